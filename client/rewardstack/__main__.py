@@ -1,0 +1,5 @@
+"""`python -m rewardstack` is the command `rewardstack`."""
+
+from rewardstack.cli.main import main
+
+raise SystemExit(main())

@@ -1,0 +1,122 @@
+"""What trainers call: `score`, and `compute_score` in the shape that verl and its relatives use, each with a twin
+to be awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rewardstack.arguments import read_call
+from rewardstack.client import score_on_loop
+from rewardstack.score import OnError, Request, Score
+from rewardstack.settings import Settings
+from rewardstack.transport.runtime import loop_thread
+
+
+def score(
+    requests: Iterable[Request], *, on_error: OnError | None = None, timeout: float | None = None
+) -> list[Score]:
+    """Scores samples, blocking until all are done.
+
+    Args:
+        requests: the samples.
+        on_error: what a sample without a score is worth (`zero`, `lexical`, `none`, `raise`); None: as its route says.
+        timeout: seconds after which the call ends whatever happens; None: as long as services make progress.
+
+    Returns:
+        One score for each request, in order.
+
+    Raises:
+        ConfigError: a source is unknown, or a setting or argument malformed.
+        ScoringError: a sample has no score and the policy is `raise`.
+        LoopError: called on the client's own event loop.
+    """
+    return loop_thread().run(score_on_loop(list(requests), Settings.from_env(), on_error, timeout))
+
+
+async def ascore(
+    requests: Iterable[Request], *, on_error: OnError | None = None, timeout: float | None = None
+) -> list[Score]:
+    """`score` for use inside a running event loop, which it does not block."""
+    return await loop_thread().run_async(score_on_loop(list(requests), Settings.from_env(), on_error, timeout))
+
+
+def compute_score(
+    data_source: Any = None,
+    solution_str: Any = None,
+    ground_truth: Any = None,
+    extra_info: Any = None,
+    *,
+    data_sources: Any = None,
+    solution_strs: Any = None,
+    ground_truths: Any = None,
+    extra_infos: Any = None,
+    **options: Any,
+) -> Any:
+    """The reward of one sample, or of a batch where the plural arguments or lists are given.
+
+    Args:
+        data_source: names the route.
+        solution_str: what the policy wrote.
+        ground_truth: a reference or a list of references.
+        extra_info: the route's options, and `server_url`, `api_key`, `timeout` (seconds).
+        data_sources: one a sample, or one for all; the other plurals likewise.
+        solution_strs: one a sample.
+        ground_truths: one a sample, or None.
+        extra_infos: one a sample, one for all, or None.
+        options: `details` (True: a dict for verl, with the same numeric keys for every sample), `on_error`, `timeout`.
+
+    Returns:
+        The reward as a float, or a list of them for a batch; under `details=True` dicts with `score` and more. None
+        stands for no reward under `on_error="none"`.
+
+    Raises:
+        ConfigError, ScoringError, LoopError: as `score` does.
+    """
+    plural = (data_sources, solution_strs, ground_truths, extra_infos)
+    call = read_call((data_source, solution_str, ground_truth, extra_info), plural, options)
+    return call.rewards(score(call.requests, on_error=call.on_error, timeout=call.timeout))
+
+
+async def acompute_score(
+    data_source: Any = None,
+    solution_str: Any = None,
+    ground_truth: Any = None,
+    extra_info: Any = None,
+    *,
+    data_sources: Any = None,
+    solution_strs: Any = None,
+    ground_truths: Any = None,
+    extra_infos: Any = None,
+    **options: Any,
+) -> Any:
+    """`compute_score` for use inside a running event loop, which it does not block."""
+    plural = (data_sources, solution_strs, ground_truths, extra_infos)
+    call = read_call((data_source, solution_str, ground_truth, extra_info), plural, options)
+    return call.rewards(await ascore(call.requests, on_error=call.on_error, timeout=call.timeout))
+
+
+def compute_score_batched(
+    data_sources: Any,
+    solution_strs: Sequence[str],
+    ground_truths: Any = None,
+    extra_infos: Any = None,
+    **options: Any,
+) -> list[Any]:
+    """The rewards of a batch, in order; arguments, results and errors as `compute_score` has them."""
+    call = read_call((None,) * 4, (data_sources, solution_strs, ground_truths, extra_infos), options)
+    rewards: list[Any] = call.rewards(score(call.requests, on_error=call.on_error, timeout=call.timeout))
+    return rewards
+
+
+async def acompute_score_batched(
+    data_sources: Any,
+    solution_strs: Sequence[str],
+    ground_truths: Any = None,
+    extra_infos: Any = None,
+    **options: Any,
+) -> list[Any]:
+    """`compute_score_batched` for use inside a running event loop, which it does not block."""
+    call = read_call((None,) * 4, (data_sources, solution_strs, ground_truths, extra_infos), options)
+    rewards: list[Any] = call.rewards(await ascore(call.requests, on_error=call.on_error, timeout=call.timeout))
+    return rewards

@@ -1,0 +1,85 @@
+"""Cache keys: all that determines a score, hashed, so that a change of any of it is another key.
+
+Every part is written with its length before it, so no two different lists of parts give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from rewardstack.plain import plain
+from rewardstack.score import Item
+from rewardstack.scorer import Key
+
+FLOW_VERSION = "1"
+"""Raised whenever the flow itself (choice of references, reading of values) changes what a score is."""
+
+PREFIX = "rewardstack:1:"
+EVERY_FIELD = "*"
+CLIENT_FIELDS = frozenset({"server_url", "api_key", "timeout"})
+"""Fields of `extra_info` that tell the client where and how to ask; they neither leave it nor change a score."""
+
+
+def digest(parts: Iterable[str]) -> Any:
+    """A hash over `parts`, open for more of them."""
+    state = blake2b(digest_size=20)
+    for part in parts:
+        _add(state, part)
+    return state
+
+
+def rule_key(name: str, fingerprint: str, fields: Sequence[str], items: Sequence[Item]) -> list[Key | None]:
+    """Keys for a reward function's scores; the reward server and its clients come to the same ones.
+
+    Args:
+        name: the reward function.
+        fingerprint: hash of its source and of its libraries' versions.
+        fields: what it reads of `extra_info`; `("*",)` for all of it.
+        items: the samples.
+
+    Returns:
+        A key for each item; None where `extra_info` holds what cannot be written down.
+    """
+    state = digest(("rule", FLOW_VERSION, name, fingerprint))
+    return [_item_key(state, item, fields) for item in items]
+
+
+def _item_key(state: Any, item: Item, fields: Sequence[str]) -> Key | None:
+    extra = read_fields(item.extra, fields)
+    try:
+        text = json.dumps(extra, sort_keys=True) if extra else ""
+    except (TypeError, ValueError):
+        return None
+    own = state.copy()
+    _add(own, item.solution)
+    _add(own, text)
+    for reference in item.references:
+        _add(own, reference)
+    return Key(PREFIX + own.hexdigest())
+
+
+def tenant_of(api_key: str) -> str:
+    """The name under which the holder of `api_key` has results of its own; empty for no key."""
+    return digest(("tenant", api_key)).hexdigest()[:16] if api_key else ""
+
+
+def read_fields(extra: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    """The part of `extra_info` that a reward function reads, in plain JSON types where it can be.
+
+    Args:
+        extra: the sample's `extra_info`.
+        fields: names, or `("*",)` for all of them.
+    """
+    if not fields or not extra:
+        return {}
+    wanted = extra.keys() if EVERY_FIELD in fields else fields
+    return {name: plain(extra[name]) for name in wanted if name in extra and name not in CLIENT_FIELDS}
+
+
+def _add(state: Any, part: str) -> None:
+    data = part.encode("utf-8", "surrogatepass")
+    state.update(len(data).to_bytes(8, "little"))
+    state.update(data)

@@ -1,0 +1,156 @@
+"""Routes made of other routes: a weighted sum, a gate, a cascade. Their syntax stands in `docs/routing.md`.
+
+A part without a value leaves the whole without one: failed where a part failed, unscored where one is unscored. With
+`failed_part = "zero"` such a part counts 0, with `"skip"` it is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rewardstack.score import Item, Score
+
+Evaluate = Callable[[str, Sequence[Item]], Awaitable[list[Score]]]
+"""Scores items by the route of a name; what has no value comes back with None."""
+FailedPart = Literal["fail", "zero", "skip"]
+FAILED_PART: tuple[FailedPart, ...] = ("fail", "zero", "skip")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One route within another.
+
+    Args:
+        route: the `data_source` by which it is scored.
+        weight: its factor in a sum.
+        at_least: in a gate the value that opens it, in a cascade the value that decides; None: any value decides.
+    """
+
+    route: str
+    weight: float = 1.0
+    at_least: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedSum:
+    """The sum of the parts' values times their weights; skipped parts leave their weight to the others."""
+
+    parts: tuple[Part, ...]
+    failed_part: FailedPart = "fail"
+
+    async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
+        """One score an item, with the parts' values in `parts`."""
+        columns = await asyncio.gather(*(evaluate(part.route, items) for part in self.parts))
+        return [self._combine(row) for row in zip(*columns, strict=True)]
+
+    def _combine(self, scores: Sequence[Score]) -> Score:
+        lost = _lost(self.parts, scores)
+        if lost is not None and self.failed_part == "fail":
+            return lost
+        there = [(part, score) for part, score in zip(self.parts, scores, strict=True) if score.value is not None]
+        if not there:
+            return lost or Score.unscored("no part has a value")
+        total = sum(part.weight * (score.value or 0.0) for part, score in there)
+        if self.failed_part == "skip":
+            whole, present = sum(p.weight for p in self.parts), sum(p.weight for p, _ in there)
+            total *= whole / present if present else 1.0
+        return _whole(total, self.parts, scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The check first; where its value reaches `at_least`, the score of `then`, else the number `otherwise`."""
+
+    check: Part
+    then: Part
+    otherwise: float = 0.0
+    failed_part: FailedPart = "fail"
+
+    async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
+        """One score an item; `then` is asked only for those that pass."""
+        checks = await evaluate(self.check.route, items)
+        passed = [at for at, score in enumerate(checks) if self._passes(score)]
+        inner = await evaluate(self.then.route, [items[at] for at in passed]) if passed else []
+        scores = [self._closed(score) for score in checks]
+        for at, score in zip(passed, inner, strict=True):
+            scores[at] = self._opened(checks[at], score)
+        return scores
+
+    def _passes(self, check: Score) -> bool:
+        if check.value is None:
+            return self.failed_part == "skip"
+        return check.value >= (self.check.at_least or 0.0)
+
+    def _closed(self, check: Score) -> Score:
+        if check.value is None and self.failed_part == "fail":
+            return _named(self.check, check)
+        reason = f"{self.check.route} below {self.check.at_least:g}"
+        return _whole(self.otherwise, (self.check,), (check,), reason)
+
+    def _opened(self, check: Score, inner: Score) -> Score:
+        if inner.value is None and self.failed_part != "zero":
+            return _named(self.then, inner)
+        return _whole(inner.value or 0.0, (self.check, self.then), (check, inner), inner.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade:
+    """Each part in turn, for what those before left unscored or undecided; the first that decides is the score."""
+
+    parts: tuple[Part, ...]
+    failed_part: FailedPart = "fail"
+
+    async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
+        """One score an item; a later part is asked only for what is still open."""
+        scores: list[Score] = [Score.unscored("no part")] * len(items)
+        open_items = list(range(len(items)))
+        for part in self.parts:
+            found = await evaluate(part.route, [items[at] for at in open_items]) if open_items else []
+            for at, score in zip(open_items, found, strict=True):
+                scores[at] = score
+            last = part is self.parts[-1]
+            open_items = [] if last else [at for at in open_items if not self._decides(part, scores[at])]
+        return scores
+
+    def _decides(self, part: Part, score: Score) -> bool:
+        if score.value is None:
+            return score.status == "failed" and self.failed_part == "fail"
+        return part.at_least is None or score.value >= part.at_least
+
+
+Composite = WeightedSum | Gate | Cascade
+
+
+def routes_of(composite: Composite) -> tuple[str, ...]:
+    """The names of the routes it is made of."""
+    parts = (composite.check, composite.then) if isinstance(composite, Gate) else composite.parts
+    return tuple(part.route for part in parts)
+
+
+def _lost(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
+    """What becomes of the whole when a part has no value: a failure weighs more than a missing reference."""
+    for status in ("failed", "unscored"):
+        for part, score in zip(parts, scores, strict=True):
+            if score.value is None and score.status == status:
+                return _named(part, score)
+    return None
+
+
+def _named(part: Part, score: Score) -> Score:
+    return Score(None, score.status, f"{part.route}: {score.reason}", score.source)
+
+
+def _whole(value: float, parts: Sequence[Part], scores: Sequence[Score], reason: str = "") -> Score:
+    status: Literal["ok", "fallback"] = "fallback" if any(s.status == "fallback" for s in scores) else "ok"
+    return Score(
+        value,
+        status,
+        reason,
+        source="+".join(dict.fromkeys(score.source for score in scores if score.source)),
+        cached=all(score.cached for score in scores),
+        label_mass=next((score.label_mass for score in scores if score.label_mass is not None), None),
+        parts={part.route: score.value for part, score in zip(parts, scores, strict=True) if score.value is not None},
+    )

@@ -1,0 +1,116 @@
+"""How long a sample may take.
+
+A timeout counts from the last sign of progress: the sample's arrival, its being sent, or, while it waits for its turn,
+whatever the service answered last. A large batch therefore does not time out behind itself, while a service that is
+gone fails its samples in time.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+HEADER = "X-Request-Deadline-Ms"
+"""Milliseconds that the sender will still wait; servers drop work that nobody waits for."""
+
+
+class Clock(Protocol):
+    """Something that makes progress."""
+
+    last_progress: float
+    """When it last did, on `time.monotonic()`."""
+
+
+class Deadline:
+    """One caller's patience.
+
+    Args:
+        timeout: seconds without progress after which the caller gives up.
+        limit: seconds after which it gives up whatever happens; None for no limit.
+    """
+
+    __slots__ = ("_expires", "_queues", "limit_at", "timeout")
+
+    def __init__(self, timeout: float, limit: float | None = None) -> None:
+        now = time.monotonic()
+        self.timeout = timeout
+        self.limit_at = math.inf if limit is None else now + limit
+        self._expires = now + timeout
+        self._queues: list[Clock] = []
+
+    def progress(self) -> None:
+        """Something of it was sent: the timeout counts anew, the limit stays."""
+        self._expires = max(self._expires, time.monotonic() + self.timeout)
+
+    def enter_queue(self, clock: Clock) -> None:
+        """Something of it waits for its turn at a service: that service's progress counts."""
+        self._queues.append(clock)
+
+    def leave_queue(self, clock: Clock) -> None:
+        """It waits no longer."""
+        self._queues.remove(clock)
+
+    def remaining(self) -> float:
+        """Seconds left, negative once it has passed."""
+        expires = self._expires
+        for clock in self._queues:
+            expires = max(expires, clock.last_progress + self.timeout)
+        return min(expires, self.limit_at) - time.monotonic()
+
+
+class SharedDeadline:
+    """The patience of all who wait for one call: it lasts as long as the most patient of them."""
+
+    __slots__ = ("_deadlines", "_queues")
+
+    def __init__(self, *deadlines: Deadline) -> None:
+        self._deadlines = list(deadlines)
+        self._queues: list[Clock] = []
+
+    @property
+    def timeout(self) -> float:
+        """Seconds one attempt may take."""
+        return max(deadline.timeout for deadline in self._deadlines)
+
+    @property
+    def limit_at(self) -> float:
+        """When everyone gives up whatever happens, on `time.monotonic()`."""
+        return max(deadline.limit_at for deadline in self._deadlines)
+
+    def absorb(self, other: SharedDeadline) -> None:
+        """All who wait under `other` wait for this call."""
+        for deadline in other._deadlines:
+            self.join(deadline)
+
+    def join(self, deadline: Deadline) -> None:
+        """One more waits for the call."""
+        if any(deadline is known for known in self._deadlines):
+            return
+        self._deadlines.append(deadline)
+        for clock in self._queues:
+            deadline.enter_queue(clock)
+
+    def progress(self) -> None:
+        """The call was sent: everyone's timeout counts anew."""
+        for deadline in self._deadlines:
+            deadline.progress()
+
+    @contextmanager
+    def queued(self, clock: Clock) -> Iterator[None]:
+        """While the call waits for its turn at a service."""
+        self._queues.append(clock)
+        for deadline in self._deadlines:
+            deadline.enter_queue(clock)
+        try:
+            yield
+        finally:
+            self._queues.remove(clock)
+            for deadline in self._deadlines:
+                deadline.leave_queue(clock)
+
+    def remaining(self) -> float:
+        """Seconds left, negative once the last has given up."""
+        return max(deadline.remaining() for deadline in self._deadlines)

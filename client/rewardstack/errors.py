@@ -1,0 +1,112 @@
+"""Every exception that rewardstack raises.
+
+RewardstackError
+├── ConfigError (ValueError)        a setting, a route or a request is wrong; the message names it and the remedy
+│   ├── SettingsError               an environment variable or a `.env` value
+│   ├── RouteError                  a route's definition, or two definitions of one route
+│   │   └── UnknownSourceError      a `data_source` (or reward type) that no route takes; lists what is known
+│   └── RequestError                an argument or a field of a request
+├── LoopError (RuntimeError)        a blocking call from the client's own event loop
+├── ServiceError                    a service did not answer as it should: the infrastructure's fault
+│   ├── DeadlineError               time ran out before an answer came
+│   ├── UnreachableError            no connection, a connection that broke, or an endpoint that hangs
+│   ├── OverloadError               the service refused for now (429, 502, 503, 504)
+│   ├── RejectedError               the service refused for good (any other 4xx)
+│   └── ReplyError                  an answer came, but not one that can be read
+└── ScoringError                    a sample has no score and `on_error="raise"` was asked for; carries all scores
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rewardstack.score import Score
+
+
+class RewardstackError(Exception):
+    """The root of the tree."""
+
+
+class ConfigError(RewardstackError, ValueError):
+    """Something the user wrote is wrong; `field` names it where one field is to blame."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class SettingsError(ConfigError):
+    """An environment variable is missing, malformed or contradicts another."""
+
+
+class RouteError(ConfigError):
+    """A route is malformed, or defined twice."""
+
+
+class UnknownSourceError(RouteError):
+    """No route takes this `data_source`; the message lists what is known."""
+
+
+class RequestError(ConfigError):
+    """An argument or a field of a request has the wrong type or length."""
+
+
+class LoopError(RewardstackError, RuntimeError):
+    """A blocking call was made from the client's own event loop, where it would wait for itself."""
+
+
+class ServiceError(RewardstackError):
+    """A service did not answer as it should."""
+
+
+class DeadlineError(ServiceError):
+    """Time ran out before an answer came."""
+
+
+class UnreachableError(ServiceError):
+    """No connection could be made, it broke, or the endpoint hangs."""
+
+
+class OverloadError(ServiceError):
+    """The service refused for now.
+
+    Args:
+        message: what was refused, and by whom.
+        retry_after: seconds the service asked to wait, 0 where it named none.
+    """
+
+    def __init__(self, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class RejectedError(ServiceError):
+    """The service refused for good.
+
+    Args:
+        message: the service's own words.
+        status: its HTTP status.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ReplyError(ServiceError):
+    """An answer came that is not what the protocol says."""
+
+
+class ScoringError(RewardstackError):
+    """A sample has no score, and the caller asked for an exception rather than a substitute.
+
+    Args:
+        message: which sample, and why.
+        scores: every score of the call, in the order of the requests.
+    """
+
+    def __init__(self, message: str, scores: Sequence[Score]) -> None:
+        super().__init__(message)
+        self.scores = list(scores)

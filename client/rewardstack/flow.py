@@ -1,0 +1,143 @@
+"""The one flow that every sample takes, in a trainer, in the reward server and in a worker:
+
+    route by data_source → choose references → cache → scorer (batched, shared) → policy → Score
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rewardstack.cache.store import ResultCache
+from rewardstack.deadline import Deadline
+from rewardstack.errors import ScoringError
+from rewardstack.leaf import SLICE, Runner
+from rewardstack.plain import plain
+from rewardstack.references import as_references, choose
+from rewardstack.routes import Leaf, Route, RouteTable
+from rewardstack.score import NOTHING, Item, OnError, Request, Score
+from rewardstack.scorer import Scorer
+
+MakeScorer = Callable[[str], Scorer]
+"""A scorer for a leaf's target, such as a reward function's name."""
+
+
+@dataclass(slots=True)
+class _Call:
+    """What holds for all samples of one call that have the same timeout."""
+
+    timeout: float | None
+    limit: float | None
+    tenant: str
+
+
+class Flow:
+    """Scores requests.
+
+    Args:
+        routes: which scorer takes which source.
+        scorers: makes the scorers of each kind of leaf.
+        cache: of results.
+    """
+
+    def __init__(self, routes: RouteTable, scorers: Mapping[str, MakeScorer], cache: ResultCache) -> None:
+        self.routes = routes
+        self._make = scorers
+        self._cache = cache
+        self._runners: dict[tuple[str, str], Runner] = {}
+
+    async def score(
+        self,
+        requests: Sequence[Request],
+        *,
+        on_error: OnError | None = None,
+        limit: float | None = None,
+        tenant: str = "",
+    ) -> list[Score]:
+        """One score for each request, in order.
+
+        Args:
+            requests: the samples.
+            on_error: what a sample without a score is worth; None for its route's own policy.
+            limit: seconds after which the call ends whatever happens.
+            tenant: separates those who may not see each other's results.
+
+        Raises:
+            ConfigError: a source is unknown or a setting malformed; nothing was scored.
+            ScoringError: a sample has no score and the policy is `raise`.
+        """
+        items: list[Item] = []
+        scores: list[Score | None] = []
+        groups: dict[tuple[str, float | None], list[int]] = {}
+        for at, request in enumerate(requests):
+            self.routes.find(request.data_source)
+            item, timeout, complaint = _prepare(request)
+            items.append(item)
+            scores.append(Score.unscored(complaint) if complaint else None)
+            if not complaint:
+                groups.setdefault((request.data_source, timeout), []).append(at)
+            if at % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+        calls = [
+            self._evaluate(source, [items[at] for at in members], _Call(timeout, limit, tenant))
+            for (source, timeout), members in groups.items()
+        ]
+        for members, found in zip(groups.values(), await asyncio.gather(*calls), strict=True):
+            for at, score in zip(members, found, strict=True):
+                scores[at] = score
+        return self._settle(requests, [score for score in scores if score is not None], on_error)
+
+    async def _evaluate(self, source: str, items: Sequence[Item], call: _Call) -> list[Score]:
+        route = self.routes.find(source)
+        if isinstance(route.target, Leaf):
+            runner = self._runner(route, route.target, source)
+            deadline = Deadline(call.timeout or runner.scorer.timeout, call.limit)
+            return await runner.score(items, deadline, call.tenant)
+        return await route.target.score(items, lambda part, some: self._evaluate(part, some, call))
+
+    def _runner(self, route: Route, leaf: Leaf, source: str) -> Runner:
+        target = leaf.target or source[len(route.name) :]
+        known = self._runners.get((leaf.kind, target))
+        if known is None:
+            known = self._runners[leaf.kind, target] = Runner(self._make[leaf.kind](target), self._cache)
+        return known
+
+    def _settle(self, requests: Sequence[Request], scores: list[Score], on_error: OnError | None) -> list[Score]:
+        """Gives every sample without a value what its policy says."""
+        for at, score in enumerate(scores):
+            if score.value is not None:
+                continue
+            policy = on_error or self._policy(requests[at].data_source)
+            if policy == "raise":
+                raise ScoringError(f"sample {at}: {score.status}: {score.reason}", scores)
+            scores[at] = replace(score, value=None if policy == "none" else 0.0)
+        return scores
+
+    def _policy(self, source: str) -> OnError:
+        route = self.routes.find(source)
+        if route.on_error is not None:
+            return route.on_error
+        return self._runner(route, route.target, source).scorer.on_error if isinstance(route.target, Leaf) else "zero"
+
+
+def _prepare(request: Request) -> tuple[Item, float | None, str]:
+    """The request as an item, its own timeout in seconds if it has one, and what is wrong with it."""
+    item, extra = Item(""), NOTHING if request.extra_info is None else request.extra_info
+    if not isinstance(extra, Mapping):
+        return item, None, f"extra_info: expected an object, got {type(extra).__name__}"
+    if not isinstance(request.solution_str, str):
+        return item, None, f"solution_str: expected a string, got {type(request.solution_str).__name__}"
+    timeout = plain(extra.get("timeout"))
+    if timeout is not None and not _is_duration(timeout):
+        return item, None, f"extra_info.timeout: expected seconds above 0, got {timeout!r}"
+    try:
+        references = choose(as_references(request.ground_truth), extra)
+    except TypeError as error:
+        return item, None, str(error)
+    return Item(request.solution_str, references, extra), None if timeout is None else float(timeout), ""
+
+
+def _is_duration(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf

@@ -1,0 +1,115 @@
+"""What one scorer does for a batch: cache first, then calls that are shared with whoever asks the same."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable, Sequence
+
+from rewardstack.cache.store import ResultCache
+from rewardstack.deadline import Deadline, SharedDeadline
+from rewardstack.errors import ConfigError, ServiceError
+from rewardstack.flights import Flights, Outcome
+from rewardstack.score import Item, Score
+from rewardstack.scorer import Key, Scorer
+
+SLICE = 512
+"""Samples handled before the loop gets a breath: its other callers wait no longer than these take."""
+GRACE = 0.02
+"""Seconds a waiter gives a call that ends at the same moment as its patience."""
+
+log = logging.getLogger(__name__)
+
+
+class Runner:
+    """Runs one scorer behind the cache.
+
+    Args:
+        scorer: asked for what the cache does not have.
+        cache: of results.
+    """
+
+    def __init__(self, scorer: Scorer, cache: ResultCache) -> None:
+        self.scorer = scorer
+        self._cache = cache
+        self._flights = Flights(scorer, cache.put)
+
+    async def score(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> list[Score]:
+        """One score for each item, in order; what has none comes back as `unscored` or `failed`.
+
+        Args:
+            items: the samples.
+            deadline: of the caller.
+            tenant: separates those who may not see each other's results.
+
+        Raises:
+            ConfigError: the caller is at fault.
+        """
+        started = time.monotonic()
+        keys = await self._keys(items, deadline, tenant)
+        found = await self._known(keys)
+        waits: dict[int, asyncio.Future[Outcome]] = {}
+        for at, score in enumerate(found):
+            if score is None:
+                waits[at] = self._flights.board(items[at], keys[at], deadline)
+            if at % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+        elapsed = _milliseconds(started)
+        scores = [_timed(score, elapsed, cached=True) if score is not None else score for score in found]
+        await _landed(waits.values(), deadline)
+        elapsed = _milliseconds(started)
+        late = Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
+        for at, wait in waits.items():
+            outcome = wait.result() if wait.done() else late
+            if isinstance(outcome, ConfigError):
+                raise outcome
+            scores[at] = _timed(outcome, elapsed, cached=outcome.cached)
+        return self._reported([score for score in scores if score is not None])
+
+    async def _keys(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> list[Key | None]:
+        keys: list[Key | None] = []
+        for start in range(0, len(items), SLICE):
+            part = items[start : start + SLICE]
+            try:
+                keys += await self.scorer.keys(part, SharedDeadline(deadline))
+            except ServiceError as error:
+                log.debug("%s: no keys, so no cache: %s", self.scorer.source, error)
+                keys += [None] * len(part)
+            await asyncio.sleep(0)
+        if not tenant:
+            return keys
+        return [None if key is None else Key(f"{key.text}:{tenant}", key.deterministic) for key in keys]
+
+    async def _known(self, keys: Sequence[Key | None]) -> list[Score | None]:
+        found: list[Score | None] = [None] * len(keys)
+        asked = [at for at, key in enumerate(keys) if key is not None]
+        read = await self._cache.get([key.text for key in keys if key is not None])
+        for at, score in zip(asked, read, strict=True):
+            found[at] = score
+        return found
+
+    def _reported(self, scores: list[Score]) -> list[Score]:
+        """Says once a batch, not once a sample, that some have no score."""
+        lost = [score for score in scores if score.status == "failed"]
+        if lost:
+            log.warning("%s: %d of %d samples failed; the first: %s", self.scorer.source, len(lost), len(scores), lost[0].reason)
+        return scores
+
+
+async def _landed(waits: Iterable[asyncio.Future[Outcome]], deadline: Deadline) -> None:
+    """Waits until all have landed or the caller's patience ends; a patience that grew meanwhile is heeded."""
+    pending = set(waits)
+    while pending and (left := deadline.remaining() + GRACE) > 0:
+        _, pending = await asyncio.wait(pending, timeout=left)
+
+
+def _milliseconds(since: float) -> float:
+    return round((time.monotonic() - since) * 1000, 3)
+
+
+def _timed(score: Score, elapsed: float, *, cached: bool) -> Score:
+    """A copy of its own: what the cache and other waiters hold is not the caller's to change."""
+    return Score(
+        score.value, score.status, score.reason, score.source, cached, elapsed, score.label_mass, score.parts
+    )

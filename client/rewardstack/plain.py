@@ -1,0 +1,26 @@
+"""Plain JSON types from what data loaders hand over: NumPy scalars and arrays, tuples, nested mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+def plain(value: Any) -> Any:
+    """`value` with NumPy scalars and arrays, tuples, sets and mappings as Python's own lists, dicts and numbers.
+
+    Anything else is returned as it is; whether it can be written as JSON is the caller's to find out.
+    """
+    if isinstance(value, (str, bool, int, float)) or value is None:
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    return value

@@ -1,0 +1,58 @@
+"""Which references a sample is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rewardstack.plain import plain
+
+
+def as_references(ground_truth: Any) -> tuple[str, ...]:
+    """The references that a `ground_truth` holds.
+
+    Args:
+        ground_truth: a string, a number, or a list (or NumPy array) of those; None for none.
+
+    Returns:
+        Its strings in order, blank ones left out. Numbers are written as Python writes them.
+
+    Raises:
+        TypeError: it holds something else; the message says what.
+    """
+    if isinstance(ground_truth, str):
+        return (ground_truth,) if ground_truth.strip() else ()
+    value = plain(ground_truth)
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        value = [value]
+    return tuple(text for text in map(_text, value) if text.strip())
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    if value is None:
+        return ""
+    raise TypeError(f"ground_truth: expected a string or a list of strings, got {type(value).__name__}")
+
+
+def choose(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, ...]:
+    """The references that the filters of `extra_info` leave; a filter that would leave nothing leaves all.
+
+    Args:
+        references: all of the sample's references.
+        extra: `target_gt` (a string or a list of strings: references equal to it), then `filter_gt_by_prompt_token`
+            with `prompt` (references that hold the prompt's last whitespace token, lower-cased, as a token).
+    """
+    wanted = set(as_references(extra.get("target_gt")))
+    if wanted:
+        references = tuple(one for one in references if one in wanted) or references
+    if extra.get("filter_gt_by_prompt_token") and isinstance(extra.get("prompt"), str):
+        tokens = extra["prompt"].lower().split()
+        if tokens:
+            references = tuple(one for one in references if tokens[-1] in one.lower().split()) or references
+    return references

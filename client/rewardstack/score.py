@@ -1,0 +1,103 @@
+"""What goes in and what comes out: `Request`, `Item` and `Score`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+Status = Literal["ok", "fallback", "unscored", "failed"]
+OnError = Literal["zero", "lexical", "none", "raise"]
+
+STATUSES: tuple[Status, ...] = ("ok", "fallback", "unscored", "failed")
+ON_ERROR: tuple[OnError, ...] = ("zero", "lexical", "none", "raise")
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(slots=True)
+class Request:
+    """One sample to score, as a trainer hands it over.
+
+    Args:
+        data_source: names the route.
+        solution_str: what the policy wrote.
+        ground_truth: a reference, a list of references, or None where the route needs none.
+        extra_info: the route's own options, and `server_url`, `api_key`, `timeout` (seconds).
+    """
+
+    data_source: str
+    solution_str: str
+    ground_truth: Any = None
+    extra_info: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Item:
+    """One sample as a scorer sees it: checked, its references chosen.
+
+    Args:
+        solution: what the policy wrote.
+        references: the references that the filters left, in order; empty where none was given.
+        extra: `extra_info`, never None.
+    """
+
+    solution: str
+    references: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+
+
+@dataclass(slots=True)
+class Score:
+    """What became of one sample.
+
+    Args:
+        value: the reward, or None where there is none (then `status` is `unscored` or `failed`).
+        status: `ok`, `fallback`, `unscored` or `failed`.
+        reason: why, in words; empty where the value says it all.
+        source: who scored it, such as `rule:gsm8k`.
+        cached: whether the value was read rather than computed.
+        latency_ms: milliseconds from the call to this score.
+        label_mass: probability the judge put on its labels (`verdict: "logprob"` only).
+        parts: the values of a reward's parts, by name.
+    """
+
+    value: float | None
+    status: Status = "ok"
+    reason: str = ""
+    source: str = ""
+    cached: bool = False
+    latency_ms: float = 0.0
+    label_mass: float | None = None
+    parts: dict[str, float] | None = None
+
+    @classmethod
+    def unscored(cls, reason: str, source: str = "") -> Score:
+        """A sample that cannot be judged: its reference or its own shape is at fault."""
+        return cls(None, "unscored", reason, source)
+
+    @classmethod
+    def failed(cls, reason: str, source: str = "") -> Score:
+        """A sample that the infrastructure did not score."""
+        return cls(None, "failed", reason, source)
+
+    @property
+    def details(self) -> dict[str, float | None]:
+        """The same numeric keys for every sample of every service, as verl needs them.
+
+        `score` is None only under `on_error="none"`; `label_mass` is 0 where no labels were read.
+        """
+        return {
+            "score": self.value,
+            "ok": float(self.status == "ok"),
+            "fallback": float(self.status == "fallback"),
+            "unscored": float(self.status == "unscored"),
+            "failed": float(self.status == "failed"),
+            "cached": float(self.cached),
+            "latency_ms": self.latency_ms,
+            "label_mass": self.label_mass or 0.0,
+        }
+
+    def with_value(self, value: float | None) -> Score:
+        """The same outcome with another value."""
+        return replace(self, value=value)

@@ -1,0 +1,1 @@
+"""How the client asks each kind of service: one scorer a file."""

@@ -1,0 +1,133 @@
+"""The client's settings: the one place that reads the environment.
+
+Trainers set variables late and tests change them, so they are read on every call; unchanged ones cost a comparison.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from rewardstack.errors import SettingsError
+
+DEFAULTS = {
+    "REWARD_SERVER_URL": "",
+    "REWARD_SERVER_API_KEY": "",
+    "REWARD_SERVER_TIMEOUT": "60",
+    "REWARD_TYPE": "math_verifier",
+    "REWARD_CACHE_URL": "",
+    "REWARD_CACHE_TTL": "604800",
+    "REWARD_CACHE_ITEMS": "100000",
+    "REWARDSTACK_ROUTES": "",
+    "REWARDSTACK_MAX_RETRIES": "3",
+    "REWARDSTACK_MAX_CONNECTIONS": "1028",
+}
+"""Every variable the client reads, and its value where it is unset or empty."""
+
+N = TypeVar("N", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment says.
+
+    Args:
+        reward_server_urls: base URLs of equivalent reward servers.
+        reward_server_api_key: sent to those servers only.
+        reward_server_timeout: seconds a sample may wait for progress.
+        reward_type: the reward function where a call names none.
+        cache_url: the Redis that holds results; empty for none.
+        cache_ttl: seconds a result stays there.
+        cache_items: results kept in this process, in front of Redis.
+        routes_file: file of further routes; empty for none.
+        max_retries: further attempts for a request that failed otherwise than by overload.
+        max_connections: requests in flight to one endpoint.
+    """
+
+    reward_server_urls: tuple[str, ...]
+    reward_server_api_key: str
+    reward_server_timeout: float
+    reward_type: str
+    cache_url: str
+    cache_ttl: int
+    cache_items: int
+    routes_file: str
+    max_retries: int
+    max_connections: int
+
+    @staticmethod
+    def from_env(environ: Mapping[str, str] = os.environ) -> Settings:
+        """The settings of this moment.
+
+        Raises:
+            SettingsError: a variable is malformed; the message names it.
+        """
+        return _parse(tuple(environ.get(name) or default for name, default in DEFAULTS.items()))
+
+
+@lru_cache(maxsize=16)
+def _parse(values: tuple[str, ...]) -> Settings:
+    raw = dict(zip(DEFAULTS, values, strict=True))
+    return Settings(
+        reward_server_urls=_urls(raw, "REWARD_SERVER_URL"),
+        reward_server_api_key=raw["REWARD_SERVER_API_KEY"],
+        reward_server_timeout=_number(raw, "REWARD_SERVER_TIMEOUT", float, above=0),
+        reward_type=raw["REWARD_TYPE"],
+        cache_url=_cache_url(raw),
+        cache_ttl=_number(raw, "REWARD_CACHE_TTL", int, above=0),
+        cache_items=_number(raw, "REWARD_CACHE_ITEMS", int, above=-1),
+        routes_file=raw["REWARDSTACK_ROUTES"],
+        max_retries=_number(raw, "REWARDSTACK_MAX_RETRIES", int, above=-1),
+        max_connections=_number(raw, "REWARDSTACK_MAX_CONNECTIONS", int, above=0),
+    )
+
+
+def parse_urls(text: str, name: str) -> tuple[str, ...]:
+    """Base URLs from a comma-separated list.
+
+    Args:
+        text: such as `http://a:6000,http://b:6000/`.
+        name: of the variable or field it comes from, for the error.
+
+    Raises:
+        SettingsError: one of them is not an http or https URL.
+    """
+    urls = [part.strip().rstrip("/") for part in text.split(",") if part.strip()]
+    for url in urls:
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if "@" in url:
+            raise SettingsError(f"{name}: a URL holds a password; keys go into the variable for API keys", name)
+        if not usable:
+            raise SettingsError(f"{name}: {url!r} is no URL; write it like http://localhost:6000", name)
+    return tuple(dict.fromkeys(urls))
+
+
+def _urls(raw: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return parse_urls(raw[name], name)
+
+
+def _cache_url(raw: Mapping[str, str]) -> str:
+    url = raw["REWARD_CACHE_URL"]
+    if url and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
+        raise SettingsError("REWARD_CACHE_URL is no Redis URL; write it like redis://localhost:6379/0", "REWARD_CACHE_URL")
+    return url
+
+
+def _number(raw: Mapping[str, str], name: str, kind: Callable[[str], N], above: int) -> N:
+    try:
+        value = kind(raw[name])
+    except ValueError:
+        value = None
+    if value is None or not math.isfinite(value) or value <= above:
+        what = "a whole number" if kind is int else "a number"
+        raise SettingsError(f"{name}: {raw[name]!r} is not {what} above {above}", name)
+    return value

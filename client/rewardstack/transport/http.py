@@ -1,0 +1,107 @@
+"""One HTTP exchange: every way it can go becomes bytes or an error of the tree."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+
+from rewardstack.errors import OverloadError, RejectedError, ReplyError, UnreachableError
+from rewardstack.transport.resolver import DaemonResolver
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds to make a connection."""
+KEEPALIVE = 1.8
+"""Seconds an idle connection is kept: shorter than the servers' own (gunicorn 2 s, vLLM 5 s), so none is closed in use."""
+REPLY_BYTES = 64 * 2**20
+"""Largest reply that is read."""
+MESSAGE_CHARACTERS = 300
+"""How much of a server's complaint is repeated."""
+REFUSALS = (429, 502, 503)
+
+OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+
+
+def open_session() -> aiohttp.ClientSession:
+    """A session for the running loop; how many connections are open is the gates' affair, not its own."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE, resolver=DaemonResolver()),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        trust_env=True,
+    )
+
+
+async def exchange(
+    session: aiohttp.ClientSession, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+) -> bytes:
+    """One request and its reply.
+
+    Args:
+        session: from `open_session`.
+        method: `GET` or `POST`.
+        url: absolute.
+        body: JSON, or None.
+        headers: beside the content type.
+
+    Returns:
+        The body of a 2xx reply.
+
+    Raises:
+        OverloadError: 429, 502 or 503, or this process has no file descriptor left.
+        UnreachableError: no connection, or one that broke.
+        RejectedError: a redirect, or any other 4xx.
+        ReplyError: any other 5xx, or a reply that is too large or malformed.
+    """
+    sent = {"Content-Type": "application/json", **headers} if body is not None else dict(headers)
+    try:
+        async with session.request(method, url, data=body, headers=sent, allow_redirects=False) as reply:
+            return _judge(reply, await _read(reply), url)
+    except aiohttp.ClientConnectorError as error:
+        if error.os_error.errno in OUT_OF_DESCRIPTORS:
+            raise OverloadError("no file descriptor left in this process; raise `ulimit -n`") from error
+        raise UnreachableError(f"{url}: {error.os_error.strerror or error}") from error
+    except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
+        raise UnreachableError(f"{url}: {error or type(error).__name__}") from error
+    except aiohttp.ClientError as error:
+        raise ReplyError(f"{url}: {error or type(error).__name__}") from error
+
+
+async def _read(reply: aiohttp.ClientResponse) -> bytes:
+    data = bytearray()
+    async for part in reply.content.iter_chunked(2**16):
+        data += part
+        if len(data) > REPLY_BYTES:
+            raise ReplyError(f"{reply.url}: the reply is larger than {REPLY_BYTES} bytes")
+    return bytes(data)
+
+
+def _judge(reply: aiohttp.ClientResponse, data: bytes, url: str) -> bytes:
+    if 200 <= reply.status < 300:
+        return data
+    message = f"{url} answered {reply.status}: {_complaint(data)}"
+    if reply.status in REFUSALS:
+        raise OverloadError(message, _retry_after(reply.headers.get("Retry-After", "")))
+    if reply.status < 500:
+        raise RejectedError(message, reply.status)
+    raise ReplyError(message)
+
+
+def _complaint(data: bytes) -> str:
+    text = data[: 8 * MESSAGE_CHARACTERS].decode("utf-8", "replace")
+    try:
+        record: Any = json.loads(text)
+    except ValueError:
+        record = None
+    if isinstance(record, dict):
+        complaint = record.get("error") or record.get("message") or record
+        text = complaint if isinstance(complaint, str) else json.dumps(complaint)
+    return " ".join(text.split())[:MESSAGE_CHARACTERS]
+
+
+def _retry_after(value: str) -> float:
+    """Seconds; the header's other form, a date, is rare among the servers here and read as none."""
+    return float(value) if value.isascii() and value.isdigit() else 0.0

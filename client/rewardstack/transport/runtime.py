@@ -1,0 +1,112 @@
+"""One event loop in a daemon thread carries everything; blocking callers and other loops hand it coroutines.
+
+After a fork the child builds its own. It never touches what it inherited: closing an inherited session would
+unregister the parent's sockets from the epoll instance that both share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import selectors
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from rewardstack.errors import LoopError
+
+T = TypeVar("T")
+
+CLOSING_TIME = 0.5
+"""Seconds that the interpreter's exit waits for open calls to be cancelled."""
+
+
+class LoopThread:
+    """An event loop that runs in a daemon thread of its own; awaits what is in `closing` before it stops."""
+
+    def __init__(self) -> None:
+        self.closing: list[Callable[[], Awaitable[None]]] = []
+        self.selector = selectors.DefaultSelector()
+        self.loop = asyncio.SelectorEventLoop(self.selector)
+        self._thread = threading.Thread(target=self._run, name="rewardstack", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs `work` on the loop and waits for its result.
+
+        Raises:
+            LoopError: this is the loop's own thread, which would wait for itself.
+        """
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise LoopError("a blocking call from rewardstack's own event loop; await the async twin instead")
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def run_async(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs `work` on the loop; awaits its result on the caller's."""
+        if threading.current_thread() is self._thread:
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
+
+    def stop(self) -> None:
+        """Cancels what still runs, stops the loop, and waits a moment for it."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._drain(), self.loop)
+            self._thread.join(CLOSING_TIME)
+
+    async def _drain(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSING_TIME / 2)
+        for close in self.closing:
+            await close()
+        self.loop.stop()
+
+
+_lock = threading.Lock()
+_current: LoopThread | None = None
+_inherited: list[LoopThread] = []
+
+
+def loop_thread() -> LoopThread:
+    """This process's loop, started at the first call."""
+    global _current
+    with _lock:
+        if _current is None:
+            _current = LoopThread()
+        return _current
+
+
+def _after_fork_in_child() -> None:
+    global _current, _lock
+    _lock = threading.Lock()
+    if _current is None:
+        return
+    # Kept alive so that nothing in it is finalised, and cut off from the epoll instance it shares with the parent
+    # for what the interpreter's exit finalises all the same.
+    _inherited.append(_current)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, _current.selector.fileno())
+    os.close(null)
+    _current = None
+
+
+def _at_exit() -> None:
+    if _current is not None:
+        _current.stop()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+atexit.register(_at_exit)

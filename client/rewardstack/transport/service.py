@@ -1,0 +1,214 @@
+"""A service behind one or several equivalent URLs: whose turn it is, where to, and again when it did not work.
+
+Overload and lost connections are waited out until the deadline, under the gates' control: they are never a score.
+Other errors of the server are tried again at most `max_retries` times, out of a budget. No other 4xx is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Sequence
+
+import aiohttp
+
+from rewardstack import deadline as deadlines
+from rewardstack.deadline import SharedDeadline
+from rewardstack.errors import DeadlineError, OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
+from rewardstack.transport.budget import RetryBudget
+from rewardstack.transport.endpoint import Endpoint
+from rewardstack.transport.http import exchange
+
+
+class Service:
+    """Equivalent endpoints under one key.
+
+    Args:
+        urls: their base URLs.
+        api_key: sent to each of them as a bearer token; empty for none.
+        session: that carries the requests.
+        ceiling: most requests in flight to one of them.
+        max_retries: further attempts for a request that failed otherwise than by overload or lost connection.
+    """
+
+    def __init__(
+        self, urls: Sequence[str], api_key: str, session: aiohttp.ClientSession, ceiling: int, max_retries: int
+    ) -> None:
+        self.last_progress = 0.0
+        self._endpoints = [Endpoint(url, ceiling, session) for url in urls]
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._session = session
+        self._max_retries = max_retries
+        self._budget = RetryBudget()
+        self._queue: deque[asyncio.Future[Endpoint]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def get(self, path: str, deadline: SharedDeadline) -> bytes:
+        """The body that a GET of `path` brings; raises as `post` does."""
+        return await self._ask("GET", path, None, deadline)
+
+    async def post(self, path: str, body: bytes, deadline: SharedDeadline) -> bytes:
+        """The body that a POST to `path` brings.
+
+        Args:
+            path: begins with a slash.
+            body: JSON.
+            deadline: of all who wait for the reply.
+
+        Raises:
+            DeadlineError: no usable answer came in time; names the last obstacle.
+            RejectedError: the service refused for good.
+            ReplyError: it answered with an error, more often than retries allow.
+        """
+        return await self._ask("POST", path, body, deadline)
+
+    async def _ask(self, method: str, path: str, body: bytes | None, deadline: SharedDeadline) -> bytes:
+        self._budget.earn()
+        obstacle: ServiceError | None = None
+        retries, since = 0, -1.0
+        while True:
+            endpoint = await self._turn(deadline, obstacle)
+            if since < self.last_progress or since < 0:
+                since = time.monotonic()
+                deadline.progress()
+            try:
+                return await self._attempt(endpoint, method, path, body, _Patience(deadline, since))
+            except (OverloadError, UnreachableError) as error:
+                obstacle = error
+            except ReplyError as error:
+                obstacle = error
+                retries += 1
+                if retries > self._max_retries or not self._budget.spend():
+                    raise
+
+    async def _attempt(
+        self, endpoint: Endpoint, method: str, path: str, body: bytes | None, patience: _Patience
+    ) -> bytes:
+        sent_at = time.monotonic()
+        headers = {**self._headers, deadlines.HEADER: str(max(1, int(patience.left() * 1000)))}
+        attempt = endpoint.start(exchange(self._session, method, endpoint.url + path, body, headers))
+        try:
+            reply = await _within(attempt, patience, endpoint)
+        except OverloadError as error:
+            endpoint.gate.refused(sent_at, endpoint.in_flight - 1, error.retry_after)
+            raise
+        except UnreachableError:
+            endpoint.gate.unreachable()
+            raise
+        except RejectedError:
+            self._answered(endpoint)
+            raise
+        else:
+            self._answered(endpoint)
+            return reply
+        finally:
+            endpoint.in_flight -= 1
+            self._hand_out()
+
+    def _answered(self, endpoint: Endpoint) -> None:
+        self.last_progress = time.monotonic()
+        endpoint.gate.succeeded()
+
+    async def _turn(self, deadline: SharedDeadline, obstacle: ServiceError | None) -> Endpoint:
+        """Waits until an endpoint takes one more; the place in it is the caller's."""
+        if deadline.remaining() <= 0:
+            raise _out_of_time(obstacle)
+        endpoint = None if self._queue else self._free()
+        if endpoint is not None:
+            endpoint.in_flight += 1
+            return endpoint
+        turn: asyncio.Future[Endpoint] = asyncio.get_running_loop().create_future()
+        if obstacle is None:
+            self._queue.append(turn)
+        else:
+            self._queue.appendleft(turn)
+        self._hand_out()
+        try:
+            with deadline.queued(self):
+                while not turn.done() and (left := deadline.remaining()) > 0:
+                    await asyncio.wait((turn,), timeout=left)
+            if turn.done():
+                return turn.result()
+            raise _out_of_time(obstacle)
+        except BaseException:
+            self._give_back(turn)
+            raise
+
+    def _give_back(self, turn: asyncio.Future[Endpoint]) -> None:
+        if turn.done() and not turn.cancelled():
+            turn.result().in_flight -= 1
+            self._hand_out()
+        else:
+            turn.cancel()
+
+    def _free(self) -> Endpoint | None:
+        free = [endpoint for endpoint in self._endpoints if endpoint.gate.admits(endpoint.in_flight)]
+        return min(free, key=lambda endpoint: (endpoint.in_flight, random.random()), default=None)
+
+    def _hand_out(self) -> None:
+        """Gives free places to those who wait, and comes back when a paused endpoint opens."""
+        while self._queue:
+            if self._queue[0].done():
+                self._queue.popleft()
+                continue
+            endpoint = self._free()
+            if endpoint is None:
+                self._come_back()
+                return
+            endpoint.in_flight += 1
+            self._queue.popleft().set_result(endpoint)
+
+    def _come_back(self) -> None:
+        now = time.monotonic()
+        pauses = [endpoint.gate.opens_at - now for endpoint in self._endpoints if endpoint.gate.opens_at > now]
+        if not pauses:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(min(pauses) + 0.001, self._hand_out)
+
+    def close(self) -> None:
+        """Ends every attempt and every watch."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for endpoint in self._endpoints:
+            endpoint.close()
+
+
+class _Patience:
+    """How long one attempt may take: others with more time may join while it runs.
+
+    Args:
+        deadline: of all who wait.
+        since: when the call was first sent, or sent again after the service had made progress.
+    """
+
+    def __init__(self, deadline: SharedDeadline, since: float) -> None:
+        self.deadline = deadline
+        self._since = since
+
+    def left(self) -> float:
+        """Seconds, negative once it is over."""
+        return min(self._since + self.deadline.timeout, self.deadline.limit_at) - time.monotonic()
+
+
+async def _within(attempt: asyncio.Task[bytes], patience: _Patience, endpoint: Endpoint) -> bytes:
+    """The attempt's result, while anyone has the patience."""
+    try:
+        while not attempt.done():
+            left = patience.left()
+            if left <= 0:
+                raise DeadlineError(f"{endpoint.url}: no answer within {patience.deadline.timeout:g} s")
+            await asyncio.wait((attempt,), timeout=left)
+    except BaseException:
+        attempt.cancel()
+        raise
+    if attempt.cancelled():
+        raise UnreachableError(f"{endpoint.url}: accepts requests and does not answer")
+    return attempt.result()
+
+
+def _out_of_time(obstacle: ServiceError | None) -> DeadlineError:
+    return DeadlineError(f"no answer in time; last: {obstacle}" if obstacle else "no answer in time")

@@ -1,0 +1,89 @@
+"""A reward server's interface with faults on demand, for what a real one cannot be made to do.
+
+`python fault_server.py` prints its port. `POST /_set {"mode": …, "delay": seconds}` changes how it scores, `GET /_stats`
+tells what it was asked. Every response is worth its length in characters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import json
+import socket
+from typing import Any
+
+from aiohttp import web
+
+STATE: dict[str, Any] = {"mode": "ok", "delay": 0.0, "until": 0.0}
+COUNTS: collections.Counter[str] = collections.Counter()
+SEEN: collections.Counter[str] = collections.Counter()
+
+
+async def score(request: web.Request) -> web.StreamResponse:
+    items = json.loads(await request.read())["items"]
+    COUNTS["requests"] += 1
+    COUNTS["items"] += len(items)
+    SEEN.update(item["solution_str"] for item in items)
+    COUNTS["authorized"] += "Authorization" in request.headers
+    COUNTS["connections"] = max(COUNTS["connections"], COUNTS["open"])
+    mode, delay = STATE["mode"], STATE["delay"]
+    await asyncio.sleep(delay)
+    if mode.isdigit():
+        return web.json_response({"error": f"mode {mode}"}, status=int(mode), headers=STATE.get("headers"))
+    if mode == "hang":
+        await asyncio.sleep(3600)
+    if mode == "drop" and request.transport is not None:
+        request.transport.close()
+    if mode == "garbage":
+        return web.Response(body=b"<html>", content_type="application/json")
+    scores: list[dict[str, Any]] = [{"value": len(i["solution_str"]), "status": "ok", "reason": ""} for i in items]
+    if mode == "short":
+        scores.pop()
+    if mode == "nan":
+        scores[0]["value"] = float("nan")
+    COUNTS["scored"] += len(items)
+    return web.json_response({"scores": scores})
+
+
+async def reward_types(_: web.Request) -> web.StreamResponse:
+    COUNTS["types"] += 1
+    about = {"fingerprint": STATE.get("fingerprint", "f"), "fields": STATE.get("fields", [])}
+    return web.json_response({"reward_types": {name: about for name in ("math", "gsm8k", "exact_match")}})
+
+
+async def change(request: web.Request) -> web.StreamResponse:
+    STATE.update(await request.json())
+    return web.json_response(STATE)
+
+
+async def stats(_: web.Request) -> web.StreamResponse:
+    return web.json_response({**COUNTS, "twice": [text for text, times in SEEN.items() if times > 1]})
+
+
+async def health(_: web.Request) -> web.StreamResponse:
+    if STATE["mode"] == "hang":
+        await asyncio.sleep(3600)
+    return web.Response(text="ok")
+
+
+async def serve() -> None:
+    app = web.Application(client_max_size=2**28)
+    app.add_routes(
+        [
+            web.post("/v1/score", score),
+            web.get("/v1/reward_types", reward_types),
+            web.get("/health", health),
+            web.post("/_set", change),
+            web.get("/_stats", stats),
+        ]
+    )
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
+    await web.SockSite(runner, listener).start()
+    print(listener.getsockname()[1], flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())
