@@ -13,9 +13,7 @@ from rewardstack.settings import Settings
 from rewardstack.transport.runtime import loop_thread
 
 
-def score(
-    requests: Iterable[Request], *, on_error: OnError | None = None, timeout: float | None = None
-) -> list[Score]:
+def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeout: float | None = None) -> list[Score]:
     """Scores samples, blocking until all are done.
 
     Args:

@@ -1,4 +1,4 @@
-"""What one event loop holds: the session, the services behind it, the cache, and a flow for each state of the settings."""
+"""What one event loop holds: the session, the services behind it, the cache, and a flow for the settings in force."""
 
 from __future__ import annotations
 

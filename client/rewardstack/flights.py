@@ -44,9 +44,7 @@ class Flights:
         landed: awaited with every batch's (key, score) pairs of status `ok`, before its waiters hear of them.
     """
 
-    def __init__(
-        self, scorer: Scorer, landed: Callable[[list[tuple[str, Score]]], Coroutine[Any, Any, None]]
-    ) -> None:
+    def __init__(self, scorer: Scorer, landed: Callable[[list[tuple[str, Score]]], Coroutine[Any, Any, None]]) -> None:
         self._scorer = scorer
         self._landed = landed
         self._shared: dict[str, Flight] = {}

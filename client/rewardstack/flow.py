@@ -1,6 +1,6 @@
 """The one flow that every sample takes, in a trainer, in the reward server and in a worker:
 
-    route by data_source → choose references → cache → scorer (batched, shared) → policy → Score
+route by data_source → choose references → cache → scorer (batched, shared) → policy → Score
 """
 
 from __future__ import annotations

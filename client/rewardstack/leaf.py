@@ -47,7 +47,10 @@ class Runner:
             ConfigError: the caller is at fault.
         """
         started = time.monotonic()
-        keys = await self._keys(items, deadline, tenant)
+        try:
+            keys = await self._keys(items, deadline, tenant)
+        except ServiceError as error:
+            return self._reported([Score.failed(str(error), self.scorer.source) for _ in items])
         found = await self._known(keys)
         waits: dict[int, asyncio.Future[Outcome]] = {}
         for at, score in enumerate(found):
@@ -70,12 +73,7 @@ class Runner:
     async def _keys(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> list[Key | None]:
         keys: list[Key | None] = []
         for start in range(0, len(items), SLICE):
-            part = items[start : start + SLICE]
-            try:
-                keys += await self.scorer.keys(part, SharedDeadline(deadline))
-            except ServiceError as error:
-                log.debug("%s: no keys, so no cache: %s", self.scorer.source, error)
-                keys += [None] * len(part)
+            keys += await self.scorer.keys(items[start : start + SLICE], SharedDeadline(deadline))
             await asyncio.sleep(0)
         if not tenant:
             return keys
@@ -93,7 +91,9 @@ class Runner:
         """Says once a batch, not once a sample, that some have no score."""
         lost = [score for score in scores if score.status == "failed"]
         if lost:
-            log.warning("%s: %d of %d samples failed; the first: %s", self.scorer.source, len(lost), len(scores), lost[0].reason)
+            log.warning(
+                "%s: %d of %d samples failed; the first: %s", self.scorer.source, len(lost), len(scores), lost[0].reason
+            )
         return scores
 
 
@@ -110,6 +110,4 @@ def _milliseconds(since: float) -> float:
 
 def _timed(score: Score, elapsed: float, *, cached: bool) -> Score:
     """A copy of its own: what the cache and other waiters hold is not the caller's to change."""
-    return Score(
-        score.value, score.status, score.reason, score.source, cached, elapsed, score.label_mass, score.parts
-    )
+    return Score(score.value, score.status, score.reason, score.source, cached, elapsed, score.label_mass, score.parts)

@@ -52,7 +52,9 @@ class RemoteRewardModel:
         RequestError: `retry_times` or `timeout` is not above 0.
     """
 
-    def __init__(self, endpoint: str, timeout: float = 100, retry_times: int = 3, *, api_key: str | None = None) -> None:
+    def __init__(
+        self, endpoint: str, timeout: float = 100, retry_times: int = 3, *, api_key: str | None = None
+    ) -> None:
         if parse_urls(endpoint, "endpoint") != (endpoint.rstrip("/"),):
             raise RequestError(f"endpoint: {endpoint!r} is not one URL", "endpoint")
         for name, value in (("timeout", timeout), ("retry_times", retry_times)):
@@ -178,7 +180,9 @@ def _body(
 def _rewards(reply: Any, count: int, endpoint: str) -> list[float]:
     rewards = reply.get("rewards") if isinstance(reply, dict) else None
     if not isinstance(rewards, list) or len(rewards) != count:
-        raise ReplyError(f"{endpoint}: expected {count} numbers under `rewards`; is this a reward server's /get_reward?")
+        raise ReplyError(
+            f"{endpoint}: expected {count} numbers under `rewards`; is this a reward server's /get_reward?"
+        )
     for reward in rewards:
         if isinstance(reward, bool) or not isinstance(reward, (int, float)) or not math.isfinite(reward):
             raise ReplyError(f"{endpoint}: a reward is {str(reward)[:40]!r}, not a number")

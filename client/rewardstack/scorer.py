@@ -44,7 +44,7 @@ class Scorer(Protocol):
         """The key of each item, None for one that may be neither cached nor shared.
 
         Raises:
-            ServiceError: what the keys depend on is not to be had; the flow then does without keys.
+            ServiceError: none of the items can be scored; the flow makes each of them `failed`.
             ConfigError: the caller is at fault; it reaches the caller.
         """
         ...

@@ -118,7 +118,9 @@ def _urls(raw: Mapping[str, str], name: str) -> tuple[str, ...]:
 def _cache_url(raw: Mapping[str, str]) -> str:
     url = raw["REWARD_CACHE_URL"]
     if url and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
-        raise SettingsError("REWARD_CACHE_URL is no Redis URL; write it like redis://localhost:6379/0", "REWARD_CACHE_URL")
+        raise SettingsError(
+            "REWARD_CACHE_URL is no Redis URL; write it like redis://localhost:6379/0", "REWARD_CACHE_URL"
+        )
     return url
 
 

@@ -1,7 +1,7 @@
 """A reward server's interface with faults on demand, for what a real one cannot be made to do.
 
-`python fault_server.py` prints its port. `POST /_set {"mode": …, "delay": seconds}` changes how it scores, `GET /_stats`
-tells what it was asked. Every response is worth its length in characters.
+`python fault_server.py [PORT]` prints its port. `POST /_set {"mode": …, "delay": seconds}` changes how it scores,
+`GET /_stats` tells what it was asked. Every response is worth its length in characters.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ import asyncio
 import collections
 import json
 import socket
+import sys
+import uuid
 from typing import Any
 
 from aiohttp import web
 
-STATE: dict[str, Any] = {"mode": "ok", "delay": 0.0, "until": 0.0}
+STATE: dict[str, Any] = {"mode": "ok", "delay": 0.0, "fingerprint": uuid.uuid4().hex}
 COUNTS: collections.Counter[str] = collections.Counter()
 SEEN: collections.Counter[str] = collections.Counter()
 
 
 async def score(request: web.Request) -> web.StreamResponse:
     items = json.loads(await request.read())["items"]
-    COUNTS["requests"] += 1
+    COUNTS["requests" if items else "knocks"] += 1
     COUNTS["items"] += len(items)
     SEEN.update(item["solution_str"] for item in items)
     COUNTS["authorized"] += "Authorization" in request.headers
-    COUNTS["connections"] = max(COUNTS["connections"], COUNTS["open"])
     mode, delay = STATE["mode"], STATE["delay"]
     await asyncio.sleep(delay)
     if mode.isdigit():
@@ -47,8 +48,10 @@ async def score(request: web.Request) -> web.StreamResponse:
 
 async def reward_types(_: web.Request) -> web.StreamResponse:
     COUNTS["types"] += 1
-    about = {"fingerprint": STATE.get("fingerprint", "f"), "fields": STATE.get("fields", [])}
-    return web.json_response({"reward_types": {name: about for name in ("math", "gsm8k", "exact_match")}})
+    if STATE.get("types_refused"):
+        return web.json_response({"error": "not now"}, status=503)
+    about = {"fingerprint": STATE["fingerprint"], "fields": STATE.get("fields", [])}
+    return web.json_response({"reward_types": dict.fromkeys(("math", "gsm8k", "exact_match"), about)})
 
 
 async def change(request: web.Request) -> web.StreamResponse:
@@ -66,7 +69,7 @@ async def health(_: web.Request) -> web.StreamResponse:
     return web.Response(text="ok")
 
 
-async def serve() -> None:
+async def serve(port: int) -> None:
     app = web.Application(client_max_size=2**28)
     app.add_routes(
         [
@@ -79,11 +82,11 @@ async def serve() -> None:
     )
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
+    listener = socket.create_server(("127.0.0.1", port), backlog=2048)
     await web.SockSite(runner, listener).start()
     print(listener.getsockname()[1], flush=True)
     await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(serve())
+    asyncio.run(serve(int(sys.argv[1]) if len(sys.argv) > 1 else 0))

@@ -41,6 +41,7 @@ class ResultCache:
         self._ttl = settings.cache_ttl
         self._redis = _connect(settings.cache_url) if settings.cache_url else None
         self._rest_until = {"read": 0.0, "written": 0.0}
+        self._said: set[str] = set()
 
     async def get(self, keys: Sequence[str]) -> list[Score | None]:
         """What is known under each of `keys`, None for the rest."""
@@ -85,12 +86,20 @@ class ResultCache:
         import redis
 
         try:
-            return await asyncio.wait_for(use(self._redis), WAIT)
+            result = await asyncio.wait_for(use(self._redis), WAIT)
         except (redis.RedisError, OSError, asyncio.TimeoutError) as error:
-            self._rest_until[what] = time.monotonic() + REST
-            reason = str(error).splitlines()[0] if str(error) else "no answer in time"
-            log.warning("the result cache is not %s for %g s: %s; scoring goes on without it", what, REST, reason)
+            self._rest(what, str(error).partition("\n")[0] or "no answer in time")
             return None
+        if what in self._said:
+            self._said.remove(what)
+            log.warning("the result cache is %s again", what)
+        return result
+
+    def _rest(self, what: str, reason: str) -> None:
+        self._rest_until[what] = time.monotonic() + REST
+        if what not in self._said:
+            self._said.add(what)
+            log.warning("the result cache is not %s: %s; scoring goes on without it", what, reason)
 
 
 def _connect(url: str) -> Any:

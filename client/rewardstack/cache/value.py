@@ -8,7 +8,6 @@ from typing import Any
 
 from rewardstack.score import Score
 
-
 CHECK = 8
 """Characters of its key that a value carries, so that a reply that belongs to another key is not taken for its own."""
 

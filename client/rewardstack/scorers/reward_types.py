@@ -61,7 +61,9 @@ class RewardTypes:
         if types is None:
             return None
         if name not in types:
-            raise UnknownSourceError(f"the reward server has no {name!r}; it has: {', '.join(sorted(types))}", "data_source")
+            raise UnknownSourceError(
+                f"the reward server has no {name!r}; it has: {', '.join(sorted(types))}", "data_source"
+            )
         return types[name]
 
 

@@ -23,6 +23,8 @@ from rewardstack.transport.service import Service
 BATCH = 64
 """Samples in one request."""
 
+KNOCK = json.dumps({"items": []}).encode()
+
 FindService = Callable[[tuple[str, ...], str], Service]
 """The service behind these URLs, under this key."""
 
@@ -128,7 +130,7 @@ class RemoteRule:
 
     async def _post(self, destination: Destination, body: bytes, deadline: SharedDeadline) -> bytes:
         try:
-            return await self._find(*destination).post("/v1/score", body, deadline)
+            return await self._find(*destination).post("/v1/score", body, deadline, KNOCK)
         except RejectedError as error:
             if error.status == 404:
                 raise UnknownSourceError(str(error), "data_source") from error

@@ -42,6 +42,11 @@ class Gate:
         return self._failures >= FAILURES_TO_OPEN
 
     @property
+    def doubtful(self) -> bool:
+        """Whether it took nothing since it was last paused."""
+        return self._pauses > 0
+
+    @property
     def limit(self) -> int:
         """Requests it may have in flight."""
         return int(self._limit)

@@ -15,7 +15,7 @@ from rewardstack.transport.resolver import DaemonResolver
 CONNECT_TIMEOUT = 5.0
 """Seconds to make a connection."""
 KEEPALIVE = 1.8
-"""Seconds an idle connection is kept: shorter than the servers' own (gunicorn 2 s, vLLM 5 s), so none is closed in use."""
+"""Seconds an idle connection is kept: less than the servers' own (gunicorn 2 s, vLLM 5 s), so none closes in use."""
 REPLY_BYTES = 64 * 2**20
 """Largest reply that is read."""
 MESSAGE_CHARACTERS = 300

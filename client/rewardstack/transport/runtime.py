@@ -26,6 +26,7 @@ class LoopThread:
     """An event loop that runs in a daemon thread of its own; awaits what is in `closing` before it stops."""
 
     def __init__(self) -> None:
+        self._stopping = False
         self.closing: list[Callable[[], Awaitable[None]]] = []
         self.selector = selectors.DefaultSelector()
         self.loop = asyncio.SelectorEventLoop(self.selector)
@@ -48,8 +49,11 @@ class LoopThread:
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
-        except BaseException:
+        except BaseException as error:
             future.cancel()
+            if self._stopping:
+                # The interpreter exits, so this is a daemon thread's call: it ends with it, without a traceback.
+                raise SystemExit from error
             raise
 
     async def run_async(self, work: Coroutine[Any, Any, T]) -> T:
@@ -60,6 +64,7 @@ class LoopThread:
 
     def stop(self) -> None:
         """Cancels what still runs, stops the loop, and waits a moment for it."""
+        self._stopping = True
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._drain(), self.loop)
             self._thread.join(CLOSING_TIME)

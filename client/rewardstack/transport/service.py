@@ -47,24 +47,28 @@ class Service:
 
     async def get(self, path: str, deadline: SharedDeadline) -> bytes:
         """The body that a GET of `path` brings; raises as `post` does."""
-        return await self._ask("GET", path, None, deadline)
+        return await self._ask("GET", path, None, deadline, None)
 
-    async def post(self, path: str, body: bytes, deadline: SharedDeadline) -> bytes:
+    async def post(self, path: str, body: bytes, deadline: SharedDeadline, knock: bytes | None = None) -> bytes:
         """The body that a POST to `path` brings.
 
         Args:
             path: begins with a slash.
             body: JSON.
             deadline: of all who wait for the reply.
+            knock: a body that costs the service nothing; posted first to an endpoint that took nothing of late, so that
+                an outage is not probed with work.
 
         Raises:
             DeadlineError: no usable answer came in time; names the last obstacle.
             RejectedError: the service refused for good.
             ReplyError: it answered with an error, more often than retries allow.
         """
-        return await self._ask("POST", path, body, deadline)
+        return await self._ask("POST", path, body, deadline, knock)
 
-    async def _ask(self, method: str, path: str, body: bytes | None, deadline: SharedDeadline) -> bytes:
+    async def _ask(
+        self, method: str, path: str, body: bytes | None, deadline: SharedDeadline, knock: bytes | None
+    ) -> bytes:
         self._budget.earn()
         obstacle: ServiceError | None = None
         retries, since = 0, -1.0
@@ -73,8 +77,11 @@ class Service:
             if since < self.last_progress or since < 0:
                 since = time.monotonic()
                 deadline.progress()
+            patience = _Patience(deadline, since)
             try:
-                return await self._attempt(endpoint, method, path, body, _Patience(deadline, since))
+                if knock is not None and endpoint.gate.doubtful:
+                    await self._knock(endpoint, path, knock, patience)
+                return await self._attempt(endpoint, method, path, body, patience)
             except (OverloadError, UnreachableError) as error:
                 obstacle = error
             except ReplyError as error:
@@ -82,30 +89,39 @@ class Service:
                 retries += 1
                 if retries > self._max_retries or not self._budget.spend():
                     raise
+            finally:
+                endpoint.in_flight -= 1
+                self._hand_out()
+
+    async def _knock(self, endpoint: Endpoint, path: str, body: bytes, patience: _Patience) -> None:
+        try:
+            await self._send(endpoint, "POST", path, body, patience)
+        except (RejectedError, ReplyError):
+            return  # it is there; what it thinks of real work the next request shows
 
     async def _attempt(
         self, endpoint: Endpoint, method: str, path: str, body: bytes | None, patience: _Patience
     ) -> bytes:
+        try:
+            reply = await self._send(endpoint, method, path, body, patience)
+        except RejectedError:
+            self._answered(endpoint)
+            raise
+        self._answered(endpoint)
+        return reply
+
+    async def _send(self, endpoint: Endpoint, method: str, path: str, body: bytes | None, patience: _Patience) -> bytes:
         sent_at = time.monotonic()
         headers = {**self._headers, deadlines.HEADER: str(max(1, int(patience.left() * 1000)))}
         attempt = endpoint.start(exchange(self._session, method, endpoint.url + path, body, headers))
         try:
-            reply = await _within(attempt, patience, endpoint)
+            return await _within(attempt, patience, endpoint)
         except OverloadError as error:
             endpoint.gate.refused(sent_at, endpoint.in_flight - 1, error.retry_after)
             raise
         except UnreachableError:
             endpoint.gate.unreachable()
             raise
-        except RejectedError:
-            self._answered(endpoint)
-            raise
-        else:
-            self._answered(endpoint)
-            return reply
-        finally:
-            endpoint.in_flight -= 1
-            self._hand_out()
 
     def _answered(self, endpoint: Endpoint) -> None:
         self.last_progress = time.monotonic()

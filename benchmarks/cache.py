@@ -1,0 +1,123 @@
+"""How fast a new process re-scores from Redis alone what another process scored once.
+
+    python benchmarks/cache.py
+
+Starts a Redis and a reward server's interface of its own, scores 10,000 different samples with responses of 2 kB in one
+process, then all of them again in a new one, and prints what the server was asked in between: nothing. For comparison
+the same run reads the same keys with a bare `MGET`, the least that anything on this Redis could take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+FAKE_SERVER = HERE.parent / "tests" / "support" / "fault_server.py"
+RESPONSE_BYTES = 2048
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=5, help="new processes that re-score; the median counts")
+    parser.add_argument("--worker", choices=["score", "mget"], help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        print(json.dumps(_score(arguments.samples) if arguments.worker == "score" else _mget()))
+        return
+    with tempfile.TemporaryDirectory() as folder, _redis(folder) as cache, _server() as server:
+        os.environ.update(REWARD_SERVER_URL=server, REWARD_CACHE_URL=cache)
+        _report(arguments.samples, arguments.runs, server)
+
+
+def _report(samples: int, runs: int, server: str) -> None:
+    first = _worker("score", samples)
+    asked = _asked(server)
+    again = [_worker("score", samples) for _ in range(runs)]
+    bare = [_worker("mget", samples) for _ in range(runs)]
+    seconds = _median([run["seconds"] for run in again])
+    least = _median([run["seconds"] for run in bare])
+    print(f"samples                      {samples:>10,}  responses of {RESPONSE_BYTES} bytes, all different")
+    print(f"scored by the server         {first['rate']:>10,.0f} /s  first process, cache empty")
+    print(f"re-scored from Redis         {samples / seconds:>10,.0f} /s  median of {runs} new processes")
+    print(f"bare MGET of the same keys   {samples / least:>10,.0f} /s  the least it could take")
+    print(f"ratio to the bare MGET       {least / seconds:>10.2f}")
+    print(f"items the server scored      {asked:>10,}  first process; re-scoring added {_asked(server) - asked}")
+    print(f"samples read from the cache  {min(run['cached'] for run in again):>10,}  of {samples:,}, in the worst run")
+
+
+def _score(samples: int) -> dict[str, float]:
+    from rewardstack import Request, score
+
+    filler = "x" * (RESPONSE_BYTES - 8)
+    requests = [Request("math", f"{at:08d}{filler}", str(at)) for at in range(samples)]
+    started = time.perf_counter()
+    scores = score(requests)
+    seconds = time.perf_counter() - started
+    assert all(one.status == "ok" and one.value == RESPONSE_BYTES for one in scores)
+    return {"seconds": seconds, "rate": samples / seconds, "cached": sum(one.cached for one in scores)}
+
+
+def _mget() -> dict[str, float]:
+    import redis
+
+    connection = redis.Redis.from_url(os.environ["REWARD_CACHE_URL"])
+    keys = list(connection.scan_iter(count=10_000))
+    started = time.perf_counter()
+    for start in range(0, len(keys), 1000):
+        connection.mget(keys[start : start + 1000])
+    return {"seconds": time.perf_counter() - started}
+
+
+def _worker(kind: str, samples: int) -> dict[str, float]:
+    command = [sys.executable, __file__, "--worker", kind, "--samples", str(samples)]
+    result: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    return result
+
+
+def _asked(server: str) -> int:
+    with urllib.request.urlopen(f"{server}/_stats") as reply:
+        return int(json.load(reply).get("items", 0))
+
+
+def _median(values: list[float]) -> float:
+    return sorted(values)[len(values) // 2]
+
+
+@contextmanager
+def _redis(folder: str) -> Iterator[str]:
+    path = f"{folder}/redis.sock"
+    options = ["--port", "0", "--unixsocket", path, "--save", "", "--dir", folder]
+    process = subprocess.Popen(["redis-server", *options], stdout=subprocess.DEVNULL)
+    try:
+        while not Path(path).exists():
+            time.sleep(0.05)
+        yield f"unix://{path}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def _server() -> Iterator[str]:
+    process = subprocess.Popen([sys.executable, str(FAKE_SERVER)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The command `rewardstack`: one file a command; `main` only dispatches."""

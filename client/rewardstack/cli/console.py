@@ -1,0 +1,53 @@
+"""Where the command line writes: results to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+WIDTH = 120
+"""Columns where there is no terminal to have a width."""
+
+out = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH)
+err = Console(stderr=True)
+
+
+def printable(text: str) -> str:
+    """`text` on one line and without control characters: what is scored is not to steer the terminal."""
+    return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in " ".join(text.split()))
+
+
+def plain_text(text: str, style: str = "") -> Text:
+    """Foreign text for a table: printable, its square brackets no markup."""
+    return Text(printable(text), style=style)
+
+
+def new_table(*columns: str) -> Table:
+    """An empty table that folds what is too wide rather than cutting it."""
+    table = Table()
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def say(message: str) -> None:
+    """One line on stderr."""
+    err.print(plain_text(message), soft_wrap=True, highlight=False)
+
+
+def complain(message: str) -> None:
+    """One line on stderr that says what went wrong."""
+    say(f"rewardstack: error: {message}")
+
+
+class LogHandler(logging.Handler):
+    """Log records as lines of their own, above a progress bar where there is one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Prints the record."""
+        say(self.format(record))

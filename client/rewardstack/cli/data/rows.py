@@ -1,0 +1,100 @@
+"""What a row of a data file means: the sample in it, and what its score adds."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rewardstack.errors import RequestError
+from rewardstack.score import Request, Score
+
+ADDED = ("value", "status", "reason", "cached")
+"""What a row of OUT has beside the row of IN; fields of these names in IN are replaced."""
+
+
+class Row(NamedTuple):
+    """One row of a data file.
+
+    Args:
+        file: that it stands in.
+        spot: where in it, such as `line 3`.
+        fields: its fields, in order.
+    """
+
+    file: Path
+    spot: str
+    fields: dict[str, Any]
+
+    @property
+    def place(self) -> str:
+        """File and spot, for messages."""
+        return f"{self.file}, {self.spot}"
+
+
+def to_request(fields: Mapping[str, Any], data_source: str | None = None) -> Request:
+    """The sample that a row holds.
+
+    Args:
+        fields: `data_source`, `solution_str` (or `response`), `ground_truth` (or verl's `reward_model.ground_truth`;
+            null where the route needs none) and, where wanted, `extra_info`, whose null fields count as absent:
+            a parquet file has one for every field that any row has.
+        data_source: for rows that have none.
+
+    Raises:
+        RequestError: a field is missing or has the wrong type; the message names it.
+    """
+    source = fields.get("data_source")
+    source = data_source if source is None else source
+    if source is None:
+        raise RequestError("data_source is missing; add the field, or --data-source NAME for all rows", "data_source")
+    name = "response" if fields.get("solution_str") is None and "response" in fields else "solution_str"
+    if fields.get(name) is None:
+        raise RequestError("solution_str (or response) is missing", "solution_str")
+    extra = fields.get("extra_info")
+    _expect(source, str, "data_source", "a string")
+    _expect(fields[name], str, name, "a string")
+    _expect(extra, (dict, type(None)), "extra_info", "an object")
+    known = {key: value for key, value in (extra or {}).items() if value is not None}
+    return Request(source, fields[name], _ground_truth(fields), known)
+
+
+def _ground_truth(fields: Mapping[str, Any]) -> Any:
+    if "ground_truth" in fields:
+        return fields["ground_truth"]
+    reward_model = fields.get("reward_model")
+    if isinstance(reward_model, dict) and "ground_truth" in reward_model:
+        return reward_model["ground_truth"]
+    message = "ground_truth (or reward_model.ground_truth) is missing; write null where the route needs none"
+    raise RequestError(message, "ground_truth")
+
+
+def _expect(value: Any, kind: type | tuple[type, ...], field: str, what: str) -> None:
+    if not isinstance(value, kind):
+        raise RequestError(f"{field}: expected {what}, got {type(value).__name__}", field)
+
+
+def own_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The row without what a score adds."""
+    return {name: value for name, value in fields.items() if name not in ADDED}
+
+
+def added_fields(score: Score) -> dict[str, Any]:
+    """What `score` adds to its row."""
+    return {"value": score.value, "status": score.status, "reason": score.reason, "cached": score.cached}
+
+
+def to_json(fields: Mapping[str, Any]) -> bytes:
+    """A row as one line of UTF-8 without its end: the same bytes for the same row.
+
+    What JSON has no type for (a parquet file's dates, decimals, bytes) is written as text, bytes in base64.
+    """
+    text = json.dumps(fields, ensure_ascii=False, default=_as_text)
+    # Only lone surrogates cannot be encoded, and Python's \udXXX for them is JSON's own.
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _as_text(value: Any) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)

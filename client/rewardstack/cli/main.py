@@ -1,0 +1,57 @@
+"""The entry point: picks the command, and turns what it raises into one line and an exit status.
+
+| exit status | |
+| --- | --- |
+| 0 | done |
+| 1 | a service is at fault, or the machine (disk full, ...) |
+| 2 | the input, the arguments or a setting is |
+| 3 | `score`: done, but rows are left without a score |
+| 130, 143 | interrupted, terminated |
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from rewardstack import __version__
+from rewardstack.errors import ConfigError, RewardstackError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        argv: the arguments; None for the process's own.
+
+    Returns:
+        The exit status.
+    """
+    try:
+        from rewardstack.cli import check, console, routes, score
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "rich":
+            raise
+        print('rewardstack: error: the command line needs rich; pip install "rewardstack[cli]"', file=sys.stderr)
+        return 2
+    logging.basicConfig(handlers=[console.LogHandler()], format="rewardstack: %(levelname)s: %(message)s")
+    parser = argparse.ArgumentParser("rewardstack", description="Scores samples with the services that are configured.")
+    parser.add_argument("--version", action="version", version=f"rewardstack {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in (score, check, routes):
+        command.add_parser(commands)
+    args = parser.parse_args(argv)
+    try:
+        return int(args.run(args))
+    except KeyboardInterrupt:
+        console.say("interrupted")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (RewardstackError, OSError) as error:
+        console.complain(str(error))
+        return 2 if isinstance(error, ConfigError) else 1

@@ -1,0 +1,70 @@
+"""`rewardstack routes`: what takes which `data_source`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import Any
+
+from rich.table import Table
+
+from rewardstack.cli.console import new_table, out, plain_text
+from rewardstack.client import route_table
+from rewardstack.composite import Cascade, Gate, WeightedSum, routes_of
+from rewardstack.routes import Leaf, Route
+from rewardstack.score import OnError
+from rewardstack.scorers.rules import RemoteRule
+from rewardstack.settings import Settings
+
+LEAVES: dict[str, tuple[str, OnError]] = {"rule": ("reward server", RemoteRule.on_error)}
+"""For each kind of leaf the service that scores it, and its policy."""
+COMPOSITES: dict[type, str] = {WeightedSum: "sum", Gate: "gate", Cascade: "cascade"}
+COMPOSITE_POLICY: OnError = "zero"
+CAPTION = "NAME takes NAME and NAME_...; NAME* takes whatever begins with NAME; the longest wins"
+
+
+def add_parser(commands: Any) -> None:
+    """Adds the command's arguments."""
+    parser = commands.add_parser("routes", help="what takes which data_source", description=__doc__)
+    parser.add_argument("data_source", metavar="DATA_SOURCE", nargs="?", help="show only the route that takes it")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints all routes, or the one that takes a source.
+
+    Returns:
+        The exit status, 0.
+
+    Raises:
+        UnknownSourceError: no route takes it.
+        RouteError: the routes file is malformed.
+    """
+    routes = route_table(Settings.from_env())
+    if args.data_source is None:
+        out.print(_table(routes))
+        return 0
+    route = routes.find(args.data_source)
+    out.print(plain_text(f"{args.data_source} is taken by the route {_pattern(route)}"), soft_wrap=True)
+    out.print(_table([route]))
+    return 0
+
+
+def _table(routes: Iterable[Route]) -> Table:
+    table = new_table("data_source", "kind", "scored by", "without a score")
+    table.caption, table.caption_justify = CAPTION, "left"
+    for route in routes:
+        table.add_row(*map(plain_text, (_pattern(route), *_target(route))))
+    return table
+
+
+def _pattern(route: Route) -> str:
+    return route.name if route.exact else f"{route.name}*"
+
+
+def _target(route: Route) -> tuple[str, str, str]:
+    """Kind, service and policy of a route."""
+    if isinstance(route.target, Leaf):
+        service, policy = LEAVES[route.target.kind]
+        return route.target.kind, f"{service}: {route.target.target or '*'}", route.on_error or policy
+    return COMPOSITES[type(route.target)], ", ".join(routes_of(route.target)), route.on_error or COMPOSITE_POLICY

@@ -1,0 +1,171 @@
+"""One run over a data file: check all of IN, take up what OUT has, score the rest, finish OUT."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rewardstack.cli.console import err, out, printable, say
+from rewardstack.cli.data import parquet
+from rewardstack.cli.data.output import ScoreFile, digest_of
+from rewardstack.cli.data.rows import own_fields, to_json
+from rewardstack.cli.data.source import Source, is_parquet
+from rewardstack.cli.interrupts import Interrupts
+from rewardstack.cli.options import Options
+from rewardstack.cli.pipeline import Piece, score_in_order
+from rewardstack.cli.progress import NOT_ALL_SCORED, Tally, progress_bar
+from rewardstack.errors import RequestError, RewardstackError, UnreachableError
+
+
+class Plan(NamedTuple):
+    """What IN holds.
+
+    Args:
+        rows: their number.
+        digest: of all of them, for parquet.
+    """
+
+    rows: int
+    digest: str
+
+
+class Run:
+    """Scores IN into OUT.
+
+    Args:
+        source: IN.
+        output: OUT; JSONL grows row by row, parquet is made at the end from a JSONL file beside it.
+        options: how.
+
+    Raises:
+        RequestError: OUT is of another kind, or IN itself.
+    """
+
+    def __init__(self, source: Source, output: Path, options: Options) -> None:
+        self._source = source
+        self._output = output
+        self._options = options
+        self._to_parquet = is_parquet(output, "-o")
+        self._work = output.with_name(output.name + ".partial") if self._to_parquet else output
+        if output.exists() and output.samefile(source.path):
+            raise RequestError(f"-o: {output} is IN itself", "-o")
+
+    def execute(self, start_over: bool) -> int:
+        """Does it.
+
+        Args:
+            start_over: whatever OUT has is overwritten.
+
+        Returns:
+            The exit status.
+
+        Raises:
+            RewardstackError: what was scored before is in OUT, or beside it.
+        """
+        started = time.monotonic()
+        if self._to_parquet and self._output.exists() and not start_over and not self._work.exists():
+            return self._conclude(self._already_scored(), 0, started)
+        schema = parquet.schema_of(self._parquet_rows()) if self._to_parquet else None
+        with ScoreFile(self._work, digest_of if self._to_parquet else own_fields, start_over) as scores:
+            plan = self._check(scores)
+            scores.resume()
+            before = scores.kept
+            received = self._score(scores, plan) if before < plan.rows else 0
+            if scores.tally.rows < plan.rows:
+                self._tell_progress(scores, plan)
+                return 128 + received
+            if schema is not None:
+                parquet.write(self._output, self._parquet_rows(), scores.added(), schema, plan.digest)
+                self._work.unlink()
+        return self._conclude(scores.tally, scores.tally.rows - before, started)
+
+    def _parquet_rows(self) -> Any:
+        return self._source.path if self._source.is_parquet else (row.fields for row in self._source.rows())
+
+    def _check(self, scores: ScoreFile | None) -> Plan:
+        """Reads all of IN before anything is scored."""
+        count = 0
+        digest = blake2b(digest_size=20)
+        with err.status(f"reading {printable(str(self._source.path))}"):
+            for row in self._source.rows():
+                count += 1
+                self._options.request(row)
+                if scores is not None:
+                    scores.compare(row)
+                if self._to_parquet:
+                    digest.update(to_json(own_fields(row.fields)))
+        return Plan(count, digest.hexdigest())
+
+    def _already_scored(self) -> Tally:
+        if parquet.input_digest(self._output) != self._check(None).digest:
+            raise RequestError(
+                f"{self._output} exists and is not made from this IN; name another OUT, or overwrite it with --force",
+                "-o",
+            )
+        tally = Tally()
+        for added in parquet.read_added(self._output):
+            tally.add(**added)
+        return tally
+
+    def _score(self, scores: ScoreFile, plan: Plan) -> int:
+        try:
+            return asyncio.run(self._score_rows(scores, plan))
+        except RewardstackError:
+            self._tell_progress(scores, plan)
+            raise
+
+    async def _score_rows(self, scores: ScoreFile, plan: Plan) -> int:
+        """Scores what is left; returns the signal that ended it early, 0 for none."""
+        outage = _Outage(self._options.chunk_size)
+        with progress_bar() as bar, Interrupts() as interrupts:
+            task = bar.add_task("", total=plan.rows, completed=scores.kept, tally=scores.tally)
+            rows = self._source.rows(scores.kept)
+            size = self._options.chunk_size
+            pieces = score_in_order(rows, self._options.score, size, lambda: bool(interrupts.received))
+            try:
+                async with aclosing(pieces):
+                    async for piece in pieces:
+                        scores.append(piece.rows, piece.scores)
+                        bar.update(task, completed=scores.tally.rows)
+                        outage.watch(piece)
+            except asyncio.CancelledError:
+                say("the rows in flight were dropped")
+        return interrupts.received
+
+    def _tell_progress(self, scores: ScoreFile, plan: Plan) -> None:
+        say(f"{scores.tally.rows:,} of {plan.rows:,} rows are in {self._work}; the same command goes on from there")
+
+    def _conclude(self, tally: Tally, scored: int, started: float) -> int:
+        seconds = time.monotonic() - started
+        pace = f"{scored:,} of them now, in {seconds:.1f} s ({scored / seconds:,.0f}/s)" if scored else "all were there"
+        out.print(f"{printable(str(self._output))}:", tally.summary(), f"({pace})", soft_wrap=True)
+        if not tally.without_score:
+            return 0
+        say(
+            f"{tally.without_score:,} rows have no score; their `reason` says why. `rewardstack check` looks at the "
+            "services; --force scores all rows again, those in the cache at no cost"
+        )
+        return NOT_ALL_SCORED
+
+
+class _Outage:
+    """Ends a run in which nothing succeeds any more, so that its rest is not spent on failures."""
+
+    def __init__(self, patience: int) -> None:
+        self._patience = patience
+        self._failed = 0
+
+    def watch(self, piece: Piece) -> None:
+        if piece.error is not None:
+            raise piece.error
+        for score in piece.scores:
+            self._failed = self._failed + 1 if score.status == "failed" else 0
+        if self._failed >= self._patience:
+            raise UnreachableError(
+                f"the last {self._failed:,} rows all failed: {piece.scores[-1].reason}; see `rewardstack check`; "
+                "the next run scores the failed rows at the end of OUT again"
+            )

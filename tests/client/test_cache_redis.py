@@ -1,0 +1,127 @@
+"""The result cache on a real Redis: what is kept, who may read it, and that its faults cost no score."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import redis as redis_client
+
+from rewardstack import Request, Score, score
+from tests.client.conftest import Script
+from tests.support.servers import FaultServer, Redis
+
+NEW_PROCESS = """
+    from rewardstack import Request, score
+    scores = score([Request("math", f"kept {at}", "1") for at in range(500)])
+    print({(one.status, one.cached, one.value == len(f"kept {at}")) for at, one in enumerate(scores)})
+"""
+
+
+def kept(label: str, count: int = 500) -> list[Request]:
+    """Different samples."""
+    return [Request("math", f"{label} {at}", "1") for at in range(count)]
+
+
+def statuses(scores: list[Score]) -> set[str]:
+    """The different statuses."""
+    return {one.status for one in scores}
+
+
+def test_new_process_reads_what_another_scored(server: FaultServer, redis: Redis, run_script: Script) -> None:
+    """A new process scores from Redis alone what this one scored, without a question to the server."""
+    assert {"ok"} == statuses(score(kept("kept")))
+    asked = server.stats()["items"]
+    assert "{('ok', True, True)}" == run_script(NEW_PROCESS)
+    assert asked == server.stats()["items"]
+
+
+def test_only_ok_is_kept(server: FaultServer, redis: Redis) -> None:
+    """A failure leaves nothing in the cache, and the next call asks again."""
+    server.set(mode="garbage")
+    assert {"failed"} == statuses(score(kept("lost")))
+    assert 0 == redis_client.Redis.from_url(redis.url).dbsize()
+    server.set(mode="ok")
+    assert {"ok"} == statuses(score(kept("lost")))
+
+
+def test_entries_expire(server: FaultServer, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every entry has the time to live that the settings say."""
+    monkeypatch.setenv("REWARD_CACHE_TTL", "1000")
+    score(kept("mortal", 3))
+    connection = redis_client.Redis.from_url(redis.url)
+    assert [True] * 3 == [990 < connection.ttl(key) <= 1000 for key in connection.keys()]
+
+
+def test_tenants_do_not_share(server: FaultServer, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has another key has results of their own, and the key itself stands nowhere in Redis."""
+    for key in ("", "alice-key", "bob-key"):
+        monkeypatch.setenv("REWARD_SERVER_API_KEY", key)
+        assert [False] == [one.cached for one in score([Request("math", "whose", "1")])]
+    assert 3 == server.stats()["items"]
+    names = b" ".join(redis_client.Redis.from_url(redis.url).keys())
+    assert b"alice" not in names
+
+
+def test_new_fingerprint_is_a_new_key(server: FaultServer, redis: Redis, run_script: Script) -> None:
+    """When the server's function changes, what it scored before is not read again."""
+    script = NEW_PROCESS.replace("500", "5")
+    assert "{('ok', False, True)}" == run_script(script)
+    assert "{('ok', True, True)}" == run_script(script)
+    server.set(fingerprint="changed")
+    assert "{('ok', False, True)}" == run_script(script)
+
+
+def test_poisoned_values_are_not_taken(server: FaultServer, redis: Redis, run_script: Script) -> None:
+    """Values that are no scores, or belong to another key, are scored anew and mended."""
+    script = NEW_PROCESS.replace("500", "5")
+    run_script(script)
+    connection = redis_client.Redis.from_url(redis.url)
+    names = connection.keys()
+    values = connection.mget(names)
+    for name, poison in zip(names, [b"", b"nan", b'["x", NaN, "s"]', b"\x80\x04K\x01.", values[0]], strict=True):
+        connection.set(name, poison)
+    assert "{('ok', False, True)}" == run_script(script)
+    assert "{('ok', True, True)}" == run_script(script)
+
+
+@pytest.mark.parametrize("fault", ["stopped", "paused", "full"])
+def test_fault_in_mid_run(server: FaultServer, redis: Redis, tmp_path: Path, fault: str) -> None:
+    """Redis stopped, paused or full in mid-run costs no sample, and holds the run up for a bounded time."""
+    connection = redis_client.Redis.from_url(redis.url)
+    server.set(delay=0.05)
+    assert {"ok"} == statuses(score(kept(f"{fault} before")))
+
+    def break_it() -> None:
+        if fault == "stopped":
+            redis.kill()
+        elif fault == "paused":
+            redis.freeze()
+        else:
+            connection.config_set("maxmemory", "1mb")
+            connection.config_set("maxmemory-policy", "noeviction")
+
+    timer = threading.Timer(0.3, break_it)
+    timer.start()
+    started = time.monotonic()
+    for round in range(20):
+        assert {"ok"} == statuses(score(kept(f"{fault} {round}", 100)))
+    elapsed = time.monotonic() - started
+    timer.join()
+    assert elapsed < 20 * 0.05 + 10
+    if fault == "paused":
+        redis.thaw()
+
+
+def test_back_again(server: FaultServer, redis: Redis, monkeypatch: pytest.MonkeyPatch, run_script: Script) -> None:
+    """A Redis that comes back is used again."""
+    monkeypatch.setattr("rewardstack.cache.store.REST", 0.2)
+    score(kept("kept", 5))
+    redis.kill()
+    score(kept("meanwhile", 5))
+    redis.start()
+    time.sleep(0.3)
+    score(kept("again", 5))
+    assert 5 == redis_client.Redis.from_url(redis.url).dbsize()

@@ -1,0 +1,141 @@
+"""Who may call: many threads, running event loops, an interpreter on its way out; and who may not: our own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from rewardstack import Request, acompute_score, compute_score, score
+from rewardstack.errors import LoopError
+from rewardstack.transport.runtime import loop_thread
+from tests.client.conftest import Script
+from tests.support.servers import FaultServer
+
+
+def test_64_threads(server: FaultServer) -> None:
+    """64 threads score one sample at a time; each gets its own scores, and requests are shared among them."""
+    results: dict[int, list[float]] = {}
+
+    def work(thread: int) -> None:
+        results[thread] = [compute_score("math", "x" * (64 * at + thread + 1)) for at in range(20)]
+
+    threads = [threading.Thread(target=work, args=(thread,)) for thread in range(64)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert {thread: [64.0 * at + thread + 1 for at in range(20)] for thread in range(64)} == results
+    assert 64 * 20 == server.stats()["items"] > 4 * server.stats()["requests"]
+
+
+async def test_inside_a_running_loop(server: FaultServer) -> None:
+    """Inside a caller's loop the blocking call works, and the twin leaves that loop free."""
+    assert 3.0 == compute_score("math", "abc")
+    server.set(delay=0.3)
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    assert [4.0, 5.0] == await asyncio.gather(acompute_score("math", "abcd"), acompute_score("math", "abcde"))
+    ticking.cancel()
+    assert ticks > 10
+
+
+def test_on_our_own_loop_raises(server: FaultServer) -> None:
+    """A blocking call from the client's own loop raises rather than waits for itself."""
+
+    async def call() -> float:
+        value: float = compute_score("math", "abc")
+        return value
+
+    with pytest.raises(LoopError, match="async twin"):
+        asyncio.run_coroutine_threadsafe(call(), loop_thread().loop).result(5)
+
+
+def test_async_twin_on_our_own_loop(server: FaultServer) -> None:
+    """The async twin works on the client's own loop, too."""
+
+    async def call() -> float:
+        value: float = await acompute_score("math", "abc")
+        return value
+
+    assert 3.0 == asyncio.run_coroutine_threadsafe(call(), loop_thread().loop).result(5)
+
+
+def test_exit_with_a_hung_server(server: FaultServer, run_script: Script) -> None:
+    """The interpreter exits within a second although a server and a name server hang, and says nothing."""
+    server.set(mode="hang")
+    out = run_script("""
+        import atexit, socket, sys, threading, time
+        from rewardstack import compute_score
+        import rewardstack.transport.resolver as resolver
+
+        resolver._look_up = lambda *names: time.sleep(60)
+        left = []
+        atexit.register(lambda: print("exit took", round(time.monotonic() - left[0], 2)))
+        info = {"server_url": "http://names.invalid:6000"}
+        threading.Thread(target=compute_score, args=("math", "abc"), daemon=True).start()
+        threading.Thread(target=compute_score, args=("math", "abc", None, info), daemon=True).start()
+        time.sleep(0.5)
+        left.append(time.monotonic())
+    """)
+    assert out.startswith("exit took") and float(out.split()[-1]) < 1.0
+
+
+def test_process_ends_with_a_hung_server(server: FaultServer, run_script: Script) -> None:
+    """From the last line of the script to the end of its process no more than a second passes."""
+    server.set(mode="hang")
+    out = run_script("""
+        import threading, time
+        from rewardstack import compute_score
+        threading.Thread(target=compute_score, args=("math", "abc"), daemon=True).start()
+        time.sleep(0.5)
+        print(time.time())
+    """)
+    assert time.time() - float(out) < 1.5
+
+
+def test_two_waiters_on_one_call(server: FaultServer) -> None:
+    """Of two who wait for one call, the impatient one fails after 50 ms and the patient one gets the score."""
+    server.set(delay=0.5)
+    results: dict[str, tuple[str, float]] = {}
+
+    def wait(name: str, timeout: float) -> None:
+        started = time.monotonic()
+        (one,) = score([Request("math", "shared", "1", {"timeout": timeout})])
+        results[name] = one.status, time.monotonic() - started
+
+    impatient = threading.Thread(target=wait, args=("impatient", 0.05))
+    patient = threading.Thread(target=wait, args=("patient", 5.0))
+    impatient.start()
+    time.sleep(0.02)
+    patient.start()
+    impatient.join()
+    patient.join()
+    assert ("failed", "ok") == (results["impatient"][0], results["patient"][0])
+    assert results["impatient"][1] < 0.4
+    assert 1 == server.stats()["requests"]
+
+
+def test_call_that_nobody_waits_for(server: FaultServer) -> None:
+    """A caller that is cancelled leaves the call to the others who wait for it."""
+
+    async def both() -> float:
+        server.set(delay=0.3)
+        first = asyncio.create_task(acompute_score("math", "shared"))
+        second = asyncio.create_task(acompute_score("math", "shared"))
+        await asyncio.sleep(0.1)
+        first.cancel()
+        value: float = await second
+        return value
+
+    assert 6.0 == asyncio.run(both())
+    assert 1 == server.stats()["requests"]

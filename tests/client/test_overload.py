@@ -1,0 +1,172 @@
+"""Overload and outage: waited out, never a score, and not made worse by the client's own attempts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from rewardstack import Request, Score, score
+from tests.support.servers import FaultServer, fault_server, free_port
+
+SAMPLES = 640
+Change = Callable[[FaultServer], None]
+
+
+def requests(label: str, **extra: object) -> list[Request]:
+    """As many different samples as the tests score."""
+    return [Request("math", f"{label} {at}", "1", extra) for at in range(SAMPLES)]
+
+
+def after(seconds: float, change: Callable[[], None]) -> threading.Timer:
+    """Runs `change` later."""
+    timer = threading.Timer(seconds, change)
+    timer.start()
+    return timer
+
+
+def statuses(scores: list[Score]) -> set[str]:
+    """The different statuses, with the reasons of those that are not ok."""
+    return {one.status if one.status == "ok" else f"{one.status}: {one.reason}" for one in scores}
+
+
+@pytest.mark.parametrize("refusal", [429, 503])
+def test_ten_seconds_of_refusals(server: FaultServer, refusal: int) -> None:
+    """Ten seconds of 429 or 503 under a deadline of 60 s leave every sample `ok`, with hardly an attempt wasted."""
+    score([Request("math", "warm")])
+    server.set(mode=str(refusal))
+    timer = after(10, lambda: server.set(mode="ok"))
+    assert {"ok"} == statuses(score(requests("refused")))
+    timer.join()
+    counts = server.stats()
+    assert counts["scored"] == SAMPLES + 1
+    assert counts["items"] - counts["scored"] <= 1.2 * SAMPLES
+
+
+def test_refusals_from_the_first_request(server: FaultServer) -> None:
+    """A server that refuses before it ever answered, even to tell its reward types, costs no sample either."""
+    server.set(mode="503", types_refused=True)
+    timer = after(2, lambda: server.set(mode="ok", types_refused=False))
+    assert {"ok"} == statuses(score(requests("early")))
+    timer.join()
+
+
+def test_retry_after_is_heeded(server: FaultServer) -> None:
+    """A server that asks for three seconds is left alone for three seconds."""
+    score([Request("math", "warm")])
+    server.set(mode="503", headers={"Retry-After": "3"})
+    after(0.5, lambda: server.set(mode="ok")).join()
+    before = time.monotonic()
+    server.set(mode="503")
+    timer = after(0.5, lambda: server.set(mode="ok"))
+    assert {"ok"} == statuses(score([Request("math", "patient")]))
+    timer.join()
+    assert time.monotonic() - before >= 3
+
+
+def _refuse(server: FaultServer) -> None:
+    server.set(mode="503")
+
+
+def _recover(server: FaultServer) -> None:
+    server.set(mode="ok")
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [(_refuse, _recover), (FaultServer.freeze, FaultServer.thaw)],
+    ids=["refuses", "frozen"],
+)
+def test_attempts_in_an_outage(server: FaultServer, begin: Change, end: Change) -> None:
+    """In an outage of 30 s the server is sent at most 1.2 attempts a sample, however the samples arrive."""
+    score([Request("math", "warm")])
+    begin(server)
+    results: list[Score] = []
+    lock = threading.Lock()
+
+    def one(at: int) -> None:
+        found = score([Request("math", f"outage {at}", "1")])
+        with lock:
+            results.extend(found)
+
+    threads = [threading.Thread(target=one, args=(at,)) for at in range(100)]
+    for at, thread in enumerate(threads):
+        thread.start()
+        time.sleep(0.2 if at < 50 else 0)
+    time.sleep(20)
+    end(server)
+    for thread in threads:
+        thread.join()
+    assert {"ok"} == statuses(results)
+    counts = server.stats()
+    assert counts["items"] - counts["scored"] <= 1.2 * len(threads)
+
+
+@pytest.mark.parametrize("fault", ["dead", "frozen", "refuses"])
+def test_one_of_two_urls(server: FaultServer, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    """With one of two URLs dead, stopped or refusing, every sample is `ok`."""
+    with fault_server() as other:
+        monkeypatch.setenv("REWARD_SERVER_URL", f"{other.url},{server.url}")
+        score(requests("both"))
+        assert other.stats()["scored"] > 0 < server.stats()["scored"]
+        if fault == "dead":
+            other.kill()
+        elif fault == "frozen":
+            other.freeze()
+        else:
+            other.set(mode="503")
+        assert {"ok"} == statuses(score(requests(fault)))
+
+
+def test_url_that_dies_in_mid_run(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When one of two URLs dies with requests in flight, these are scored by the other."""
+    with fault_server() as other:
+        monkeypatch.setenv("REWARD_SERVER_URL", f"{other.url},{server.url}")
+        score([Request("math", "warm")])
+        server.set(delay=0.5)
+        other.set(delay=0.5)
+        timer = after(0.2, other.kill)
+        assert {"ok"} == statuses(score(requests("mid-run")))
+        timer.join()
+
+
+def test_circuit_closes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is away fails its samples in their time; when it comes back the next ones are scored."""
+    port = free_port()
+    monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{port}")
+    started = time.monotonic()
+    (one,) = score([Request("math", "away", "1", {"timeout": 1.0})])
+    assert ("failed", 0.0) == (one.status, one.value) and "Connect" in one.reason
+    assert time.monotonic() - started < 3
+    with fault_server(port):
+        (one,) = score([Request("math", "back")])
+        assert "ok" == one.status
+
+
+@pytest.mark.parametrize("fault", ["500", "garbage", "short", "nan"])
+def test_server_that_answers_wrongly(server: FaultServer, fault: str) -> None:
+    """An answer that is none is tried again a few times out of a budget, then the sample is `failed`, never a score."""
+    server.set(mode=fault)
+    scores = score(requests(fault))
+    failed = [one for one in scores if one.status == "failed"]
+    assert {"failed"} == {one.status for one in failed} and all(one.value == 0.0 for one in failed)
+    assert len(failed) == (SAMPLES if fault != "nan" else SAMPLES // 64)
+    assert server.stats()["requests"] <= SAMPLES // 64 * 1.1 + 10
+
+
+def test_large_batch_does_not_time_out_behind_itself(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples that wait for their turn while the service makes progress do not run out of time."""
+    monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
+    server.set(delay=0.2)
+    scores = score(requests("queue", timeout=0.6))
+    assert {"ok"} == statuses(scores)
+
+
+def test_limit_of_a_call(server: FaultServer) -> None:
+    """The call's own limit ends it, whatever the service does."""
+    server.set(mode="hang")
+    started = time.monotonic()
+    assert {"failed"} == {one.status for one in score(requests("limit"), timeout=0.5)}
+    assert time.monotonic() - started < 3
