@@ -1,0 +1,42 @@
+"""What the endpoints of one server share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flask import Flask, current_app
+
+from rewardstack_rules.golden import GoldenResponses
+from rewardstack_rules.registry import Registry
+from rewardstack_rules.service import Service
+from rewardstack_rules.settings import Settings
+
+EXTENSION = "rewardstack"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A server's parts.
+
+    Args:
+        settings: as checked at its start.
+        registry: its reward functions.
+        golden: its golden responses.
+        service: what scores.
+    """
+
+    settings: Settings
+    registry: Registry
+    golden: GoldenResponses
+    service: Service
+
+
+def install(app: Flask, context: Context) -> None:
+    """Gives `app` its context."""
+    app.extensions[EXTENSION] = context
+
+
+def context() -> Context:
+    """The context of the app that answers the current request."""
+    found: Context = current_app.extensions[EXTENSION]
+    return found

@@ -1,0 +1,108 @@
+"""What a reward function is made of, hashed: its own source, the local sources it imports, its libraries' versions.
+
+The cache key holds the fingerprint, so that a changed function never meets its predecessor's scores.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import platform
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
+
+OWN_PACKAGE = "rewardstack_rules"
+READING = f"{OWN_PACKAGE}.shapes"
+JUDGING = (f"{OWN_PACKAGE}.rewards", f"{OWN_PACKAGE}.mathematics", f"{OWN_PACKAGE}.outcome", READING)
+"""The parts of this package that decide values; the rest serves them, and may change without changing a score."""
+
+
+def fingerprint(path: Path) -> str:
+    """A hash over all that the functions in a file depend on.
+
+    Args:
+        path: the Python file that holds them.
+
+    Returns:
+        16 hexadecimal digits.
+    """
+    state = blake2b(digest_size=8)
+    for part in sorted(_parts(path)):
+        state.update(part.encode())
+        state.update(b"\0")
+    return state.hexdigest()
+
+
+def _parts(path: Path) -> set[str]:
+    """`name==version` of each library, and the hash of each local source, that the file needs."""
+    parts = {f"python=={platform.python_version()}"}
+    pending, seen = [(path, ""), *_local(READING)], {path}
+    while pending:
+        source, package = pending.pop()
+        text = source.read_bytes()
+        parts.add(blake2b(text, digest_size=16).hexdigest())
+        for module in _imports(text, package):
+            library = _library(module)
+            if library:
+                parts.add(library)
+                continue
+            for found, parent in _local(module):
+                if found not in seen:
+                    seen.add(found)
+                    pending.append((found, parent))
+    return parts
+
+
+def _imports(source: bytes, package: str) -> Iterator[str]:
+    """Dotted names of the modules a source imports, wherever the import stands."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            name = "." * node.level + (node.module or "")
+            base = importlib.util.resolve_name(name, package) if node.level else name
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _library(module: str) -> str:
+    """`name==version` of the installed library that a module belongs to, empty for the standard and local ones."""
+    top = module.partition(".")[0]
+    if top == OWN_PACKAGE or top in sys.stdlib_module_names:
+        return ""
+    names = _distributions().get(top, ())
+    return " ".join(f"{name}=={_version(name)}" for name in sorted(set(names)))
+
+
+@lru_cache(maxsize=1)
+def _distributions() -> dict[str, list[str]]:
+    return dict(packages_distributions())
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _local(module: str) -> Iterator[tuple[Path, str]]:
+    """The sources of a local module and the package its relative imports start from; nothing is imported for it."""
+    top, *inner = module.split(".")
+    if top in sys.stdlib_module_names or (top == OWN_PACKAGE and not module.startswith(JUDGING)):
+        return
+    spec = importlib.util.find_spec(top)
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        return
+    if not spec.submodule_search_locations:
+        yield Path(spec.origin), ""
+        return
+    base = Path(spec.origin).parent.joinpath(*inner)
+    if base.with_suffix(".py").is_file():
+        yield base.with_suffix(".py"), module.rpartition(".")[0]
+    elif (base / "__init__.py").is_file():
+        yield base / "__init__.py", module

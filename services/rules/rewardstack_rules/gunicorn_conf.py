@@ -1,0 +1,73 @@
+"""gunicorn's configuration: `gunicorn -c python:rewardstack_rules.gunicorn_conf`; what it runs is named here too.
+
+The master starts the isolated processes once; all workers use them. The application is loaded by the workers, so
+that a reload (SIGHUP) takes up changed files.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rewardstack_rules.isolation.launch import home_of, prepare
+from rewardstack_rules.settings import Settings
+
+
+def _make_metrics_dir() -> str:
+    """A directory that the workers count in, removed when the master ends; its own children leave it alone."""
+    directory, master = tempfile.mkdtemp(prefix="rewardstack-metrics-"), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == master:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    atexit.register(remove)
+    return directory
+
+
+_settings = Settings.from_env()
+_metrics_dir = _settings.metrics_dir or _make_metrics_dir()
+os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir  # before a worker imports prometheus_client, which looks there
+
+wsgi_app = "rewardstack_rules.app:create_app()"
+bind = _settings.address
+worker_class = "gthread"
+workers = _settings.workers
+threads = _settings.threads
+graceful_timeout = _settings.graceful_timeout
+keepalive = 75  # longer than a proxy in front keeps idle connections, so that it never uses one that is closing
+control_socket_disable = True
+worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def on_starting(server: Any) -> None:
+    """In the master, before anything listens."""
+    directory = Path(_metrics_dir)
+    directory.mkdir(parents=True, exist_ok=True)
+    for stale in directory.glob("*.db"):
+        stale.unlink()
+    prepare(_settings.isolation)
+
+
+def on_reload(server: Any) -> None:
+    """In the master, at SIGHUP: new workers get new isolated processes, which have loaded the same files as they."""
+    home_of(_settings.isolation).close()
+    prepare(_settings.isolation)
+
+
+def post_worker_init(worker: Any) -> None:
+    """In a worker that is ready for requests. The first says so in the words that start scripts look for."""
+    if worker.age == 1:
+        where = bind if _settings.socket else f"http://{bind}"
+        worker.log.info("Running on %s", where)
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """In the master, after a worker has gone."""
+    from prometheus_client.multiprocess import mark_process_dead
+
+    mark_process_dead(worker.pid)

@@ -1,0 +1,87 @@
+"""Every refusal of the server as JSON: `{"error": what and what to do, "field": which}`.
+
+| raised | answered |
+| --- | --- |
+| `ApiError` | its own status |
+| `UnknownSourceError` | 404, listing what is known |
+| any other `ConfigError` | 400 |
+| `ServiceError` | 503 with Retry-After |
+| an HTTP error of Flask | its own status |
+| anything else | 500, logged |
+"""
+
+from __future__ import annotations
+
+import logging
+
+from flask import Flask, Response, jsonify, request
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from rewardstack.errors import ConfigError, ServiceError, UnknownSourceError
+
+RETRY_AFTER = 1
+"""Seconds after which a caller may try again."""
+
+log = logging.getLogger(__name__)
+
+
+class ApiError(Exception):
+    """A request that is refused.
+
+    Args:
+        status: the HTTP status.
+        message: what is wrong, and what to do about it.
+        field: of the request that is to blame.
+    """
+
+    def __init__(self, status: int, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.field = field
+
+
+def install(app: Flask) -> None:
+    """Makes `app` answer every exception as the table above says."""
+    app.register_error_handler(ApiError, lambda error: answer(error.status, str(error), error.field))
+    app.register_error_handler(UnknownSourceError, lambda error: answer(404, str(error), error.field))
+    app.register_error_handler(ConfigError, lambda error: answer(400, str(error), error.field))
+    app.register_error_handler(ServiceError, lambda error: unavailable(str(error)))
+    app.register_error_handler(RequestEntityTooLarge, lambda _: _too_large())
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(Exception, _fault)
+
+
+def answer(status: int, message: str, field: str | None = None) -> Response:
+    """A refusal."""
+    response = jsonify(error=message, field=field)
+    response.status_code = status
+    if status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def unavailable(message: str, **content: object) -> Response:
+    """A refusal for now: 503, with the time after which to try again."""
+    response = jsonify(error=message, field=None, **content)
+    response.status_code = 503
+    response.headers["Retry-After"] = str(RETRY_AFTER)
+    return response
+
+
+def _too_large() -> Response:
+    return answer(413, "the body is too long; send fewer samples, or raise MAX_BODY_BYTES on the server", "body")
+
+
+def _http_error(error: HTTPException) -> Response:
+    if error.code == 404:
+        return answer(404, f"there is no endpoint {request.path}; docs/rules.md lists what there is", "path")
+    response = answer(error.code or 500, error.description or error.name)
+    for name, value in error.get_headers():
+        if name.lower() not in ("content-type", "content-length"):
+            response.headers[name] = value
+    return response
+
+
+def _fault(error: Exception) -> Response:
+    log.error("%s %s failed", request.method, request.path, exc_info=error)
+    return answer(500, f"internal error: {type(error).__name__}; the server's log has more")

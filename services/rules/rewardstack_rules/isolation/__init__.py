@@ -1,0 +1,11 @@
+"""Runs one task at a time in a process that can be killed.
+
+    server process ── Unix socket ── supervisor ── control socket ── zygote
+     `IsolatedRunner`                 `Pool`    └─ a socket pair each ─ children, forked by the zygote
+
+The supervisor (one for all processes of a server, one thread, asyncio) queues tasks, keeps deadlines and moves slow
+tasks out of the way. The zygote has imported the function that children call; it forks them, kills them and reaps
+them, so that no process id is ever used after it was freed. `prepare` (module `launch`) starts both.
+
+This package imports nothing: the supervisor and the zygote load only what they need, and stay single-threaded.
+"""

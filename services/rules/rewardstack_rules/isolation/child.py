@@ -1,0 +1,95 @@
+"""The process that runs tasks, one after another, until it is told to stop, is killed, or has grown."""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from rewardstack_rules.isolation.config import IsolationConfig
+from rewardstack_rules.isolation.frames import Frame, Kind, dump, load, receive
+from rewardstack_rules.isolation.process import (
+    close_from,
+    die_with_parent,
+    limit_memory,
+    load_function,
+    peak_bytes,
+    silence,
+)
+
+MESSAGE_LENGTH = 200
+"""Characters of an exception that travel back."""
+
+SOCKET_FD = 3
+
+Entry = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def become_child(sock: socket.socket, config: IsolationConfig, entry: Entry | None, zygote: int) -> NoReturn:
+    """Turns a freshly forked process into a child; never returns.
+
+    Args:
+        sock: the socket on which tasks come.
+        config: the bounds.
+        entry: the function, where the zygote has imported it.
+        zygote: process id of the parent.
+    """
+    die_with_parent(zygote)
+    os.dup2(sock.detach(), SOCKET_FD)
+    close_from(SOCKET_FD + 1)
+    silence(0, 1, 2)
+    gc.enable()
+    limit_memory(config.memory_bytes)
+    tasks = socket.socket(fileno=SOCKET_FD)
+    try:
+        entry = entry or load_function(config.entry)
+    except Exception as error:  # noqa: BLE001 - a module may raise anything while it is imported
+        tasks.sendall(Frame(Kind.BROKEN, body=dump(describe(error))).encode())
+        os._exit(1)
+    _serve(tasks, config, entry)
+    os._exit(0)
+
+
+def describe(error: BaseException) -> str:
+    """An exception in a line."""
+    return f"{type(error).__name__}: {error}"[:MESSAGE_LENGTH]
+
+
+def _serve(tasks: socket.socket, config: IsolationConfig, entry: Entry) -> None:
+    """Runs tasks until the supervisor closes the socket, or the child wants to be replaced."""
+    born = peak_bytes()
+    # What grows by doubling meets the memory limit from a quarter on, and a library may swallow the MemoryError and
+    # take it for an answer: a task that got so far is not believed.
+    suspect = config.memory_bytes // 4
+    grown = min(config.growth_bytes, suspect // 2)
+    tasks.sendall(Frame(Kind.READY).encode())
+    for count in range(1, config.tasks_per_child + 1):
+        task = receive(tasks, config.max_frame_bytes)
+        if task is None:
+            return
+        body = _run(entry, task.body, config.max_frame_bytes)
+        growth = peak_bytes() - born
+        if growth > suspect:
+            os._exit(1)
+        last = count == config.tasks_per_child or growth > grown
+        tasks.sendall(Frame(Kind.LAST if last else Kind.RESULT, task.id, body).encode())
+        if last:
+            return
+
+
+def _run(entry: Entry, body: bytes, limit: int) -> bytes:
+    """The result of one task, as a body."""
+    try:
+        result = entry(load(body))
+        if not isinstance(result, dict):
+            raise TypeError(f"the function returned {type(result).__name__}, not dict")
+        reply = dump(result)
+        if len(reply) > limit:
+            raise ValueError(f"a result of {len(reply)} bytes is over the limit of {limit}")
+        return reply
+    except MemoryError:
+        os._exit(1)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the caller hears of it, whatever it is
+        return dump({"error": "raised", "message": describe(error)})

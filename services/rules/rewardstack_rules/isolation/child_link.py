@@ -1,0 +1,132 @@
+"""The supervisor's end of one child, and the task it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable
+from enum import Enum
+from typing import Protocol
+
+from rewardstack_rules.isolation.frames import Frame, FrameError, FrameReader, Kind
+from rewardstack_rules.isolation.zygote_link import ZygoteLink
+
+
+class Lane(Enum):
+    """How urgent a child's task is."""
+
+    FAST = "fast"
+    SLOW = "slow"
+
+
+class Task:
+    """One call of the entry.
+
+    Args:
+        ident: the supervisor's own number for it.
+        body: the argument, as JSON.
+        seconds: how long it may still run.
+        reply: takes the result's JSON.
+    """
+
+    __slots__ = ("body", "child", "dropped", "id", "reply", "seconds")
+
+    def __init__(self, ident: int, body: bytes, seconds: float, reply: Callable[[bytes], None]) -> None:
+        self.id = ident
+        self.body = body
+        self.seconds = seconds
+        self.reply = reply
+        self.dropped = False
+        self.child: Child | None = None
+
+
+class ChildOwner(Protocol):
+    """Who is told what a child says."""
+
+    def child_frame(self, child: Child, frame: Frame) -> None:
+        """It sent a frame."""
+
+    def child_lost(self, child: Child) -> None:
+        """Its connection ended."""
+
+
+class Child(asyncio.Protocol):
+    """One child, from the fork until it is dead.
+
+    Args:
+        ident: the supervisor's own number for it; never a process id.
+        lane: how urgent its tasks are.
+        owner: who is told.
+        limit: largest result, in bytes.
+    """
+
+    def __init__(self, ident: int, lane: Lane, owner: ChildOwner, limit: int) -> None:
+        self.id = ident
+        self.lane = lane
+        self.task: Task | None = None
+        self.alarm: asyncio.TimerHandle | None = None
+        self.was_ready = self.lost = self.exited = False
+        self._owner = owner
+        self._frames = FrameReader(limit)
+        self._transport: asyncio.Transport | None = None
+        self._closed = False
+        self._started = 0.0
+        self._connecting: asyncio.Task[object] | None = None
+
+    def connect(self, loop: asyncio.AbstractEventLoop, zygote: ZygoteLink) -> None:
+        """Has the child forked, at the other end of a new socket pair."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            zygote.fork(self.id, theirs, niced=self.lane is Lane.SLOW)
+        self._connecting = loop.create_task(loop.create_unix_connection(lambda: self, sock=ours))
+
+    def run(self, task: Task) -> None:
+        """Sends it a task; its time runs from now."""
+        assert self._transport is not None
+        self.task = task
+        task.child = self
+        self._started = time.monotonic()
+        self._transport.write(Frame(Kind.TASK, task.id, task.body, task.seconds).encode())
+
+    def elapsed(self) -> float:
+        """Seconds since its task began."""
+        return time.monotonic() - self._started
+
+    def release(self) -> None:
+        """It has no task any more."""
+        if self.alarm is not None:
+            self.alarm.cancel()
+            self.alarm = None
+        if self.task is not None:
+            self.task.child = None
+            self.task = None
+
+    def close(self) -> None:
+        """Nothing that it says is heard from now on."""
+        self._closed = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if self._closed:
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for frame in self._frames.feed(data):
+                if self._closed:
+                    return
+                self.was_ready |= frame.kind is Kind.READY
+                self._owner.child_frame(self, frame)
+        except FrameError:
+            assert self._transport is not None
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._closed:
+            self._owner.child_lost(self)

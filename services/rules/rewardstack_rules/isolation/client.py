@@ -1,0 +1,227 @@
+"""The server process's end: `IsolatedRunner`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import math
+import os
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewardstack.errors import ConfigError, UnreachableError
+from rewardstack_rules.isolation.config import IsolationConfig
+from rewardstack_rules.isolation.frames import Frame, FrameReader, Kind, dump, load
+from rewardstack_rules.isolation.launch import home_of
+
+Result = dict[str, Any]
+
+ATTEMPTS = 2
+"""How often a task is handed in: once more after the supervisor died under it."""
+
+
+class Connection(asyncio.Protocol):
+    """One connection to the supervisor, shared by all tasks of this process.
+
+    Args:
+        limit: largest result, in bytes.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._frames = FrameReader(limit)
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._ids = itertools.count(1)
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self.lost = False
+
+    def ask(self, kind: Kind, body: bytes = b"", seconds: float = 0.0) -> asyncio.Future[bytes]:
+        """Sends a frame; the future has the answer's body, or ConnectionResetError."""
+        ident = next(self._ids)
+        future: asyncio.Future[bytes] = self._loop.create_future()
+        if self.lost or self._transport is None:
+            future.set_exception(ConnectionResetError())
+            return future
+        self._waiting[ident] = future
+        self._transport.write(Frame(kind, ident, body, seconds).encode())
+        return future
+
+    def drop(self, futures: set[asyncio.Future[bytes]]) -> None:
+        """Nobody waits for these answers."""
+        for ident in [ident for ident, future in self._waiting.items() if future in futures]:
+            del self._waiting[ident]
+            if self._transport is not None:
+                self._transport.write(Frame(Kind.DROP, ident).encode())
+
+    def close(self) -> None:
+        """Ends the connection; whoever waits on it gets ConnectionResetError."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        for frame in self._frames.feed(data):
+            future = self._waiting.pop(frame.id, None)
+            if future is not None and not future.done():
+                future.set_result(frame.body)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(ConnectionResetError())
+        self._waiting.clear()
+
+
+class _Link:
+    """The connection of one event loop."""
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None
+        self.opening = asyncio.Lock()
+
+
+_Links = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Link]
+
+_inherited: list[_Links] = []
+"""A parent's connections: neither closed nor collected here, for either would reach into the parent's event loop."""
+
+
+class IsolatedRunner:
+    """Runs tasks in children of the supervisor; starts it if there is none.
+
+    Every process and event loop that uses a runner has its own connection, a forked process builds a new one.
+
+    Args:
+        config: what is isolated; processes that share it share a supervisor (see `launch.prepare`).
+    """
+
+    def __init__(self, config: IsolationConfig) -> None:
+        self._config = config
+        self._links = _Links()
+        self._pid = os.getpid()
+
+    async def run(self, tasks: Sequence[Mapping[str, Any]], timeout: float, limit: float | None = None) -> list[Result]:
+        """Runs each task in a child; the tasks must be pure, for one may be started more than once.
+
+        Cancelling ends what runs and forgets what waits.
+
+        Args:
+            tasks: arguments of the entry, as JSON can hold them.
+            timeout: seconds that each task may run. Waiting for a child does not count, so that nobody runs out of time
+                because of others.
+            limit: seconds that the whole call may take; None leaves that to the caller.
+
+        Returns:
+            One result a task, in order: what the entry returned, or a dict with the key `error`: `timeout` (it ran past
+            its seconds or the limit), `killed` (its child died: out of memory, a fault in native code), `oversize` (a
+            task beyond `max_frame_bytes`), or `raised`, with a `message`.
+
+        Raises:
+            ConfigError: the timeout is no positive number, or the entry cannot be run.
+            UnreachableError: no supervisor could be started, or it died twice.
+        """
+        if not (timeout > 0 and math.isfinite(timeout)):
+            raise ConfigError(f"timeout: {timeout} is not a number of seconds above 0", "timeout")
+        results: list[Result | None] = [None] * len(tasks)
+        bodies = self._encode(tasks, results)
+        with contextlib.suppress(asyncio.TimeoutError):  # what has no result by then has timed out
+            await asyncio.wait_for(self._run(bodies, results, timeout), limit)
+        return [{"error": "timeout"} if result is None else result for result in results]
+
+    async def stats(self) -> dict[str, int]:
+        """The supervisor's process id and counts (`Pool.stats`).
+
+        Raises:
+            UnreachableError: there is no supervisor and none could be started.
+        """
+        connection = await self._connected()
+        try:
+            stats: dict[str, int] = load(await connection.ask(Kind.STATS))
+        except ConnectionResetError as error:
+            raise UnreachableError("the isolation supervisor died") from error
+        return stats
+
+    def close(self) -> None:
+        """Ends this process's connections; a later call builds a new one."""
+        self._disown_inherited()
+        for loop, link in self._links.items():
+            if link.connection is not None and not loop.is_closed():
+                loop.call_soon_threadsafe(link.connection.close)
+        self._links.clear()
+
+    def _encode(self, tasks: Sequence[Mapping[str, Any]], results: list[Result | None]) -> dict[int, bytes]:
+        """The tasks' bodies by position; what cannot travel has its result at once."""
+        bodies = {}
+        for index, task in enumerate(tasks):
+            try:
+                body = dump(task)
+            except (TypeError, ValueError, RecursionError) as error:
+                results[index] = {"error": "raised", "message": f"the task is not JSON: {error}"}
+                continue
+            if len(body) > self._config.max_frame_bytes:
+                message = f"a task of {len(body)} bytes is over the limit of {self._config.max_frame_bytes}"
+                results[index] = {"error": "oversize", "message": message}
+            else:
+                bodies[index] = body
+        return bodies
+
+    async def _run(self, bodies: dict[int, bytes], results: list[Result | None], timeout: float) -> None:
+        for _ in range(ATTEMPTS):
+            if not bodies:
+                return
+            connection = await self._connected()
+            bodies = await self._attempt(connection, bodies, results, timeout)
+        if bodies:
+            raise UnreachableError(f"the isolation supervisor died {ATTEMPTS} times over {len(bodies)} tasks")
+
+    @staticmethod
+    async def _attempt(
+        connection: Connection, bodies: dict[int, bytes], results: list[Result | None], timeout: float
+    ) -> dict[int, bytes]:
+        """Hands tasks in and keeps their results; returns those that got none because the supervisor died."""
+        futures = {connection.ask(Kind.TASK, body, timeout): index for index, body in bodies.items()}
+        try:
+            await asyncio.wait(futures)
+        finally:
+            connection.drop({future for future in futures if not future.done()})
+            for future, index in futures.items():
+                if future.done() and future.exception() is None:
+                    results[index] = load(future.result())
+        return {index: body for index, body in bodies.items() if results[index] is None}
+
+    def _disown_inherited(self) -> None:
+        if self._pid != os.getpid():
+            _inherited.append(self._links)
+            self._links = _Links()
+            self._pid = os.getpid()
+
+    async def _connected(self) -> Connection:
+        """The connection of this process and event loop."""
+        self._disown_inherited()
+        loop = asyncio.get_running_loop()
+        link = self._links.get(loop) or self._links.setdefault(loop, _Link())
+        async with link.opening:
+            if link.connection is None or link.connection.lost:
+                link.connection = await self._open()
+        return link.connection
+
+    async def _open(self) -> Connection:
+        home = home_of(self._config)
+        loop = asyncio.get_running_loop()
+        for _ in range(ATTEMPTS):
+            try:
+                return (await loop.create_unix_connection(self._connection, str(home.socket)))[1]
+            except (FileNotFoundError, ConnectionRefusedError):
+                await asyncio.to_thread(home.start)
+        raise UnreachableError("the isolation supervisor started and died at once")
+
+    def _connection(self) -> Connection:
+        return Connection(self._config.max_frame_bytes)

@@ -1,0 +1,131 @@
+"""Frames between server process, supervisor and children.
+
+A frame is a header (length of the body: 4 bytes, kind: 1, id: 8, seconds: 8; network order) and a body in JSON, with
+everything beyond ASCII escaped, so that lone surrogates survive. The supervisor passes bodies on without reading them.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+HEADER = struct.Struct("!IBQd")
+
+
+class Kind(IntEnum):
+    """What a frame says, and who says it."""
+
+    TASK = 1  # server process to supervisor to child; seconds: how long it may run
+    DROP = 2  # server process to supervisor: nobody waits for this id any more
+    STATS = 3  # server process to supervisor, and the answer
+    RESULT = 4  # child to supervisor to server process
+    LAST = 5  # child to supervisor: a result, and the child wants to be replaced
+    READY = 6  # child to supervisor: it takes tasks
+    BROKEN = 7  # child to supervisor: it cannot run the entry; the body says why
+
+
+class FrameError(Exception):
+    """The peer sent something that is not a frame, or one beyond the bound."""
+
+
+class Frame(NamedTuple):
+    """One message.
+
+    Args:
+        kind: what it says.
+        id: of the task it is about, 0 for none.
+        body: JSON, or nothing.
+        seconds: how long a task may run, else 0.
+    """
+
+    kind: Kind
+    id: int = 0
+    body: bytes = b""
+    seconds: float = 0.0
+
+    def encode(self) -> bytes:
+        """The frame as it travels."""
+        return HEADER.pack(len(self.body), self.kind, self.id, self.seconds) + self.body
+
+
+def dump(value: Any) -> bytes:
+    """A body from a value.
+
+    Raises:
+        TypeError, ValueError, RecursionError: JSON cannot hold the value.
+    """
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def load(body: bytes) -> Any:
+    """The value that `dump` wrote."""
+    return json.loads(body)
+
+
+def _parse(header: bytes | bytearray, limit: int) -> tuple[int, Kind, int, float]:
+    length, kind, ident, seconds = HEADER.unpack_from(header)
+    if length > limit:
+        raise FrameError(f"a frame of {length} bytes is over the limit of {limit}")
+    try:
+        return length, Kind(kind), ident, seconds
+    except ValueError as error:
+        raise FrameError(f"a frame of unknown kind {kind}") from error
+
+
+class FrameReader:
+    """Cuts a stream into frames.
+
+    Args:
+        limit: largest body, in bytes.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that these bytes complete.
+
+        Raises:
+            FrameError: the stream cannot be read on.
+        """
+        buffer = self._buffer
+        buffer += data
+        while len(buffer) >= HEADER.size:
+            length, kind, ident, seconds = _parse(buffer, self._limit)
+            end = HEADER.size + length
+            if len(buffer) < end:
+                return
+            body = bytes(buffer[HEADER.size : end])
+            del buffer[:end]
+            yield Frame(kind, ident, body, seconds)
+
+
+def receive(sock: socket.socket, limit: int) -> Frame | None:
+    """The next frame of a blocking socket, None where the peer has closed it.
+
+    Raises:
+        FrameError: what came is no frame.
+        OSError: the connection broke.
+    """
+    header = _receive_exactly(sock, HEADER.size)
+    if header is None:
+        return None
+    length, kind, ident, seconds = _parse(header, limit)
+    body = _receive_exactly(sock, length)
+    return None if body is None else Frame(kind, ident, body, seconds)
+
+
+def _receive_exactly(sock: socket.socket, size: int) -> bytes | None:
+    chunks = []
+    while size:
+        chunk = sock.recv(min(size, 1 << 20))
+        if not chunk:
+            return None
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)

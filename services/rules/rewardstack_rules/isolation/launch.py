@@ -1,0 +1,153 @@
+"""Starts the supervisor, and ties its life to the processes that use it: `prepare`."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rewardstack.errors import ConfigError, UnreachableError
+from rewardstack_rules.isolation.config import IsolationConfig
+from rewardstack_rules.isolation.supervisor import EXIT_BROKEN, SOCKET_NAME
+
+START_SECONDS = 60
+"""How long the supervisor may take to load its entry."""
+
+SOCKET_PATH_BYTES = 107
+"""Longest path of a Unix socket on Linux."""
+
+SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+SECRET_VALUE = re.compile("://[^/]*@")
+"""Variables that the supervisor does not inherit: children read what strangers wrote, and need no key."""
+
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Home:
+    """A private directory for one supervisor, and the lifeline that says whether anybody still needs it.
+
+    The lifeline is a pipe: every process forked from this one holds its write end, the supervisor reads the other. When
+    the last of them has gone, however it went, the supervisor sees the end of the pipe, ends and removes the directory.
+
+    Args:
+        config: what is isolated.
+
+    Raises:
+        ConfigError: the directory for temporary files has a path too long for a socket.
+    """
+
+    def __init__(self, config: IsolationConfig) -> None:
+        self.config = config
+        self.directory = Path(tempfile.mkdtemp(prefix="rewardstack-"))
+        self.socket = self.directory / SOCKET_NAME
+        if len(os.fsencode(self.socket)) > SOCKET_PATH_BYTES:
+            shutil.rmtree(self.directory)
+            raise ConfigError(f"TMPDIR: {self.socket} is too long for a socket; name a shorter directory", "TMPDIR")
+        self._lifeline, self._users = os.pipe()
+
+    def start(self) -> None:
+        """Starts the supervisor, unless there is one; returns when it takes tasks.
+
+        Raises:
+            ConfigError: the entry cannot be run; the message says why.
+            UnreachableError: the supervisor did not start in time.
+        """
+        with self._lock():
+            if self._answers():
+                return
+            try:
+                self._launch()
+            except ConfigError:
+                shutil.rmtree(self.directory, ignore_errors=True)
+                raise
+
+    def close(self) -> None:
+        """This process needs the supervisor no more; only `IsolatedRunner`s of a closed home fail."""
+        os.close(self._users)
+        os.close(self._lifeline)
+        _homes.pop(self.config, None)
+
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
+        """One process at a time."""
+        self.directory.mkdir(mode=0o700, exist_ok=True)
+        with open(self.directory / "lock", "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _answers(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(self.socket)) == 0
+
+    def _launch(self) -> None:
+        command = [sys.executable, "-m", "rewardstack_rules.isolation.supervisor"]
+        arguments = [str(self.directory), str(self._lifeline), self.config.to_json()]
+        try:
+            done = subprocess.run(
+                command + arguments,
+                env=_environment(),
+                pass_fds=[self._lifeline],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                timeout=START_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise UnreachableError(f"{self.config.entry} in isolation: no start within {START_SECONDS} s") from error
+        message = done.stdout.decode(errors="replace").strip()
+        if done.returncode == EXIT_BROKEN:
+            raise ConfigError(f"entry: {self.config.entry} cannot be run: {message}", "entry")
+        if done.returncode != 0:
+            raise UnreachableError(f"{self.config.entry} in isolation: no start (status {done.returncode})")
+
+
+def _environment() -> dict[str, str]:
+    """The supervisor's environment: this one without secrets, and what it takes to import the same and fork safely."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not (SECRET_NAME.search(name) or SECRET_VALUE.search(value))
+    }
+    fixed = dict.fromkeys(ONE_THREAD, "1")
+    fixed["PYTHONPATH"] = os.pathsep.join(sys.path)
+    fixed["PYTHONHASHSEED"] = "0"  # the same task gives the same result in every child of every server
+    return kept | fixed
+
+
+_homes: dict[IsolationConfig, Home] = {}
+
+
+def prepare(config: IsolationConfig) -> Home:
+    """Starts the supervisor for this configuration, if this process and its parents have not.
+
+    Call it in the process that forks the others (gunicorn's `on_starting`): they inherit the home, so that all share
+    one supervisor, which ends when the last of them has gone. A single process need not call it.
+
+    Args:
+        config: what is isolated.
+
+    Returns:
+        The home, the same one for the same configuration.
+
+    Raises:
+        ConfigError: the entry cannot be run.
+        UnreachableError: the supervisor did not start.
+    """
+    home = home_of(config)
+    home.start()
+    return home
+
+
+def home_of(config: IsolationConfig) -> Home:
+    """The home for this configuration, made here or inherited; a new one has no supervisor yet."""
+    if config not in _homes:
+        _homes.setdefault(config, Home(config))
+    return _homes[config]

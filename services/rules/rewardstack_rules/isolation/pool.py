@@ -1,0 +1,297 @@
+"""Who runs when: queues, lanes, deadlines, children.
+
+A task waits in the fast queue until one of the fast children is free. One that still runs after `slow_after` leaves the
+fast lane: its child stands back and a fresh child takes the place. At most `slow` tasks run so; a task beyond them is
+killed and waits in the slow queue, to start over when a place is free. A task's seconds count only while it runs, in
+whichever lane, so that no task runs out of time because of others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Callable
+
+from rewardstack_rules.isolation.child_link import Child, Lane, Task
+from rewardstack_rules.isolation.config import IsolationConfig
+from rewardstack_rules.isolation.frames import Frame, Kind, dump, load
+from rewardstack_rules.isolation.zygote_link import ZygoteLink
+
+TIMEOUT = dump({"error": "timeout"})
+KILLED = dump({"error": "killed"})
+
+MAX_FAILURES = 8
+"""Zygotes or children in a row that ended before they took a task, after which the pool gives up."""
+
+PAUSE = 0.05
+"""Seconds before the next start; doubles with each failure."""
+
+SLACK = 0.001
+"""Seconds by which a timer may ring early."""
+
+
+class Pool:
+    """Runs tasks in children.
+
+    Args:
+        config: the bounds.
+        loop: the supervisor's event loop.
+        on_ready: called once, when the first child takes tasks.
+        on_broken: called with a message when no child can be started.
+    """
+
+    def __init__(
+        self,
+        config: IsolationConfig,
+        loop: asyncio.AbstractEventLoop,
+        on_ready: Callable[[], None],
+        on_broken: Callable[[str], None],
+    ) -> None:
+        self._config = config
+        self._loop = loop
+        self._on_ready: Callable[[], None] | None = on_ready
+        self._on_broken = on_broken
+        self._zygote = ZygoteLink(config, self, loop)
+        self._zygote_ready = False
+        self._ids = itertools.count(1)
+        self._children: dict[int, Child] = {}
+        self._idle: deque[Child] = deque()
+        self._queue: deque[Task] = deque()
+        self._slow_queue: deque[Task] = deque()
+        self._failures = 0
+        self._pausing = False
+        self.killed = self.timeouts = self.recycled = self.zygotes = 0
+
+    def start(self) -> None:
+        """Starts the zygote and, when it is ready, children."""
+        self.zygotes += 1
+        self._zygote.start()
+
+    def stop(self) -> None:
+        """Ends every process of the pool."""
+        self._zygote.stop()
+
+    def submit(self, task: Task) -> None:
+        """Runs a task when its turn comes; its `reply` is called once, unless it is dropped before."""
+        self._queue.append(task)
+        self._dispatch()
+
+    def drop(self, task: Task) -> None:
+        """Nobody waits for this task: it is not started, and ended if it is slow."""
+        task.dropped = True
+        task.body = b""
+        if task.child is not None and task.child.lane is Lane.SLOW:
+            self._retire(task.child)
+
+    def stats(self) -> dict[str, int]:
+        """How many children are busy, how many tasks wait, and what has happened so far."""
+        children = self._children.values()
+        return {
+            "children": len(children),
+            "busy": sum(child.task is not None for child in children),
+            "slow": sum(child.task is not None and child.lane is Lane.SLOW for child in children),
+            "queued": sum(not task.dropped for task in self._queue),
+            "slow_queued": sum(not task.dropped for task in self._slow_queue),
+            "killed_total": self.killed,
+            "timeouts_total": self.timeouts,
+            "recycled_total": self.recycled,
+            "zygotes_total": self.zygotes,
+        }
+
+    # what the zygote says
+
+    def zygote_ready(self) -> None:
+        """Children can be forked."""
+        self._zygote_ready = True
+        self._fill()
+
+    def zygote_broken(self, message: str) -> None:
+        """The entry cannot be loaded: no later zygote will do better."""
+        self._on_broken(message)
+
+    def zygote_lost(self) -> None:
+        """The zygote died and took all children along; their tasks are not to blame and start over."""
+        children = list(self._children.values())
+        self._children.clear()
+        self._idle.clear()
+        for child in children:
+            child.close()
+            if child.task is not None:
+                self._requeue(child, child.task, slow=child.lane is Lane.SLOW)
+        if self._zygote_ready:
+            self._zygote_ready = False
+        else:
+            self._count_failure("the zygote ended while it started")
+        self._loop.call_later(self._pause(), self.start)
+
+    def child_exited(self, ident: int) -> None:
+        """A child is dead and reaped."""
+        child = self._children.get(ident)
+        if child is not None:
+            child.exited = True
+            self._bury(child)
+
+    # what children say
+
+    def child_frame(self, child: Child, frame: Frame) -> None:
+        """A child is ready, has a result, or is broken."""
+        if frame.kind is Kind.READY:
+            self._failures = 0
+            if self._on_ready is not None:
+                self._on_ready()
+                self._on_ready = None
+            self._free(child)
+        elif frame.kind is Kind.BROKEN:
+            if self._on_ready is not None:
+                self._on_broken(str(load(frame.body)))
+        elif child.task is None or frame.id != child.task.id:
+            self._retire(child)
+        else:
+            self._finish(child, frame.body)
+            if frame.kind is Kind.LAST or child.lane is Lane.SLOW:
+                self.recycled += 1
+                self._retire(child)
+            else:
+                self._free(child)
+
+    def child_lost(self, child: Child) -> None:
+        """A child's connection ended; whether its task was `killed` is known when the zygote confirms its death."""
+        child.lost = True
+        if child.id in self._children:
+            self._zygote.kill(child.id)
+            self._bury(child)
+
+    # lanes
+
+    def _free(self, child: Child) -> None:
+        """A child can take a task."""
+        if child.lane is Lane.FAST:
+            self._idle.append(child)
+            self._dispatch()
+            return
+        task = _next(self._slow_queue)
+        if task is None:
+            self._retire(child)
+        else:
+            self._run(child, task)
+
+    def _dispatch(self) -> None:
+        while self._idle and (task := _next(self._queue)) is not None:
+            self._run(self._idle.popleft(), task)
+
+    def _run(self, child: Child, task: Task) -> None:
+        child.run(task)
+        patience = min(task.seconds, self._config.slow_after) if child.lane is Lane.FAST else task.seconds
+        child.alarm = self._loop.call_later(patience, self._ring, child, task)
+
+    def _ring(self, child: Child, task: Task) -> None:
+        """A task has run for `slow_after`, or for all its seconds."""
+        left = task.seconds - child.elapsed()
+        if task.dropped:
+            self._retire(child)
+        elif left <= SLACK:
+            self.timeouts += 1
+            self._kill(child, TIMEOUT)
+        elif child.lane is Lane.FAST and self._count(Lane.SLOW) >= self._config.slow:
+            self._requeue(child, task, slow=True)
+            self._retire(child)
+        else:
+            if child.lane is Lane.FAST:
+                child.lane = Lane.SLOW
+                self._zygote.renice(child.id)
+                self._fill()
+            child.alarm = self._loop.call_later(left, self._ring, child, task)
+
+    def _requeue(self, child: Child, task: Task, slow: bool) -> None:
+        """A task starts over, with the seconds that it has left."""
+        task.seconds -= child.elapsed()
+        child.release()
+        if task.dropped:
+            return
+        if task.seconds <= SLACK:
+            task.reply(TIMEOUT)
+        elif slow:
+            self._slow_queue.append(task)
+        else:
+            self._queue.appendleft(task)
+
+    # children
+
+    def _count(self, lane: Lane) -> int:
+        return sum(child.lane is lane for child in self._children.values())
+
+    def _fill(self) -> None:
+        """As many children as there should be: all fast ones, and slow ones for tasks that wait."""
+        if not self._zygote_ready or self._pausing:
+            return
+        for _ in range(self._config.fast - self._count(Lane.FAST)):
+            self._spawn(Lane.FAST)
+        starting = sum(child.lane is Lane.SLOW and child.task is None for child in self._children.values())
+        room = self._config.slow - self._count(Lane.SLOW)
+        for _ in range(min(room, len(self._slow_queue) - starting)):
+            self._spawn(Lane.SLOW)
+
+    def _spawn(self, lane: Lane) -> None:
+        child = Child(next(self._ids), lane, self, self._config.max_frame_bytes)
+        self._children[child.id] = child
+        child.connect(self._loop, self._zygote)
+
+    def _finish(self, child: Child, result: bytes) -> None:
+        """A task has its result."""
+        task = child.task
+        child.release()
+        if task is not None and not task.dropped:
+            task.reply(result)
+
+    def _kill(self, child: Child, result: bytes) -> None:
+        self.killed += 1
+        self._finish(child, result)
+        self._retire(child)
+
+    def _retire(self, child: Child) -> None:
+        """A child ends, and another takes its place."""
+        child.release()
+        child.close()
+        if self._children.pop(child.id, None) is not None:
+            self._zygote.kill(child.id)
+        if child in self._idle:
+            self._idle.remove(child)
+        self._fill()
+
+    def _bury(self, child: Child) -> None:
+        """A child that died by itself: once its last words are read and its death is confirmed."""
+        if child in self._idle:
+            self._idle.remove(child)
+        if not (child.lost and child.exited):
+            return
+        if not child.was_ready:
+            self._count_failure("a child ended while it started")
+        if child.task is not None:
+            self._kill(child, KILLED)
+        else:
+            self._retire(child)
+
+    def _count_failure(self, message: str) -> None:
+        self._failures += 1
+        if self._failures >= MAX_FAILURES:
+            self._on_broken(message)
+            return
+        self._pausing = True
+        self._loop.call_later(self._pause(), self._resume)
+
+    def _pause(self) -> float:
+        return PAUSE * float(2**self._failures)
+
+    def _resume(self) -> None:
+        self._pausing = False
+        self._fill()
+
+
+def _next(queue: deque[Task]) -> Task | None:
+    """The next task that somebody waits for."""
+    while queue:
+        task = queue.popleft()
+        if not task.dropped:
+            return task
+    return None

@@ -1,0 +1,140 @@
+"""The process that children are forked from, and the only one that kills and reaps them.
+
+It has imported the entry, runs one thread and blocks. Commands come from the supervisor, one message each:
+`["fork", id, niced]` with the child's socket, `["kill", id]`, `["renice", id]`. It answers `["ready"]` or
+`["broken", why]` once, then `["exited", id]` for every child that has ended. It ends with the supervisor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
+
+from rewardstack_rules.isolation.child import Entry, become_child, describe
+from rewardstack_rules.isolation.config import IsolationConfig
+from rewardstack_rules.isolation.process import NICE, die_with_parent, load_function
+
+MESSAGE_BYTES = 4096
+
+logger = logging.getLogger(__name__)
+
+
+class Zygote:
+    """Forks, kills and reaps.
+
+    Args:
+        control: socket to the supervisor.
+        config: what children run.
+        entry: the function, None where children import it themselves.
+    """
+
+    def __init__(self, control: socket.socket, config: IsolationConfig, entry: Entry | None) -> None:
+        self._control = control
+        self._config = config
+        self._entry = entry
+        self._pids: dict[int, int] = {}
+        self._wake, self._wake_in = socket.socketpair()
+        for end in (self._wake, self._wake_in):
+            end.setblocking(False)
+
+    def serve(self) -> None:
+        """Obeys until the supervisor is gone."""
+        signal.set_wakeup_fd(self._wake_in.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        poll.register(self._wake, select.POLLIN)
+        self._tell("ready")
+        while True:
+            ready = {fd for fd, _ in poll.poll()}
+            if self._wake.fileno() in ready:
+                self._wake.recv(4096)
+                self._reap()
+            if self._control.fileno() in ready and not self._obey():
+                return
+
+    def _tell(self, *words: Any) -> None:
+        self._control.send(json.dumps(words).encode())
+
+    def _obey(self) -> bool:
+        """Takes one command; False where the supervisor is gone."""
+        message, fds, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, 1)
+        if not message:
+            return False
+        command, ident, *rest = json.loads(message)
+        if command == "fork":
+            self._fork(ident, socket.socket(fileno=fds[0]), niced=rest[0])
+        elif ident in self._pids:  # else it has ended and is reaped
+            if command == "kill":
+                os.kill(self._pids[ident], signal.SIGKILL)
+            else:
+                os.setpriority(os.PRIO_PROCESS, self._pids[ident], NICE)
+        return True
+
+    def _fork(self, ident: int, sock: socket.socket, niced: bool) -> None:
+        parent = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError:
+            sock.close()
+            self._tell("exited", ident)
+            return
+        if pid == 0:
+            self._turn_into_child(sock, niced, parent)
+        sock.close()
+        self._pids[ident] = pid
+
+    def _turn_into_child(self, sock: socket.socket, niced: bool, zygote: int) -> NoReturn:
+        """Whatever happens, the forked process never returns into the zygote's loop."""
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            if niced:
+                os.nice(NICE)
+            become_child(sock, self._config, self._entry, zygote)
+        except (BrokenPipeError, ConnectionResetError):
+            os._exit(0)  # the supervisor has dropped this child
+        except BaseException:  # noqa: BLE001 - it ends here, whatever it is
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+
+    def _reap(self) -> None:
+        idents = {pid: ident for ident, pid in self._pids.items()}
+        with contextlib.suppress(ChildProcessError):
+            while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
+                ident = idents.get(pid)
+                if ident is not None:
+                    del self._pids[ident]
+                    self._tell("exited", ident)
+
+
+def main() -> None:
+    """`python -m rewardstack_rules.isolation.zygote FD PARENT CONFIG`: what the supervisor runs."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    die_with_parent(int(sys.argv[2]))
+    config = IsolationConfig.from_json(sys.argv[3])
+    gc.disable()
+    try:
+        entry = load_function(config.entry) if config.preload else None
+        if config.warmup:
+            load_function(config.warmup)()
+    except Exception as error:
+        control.send(json.dumps(["broken", describe(error)]).encode())
+        raise SystemExit(1) from error
+    if len(os.listdir("/proc/self/task")) > 1:
+        logger.warning("%s starts threads when it is imported; forks of it may hang: use preload=False", config.entry)
+    gc.freeze()  # children share what is there; their collectors leave it alone
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        Zygote(control, config, entry).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The supervisor's end of the zygote: starts it, commands it, notices its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from typing import Protocol
+
+from rewardstack_rules.isolation.config import IsolationConfig
+from rewardstack_rules.isolation.zygote import MESSAGE_BYTES
+
+
+class ZygoteOwner(Protocol):
+    """Who is told what the zygote says."""
+
+    def zygote_ready(self) -> None:
+        """It takes commands."""
+
+    def zygote_broken(self, message: str) -> None:
+        """It cannot load the entry; it has ended."""
+
+    def zygote_lost(self) -> None:
+        """It died, and its children with it."""
+
+    def child_exited(self, ident: int) -> None:
+        """This child is dead and reaped."""
+
+
+class ZygoteLink:
+    """One zygote at a time.
+
+    Args:
+        config: what children run.
+        owner: who is told.
+        loop: the supervisor's event loop.
+    """
+
+    def __init__(self, config: IsolationConfig, owner: ZygoteOwner, loop: asyncio.AbstractEventLoop) -> None:
+        self._config = config
+        self._owner = owner
+        self._loop = loop
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    def start(self) -> None:
+        """Starts a zygote; the owner hears when it is ready."""
+        control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            command = [sys.executable, "-m", "rewardstack_rules.isolation.zygote"]
+            arguments = [str(theirs.fileno()), str(os.getpid()), self._config.to_json()]
+            self._process = subprocess.Popen(
+                command + arguments, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
+        control.setblocking(False)
+        self._control = control
+        self._loop.add_reader(control, self._listen)
+
+    def fork(self, ident: int, sock: socket.socket, niced: bool) -> None:
+        """A new child on this socket."""
+        self._command(["fork", ident, niced], [sock.fileno()])
+
+    def kill(self, ident: int) -> None:
+        """Ends a child, if it has not ended."""
+        self._command(["kill", ident])
+
+    def renice(self, ident: int) -> None:
+        """Makes a child stand back."""
+        self._command(["renice", ident])
+
+    def stop(self) -> None:
+        """Kills the zygote and with it every child, and reaps them all."""
+        if self._control is not None:
+            self._loop.remove_reader(self._control)
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        with contextlib.suppress(ChildProcessError):
+            while True:  # the zygote's children are the supervisor's now, each with a SIGKILL on its way
+                os.waitpid(-1, 0)
+
+    def _command(self, words: list[object], fds: list[int] | None = None) -> None:
+        if self._control is None:
+            return
+        try:
+            socket.send_fds(self._control, [json.dumps(words).encode()], fds or [])
+        except OSError:  # dead; or stopped, which serves nobody either (BlockingIOError)
+            self._loop.call_soon(self._lose, self._control)
+
+    def _listen(self) -> None:
+        control = self._control
+        while control is not None and control is self._control:
+            try:
+                message = control.recv(MESSAGE_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                message = b""
+            if not message:
+                self._lose(control)
+                return
+            self._take(*json.loads(message))
+
+    def _take(self, word: str, *rest: object) -> None:
+        if word == "ready":
+            self._owner.zygote_ready()
+        elif word == "exited":
+            self._owner.child_exited(int(str(rest[0])))
+        else:
+            self.stop()
+            self._owner.zygote_broken(str(rest[0]))
+
+    def _lose(self, control: socket.socket) -> None:
+        if control is self._control:
+            self.stop()
+            self._owner.zygote_lost()

@@ -1,0 +1,99 @@
+"""What no parser may see: answers too long, too deep or too large to compute.
+
+A bound decides by the text alone, so the same answer is refused everywhere and always, unlike by a clock.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_RESPONSE = 1_000_000
+"""Characters of a response."""
+
+MAX_ANSWER = 1_000
+"""Characters of an answer."""
+
+MAX_NESTING = 20
+"""Brackets and braces within one another."""
+
+MAX_DIGITS = 100
+"""Digits in a row."""
+
+MAX_EXPONENT = 10_000
+"""A number in an exponent."""
+
+MAX_TOWER = 2
+"""Powers within one another's exponents: a^(b^c) has two."""
+
+MAX_COUNT = 10_000
+"""A number beside factorials, binomials, sums and products."""
+
+MAX_ITEMS = 50
+"""Members of a list, set or tuple."""
+
+_DIGITS = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
+_NUMBER = re.compile(r"\d+")
+_COUNTING = re.compile(r"!|\\[dt]?binom|\\choose|\\sum|\\prod")
+_NESTED_FACTORIAL = re.compile(r"![^!]*[)}\]!]\s*!|!!")
+_POWER = re.compile(r"(\d+)\s*\^\s*\{?\s*(\d+)")
+_TOKEN = re.compile(r"\d+|\\[A-Za-z]+|\\?.", re.DOTALL)
+_SIGNS = frozenset("+- ")
+_OPEN = frozenset(("(", "[", "{", "\\{"))
+_CLOSE = frozenset((")", "]", "}", "\\}"))
+
+
+def refusal(answer: str) -> str:
+    """Why this answer may not be parsed; empty if it may.
+
+    Args:
+        answer: as it stands in the response.
+    """
+    if len(answer) > MAX_ANSWER:
+        return "too long"
+    if _DIGITS.search(answer):
+        return "too many digits"
+    text = answer.replace("**", "^")
+    depth, tower, exponent = _measure(text)
+    if depth > MAX_NESTING:
+        return "too deeply nested"
+    if tower > MAX_TOWER:
+        return "too high a tower of powers"
+    if exponent > MAX_EXPONENT:
+        return "too large an exponent"
+    if _COUNTING.search(text):
+        return _counting_refusal(text)
+    return ""
+
+
+def _counting_refusal(text: str) -> str:
+    """Factorials and sums are computed step by step, so what they count to is bounded."""
+    if _NESTED_FACTORIAL.search(text):
+        return "a factorial of a factorial"
+    powers = (int(base) ** min(int(exponent), MAX_EXPONENT) for base, exponent in _POWER.findall(text))
+    numbers = (int(number) for number in _NUMBER.findall(text))
+    if any(number > MAX_COUNT for number in (*numbers, *powers)):
+        return "too large a number to count to"
+    return ""
+
+
+def _measure(text: str) -> tuple[int, int, int]:
+    """The deepest nesting, the highest tower of powers, and the largest number in an exponent."""
+    deepest = highest = largest = 0
+    levels = [0]  # in how many exponents the text inside each open bracket stands
+    last = 0  # the same for the last operand
+    raised = False  # whether the next operand is an exponent
+    for token in _TOKEN.findall(text):
+        if token == "^":
+            last += 1
+            raised = True
+        elif not (raised and token in _SIGNS):
+            level = last if raised else levels[-1]
+            if token in _OPEN:
+                levels.append(level)
+            elif token in _CLOSE and len(levels) > 1:
+                level = levels.pop()
+            elif token.isdecimal() and level > 0:
+                largest = max(largest, int(token))
+            deepest, highest = max(deepest, len(levels) - 1), max(highest, level)
+            last, raised = level, False
+    return deepest, highest, largest

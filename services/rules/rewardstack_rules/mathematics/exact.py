@@ -1,0 +1,70 @@
+"""Plain numbers, compared exactly: integers, decimals, fractions, mixed numbers, powers of ten."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import NamedTuple
+
+ABSOLUTE = Fraction(1, 2_000_000)
+RELATIVE = Fraction(1, 100_000)
+"""How far a decimal may be from the number that it rounds; both must hold (math_verify knows only the first)."""
+
+_SCALE = r"(?:\\times|\\cdot|\*)\s*10\s*\^\s*(?:\{\s*([+-]?\d{1,3})\s*\}|(\d{1,3}))"
+_DECIMAL = re.compile(rf"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(?:{_SCALE})?")
+_POWER = re.compile(r"^([+-]?)\s*(?=10\s*\^)")
+_FRACTION = re.compile(
+    r"(?P<sign>[+-]?)\s*"
+    r"(?:(?P<whole>\d*)\s*\\frac\s*\{\s*(?P<above>[+-]?\d+)\s*\}\s*\{\s*(?P<below>[+-]?\d+)\s*\}"
+    r"|(?P<dividend>\d+)\s*/\s*(?P<divisor>[+-]?\d+))"
+)
+
+
+class Number(NamedTuple):
+    """A plain number.
+
+    Args:
+        value: exactly what is written.
+        rounded: whether it is written as a decimal, so that it may stand for a number nearby.
+    """
+
+    value: Fraction
+    rounded: bool
+
+
+def number(text: str) -> Number | None:
+    """The plain number that a tidied text is, None where it is anything else."""
+    text = _POWER.sub(r"\g<1>1\\cdot ", text.strip())
+    decimal = _DECIMAL.fullmatch(text)
+    if decimal is not None:
+        sign, digits, braced, bare = decimal.groups()
+        value = Fraction("0" + digits) * Fraction(10) ** int(braced or bare or 0)
+        return Number(-value if sign == "-" else value, "." in digits)
+    fraction = _FRACTION.fullmatch(text)
+    if fraction is None:
+        return None
+    sign, whole, above, below = (fraction[name] or "" for name in ("sign", "whole", "above", "below"))
+    above, below = above or fraction["dividend"], below or fraction["divisor"]
+    if int(below) == 0 or (whole and "-" in above + below):
+        return None
+    value = int(whole or 0) + Fraction(int(above), int(below))
+    return Number(-value if sign == "-" else value, False)
+
+
+def same(one: Number, other: Number) -> bool:
+    """Whether two numbers are equal, or one is the other rounded to six decimals or more."""
+    if one.value == other.value:
+        return True
+    if not (one.rounded or other.rounded):
+        return False
+    distance = abs(one.value - other.value)
+    return distance <= ABSOLUTE and distance <= RELATIVE * max(abs(one.value), abs(other.value))
+
+
+def same_percentage(percentage: Number, bare: Number) -> bool:
+    """Whether a number with a percent sign equals one without.
+
+    The bare number is read one way only: up to 1 it is a fraction, above it is a percentage whose sign was left out.
+    """
+    scale = 100 if abs(bare.value) <= 1 else 1
+    return same(Number(percentage.value / scale, percentage.rounded), bare)

@@ -1,0 +1,80 @@
+"""Lists, tuples, sets and intervals: what stands between their commas, and whether its order matters."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_SEPARATOR = re.compile(r"\s*(?:[,;]\s*(?:and\b|or\b)?|\b(?:and|or)\b|\\(?:land|lor|wedge|vee)(?![A-Za-z]))\s*")
+_TOKEN = re.compile(rf"\\[{{}}]|\\[A-Za-z]+|[()\[\]{{}}]|{_SEPARATOR.pattern}|.", re.DOTALL)
+_OPEN = {"(": ")", "[": "]", "{": "}", "\\{": "}"}
+_CLOSE = frozenset((")", "]", "}", "\\}"))
+_WHOLE = re.compile(r"\\begin|\\cup|\\cap|\\setminus|\\mid|\|")
+
+
+class Group(NamedTuple):
+    """Several things in one answer.
+
+    Args:
+        brackets: `()`, `[]`, `(]`, `[)`, `{}`, or empty for a bare list.
+        items: what stands between the commas.
+        joined: whether words ("and", "or") join it.
+    """
+
+    brackets: str
+    items: tuple[str, ...]
+    joined: bool = False
+
+    @property
+    def unordered(self) -> bool:
+        """A set; things joined by words; solutions such as `x = 1, x = 2`; a list of points."""
+        if self.brackets:
+            return self.brackets == "{}"
+        return self.joined or all("=" in item or item[:1] == "(" for item in self.items)
+
+
+def group(text: str) -> Group | None:
+    """The group that a tidied text is; None for a single thing, and for matrices, unions and sets given by a rule."""
+    text = text.strip()
+    if _WHOLE.search(text):
+        return None
+    inner, brackets = _unwrap(text)
+    items, joined = _split(inner)
+    if brackets != "{}" and len(items) < 2:
+        return None
+    return Group(brackets, items, joined)
+
+
+def _unwrap(text: str) -> tuple[str, str]:
+    """The inside of brackets that enclose the whole text, and the brackets."""
+    for opening, closing in (("\\{", "\\}"), ("(", ")"), ("(", "]"), ("[", "]"), ("[", ")")):
+        if text.startswith(opening) and text.endswith(closing):
+            inner = text[len(opening) : -len(closing)]
+            if _balanced(inner):
+                return inner, opening[-1] + closing[-1]
+    return text, ""
+
+
+def _balanced(text: str) -> bool:
+    """Whether every bracket that closes here was opened here; half-open intervals mix their brackets."""
+    depth = 0
+    for token in _TOKEN.findall(text):
+        depth += (token in _OPEN) - (token in _CLOSE)
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _split(text: str) -> tuple[tuple[str, ...], bool]:
+    """What stands between the separators outside of brackets, and whether a word is among these."""
+    items = [""]
+    joined = False
+    depth = 0
+    for token in _TOKEN.findall(text):
+        depth += (token in _OPEN) - (token in _CLOSE)
+        if depth == 0 and _SEPARATOR.fullmatch(token):
+            items.append("")
+            joined |= token.strip(" ,;") != ""
+        else:
+            items[-1] += token
+    return tuple(item.strip() for item in items if item.strip()), joined

@@ -1,0 +1,1 @@
+"""What callers may send, and what they get: one module a protocol."""

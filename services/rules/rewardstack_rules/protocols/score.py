@@ -1,0 +1,47 @@
+"""`POST /v1/score`: samples of any route, each with all that is known of its score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, g, jsonify
+
+from rewardstack.score import Request, Score
+from rewardstack_rules.context import context
+from rewardstack_rules.http_errors import ApiError
+from rewardstack_rules.protocols.body import json_type, read_limit, read_list, read_object, refuse_secrets
+
+blueprint = Blueprint("score", __name__)
+
+
+@blueprint.post("/v1/score")
+def score() -> Response:
+    """`{"items": [{"data_source", "solution_str", "ground_truth", "extra_info"}]}` to `{"scores": [...]}`."""
+    items = read_list(read_object(), "items")
+    requests = [_request(item, f"items[{at}]") for at, item in enumerate(items)]
+    scores = context().service.score(requests, limit=read_limit(), tenant=g.tenant)
+    return jsonify(scores=[_reply(one) for one in scores])
+
+
+def _request(item: Any, where: str) -> Request:
+    if not isinstance(item, dict):
+        raise ApiError(400, f"{where} must be an object, got {json_type(item)}", where)
+    source = item.get("data_source")
+    if not isinstance(source, str):
+        raise ApiError(400, f"{where}.data_source must be a string, got {json_type(source)}", f"{where}.data_source")
+    extra = item.get("extra_info")
+    if isinstance(extra, dict):
+        refuse_secrets(extra, f"{where}.extra_info")
+    return Request(source, item.get("solution_str"), item.get("ground_truth"), extra)  # type: ignore[arg-type]
+
+
+def _reply(score: Score) -> dict[str, Any]:
+    return {
+        "value": score.value,
+        "status": score.status,
+        "reason": score.reason,
+        "source": score.source,
+        "cached": score.cached,
+        "latency_ms": score.latency_ms,
+        "details": score.details if score.parts is None else {**score.details, "parts": score.parts},
+    }

@@ -1,0 +1,18 @@
+"""`example_coding`: Align-Anything's demonstration for code; it looks for words of Python, not for what they do."""
+
+from __future__ import annotations
+
+WORDS = ("def ", "class ", "import ", "return ", "if ", "for ", "while ")
+INDENTS = ("    ", "\t")
+
+
+def example_coding(response: str, reference: str | None = None) -> float:
+    """0.9 for a code word and an indent of four spaces or a tab, 0.6 for a code word alone, else 0.3.
+
+    Args:
+        response: what the policy wrote.
+        reference: not read.
+    """
+    if not any(word in response for word in WORDS):
+        return 0.3
+    return 0.9 if any(indent in response for indent in INDENTS) else 0.6

@@ -1,0 +1,17 @@
+"""`example_math`: Align-Anything's demonstration for mathematics; it looks at characters, not at the answer."""
+
+from __future__ import annotations
+
+SYMBOLS = "+-*/=<>"
+
+
+def example_math(response: str, reference: str | None = None) -> float:
+    """0.8 if the response has a digit and one of + - * / = < >, else 0.2.
+
+    Args:
+        response: what the policy wrote.
+        reference: not read.
+    """
+    has_digit = any(character.isdigit() for character in response)
+    has_symbol = any(symbol in response for symbol in SYMBOLS)
+    return 0.8 if has_digit and has_symbol else 0.2

@@ -1,0 +1,35 @@
+"""`math_verifier`: half a point for the format, one more for a right answer in the right format.
+
+After Align-Anything's reward of the same name: a right answer without the format earns nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewardstack_rules.outcome import Outcome
+from rewardstack_rules.rewards.format import answer_in_format
+
+FORMAT_REWARD = 0.5
+
+
+def math_verifier(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
+    """0.5 for `<think>…</think><answer>…</answer>`, plus 1 if the answer equals one of the references.
+
+    Args:
+        response: what the policy wrote.
+        references: right answers; without one that can be read the sample is unscored.
+        extra: not read.
+    """
+    # Imported here: only the isolated processes, which call this, need the libraries behind it.
+    from rewardstack_rules.mathematics import verify
+
+    answer = answer_in_format(response)
+    verdict = verify(answer or "", references)
+    if verdict.right is None:
+        return Outcome(None, verdict.reason)
+    if answer is None:
+        return Outcome(0.0, "not in the format <think>…</think><answer>…</answer>", {"format": 0.0, "accuracy": 0.0})
+    accuracy = float(verdict.right)
+    return Outcome(FORMAT_REWARD + accuracy, verdict.reason, {"format": FORMAT_REWARD, "accuracy": accuracy})

@@ -1,0 +1,102 @@
+"""Scoring for the endpoints: the client's own flow, with this server's rules in place of remote ones."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from rewardstack.cache.store import ResultCache
+from rewardstack.client import route_table
+from rewardstack.errors import RewardstackError, ScoringError, UnknownSourceError
+from rewardstack.flow import Flow
+from rewardstack.routes import RULE_PREFIX
+from rewardstack.score import Request, Score
+from rewardstack.settings import Settings as ClientSettings
+from rewardstack.transport.runtime import loop_thread
+from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.metrics import count_scores
+from rewardstack_rules.registry import Registry
+from rewardstack_rules.scorer import Isolation, LocalRule, make_task
+from rewardstack_rules.settings import Settings
+
+PROBE_SECONDS = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Service:
+    """Scores for callers in any thread; the work itself runs on the client's event loop.
+
+    Args:
+        settings: the server's.
+        registry: its rules.
+
+    Raises:
+        ConfigError: a setting or a route that the flow reads is malformed.
+    """
+
+    def __init__(self, settings: Settings, registry: Registry) -> None:
+        self._registry = registry
+        self._runner = IsolatedRunner(settings.isolation)
+        self._isolation = Isolation(self._runner, settings.verify_timeout)
+        self._client_settings = ClientSettings.from_env()
+        self._routes = route_table(self._client_settings)
+        self._flow: Flow | None = None
+
+    def score(self, requests: Sequence[Request], *, limit: float | None, tenant: str) -> list[Score]:
+        """One score for each request, in order; samples without a value have what their route's policy says.
+
+        Args:
+            requests: the samples.
+            limit: seconds that the caller still waits, None where it did not say.
+            tenant: separates those who may not see each other's results.
+
+        Raises:
+            ConfigError: a source is unknown, or a setting is malformed; nothing was scored.
+        """
+        if limit is not None and limit <= 0:
+            scores = [Score.failed("dropped: its deadline had passed when it arrived")] * len(requests)
+        else:
+            scores = loop_thread().run(self._score(requests, limit, tenant))
+        count_scores(scores)
+        return scores
+
+    def source_of(self, reward_type: str) -> str:
+        """The `data_source` that scores by a reward type: a reward function's name, else a route's.
+
+        Raises:
+            UnknownSourceError: it is neither; the message lists both.
+        """
+        if reward_type in self._registry:
+            return RULE_PREFIX + reward_type
+        try:
+            self._routes.find(reward_type)
+        except UnknownSourceError as error:
+            known = ", ".join(sorted({rule.name for rule in self._registry} | set(self._routes.names())))
+            raise UnknownSourceError(
+                f"reward_type {reward_type!r} is not known; known: {known}", "reward_type"
+            ) from error
+        return reward_type
+
+    def isolation_answers(self) -> bool:
+        """Whether a task comes back from an isolated process."""
+        probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
+        try:
+            results = loop_thread().run(self._runner.run([probe], PROBE_SECONDS, PROBE_SECONDS))
+        except RewardstackError:
+            log.exception("isolation does not answer")
+            return False
+        return "error" not in results[0]
+
+    async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
+        if self._flow is None:
+            cache = ResultCache(self._client_settings)
+            loop_thread().closing.append(cache.close)
+            self._flow = Flow(self._routes, {"rule": self._make_rule}, cache)
+        try:
+            return await self._flow.score(requests, limit=limit, tenant=tenant)
+        except ScoringError as error:  # the policy `raise` is for those who can catch
+            return error.scores
+
+    def _make_rule(self, name: str) -> LocalRule:
+        return LocalRule(self._registry.get(name), self._isolation)

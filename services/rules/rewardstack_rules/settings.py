@@ -1,0 +1,148 @@
+"""The reward server's settings: the one place of this package that reads the environment."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from rewardstack.errors import SettingsError
+from rewardstack_rules.isolation.config import MIB, IsolationConfig, usable_cores
+
+DEFAULTS = {
+    "REWARD_SERVER_API_KEYS": "",
+    "REWARD_TYPE": "math_verifier",
+    "REWARD_FUNCTIONS": "",
+    "DATASET_PATH": "",
+    "MAX_BODY_BYTES": str(64 * MIB),
+    "VERIFY_TIMEOUT": "5",
+    "VERIFY_PROCESSES": "",
+    "REWARD_HOST": "127.0.0.1",
+    "REWARD_PORT": "6000",
+    "REWARD_SOCKET": "",
+    "REWARD_WORKERS": "2",
+    "REWARD_THREADS": "32",
+    "REWARD_GRACEFUL_TIMEOUT": "30",
+    "PROMETHEUS_MULTIPROC_DIR": "",
+}
+"""Every variable the server reads, and its value where it is unset or empty."""
+
+N = TypeVar("N", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment says.
+
+    Args:
+        api_keys: keys that callers may use; empty for an open server.
+        reward_type: what `/get_reward` scores by where the request names nothing.
+        function_files: Python files with one's own reward functions.
+        dataset_path: file of questions and golden answers; None for none.
+        max_body_bytes: the longest body that is read.
+        verify_timeout: seconds that one sample may take in an isolated process.
+        verify_processes: isolated processes that work at the same time.
+        host: address to listen on.
+        port: port to listen on.
+        socket: path of a Unix socket to listen on instead; empty for none.
+        workers: server processes.
+        threads: requests that each of them answers at the same time.
+        graceful_timeout: seconds that a stopping server gives to requests under way.
+        metrics_dir: where several processes keep their counts (prometheus_client reads the variable itself); empty for
+            one process.
+    """
+
+    api_keys: tuple[str, ...]
+    reward_type: str
+    function_files: tuple[Path, ...]
+    dataset_path: Path | None
+    max_body_bytes: int
+    verify_timeout: float
+    verify_processes: int
+    host: str
+    port: int
+    socket: str
+    workers: int
+    threads: int
+    graceful_timeout: int
+    metrics_dir: str
+
+    @property
+    def address(self) -> str:
+        """Where the server listens, as gunicorn's `bind` has it."""
+        if self.socket:
+            return f"unix:{self.socket}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def isolation(self) -> IsolationConfig:
+        """What runs in processes that can be killed; the same for all processes of one server."""
+        return IsolationConfig(
+            "rewardstack_rules.execute:execute",
+            warmup="rewardstack_rules.execute:warm_up",
+            fast=self.verify_processes,
+            slow=self.verify_processes,
+            max_frame_bytes=32 * MIB,
+        )
+
+    @staticmethod
+    def from_env(environ: Mapping[str, str] = os.environ) -> Settings:
+        """The settings of this moment.
+
+        Raises:
+            SettingsError: a variable is malformed, or names a file that is not there; the message says which.
+        """
+        raw = {name: environ.get(name) or default for name, default in DEFAULTS.items()}
+        files = [part for part in raw["REWARD_FUNCTIONS"].split(os.pathsep) if part]
+        dataset = raw["DATASET_PATH"]
+        return Settings(
+            api_keys=_keys(raw["REWARD_SERVER_API_KEYS"]),
+            reward_type=raw["REWARD_TYPE"],
+            function_files=tuple(_file("REWARD_FUNCTIONS", part) for part in files),
+            dataset_path=_file("DATASET_PATH", dataset) if dataset else None,
+            max_body_bytes=_number(raw, "MAX_BODY_BYTES", int),
+            verify_timeout=_number(raw, "VERIFY_TIMEOUT", float),
+            verify_processes=_number(raw, "VERIFY_PROCESSES", int) if raw["VERIFY_PROCESSES"] else usable_cores(),
+            host=raw["REWARD_HOST"],
+            port=_number(raw, "REWARD_PORT", int, 65535),
+            socket=raw["REWARD_SOCKET"],
+            workers=_number(raw, "REWARD_WORKERS", int),
+            threads=_number(raw, "REWARD_THREADS", int),
+            graceful_timeout=_number(raw, "REWARD_GRACEFUL_TIMEOUT", int),
+            metrics_dir=raw["PROMETHEUS_MULTIPROC_DIR"],
+        )
+
+
+def _keys(text: str) -> tuple[str, ...]:
+    keys = tuple(part.strip() for part in text.split(","))
+    if not text:
+        return ()
+    if not all(keys) or not text.isascii():
+        raise SettingsError(
+            "REWARD_SERVER_API_KEYS has an empty key, or one that is not ASCII; write it like first-key,second-key",
+            "REWARD_SERVER_API_KEYS",
+        )
+    return keys
+
+
+def _file(name: str, text: str) -> Path:
+    path = Path(text).expanduser().resolve()
+    if not path.is_file():
+        raise SettingsError(f"{name}: there is no file {text}; correct the path, or unset {name}", name)
+    return path
+
+
+def _number(raw: Mapping[str, str], name: str, kind: Callable[[str], N], most: float = math.inf) -> N:
+    try:
+        value = kind(raw[name])
+    except ValueError:
+        value = None
+    if value is None or not 0 < value <= most or math.isinf(value):
+        what = "a whole number" if kind is int else "a number"
+        bound = "" if math.isinf(most) else f" and at most {most:g}"
+        raise SettingsError(f"{name}: {raw[name]!r} is not {what} above 0{bound}", name)
+    return value

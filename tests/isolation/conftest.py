@@ -1,0 +1,47 @@
+"""Runners on supervisors of their own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.config import MIB, IsolationConfig
+from rewardstack_rules.isolation.launch import Home, prepare
+from tests.isolation.processes import MakeRunner, wait
+
+ENTRY = "isolation_entries:run"
+
+
+@pytest.fixture(autouse=True)
+def entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the entries of these tests importable, here and in children."""
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+
+
+@pytest_asyncio.fixture
+async def make_runner() -> AsyncIterator[MakeRunner]:
+    """Makes a runner with its own supervisor; at the end every supervisor is gone, and its directory with it."""
+    made: list[tuple[IsolatedRunner, Home]] = []
+
+    def make(**fields: Any) -> IsolatedRunner:
+        defaults: dict[str, Any] = {"entry": ENTRY, "memory_bytes": 256 * MIB, "fast": 2, "slow": 2}
+        config = IsolationConfig(**(defaults | fields))
+        made.append((IsolatedRunner(config), prepare(config)))
+        return made[-1][0]
+
+    yield make
+    for runner, home in made:
+        runner.close()
+        home.close()
+    wait(lambda: not any(home.directory.exists() for _, home in made))
+
+
+@pytest.fixture
+def runner(make_runner: MakeRunner) -> IsolatedRunner:
+    """A runner with two fast and two slow children."""
+    return make_runner()

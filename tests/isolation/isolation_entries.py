@@ -1,0 +1,115 @@
+"""What the tests of the isolation run in children: entries that behave, and entries that do not."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+from typing import Any
+
+
+def run(task: dict[str, Any]) -> dict[str, Any]:
+    """Does what the task's `do` says, with its `with`."""
+    action = ACTIONS[task.get("do", "echo")]
+    return {"value": action(task.get("with"))}
+
+
+def loop(_: Any) -> None:
+    """Never ends, in Python."""
+    while True:
+        pass
+
+
+def hang(_: Any) -> int:
+    """Hardly ever ends, in native code that looks at no signal."""
+    return 9**9**9
+
+
+def bomb(_: Any) -> int:
+    """Asks for memory until there is none."""
+    hoard = [b"x"]
+    while True:
+        hoard.append(hoard[-1] * 2)
+
+
+def swallowed_bomb(_: Any) -> str:
+    """A library that takes a MemoryError for an answer."""
+    try:
+        bomb(None)
+    except MemoryError:
+        return "swallowed"
+    return "unreachable"
+
+
+def leak(megabytes: int) -> int:
+    """Grows the child, and says which it is."""
+    KEPT.append(b"x" * (megabytes << 20))
+    return os.getpid()
+
+
+def chatter(text: str) -> str:
+    """Writes wherever it can."""
+    print(text, flush=True)
+    print(text, file=sys.stderr, flush=True)
+    os.write(1, text.encode())
+    return text
+
+
+def refuse(message: str) -> None:
+    """Raises."""
+    raise ValueError(message)
+
+
+def descriptors(_: Any) -> list[str]:
+    """What the child's open file descriptors are."""
+    listed = os.listdir("/proc/self/fd")
+    return sorted(
+        os.readlink(f"/proc/self/fd/{fd}").split(":")[0] for fd in listed if os.path.exists(f"/proc/self/fd/{fd}")
+    )
+
+
+def burn(seconds: float) -> float:
+    """Uses a core for so long, and says how long it took."""
+    start = time.monotonic()
+    while time.monotonic() - start < seconds:
+        pass
+    return time.monotonic() - start
+
+
+def sleep(seconds: float) -> float:
+    """Uses no core for so long."""
+    time.sleep(seconds)
+    return seconds
+
+
+def nice_after(seconds: float) -> int:
+    """The priority of this process, a while later."""
+    time.sleep(seconds)
+    return os.nice(0)
+
+
+KEPT: list[bytes] = []
+
+ACTIONS: dict[str, Any] = {
+    "echo": lambda value: value,
+    "pid": lambda _: os.getpid(),
+    "nice_after": nice_after,
+    "environment": lambda _: sorted(os.environ),
+    "threads": lambda _: len(os.listdir(f"/proc/{os.getppid()}/task")),
+    "sleep": sleep,
+    "exit": lambda status: os._exit(status),
+    "leave": lambda status: sys.exit(status),
+    "segfault": lambda _: ctypes.string_at(0),
+    "big": lambda size: "x" * size,
+    "set": lambda _: {1, 2},
+    "loop": loop,
+    "hang": hang,
+    "bomb": bomb,
+    "swallowed_bomb": swallowed_bomb,
+    "leak": leak,
+    "chatter": chatter,
+    "refuse": refuse,
+    "descriptors": descriptors,
+    "burn": burn,
+}

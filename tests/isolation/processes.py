@@ -1,0 +1,50 @@
+"""A look at the processes of an isolation, for its tests."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.launch import home_of
+
+MakeRunner = Callable[..., IsolatedRunner]
+
+
+def wait(holds: Callable[[], object], seconds: float = 10) -> None:
+    """Waits until something holds; fails where it does not in time."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+def directory_of(runner: IsolatedRunner) -> Path:
+    """Where a runner's supervisor lives."""
+    return home_of(runner._config).directory
+
+
+async def zygote_of(runner: IsolatedRunner) -> int:
+    """The process id of a runner's zygote."""
+    [pid] = below((await runner.stats())["pid"])
+    return pid
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    return _stat(pid)[:1] not in ([], ["Z"])
+
+
+def below(pid: int) -> list[int]:
+    """The processes whose parent is this one, zombies among them."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _stat(name)[1:2] == [str(pid)]]
+
+
+def _stat(pid: int | str) -> list[str]:
+    """State, parent and the rest of /proc/PID/stat; empty where there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []

@@ -1,0 +1,80 @@
+"""Somebody kills a process of the isolation under load: every task still has a result."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+from rewardstack_rules.isolation.client import IsolatedRunner
+from tests.isolation.processes import alive, below, wait, zygote_of
+
+TASKS = [{"do": "burn", "with": 0.002}] * 300
+
+
+async def _load(runner: IsolatedRunner) -> list[dict]:
+    calls = [runner.run(TASKS[:100], timeout=5) for _ in range(3)]
+    return [result for results in await asyncio.gather(*calls) for result in results]
+
+
+async def test_child_killed(runner: IsolatedRunner) -> None:
+    """A killed child costs the task it ran, and no other."""
+    load = asyncio.create_task(_load(runner))
+    parent = await zygote_of(runner)
+    for _ in range(5):
+        await asyncio.sleep(0.05)
+        wait(lambda: below(parent))
+        os.kill(below(parent)[0], signal.SIGKILL)
+    results = await load
+    killed = [result for result in results if "error" in result]
+    assert len(results) == 300
+    assert killed == [{"error": "killed"}] * len(killed)
+    assert len(killed) <= 5
+
+
+async def test_zygote_killed(runner: IsolatedRunner) -> None:
+    """A killed zygote costs no task: what ran starts over, also in the slow lane."""
+    slow = asyncio.create_task(runner.run([{"do": "sleep", "with": 0.5}] * 4, timeout=5))
+    load = asyncio.create_task(_load(runner))
+    for _ in range(3):
+        await asyncio.sleep(0.2)
+        os.kill(await zygote_of(runner), signal.SIGKILL)
+    results = await load + await slow
+    assert [result for result in results if "error" in result] == []
+    assert (await runner.stats())["zygotes_total"] == 4
+
+
+async def test_supervisor_killed(runner: IsolatedRunner) -> None:
+    """A killed supervisor costs no task, ends everything below it, and has one successor."""
+    load = asyncio.create_task(_load(runner))
+    await asyncio.sleep(0.1)
+    supervisor, child_zygote = (await runner.stats())["pid"], await zygote_of(runner)
+    os.kill(supervisor, signal.SIGKILL)
+    assert [result for result in await load if "error" in result] == []
+    assert (await runner.stats())["pid"] != supervisor
+    wait(lambda: not alive(supervisor) and not alive(child_zygote))
+
+
+async def test_nothing_survives_the_supervisor(runner: IsolatedRunner) -> None:
+    """A killed supervisor takes along children that are in the middle of an endless task."""
+    hogs = asyncio.create_task(runner.run([{"do": "hang"}] * 4, timeout=60))
+    await asyncio.sleep(0.3)
+    zygote = await zygote_of(runner)
+    processes = [zygote, *below(zygote)]
+    assert len(processes) == 5
+    os.kill((await runner.stats())["pid"], signal.SIGKILL)
+    hogs.cancel()
+    wait(lambda: not any(map(alive, processes)))
+    assert await runner.run([{"with": 1}], timeout=5) == [{"value": 1}]
+
+
+async def test_no_zombies(runner: IsolatedRunner) -> None:
+    """Whatever was killed is reaped: below the supervisor stand the zygote and its children, all alive."""
+    await runner.run([{"do": "exit", "with": 1}, {"do": "segfault"}, {"do": "loop"}] * 3, timeout=0.2)
+    os.kill(await zygote_of(runner), signal.SIGKILL)
+    await runner.run([{"do": "loop"}] * 3, timeout=0.2)
+    await runner.run([{}] * 10, timeout=1)
+    await asyncio.sleep(0.2)
+    processes = below(await zygote_of(runner))
+    assert len(processes) == (await runner.stats())["children"] == 2
+    assert [alive(pid) for pid in processes] == [True, True]

@@ -1,0 +1,52 @@
+"""The slow lane: who goes there, how many, and that nobody else waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.isolation.processes import MakeRunner
+
+
+async def test_ordinary_tasks_flow(make_runner: MakeRunner) -> None:
+    """With five times as many slow tasks as both lanes hold, ordinary ones flow, and every slow one ends well."""
+    runner = make_runner(fast=1, slow=1)
+    slow = asyncio.create_task(runner.run([{"do": "sleep", "with": 0.3}] * 10, timeout=5))
+    await asyncio.sleep(0.05)
+    for _ in range(5):
+        assert await runner.run([{"with": 1}] * 20, timeout=1) == [{"value": 1}] * 20
+    assert not slow.done()
+    assert await slow == [{"value": 0.3}] * 10
+
+
+async def test_cap(make_runner: MakeRunner) -> None:
+    """No more slow tasks run at once than the lane holds, and the others wait in its queue."""
+    runner = make_runner(fast=2, slow=2)
+    slow = asyncio.create_task(runner.run([{"do": "sleep", "with": 0.5}] * 6, timeout=5))
+    seen = []
+    while not slow.done():
+        seen.append(await runner.stats())
+        await asyncio.sleep(0.02)
+    assert await slow == [{"value": 0.5}] * 6
+    assert max(stats["slow"] for stats in seen) == 2
+    assert max(stats["slow_queued"] for stats in seen) >= 1
+    assert max(stats["children"] for stats in seen) <= 4
+
+
+async def test_deadline_over_both_lanes(make_runner: MakeRunner) -> None:
+    """A task that was sent back to wait runs out of its own seconds, not of those it waited."""
+    runner = make_runner(fast=2, slow=1)
+    results = await runner.run([{"do": "sleep", "with": 0.6}, {"do": "loop"}, {"do": "sleep", "with": 0.4}], timeout=1)
+    assert results == [{"value": 0.6}, {"error": "timeout"}, {"value": 0.4}]
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["moved while it ran", "started in the slow lane"])
+async def test_slow_stands_back(make_runner: MakeRunner, waits: bool) -> None:
+    """A slow task's child has the lowest priority, however it came to the lane; ordinary ones have the normal one."""
+    runner = make_runner(fast=1, slow=1)
+    first = asyncio.create_task(runner.run([{"do": "sleep", "with": 0.5}] * waits, timeout=5))
+    await asyncio.sleep(0.2 * waits)
+    tasks = [{"do": "nice_after", "with": 0.3}, {"do": "nice_after", "with": 0.0}]
+    assert await runner.run(tasks, timeout=5) == [{"value": 19}, {"value": 0}]
+    await first

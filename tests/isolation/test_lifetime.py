@@ -1,0 +1,239 @@
+"""The supervisor starts when it is needed and ends when nobody is left who could need it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardstack.errors import ConfigError, UnreachableError
+from rewardstack_rules.isolation import launch
+from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.config import IsolationConfig
+from rewardstack_rules.isolation.launch import home_of, prepare
+from tests.isolation.processes import MakeRunner, alive, directory_of, wait
+
+HERE = Path(__file__).parent
+StartGunicorn = Callable[..., tuple[subprocess.Popen[str], str, Path]]
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
+
+USER = """
+import asyncio, os, sys
+from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.config import IsolationConfig
+from rewardstack_rules.isolation.launch import home_of
+
+async def main():
+    results, stats = await runner.run([{"with": 1}], timeout=5), await runner.stats()
+    print(results, stats["pid"], home_of(config).directory, flush=True)
+
+config = IsolationConfig("isolation_entries:run", fast=1, slow=1)
+runner = IsolatedRunner(config)
+asyncio.run(main())
+"""
+
+
+def run_user(*lines: str) -> tuple[int, Path]:
+    """A process of its own that uses an isolation, and then these lines; the supervisor and its directory."""
+    done = subprocess.run(
+        [sys.executable, "-c", USER + "\n".join(lines)], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, timeout=60
+    )
+    result, pid, directory = done.stdout.rsplit(maxsplit=2)
+    assert result == "[{'value': 1}]"
+    return int(pid), Path(directory)
+
+
+@pytest.mark.parametrize("end", ["", "os._exit(3)", "os.kill(os.getpid(), 9)"], ids=["ends", "exits", "is killed"])
+def test_single_process(end: str) -> None:
+    """A process that prepared nothing has its own supervisor, which ends with it, however it ends."""
+    supervisor, directory = run_user(end)
+    wait(lambda: not alive(supervisor) and not directory.exists())
+
+
+def test_forked_process_keeps_it() -> None:
+    """A forked process inherits the lifeline: the supervisor ends when that one has gone, too."""
+    supervisor, directory = run_user("if os.fork() == 0: os.close(1); import time; time.sleep(1.5)", "os._exit(0)")
+    time.sleep(0.3)
+    assert alive(supervisor)
+    wait(lambda: not alive(supervisor) and not directory.exists())
+
+
+def test_executed_process_does_not_keep_it() -> None:
+    """A program that the process starts does not inherit the lifeline."""
+    supervisor, directory = run_user(
+        "import subprocess; p = subprocess.Popen(['sleep', '5'], stdout=2, close_fds=False); os._exit(0)"
+    )
+    wait(lambda: not alive(supervisor) and not directory.exists(), seconds=3)
+
+
+def test_fork_of_a_connected_process(make_runner: MakeRunner) -> None:
+    """After a fork with an open connection both sides run tasks, on one supervisor, in any order."""
+    runner = make_runner()
+    parent = asyncio.new_event_loop()
+    supervisor = parent.run_until_complete(_use(runner))
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            os.write(writer, str([asyncio.run(_use(runner)), asyncio.run(_use(runner))]).encode())
+        os._exit(0)
+    os.close(writer)
+    assert os.waitpid(child, 0)[1] == 0
+    with open(reader) as answers:
+        assert json.load(answers) == [supervisor, supervisor]
+    assert parent.run_until_complete(asyncio.wait_for(_use(runner), 5)) == supervisor
+    runner.close()
+    parent.run_until_complete(asyncio.sleep(0))
+    parent.close()
+
+
+async def _use(runner: IsolatedRunner) -> int:
+    assert await runner.run([{"with": 1}], timeout=5) == [{"value": 1}]
+    return (await runner.stats())["pid"]
+
+
+async def test_one_start_for_many(make_runner: MakeRunner) -> None:
+    """Processes that find no supervisor at the same time start one, not several."""
+    runner = make_runner()
+    os.kill((await runner.stats())["pid"], signal.SIGKILL)
+    reader, writer = os.pipe()
+    children = []
+    for _ in range(4):
+        children.append(os.fork())
+        if children[-1] == 0:
+            with contextlib.suppress(BaseException):
+                os.write(writer, f"{asyncio.run(_use(runner))}\n".encode())
+            os._exit(0)
+    os.close(writer)
+    for child in children:
+        os.waitpid(child, 0)
+    with open(reader) as answers:
+        supervisors = answers.read().split()
+    assert supervisors == [str(await _use(runner))] * 4
+
+
+@pytest.mark.parametrize("preload", [True, False])
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ("isolation_entries:nothing", "AttributeError: module 'isolation_entries' has no attribute 'nothing'"),
+        ("no_such_module:run", "ModuleNotFoundError: No module named 'no_such_module'"),
+    ],
+)
+def test_broken_entry(preload: bool, entry: str, why: str) -> None:
+    """An entry that cannot be loaded is an error at the start, named, and leaves nothing behind."""
+    config = IsolationConfig(entry, preload=preload)
+    with pytest.raises(ConfigError, match="entry: ") as caught:
+        prepare(config)
+    assert (caught.value.field, why in str(caught.value)) == ("entry", True)
+    assert not home_of(config).directory.exists()
+    home_of(config).close()
+
+
+async def test_no_start(make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no supervisor can be had, that is an error of the infrastructure, not a result; later it may go again."""
+    runner = make_runner()
+    os.kill((await runner.stats())["pid"], signal.SIGKILL)
+    with monkeypatch.context() as patch:
+        patch.setattr(launch.sys, "executable", "/bin/false")
+        with pytest.raises(UnreachableError, match="isolation_entries:run in isolation: no start"):
+            await runner.run([{}] * 3, timeout=1)
+    assert await runner.run([{"with": 1}], timeout=1) == [{"value": 1}]
+
+
+def test_long_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A directory whose path is too long for a socket is an error that names the variable to change."""
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr(launch.tempfile, "tempdir", str(long))
+    with pytest.raises(ConfigError, match="TMPDIR: "):
+        prepare(IsolationConfig("isolation_entries:run", slow=7))
+    assert list(long.iterdir()) == []
+
+
+def test_private(make_runner: MakeRunner) -> None:
+    """Nobody but this user may enter the supervisor's directory."""
+    assert directory_of(make_runner()).stat().st_mode & 0o777 == 0o700
+
+
+@pytest.fixture
+def gunicorn() -> Iterator[StartGunicorn]:
+    """Starts gunicorn with two workers; its process, address and the supervisor's directory."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*options: str) -> tuple[subprocess.Popen[str], str, Path]:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{probe.getsockname()[1]}"
+        command = [sys.executable, "-m", "gunicorn", "-w", "2", "-b", address, "-c", str(HERE / "isolation_app.py")]
+        options = (*options, "--timeout", "2", "--no-control-socket", "isolation_app:app")
+        started.append(subprocess.Popen([*command, *options], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True))
+        assert started[-1].stdout is not None
+        return started[-1], address, Path(started[-1].stdout.readline().split()[1])
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate(timeout=30)
+
+
+def ask(address: str) -> dict[str, Any]:
+    """One request; waits until the server listens."""
+    for _ in range(100):
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{address}/", timeout=10) as reply:
+            return json.load(reply)
+        time.sleep(0.1)
+    raise AssertionError("no answer")
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_gunicorn_ends(gunicorn: StartGunicorn, end: signal.Signals) -> None:
+    """When gunicorn's master is killed or stopped, the supervisor ends after the last worker."""
+    process, address, directory = gunicorn()
+    answer = ask(address)
+    assert answer["result"] == {"value": "hello"}
+    process.send_signal(end)
+    wait(lambda: not alive(answer["supervisor"]) and not directory.exists())
+
+
+def test_gunicorn_recycles_workers(gunicorn: StartGunicorn) -> None:
+    """Workers come and go, killed or recycled; the supervisor stays."""
+    _, address, _ = gunicorn("--max-requests", "2")
+    answers = [ask(address) for _ in range(8)]
+    os.kill(answers[-1]["worker"], signal.SIGKILL)
+    answers += [ask(address) for _ in range(4)]
+    assert len({answer["worker"] for answer in answers}) > 3
+    assert len({answer["supervisor"] for answer in answers}) == 1
+
+
+def test_gunicorn_restarts_the_supervisor(gunicorn: StartGunicorn) -> None:
+    """A worker that finds the supervisor dead starts the next one for all; it does not hold the server's port."""
+    process, address, directory = gunicorn()
+    first = ask(address)["supervisor"]
+    os.kill(first, signal.SIGKILL)
+    supervisors = {ask(address)["supervisor"] for _ in range(6)}
+    assert (len(supervisors), first in supervisors) == (1, False)
+    [second] = supervisors
+    inodes = {os.readlink(f"/proc/{second}/fd/{fd}") for fd in os.listdir(f"/proc/{second}/fd")}
+    assert inodes.isdisjoint(_listening(address))
+    process.kill()
+    wait(lambda: not alive(second) and not directory.exists())
+
+
+def _listening(address: str) -> set[str]:
+    """The sockets that listen on this address, as file descriptors name them."""
+    port = f"0100007F:{int(address.partition(':')[2]):04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {f"socket:[{row[9]}]" for row in rows if row[1] == port and row[3] == "0A"}

@@ -1,0 +1,54 @@
+"""Bounds decide by the text alone, on both sides of each limit."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewardstack_rules.mathematics.bounds import (
+    MAX_ANSWER,
+    MAX_COUNT,
+    MAX_DIGITS,
+    MAX_EXPONENT,
+    MAX_NESTING,
+    refusal,
+)
+
+BIG = MAX_COUNT + 1
+CASES = [
+    ("x" * MAX_ANSWER, ""),
+    ("x" * (MAX_ANSWER + 1), "too long"),
+    ("1" * MAX_DIGITS, ""),
+    ("1" * (MAX_DIGITS + 1), "too many digits"),
+    ("(" * MAX_NESTING + "1" + ")" * MAX_NESTING, ""),
+    ("(" * (MAX_NESTING + 1) + "1" + ")" * (MAX_NESTING + 1), "too deeply nested"),
+    ("\\frac{" * 30 + "1" + "}{2}" * 30, "too deeply nested"),
+    ("((((((1))))))" * 5, ""),
+    ("2^{3^{2}}", ""),
+    ("2^{3^{2^{2}}}", "too high a tower of powers"),
+    ("2^3^2^2", "too high a tower of powers"),
+    ("2**3**2**2", "too high a tower of powers"),
+    ("((2^3)^2)^2", ""),
+    ("x^{2} + y^{3} + z^{4}", ""),
+    ("2^{-3}", ""),
+    (f"x^{{{MAX_EXPONENT}}}", ""),
+    (f"x^{{{MAX_EXPONENT + 1}}}", "too large an exponent"),
+    (f"x^{{2y + {MAX_EXPONENT + 1}}}", "too large an exponent"),
+    (f"x^-{MAX_EXPONENT + 1}", "too large an exponent"),
+    (f"x^2 + {MAX_EXPONENT + 1}", ""),
+    (f"{MAX_COUNT}!", ""),
+    (f"{BIG}!", "too large a number to count to"),
+    (f"{BIG}", ""),
+    (f"\\binom{{{BIG}}}{{2}}", "too large a number to count to"),
+    ("\\binom{10^9}{10^8}", "too large a number to count to"),
+    ("\\sum_{k=1}^{10^9} k", "too large a number to count to"),
+    ("\\prod_{k=1}^{100} k", ""),
+    ("\\frac{10!}{(5!)^2}", ""),
+    ("((9!)!)!", "a factorial of a factorial"),
+    ("5!!", "a factorial of a factorial"),
+]
+
+
+@pytest.mark.parametrize(("answer", "expected"), CASES, ids=[f"{answer[:30]} {len(answer)}" for answer, _ in CASES])
+def test_refusal(answer: str, expected: str) -> None:
+    """What is beyond a limit is refused with a reason, what is within is not."""
+    assert refusal(answer) == expected

@@ -1,0 +1,26 @@
+"""The verdicts of `tests/cases/mathematics.json`, each with its reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardstack_rules.mathematics import verify
+
+CASES = json.loads((Path(__file__).parents[1] / "cases" / "mathematics.json").read_text())
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case['reference'][:30]} | {case['reason']}" for case in CASES])
+def test_case(case: dict[str, Any]) -> None:
+    """The verdict is the one that the data gives a reason for."""
+    assert verify(case["response"], [case["reference"]]).right is case["right"], case["reason"]
+
+
+def test_cases_are_unique() -> None:
+    """No case stands twice, and each has a reason."""
+    keys = [(case["reference"], case["response"]) for case in CASES]
+    assert len(set(keys)) == len(keys)
+    assert all(case["reason"] for case in CASES)

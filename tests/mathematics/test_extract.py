@@ -1,0 +1,73 @@
+"""Which part of a response is its answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewardstack_rules.mathematics.extract import boxed, extract_answer
+
+CASES = [
+    # marks
+    ("So $\\boxed{5}$.", "5"),
+    ("\\boxed{\\frac{1}{2}}", "\\frac{1}{2}"),
+    ("\\fbox{5}", "5"),
+    ("\\boxed {5}", "5"),
+    ("\\boxed{\\{1,2\\}}", "\\{1,2\\}"),
+    ("\\boxed{5} or so, \\boxed{", "5"),
+    ("\\boxed{5} then \\boxed{}", "5"),
+    ("\\boxed{1} and \\boxed{2}", "1, 2"),
+    ("$\\boxed{1}$, $\\boxed{2}$", "1, 2"),
+    ("\\boxed{1}. Wait: \\boxed{2}", "2"),
+    ("\\boxed{1}\n\n\\boxed{2}", "2"),
+    ("<answer>5</answer>", "5"),
+    ("<answer>The answer is 5.</answer>", "5"),
+    ("<answer>\\boxed{5}</answer>", "5"),
+    ("\\boxed{6} <answer>5</answer>", "5"),
+    ("<answer>6</answer> \\boxed{5}", "5"),
+    ("a\n#### 1,234\nb", "1,234"),
+    ("#### 5\nThe answer is 6.", "5"),
+    # what is told
+    ("The answer is $x=1$ and $x=2$.", "x=1 and x=2"),
+    ("The answers are $1$, $2$ and $3$.", "1 and 2 and 3"),
+    ("Answer:\n42", "42"),
+    ("The answer is 10 weeks.", "10 weeks"),
+    ("The answer is 5 or 6", "5 or 6"),
+    ("The answer is 3/4 of the cake.", "3/4 of the cake"),
+    ("The answer is therefore 7", "7"),
+    ("The answer is 2 + 3 = 5.", "2 + 3 = 5"),
+    ("The answer is Friday.", "Friday"),
+    ("The answer to the second part is \\(7\\).", "7"),
+    ("The answer is 6. No, the answer is 7.", "7"),
+    # bare answers, and the last expression
+    ("x+1", "x+1"),
+    ("(1,2)", "(1,2)"),
+    ("10 square meters", "10 square meters"),
+    ("So she has 5 apples", "5"),
+    ("So $x = 3$ is the value", "x = 3"),
+    ("Then $$x = \\frac{3}{4}$$ as claimed.", "x = \\frac{3}{4}"),
+    (
+        "Then \\[ A = \\begin{pmatrix} 1 \\\\[2pt] 2 \\end{pmatrix} \\]",
+        "A = \\begin{pmatrix} 1 \\\\[2pt] 2 \\end{pmatrix}",
+    ),
+    ("we get 3 - 5 = -2", "-2"),
+    ("It is between 3-5", "5"),
+    ("He saved 50% there.", "50%"),
+    # thought
+    ("<think>\\boxed{3}</think> So it is 4.", "4"),
+    ("<think>\\boxed{3}</think>", "3"),
+    # nothing
+    ("", None),
+    (" \n", None),
+    ("I have no idea how to do any of this at all, sorry.", None),
+]
+
+
+@pytest.mark.parametrize(("response", "expected"), CASES, ids=[response[:40] for response, _ in CASES])
+def test_extract(response: str, expected: str | None) -> None:
+    """The answer is the part that the module's docstring says."""
+    assert extract_answer(response) == expected
+
+
+def test_endless_box() -> None:
+    """A box beyond every bound is cut off rather than read to its end, and still too long."""
+    assert 1_000 < len(boxed("\\boxed{" + "1" * 1_000_000 + "}") or "") < 10_000

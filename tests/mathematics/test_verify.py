@@ -1,0 +1,122 @@
+"""`verify`: references, reasons, and that it is pure and survives whatever it is given."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from rewardstack_rules.mathematics import Verdict, verify, warm_up
+from rewardstack_rules.mathematics.bounds import MAX_RESPONSE
+
+DIGITS = "1" * 900_000
+
+
+@pytest.mark.parametrize(
+    ("response", "references", "expected"),
+    [
+        ("\\boxed{5}", ["4", "5"], Verdict(True)),
+        ("\\boxed{5}", ["\\frac{1}{", "5"], Verdict(True)),
+        ("\\boxed{5}", ["", "4"], Verdict(False, "wrong answer")),
+        ("\\boxed{5}", ["\\frac{1}{", "4"], Verdict(False, "wrong answer")),
+        ("", ["5"], Verdict(False, "no answer")),
+        ("\\boxed{\\frac{1}{}", ["\\frac{1}{"], Verdict(None, "the reference cannot be read")),
+        ("\\boxed{5}", [], Verdict(None, "the reference is empty")),
+        ("\\boxed{5}", [" ", ""], Verdict(None, "the reference is empty")),
+        ("", [""], Verdict(None, "the reference is empty")),
+        ("", ["\\frac{1}{"], Verdict(None, "the reference cannot be read")),
+        ("\\boxed{5}", [DIGITS], Verdict(None, "the reference is too long")),
+        ("\\boxed{5}", ["9^{9^{9^9}}"], Verdict(None, "the reference is too high a tower of powers")),
+        (f"\\boxed{{{DIGITS}}}", ["5"], Verdict(False, "answer too long")),
+        ("x" * (MAX_RESPONSE + 1), ["5"], Verdict(False, "response too long")),
+        ("x" * (MAX_RESPONSE + 1), [""], Verdict(None, "the reference is empty")),
+        ("\\boxed{9^{9^{9^{9}}}}", ["5"], Verdict(False, "answer too high a tower of powers")),
+        ("\\boxed{9^{9^{9^{9}}}}", ["9^{9^{9^{9}}}"], Verdict(True)),
+        ("\\boxed{9^{9^{9^{8}}}}", ["9^{9^{9^{9}}}"], Verdict(None, "the reference is too high a tower of powers")),
+    ],
+)
+def test_references_and_reasons(response: str, references: list[str], expected: Verdict) -> None:
+    """Any reference can make an answer right; only one that can be read can make it wrong; bounds say so."""
+    assert verify(response, references) == expected
+
+
+HOSTILE = [
+    "\ud800",
+    "\\boxed{\ud800}",
+    "\x00",
+    "\\boxed{\x00}",
+    "<answer>" * 20_000,
+    "\\boxed{" * 100_000,
+    "\\boxed{1}, " * 50_000,
+    "{" * 1_000_000,
+    "$" * 1_000_000,
+    "$1" * 400_000,
+    "\\(" * 400_000,
+    "\\[" * 400_000,
+    "the answer is " * 70_000,
+    "answer to " * 90_000,
+    "answer" + " " * 900_000,
+    "1," * 400_000,
+    "-" * 1_000_000,
+    "\\boxed{" + "\\frac{" * 300 + "1" + "}{2}" * 300 + "}",
+    "\\boxed{" + "(" * 900 + "}",
+    "\\boxed{" + "9!" * 400 + "}",
+    "\\boxed{" + "-" * 900 + "1}",
+    "\\boxed{" + "1," * 450 + "1}",
+    "\\boxed{" + "\\frac" * 180 + "}",
+    "\\boxed{" + "\\sqrt" * 150 + "2}",
+    "\\boxed{" + "\\text{" * 19 + "a" + "}" * 19 + "}",
+    "\\boxed{i < 3}",
+    "\\boxed{\\begin{pmatrix} 1 & 2 \\\\ 3 \\end{pmatrix}}",
+    "\\boxed{\\frac{1}{0}}",
+    "\\boxed{0/0}",
+    "\\boxed{\\log 0}",
+]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("response", HOSTILE, ids=[f"{text[:20]!r} {len(text)}" for text in HOSTILE])
+def test_hostile_response(response: str) -> None:
+    """Whatever a response holds, it is that response's wrong answer, and neither an error nor a hang."""
+    assert verify(response, ["5"]).right is False
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("reference", HOSTILE, ids=[f"{text[:20]!r} {len(text)}" for text in HOSTILE])
+def test_hostile_reference(reference: str) -> None:
+    """Whatever a reference holds, an answer that is not it is not right, and there is neither an error nor a hang."""
+    assert verify("\\boxed{77}", [reference]).right is not True
+
+
+def test_thread_and_signals() -> None:
+    """It works off the main thread, where signals cannot be used, and leaves the alarm's handler alone."""
+    handler = signal.getsignal(signal.SIGALRM)
+    verdicts: list[Verdict] = []
+    thread = threading.Thread(target=lambda: verdicts.append(verify("\\boxed{\\sqrt{8}}", ["2\\sqrt{2}"])))
+    thread.start()
+    thread.join()
+    assert verdicts == [Verdict(True)]
+    assert signal.getsignal(signal.SIGALRM) is handler
+
+
+def test_silent() -> None:
+    """math_verify's warnings about timeouts that it does not have do not reach the log."""
+    code = "from rewardstack_rules.mathematics import verify; print(verify('\\\\boxed{2x}', ['x+x']).right)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_path())
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_warm_up(caplog: pytest.LogCaptureFixture) -> None:
+    """Warming up changes no verdict and says nothing."""
+    caplog.set_level(logging.DEBUG)
+    warm_up()
+    assert verify("\\boxed{\\frac{3}{2}}", ["1.5"]) == Verdict(True)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+def _path() -> dict[str, str]:
+    return {"PYTHONPATH": ":".join(sys.path)}

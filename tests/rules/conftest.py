@@ -1,0 +1,152 @@
+"""Real reward servers: gunicorn with two workers, started as users start it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from rewardstack.settings import DEFAULTS as CLIENT_DEFAULTS
+from rewardstack_rules.settings import DEFAULTS
+from tests.support.servers import free_port
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+START_SECONDS = 60
+VERIFY_TIMEOUT = 1
+OWN_FUNCTIONS = (ROOT / "examples" / "reward_functions.py", HERE / "functions" / "hostile.py")
+DATASET: list[dict[str, Any]] = [
+    {"question": "What is 6 * 7?", "answer": "42"},
+    {"question": "Name  a\nprime.", "answer": ["2", "3"]},
+    {"question": "What is shown?", "answer": "a cat"},
+    {"question": "What is shown?", "answer": "a dog"},
+    {"question": "How many?", "answer": 12},
+]
+
+
+def clean_environment(**variables: Any) -> dict[str, str]:
+    """This environment without settings of the developer's own, and with `variables`."""
+    names = {*DEFAULTS, *CLIENT_DEFAULTS, "PROMETHEUS_MULTIPROC_DIR"}
+    kept = {name: value for name, value in os.environ.items() if name not in names}
+    return kept | {name: str(value) for name, value in variables.items()}
+
+
+class RewardServer:
+    """A reward server in processes of its own.
+
+    Args:
+        folder: for its log.
+        arguments: of the command, beside host and port.
+        command: the module that is run.
+        variables: of its environment.
+    """
+
+    def __init__(self, folder: Path, *arguments: str, command: str = "run_reward_server", **variables: Any) -> None:
+        self.url = f"http://127.0.0.1:{(port := free_port())}"
+        self.log = folder / f"server-{port}.log"
+        started = [sys.executable, "-m", f"rewardstack_rules.{command}", "--host", "127.0.0.1", *arguments]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*started, "--port", str(port)], stdout=log, stderr=log, env=clean_environment(**variables)
+            )
+
+    def wait_until_ready(self) -> None:
+        """Returns when its log says that it runs."""
+        end = time.monotonic() + START_SECONDS
+        while "Running on" not in self.log.read_text():
+            assert self.process.poll() is None and time.monotonic() < end, self.log.read_text()
+            time.sleep(0.05)
+
+    def get(self, path: str, **options: Any) -> requests.Response:
+        """A GET request."""
+        return requests.get(self.url + path, timeout=60, **options)
+
+    def post(self, path: str, body: Any = None, **options: Any) -> requests.Response:
+        """A POST request with `body` as JSON."""
+        if body is not None:
+            options["data"] = json.dumps(body)
+            options["headers"] = {"Content-Type": "application/json"} | options.get("headers", {})
+        return requests.post(self.url + path, timeout=60, **options)
+
+    def score(self, *items: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
+        """The scores of `/v1/score`."""
+        reply = self.post("/v1/score", {"items": items}, **options)
+        assert reply.status_code == 200, reply.text
+        scores: list[dict[str, Any]] = reply.json()["scores"]
+        return scores
+
+    def stop(self) -> str:
+        """Stops it with SIGTERM; its log."""
+        self.process.terminate()
+        assert self.process.wait(START_SECONDS) == 0, self.log.read_text()
+        return self.log.read_text()
+
+
+@contextmanager
+def running(folder: Path, *arguments: str, **variables: Any) -> Iterator[RewardServer]:
+    """A `RewardServer` that is ready, and gone afterwards."""
+    server = RewardServer(folder, *arguments, **variables)
+    try:
+        server.wait_until_ready()
+        yield server
+    finally:
+        server.process.terminate()
+        server.process.wait(START_SECONDS)
+
+
+@pytest.fixture(scope="session")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with golden responses."""
+    path = tmp_path_factory.mktemp("dataset") / "golden.json"
+    path.write_text(json.dumps(DATASET))
+    return path
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, dataset: Path) -> Iterator[RewardServer]:
+    """An open server with two workers, functions of one's own and a data set."""
+    with running(
+        tmp_path_factory.mktemp("server"),
+        *("--workers", "2", "--dataset", str(dataset)),
+        REWARD_FUNCTIONS=os.pathsep.join(map(str, OWN_FUNCTIONS)),
+        VERIFY_TIMEOUT=VERIFY_TIMEOUT,
+    ) as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
+    """A server with two API keys and a limit of 100,000 bytes."""
+    with running(
+        tmp_path_factory.mktemp("guarded"),
+        *("--workers", "2"),
+        REWARD_SERVER_API_KEYS="first-key, second-key",
+        MAX_BODY_BYTES=100_000,
+    ) as one:
+        yield one
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., RewardServer]]:
+    """Starts a server of the test's own and waits until it is ready."""
+    with_servers: list[RewardServer] = []
+
+    def make(*arguments: str, **variables: Any) -> RewardServer:
+        with_servers.append(RewardServer(tmp_path, *arguments, **variables))
+        with_servers[-1].wait_until_ready()
+        return with_servers[-1]
+
+    yield make
+    for one in with_servers:
+        if one.process.poll() is None:
+            one.process.terminate()
+            one.process.wait(START_SECONDS)

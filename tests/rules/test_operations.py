@@ -1,0 +1,197 @@
+"""Running a server: probes, metrics, stopping, reloading, workers that die."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import requests
+
+from rewardstack import Request, score
+from rewardstack_rules.run_reward_server import _warn_if_open
+from rewardstack_rules.settings import Settings
+from tests.rules.conftest import RewardServer
+from tests.support.servers import Redis
+
+ITEM = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
+MINE = {"data_source": "rule_remote_mine", "solution_str": "a"}
+SOURCE = """\
+import time
+from rewardstack_rules import reward_function
+
+@reward_function
+def mine(response, reference=None):
+"""
+Start = Callable[..., RewardServer]
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
+    """Waits until something holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def workers(server: RewardServer) -> list[int]:
+    """Process ids of gunicorn's workers."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    return [pid for pid in map(int, children) if b"gunicorn" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def metric(text: str, name: str) -> float:
+    """The value of a metric, written with its labels; 0 where it is not there."""
+    found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+def test_probes(server: RewardServer) -> None:
+    """A server that runs is healthy and ready."""
+    health, ready = server.get("/health"), server.get("/ready")
+
+    assert (health.status_code, health.json()["status"]) == (200, "ok")
+    assert (ready.status_code, ready.json()["checks"]) == (200, {"registry": True, "isolation": True})
+
+
+def test_metrics_over_all_workers(start: Start) -> None:
+    """Whichever worker is asked, it tells the counts of all, those that have died included."""
+    server = start("--workers", "2")
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda _: server.score(ITEM, ITEM), range(20)))
+    server.score(ITEM | {"solution_str": None})
+    server.get("/nothing-here")
+    before = workers(server)
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: len(workers(server)) == 2 and not set(workers(server)) & set(before))
+
+    text = server.get("/metrics").text
+
+    assert metric(text, 'rewardstack_items_total{route="rule:gsm8k",status="ok"}') == 40
+    assert metric(text, 'rewardstack_items_total{route="none",status="unscored"}') == 1
+    assert 0 < metric(text, 'rewardstack_cache_hits_total{route="rule:gsm8k"}') < 40
+    assert metric(text, 'rewardstack_requests_total{code="200",endpoint="/v1/score"}') == 21
+    assert metric(text, 'rewardstack_requests_total{code="404",endpoint="unknown"}') == 1
+    assert metric(text, 'rewardstack_request_seconds_count{endpoint="/v1/score"}') == 21
+
+
+def test_stop_under_way(start: Start, tmp_path: Path) -> None:
+    """SIGTERM lets a request under way end, and nothing is left of the server."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    (mine := tmp_path / "mine.py").write_text(f"{SOURCE}    time.sleep(1.5)\n    return 1.0\n")
+    server = start("--workers", "2", REWARD_FUNCTIONS=mine, TMPDIR=temporary)
+    left = [*temporary.iterdir()]
+
+    with ThreadPoolExecutor() as pool:
+        under_way = pool.submit(server.score, MINE)
+        time.sleep(0.5)
+        server.stop()
+
+    assert under_way.result()[0]["value"] == 1.0
+    assert len(left) == 2
+    eventually(lambda: not any(temporary.iterdir()))
+
+
+def test_reload(start: Start, tmp_path: Path) -> None:
+    """SIGHUP takes up changed reward functions, in the workers and in the isolated processes."""
+    (mine := tmp_path / "mine.py").write_text(f"{SOURCE}    return 1.0\n")
+    server = start("--workers", "1", REWARD_FUNCTIONS=mine)
+    first = server.score(MINE)[0]["value"]
+    mine.write_text(f"{SOURCE}    return 2.0\n")
+    [old] = workers(server)
+
+    server.process.send_signal(signal.SIGHUP)
+
+    eventually(lambda: len(workers(server)) == 1 and old not in workers(server))
+    assert (first, server.score(MINE)[0]["value"]) == (1.0, 2.0)
+
+
+def test_changed_without_reload(start: Start, tmp_path: Path) -> None:
+    """Where worker and isolated processes have different versions of a function the sample fails, saying what to do."""
+    (mine := tmp_path / "mine.py").write_text(f"{SOURCE}    return 1.0\n")
+    server = start("--workers", "1", REWARD_FUNCTIONS=mine)
+    mine.write_text(f"{SOURCE}    return 2.0\n")
+    [old] = workers(server)
+    os.kill(old, signal.SIGKILL)
+    eventually(lambda: len(workers(server)) == 1 and old not in workers(server))
+
+    [score] = server.score(MINE)
+
+    assert (score["status"], "restart or reload the server" in score["reason"]) == ("failed", True)
+
+
+def test_unix_socket(start: Start, tmp_path: Path) -> None:
+    """With REWARD_SOCKET the server listens on a Unix socket."""
+    path = tmp_path / "server.sock"
+    start("--workers", "1", REWARD_SOCKET=path)
+
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert client.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("command", ["run_reward_server", "reward_server"])
+def test_single_process(start: Start, command: str) -> None:
+    """Without --workers one process serves, says when it is ready, and stops on SIGTERM."""
+    server = start("--reward-type", "example_coding", command=command)
+
+    reply = server.post("/get_reward", {"prompts": ["p"], "responses": ["import os"]})
+
+    assert reply.json()["rewards"] == [0.6]
+    assert server.get("/ready").status_code == 200
+    assert 'endpoint="/get_reward"' in server.get("/metrics").text
+    server.stop()
+
+
+@contextmanager
+def variables(monkeypatch: pytest.MonkeyPatch, **values: str) -> Iterator[None]:
+    """The environment of this process with these variables."""
+    with monkeypatch.context() as patch:
+        for name, value in values.items():
+            patch.setenv(name, value)
+        yield
+
+
+def test_keys_of_client_and_server(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the server scored and kept in Redis a client finds there: their keys are the same."""
+    redis = Redis(tmp_path)
+    try:
+        server = start("--workers", "1", REWARD_CACHE_URL=redis.url, REWARD_SERVER_API_KEYS="a-key")
+        [by_server] = server.score(ITEM | {"solution_str": "#### 1 server"}, headers={"X-API-Key": "a-key"})
+        with variables(
+            monkeypatch, REWARD_SERVER_URL=server.url, REWARD_CACHE_URL=redis.url, REWARD_SERVER_API_KEY="a-key"
+        ):
+            [by_client] = score([Request("gsm8k", "#### 1 server", "1")])
+        requests.get(server.url + "/health", timeout=5)
+    finally:
+        redis.kill()
+
+    assert (by_server["cached"], by_client.cached, by_client.value) == (False, True, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("environment", "warned"),
+    [
+        ({"REWARD_HOST": "0.0.0.0"}, True),
+        ({"REWARD_HOST": "reward.example"}, True),
+        ({"REWARD_HOST": "0.0.0.0", "REWARD_SERVER_API_KEYS": "a-key"}, False),
+        ({"REWARD_HOST": "localhost"}, False),
+        ({"REWARD_HOST": "::1"}, False),
+        ({"REWARD_HOST": "0.0.0.0", "REWARD_SOCKET": "/run/reward.sock"}, False),
+    ],
+)
+def test_warning(caplog: pytest.LogCaptureFixture, environment: dict[str, str], warned: bool) -> None:
+    """A server that others can reach and that asks for no key warns at its start."""
+    _warn_if_open(Settings.from_env(environment))
+
+    assert warned == ("set REWARD_SERVER_API_KEYS" in caplog.text)

@@ -1,0 +1,170 @@
+"""What the server refuses: always JSON with `error` and `field`, never a 500, and nobody gets in without a key."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import requests
+
+from rewardstack.deadline import HEADER
+from tests.rules.conftest import RewardServer
+
+JSON = {"Content-Type": "application/json"}
+ITEM = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
+DEEP = "[" * 100_000
+
+
+def refusal(reply: requests.Response) -> tuple[int, Any]:
+    """Status and field of a refusal, whose body has no other keys."""
+    assert list(reply.json()) == ["error", "field"]
+    assert "Traceback" not in reply.text
+    return reply.status_code, reply.json()["field"]
+
+
+@pytest.mark.parametrize("path", ["/v1/score", "/get_reward"])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"null", b"[]", b"3", b'"a"', b"\xff\xfe\x00", DEEP.encode(), b'{"a": 1}}', b"\x00" * 100]
+)
+def test_bodies_that_are_no_objects(server: RewardServer, path: str, data: bytes) -> None:
+    """What is no JSON object is 400."""
+    assert refusal(server.post(path, data=data, headers=JSON)) == (400, "body")
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+def test_content_type(server: RewardServer, kind: str | None) -> None:
+    """A body that does not say it is JSON is 415."""
+    headers = {} if kind is None else {"Content-Type": kind}
+
+    assert refusal(server.post("/get_reward", data=b"{}", headers=headers)) == (415, "Content-Type")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "items"),
+        ({"items": {}}, "items"),
+        ({"items": None}, "items"),
+        ({"items": [ITEM, 3]}, "items[1]"),
+        ({"items": [None]}, "items[0]"),
+        ({"items": [{}]}, "items[0].data_source"),
+        ({"items": [ITEM | {"data_source": 7}]}, "items[0].data_source"),
+        ({"items": [ITEM | {"extra_info": {"server_url": "http://x"}}]}, "items[0].extra_info.server_url"),
+        ({"items": [ITEM, ITEM | {"extra_info": {"api_key": "k"}}]}, "items[1].extra_info.api_key"),
+        ({"items": [ITEM | {"extra_info": {"template_path": "/etc/passwd"}}]}, "items[0].extra_info.template_path"),
+        ({"items": [ITEM | {"extra_info": {"path": "/etc/passwd"}}]}, "items[0].extra_info.path"),
+    ],
+)
+def test_malformed_score_requests(server: RewardServer, body: object, field: str) -> None:
+    """A malformed request is 400, as is one that would have the server use a URL, a key or a file."""
+    reply = server.post("/v1/score", body)
+
+    assert refusal(reply) == (400, field)
+    assert field.rpartition(".")[2] in reply.json()["error"]
+
+
+@pytest.mark.parametrize("source", ["gsm9k", "rule_remote_", "rule_remote_nothing", "gsm8kx", "\ud800", "../etc"])
+def test_unknown_source(server: RewardServer, source: str) -> None:
+    """A source that nothing scores is 404, and the reply lists what is known."""
+    reply = server.post("/v1/score", {"items": [ITEM, ITEM | {"data_source": source}]})
+
+    assert refusal(reply)[0] == 404
+    assert "gsm8k" in reply.json()["error"]
+
+
+@pytest.mark.parametrize("value", ["soon", "", "nan", "1 2"])
+def test_malformed_deadline(server: RewardServer, value: str) -> None:
+    """A deadline that is no number is 400."""
+    assert refusal(server.post("/v1/score", {"items": []}, headers={HEADER: value})) == (400, HEADER)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nothing", 404),
+        ("POST", "/get_rewards", 404),
+        ("GET", "/get_reward", 405),
+        ("DELETE", "/v1/score", 405),
+        ("POST", "/health", 405),
+        ("GET", "/static/../../etc/passwd", 404),
+    ],
+)
+def test_unknown_endpoint(server: RewardServer, method: str, path: str, status: int) -> None:
+    """Paths and methods that are not there are refused in JSON as well."""
+    assert refusal(requests.request(method, server.url + path, timeout=60))[0] == status
+
+
+def test_long_body(guarded: RewardServer) -> None:
+    """A body over MAX_BODY_BYTES is 413, with a length or without; one at the limit is read."""
+    key = {"X-API-Key": "first-key"}
+    empty = json.dumps({"items": []}).encode()
+    fits, too_long = empty.ljust(100_000), empty.ljust(100_001)
+
+    assert guarded.post("/v1/score", data=fits, headers=JSON | key).status_code == 200
+    assert guarded.post("/v1/score", data=iter([fits]), headers=JSON | key).status_code == 200
+    assert refusal(guarded.post("/v1/score", data=too_long, headers=JSON | key)) == (413, "body")
+    assert refusal(guarded.post("/v1/score", data=iter([too_long]), headers=JSON | key)) == (413, "body")
+    assert refusal(guarded.post("/v1/score", data=b"x" * 50_000_000, headers=JSON | key)) == (413, "body")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Authorization": "Bearer first-key"}, {"Authorization": "bearer second-key"}, {"X-API-Key": "second-key"}],
+)
+def test_key(guarded: RewardServer, headers: dict[str, str]) -> None:
+    """Each key opens every endpoint, in either header."""
+    assert guarded.score(ITEM, headers=headers)[0]["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "Bearer"},
+        {"Authorization": "Bearer "},
+        {"Authorization": "Basic first-key"},
+        {"Authorization": "first-key"},
+        {"X-API-Key": ""},
+        {"X-API-Key": "first-key,second-key"},
+        {"X-API-Key": "first-ke\u00ff"},
+        {"X-API-Key": "first-key\u00e9"},
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/score", "/get_reward", "/v1/reward_types", "/metrics", "/", "/nothing"])
+def test_no_key(guarded: RewardServer, path: str, headers: dict[str, str]) -> None:
+    """Without a key nothing but /health and /ready answers, and what is there is not told."""
+    encoded = {name: value.encode("latin-1") for name, value in headers.items()}
+
+    reply = guarded.get(path, headers=encoded)
+
+    assert refusal(reply) == (401, "Authorization")
+    assert reply.headers["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready"])
+def test_open_without_key(guarded: RewardServer, path: str) -> None:
+    """Probes need no key."""
+    assert guarded.get(path).status_code == 200
+
+
+def test_tenants(guarded: RewardServer) -> None:
+    """Who has one key does not see what was scored for another."""
+    item = ITEM | {"solution_str": "#### 1 of two tenants"}
+    for _ in range(8):
+        guarded.score(item, headers={"X-API-Key": "first-key"})
+
+    assert guarded.score(item, headers={"X-API-Key": "first-key"})[0]["cached"] is True
+    assert guarded.score(item, headers={"X-API-Key": "second-key"})[0]["cached"] is False
+
+
+def test_log_holds_no_secrets(guarded: RewardServer) -> None:
+    """Neither a key nor a candidate's text is written to the log, not even when it is refused."""
+    guarded.score(ITEM | {"solution_str": "a candidate's own words"}, headers={"X-API-Key": "first-key"})
+    guarded.post("/v1/score", {"items": ["another candidate's words"]}, headers={"X-API-Key": "second-key"})
+    guarded.get("/metrics", headers={"X-API-Key": "a wrong key"})
+
+    log = guarded.log.read_text()
+
+    assert [word for word in ("first-key", "second-key", "wrong key", "candidate") if word in log] == []

@@ -1,0 +1,84 @@
+"""Reward functions by name, and the files that users keep theirs in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rewardstack.errors import RouteError, SettingsError, UnknownSourceError
+from rewardstack_rules.catalogue import load_registry
+
+HEADER = "from rewardstack_rules import reward_function\n"
+FUNCTION = "@reward_function\ndef {name}(response, reference=None):\n    return {value}\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file with one reward function, `mine`."""
+    path = tmp_path / "mine.py"
+    path.write_text(HEADER + FUNCTION.format(name="mine", value=1))
+    return path
+
+
+def test_own_function(file: Path) -> None:
+    """A function of one's own is known beside the built-in ones, and isolated."""
+    registry = load_registry([file])
+
+    assert (registry.get("mine").isolated, "gsm8k" in registry) == (True, True)
+
+
+def test_helpers_are_no_reward_functions(file: Path, tmp_path: Path) -> None:
+    """What is not marked, and what is marked in another file, is not taken; modules beside the file can be imported."""
+    (tmp_path / "beside_mine.py").write_text(file.read_text())
+    other = tmp_path / "other.py"
+    other.write_text(
+        HEADER + "from beside_mine import mine\ndef helper(a, b): ...\n" + FUNCTION.format(name="b", value=1)
+    )
+
+    names = {rule.name for rule in load_registry([other])}
+
+    assert names & {"mine", "helper", "b"} == {"b"}
+
+
+def test_one_name_for_two(file: Path, tmp_path: Path) -> None:
+    """Two functions of one name are an error that lists what is known."""
+    other = tmp_path / "other.py"
+    other.write_text(file.read_text())
+
+    with pytest.raises(RouteError, match=r"two reward functions named 'mine'; taken are: .*gsm8k.*mine"):
+        load_registry([file, other])
+
+
+def test_name_of_a_built_in_rule(tmp_path: Path) -> None:
+    """A function of one's own cannot take a built-in rule's name."""
+    path = tmp_path / "mine.py"
+    path.write_text(HEADER + FUNCTION.format(name="math", value=1))
+
+    with pytest.raises(RouteError, match="two reward functions named 'math'"):
+        load_registry([path])
+
+
+def test_unknown_name() -> None:
+    """Asking for a function that is not there is an error that lists those there are."""
+    with pytest.raises(UnknownSourceError, match=r"'gsm9k'; known are: exact_match, .*math_verifier"):
+        load_registry([]).get("gsm9k")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("import not_there_at_all", "ModuleNotFoundError"),
+        ("def", "SyntaxError"),
+        ("def f(response, reference): ...", "holds no reward function; put @reward_function above one"),
+        (HEADER + "@reward_function(name='a b')\ndef f(response, reference): ...", "'a b' cannot name"),
+        (HEADER + "@reward_function\ndef f(response): ...", r"takes \(response, reference"),
+    ],
+)
+def test_unusable_file(tmp_path: Path, text: str, complaint: str) -> None:
+    """A file that cannot be used is an error at the start that says why."""
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+
+    with pytest.raises((SettingsError, RouteError), match=complaint):
+        load_registry([path])

@@ -1,0 +1,127 @@
+"""`POST /v1/score`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rewardstack.deadline import HEADER
+from tests.rules.conftest import RewardServer
+
+RIGHT = {"data_source": "gsm8k", "solution_str": "#### 42", "ground_truth": "42"}
+KEYS = ["value", "status", "reason", "source", "cached", "latency_ms", "details"]
+DETAILS = ["score", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"]
+
+
+def test_reply(server: RewardServer) -> None:
+    """Each sample has a score with all that is known of it."""
+    [score] = server.score(RIGHT | {"solution_str": "#### 42 "})
+
+    assert (list(score), list(score["details"])) == (KEYS, DETAILS)
+    assert tuple(score[key] for key in KEYS[:5]) == (1.0, "ok", "", "rule:gsm8k", False)
+
+
+def test_order(server: RewardServer) -> None:
+    """Scores come in the order of the samples, whatever routes these take."""
+    sources = ["gsm8k", "exact_match", "rule_remote_gsm8k", "gsm8k_test_split", "rule_remote_concise"]
+
+    scores = server.score(*(RIGHT | {"data_source": source} for source in sources))
+
+    expected = [
+        ("rule:gsm8k", 1.0),
+        ("rule:exact_match", 0.0),
+        ("rule:gsm8k", 1.0),
+        ("rule:gsm8k", 1.0),
+        ("rule:concise", 1.0),
+    ]
+    assert [(score["source"], score["value"]) for score in scores] == expected
+
+
+def test_no_samples(server: RewardServer) -> None:
+    """No samples have no scores."""
+    assert server.score() == []
+
+
+def test_parts(server: RewardServer) -> None:
+    """A reward of several parts reports them."""
+    [score] = server.score(
+        RIGHT | {"data_source": "math_verifier", "solution_str": "<think>a</think><answer>42</answer>"}
+    )
+
+    assert (score["value"], score["details"]["parts"]) == (1.5, {"format": 0.5, "accuracy": 1.0})
+
+
+def test_best_reference(server: RewardServer) -> None:
+    """The value is the best over the references."""
+    [score] = server.score(RIGHT | {"ground_truth": ["1", "42"]})
+
+    assert score["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "reason"),
+    [
+        ({"solution_str": None}, "unscored", "solution_str"),
+        ({"solution_str": 42}, "unscored", "solution_str"),
+        ({"solution_str": {"text": "#### 42"}}, "unscored", "solution_str"),
+        ({"solution_str": ["#### 42"]}, "unscored", "solution_str"),
+        ({"ground_truth": None}, "unscored", "ground_truth"),
+        ({"ground_truth": ""}, "unscored", "ground_truth"),
+        ({"ground_truth": []}, "unscored", "ground_truth"),
+        ({"ground_truth": {"a": 1}}, "unscored", "ground_truth"),
+        ({"ground_truth": "many"}, "unscored", "the reference holds no number"),
+        ({"extra_info": [1]}, "unscored", "extra_info"),
+        ({"extra_info": {"timeout": "soon"}}, "unscored", "extra_info.timeout"),
+        ({"solution_str": ""}, "ok", "no answer"),
+        ({"solution_str": "\ud800#### 41"}, "ok", ""),
+        ({"solution_str": "\u0000"}, "ok", ""),
+        ({"solution_str": "<answer>" * 20000}, "ok", ""),
+        ({"data_source": "math", "solution_str": "\ud800"}, "ok", ""),
+        ({"data_source": "math_verifier", "solution_str": "<answer>" * 20000}, "ok", ""),
+        ({"data_source": "math", "solution_str": "x" * 10_000_000}, "ok", "longer than 2000000 characters"),
+        ({"data_source": "math", "ground_truth": "\U0001f600" * 5_000_000}, "unscored", "too long"),
+        ({"data_source": "math", "ground_truth": None}, "unscored", "ground_truth"),
+    ],
+)
+def test_one_bad_sample(server: RewardServer, change: dict[str, Any], status: str, reason: str) -> None:
+    """A bad sample is its own outcome, worth 0, with a reason; its neighbours are scored."""
+    before, bad, after = server.score(RIGHT, RIGHT | change, RIGHT)
+
+    assert (status, 0.0) == (bad["status"], bad["value"])
+    assert reason in bad["reason"]
+    assert (before["value"], after["value"]) == (1.0, 1.0)
+
+
+def test_integer_of_a_million_digits(server: RewardServer) -> None:
+    """A number that Python would refuse to read is a sample's outcome like any other number."""
+    body = '{"items": [{"data_source": "gsm8k", "solution_str": %s, "ground_truth": "1"}]}' % ("1" * 10**6)
+
+    reply = server.post("/v1/score", data=body, headers={"Content-Type": "application/json"})
+
+    assert (reply.status_code, reply.json()["scores"][0]["status"]) == (200, "unscored")
+
+
+def test_same_sample_again(server: RewardServer) -> None:
+    """A sample that was scored is read from the cache; each worker process has its own where there is no Redis."""
+    replies = [server.score(RIGHT | {"solution_str": "#### 42, cached"})[0] for _ in range(8)]
+
+    assert ({1.0}, False, True) == ({one["value"] for one in replies}, replies[0]["cached"], replies[-1]["cached"])
+
+
+@pytest.mark.parametrize("milliseconds", ["0", "-5", "0.0"])
+def test_expired_deadline(server: RewardServer, milliseconds: str) -> None:
+    """Work that nobody waits for any more is dropped, and says so."""
+    [score] = server.score(RIGHT, headers={HEADER: milliseconds})
+
+    assert (score["status"], "deadline" in score["reason"]) == ("failed", True)
+
+
+def test_deadline_in_time(server: RewardServer) -> None:
+    """Work that is done in time is scored, and what takes longer is cut off at the deadline."""
+    slow = {"data_source": "rule_remote_hang", "solution_str": "slow"}
+
+    quick, cut = server.score(RIGHT, slow, headers={HEADER: "400"})
+
+    assert (quick["status"], cut["status"]) == ("ok", "failed")
+    assert cut["latency_ms"] < 900

@@ -1,0 +1,119 @@
+"""How the server runs its rules: neighbours in time do not wait for each other, and nothing runs for nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from rewardstack.cache.store import ResultCache
+from rewardstack.deadline import Deadline, SharedDeadline
+from rewardstack.errors import DeadlineError
+from rewardstack.flow import Flow
+from rewardstack.routes import RouteTable, builtin_routes
+from rewardstack.score import Item, Request
+from rewardstack.settings import Settings as ClientSettings
+from rewardstack_rules.catalogue import load_registry
+from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.launch import prepare
+from rewardstack_rules.registry import Registry, Rule
+from rewardstack_rules.scorer import MAX_RESPONSE, Isolation, LocalRule
+from rewardstack_rules.settings import Settings
+
+HOSTILE = Path(__file__).parent / "functions" / "hostile.py"
+
+
+@pytest_asyncio.fixture
+async def runner(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[IsolatedRunner]:
+    """Isolated processes, two fast and two slow, that know the hostile functions."""
+    monkeypatch.setenv("REWARD_FUNCTIONS", str(HOSTILE))
+    config = replace(Settings.from_env().isolation, fast=2, slow=2)
+    home = prepare(config)
+    one = IsolatedRunner(config)
+    yield one
+    one.close()
+    await asyncio.sleep(0)
+    home.close()
+
+
+@pytest.fixture
+def registry() -> Registry:
+    """The rules that the runner's processes know."""
+    return load_registry([HOSTILE])
+
+
+def rule(registry: Registry, name: str, runner: IsolatedRunner, timeout: float = 1.0) -> LocalRule:
+    """The scorer of a rule."""
+    return LocalRule(registry.get(name), Isolation(runner, timeout))
+
+
+async def test_neighbours_in_time(registry: Registry, runner: IsolatedRunner) -> None:
+    """Of two samples that arrive at the same moment the quick one has its score before the slow one."""
+    client = ClientSettings.from_env({})
+    isolation = Isolation(runner, 1.0)
+    scorers = {"rule": lambda name: LocalRule(registry.get(name), isolation)}
+    flow = Flow(RouteTable(builtin_routes()), scorers, ResultCache(client))
+    done: list[str] = []
+
+    async def score(response: str) -> None:
+        await flow.score([Request("rule_remote_hang", response)])
+        done.append(response)
+
+    await asyncio.gather(score("slow"), score("quick"))
+
+    assert done == ["quick", "slow"]
+
+
+async def test_nothing_runs_for_nobody(registry: Registry, runner: IsolatedRunner) -> None:
+    """A sample whose callers have given up is neither run nor kept waiting."""
+    hang = rule(registry, "hang", runner, timeout=60)
+
+    with pytest.raises(DeadlineError):
+        await asyncio.wait_for(hang.score([Item("slow")], SharedDeadline(Deadline(60, limit=0.5))), 10)
+
+    for _ in range(200):
+        stats = await runner.stats()
+        if not stats["busy"]:
+            break
+        await asyncio.sleep(0.05)
+    assert (stats["busy"], stats["queued"], stats["slow_queued"]) == (0, 0, 0)
+
+
+async def test_response_without_bound(registry: Registry, runner: IsolatedRunner) -> None:
+    """A response beyond the bound is worth 0 for an isolated rule, by a bound and not by a clock."""
+    hang = rule(registry, "hang", runner)
+    deadline = SharedDeadline(Deadline(60))
+
+    [fits] = await hang.score([Item("x" * MAX_RESPONSE)], deadline)
+    [too_long] = await hang.score([Item("x" * (MAX_RESPONSE + 1))], deadline)
+
+    assert ((fits.value, fits.status), (too_long.value, too_long.status)) == ((1.0, "ok"), (0.0, "ok"))
+    assert "longer than" in too_long.reason
+
+
+async def test_inline_rule_that_raises(runner: IsolatedRunner) -> None:
+    """A fault in a rule that runs inline fails its sample alone."""
+
+    def picky(response: str, references: object, extra: object) -> object:
+        raise RuntimeError("a fault")
+
+    faulty = LocalRule(Rule("picky", picky, "f", needs_reference=False, isolated=False), Isolation(runner, 1.0))  # type: ignore[arg-type]
+
+    [score] = await faulty.score([Item("a")], SharedDeadline(Deadline(60)))
+
+    assert (score.status, score.reason) == ("failed", "picky raised RuntimeError")
+
+
+async def test_fields_that_are_read(registry: Registry, runner: IsolatedRunner) -> None:
+    """A rule's key depends on the fields it reads, and on no others."""
+    needs_rubric = rule(registry, "needs_rubric", runner)
+    extras: list[dict[str, Any]] = [{"rubric": "a"}, {"rubric": "b"}, {"rubric": "a", "other": 1}]
+
+    keys = await needs_rubric.keys([Item("r", ("r",), extra) for extra in extras], SharedDeadline(Deadline(60)))
+
+    assert keys[0] == keys[2] != keys[1]

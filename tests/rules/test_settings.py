@@ -1,0 +1,88 @@
+"""The server's settings are checked at its start, and every complaint names the variable."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rewardstack.errors import SettingsError
+from rewardstack_rules.settings import Settings
+from tests.rules.conftest import clean_environment
+
+
+def test_defaults() -> None:
+    """An empty environment, and empty variables, give the defaults."""
+    empty = Settings.from_env({"REWARD_PORT": "", "REWARD_SERVER_API_KEYS": ""})
+
+    assert (empty.reward_type, empty.port, empty.max_body_bytes, empty.api_keys, empty.dataset_path) == (
+        *("math_verifier", 6000, 64 * 1024 * 1024, ()),
+        None,
+    )
+
+
+def test_lists(tmp_path: Path) -> None:
+    """Keys are separated by commas, files as paths are."""
+    files = [tmp_path / "a.py", tmp_path / "b.py"]
+    for file in files:
+        file.touch()
+
+    settings = Settings.from_env({"REWARD_SERVER_API_KEYS": "a, b", "REWARD_FUNCTIONS": f"{files[0]}:{files[1]}"})
+
+    assert (("a", "b"), tuple(files)) == (settings.api_keys, settings.function_files)
+
+
+@pytest.mark.parametrize(
+    ("environment", "address"),
+    [
+        ({}, "127.0.0.1:6000"),
+        ({"REWARD_HOST": "::1", "REWARD_PORT": "7000"}, "[::1]:7000"),
+        ({"REWARD_HOST": "::1", "REWARD_SOCKET": "/run/reward.sock"}, "unix:/run/reward.sock"),
+    ],
+)
+def test_address(environment: dict[str, str], address: str) -> None:
+    """Host and port, or the Unix socket, become the address that gunicorn listens on."""
+    assert Settings.from_env(environment).address == address
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("REWARD_PORT", "70000", "'70000' is not a whole number above 0 and at most 65535"),
+        ("REWARD_PORT", "six", "'six' is not a whole number"),
+        ("MAX_BODY_BYTES", "0", "'0' is not a whole number above 0"),
+        ("VERIFY_TIMEOUT", "nan", "'nan' is not a number above 0"),
+        ("VERIFY_TIMEOUT", "inf", "'inf' is not a number above 0"),
+        ("REWARD_WORKERS", "1.5", "'1.5' is not a whole number"),
+        ("DATASET_PATH", "/not/there.json", "there is no file /not/there.json; correct the path, or unset"),
+        ("REWARD_FUNCTIONS", "/not/there.py", "there is no file /not/there.py"),
+        ("REWARD_SERVER_API_KEYS", "a,,b", "has an empty key"),
+        ("REWARD_SERVER_API_KEYS", "schlüssel", "not ASCII"),
+    ],
+)
+def test_wrong_value(name: str, value: str, complaint: str) -> None:
+    """A malformed variable is an error that names it and tells what it should be."""
+    with pytest.raises(SettingsError, match=f"^{name}.*{complaint}") as caught:
+        Settings.from_env({name: value})
+
+    assert caught.value.field == name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--reward-type", "gsm9k"], "REWARD_TYPE: reward_type 'gsm9k' is not known; known: exact_match"),
+        (["--dataset", "/not/there.json"], "DATASET_PATH: there is no file /not/there.json"),
+        (["--port", "0"], "REWARD_PORT: '0' is not a whole number above 0"),
+        (["--workers", "-1"], "REWARD_WORKERS: '-1' is not a whole number above 0"),
+    ],
+)
+def test_start_with_a_wrong_setting(arguments: list[str], complaint: str) -> None:
+    """The command ends with one line that says what is wrong."""
+    command = [sys.executable, "-m", "rewardstack_rules.run_reward_server", "--host", "127.0.0.1", *arguments]
+
+    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr.startswith(f"run_reward_server: {complaint}")) == (1, True), done.stderr

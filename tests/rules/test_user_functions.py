@@ -1,0 +1,112 @@
+"""Reward functions of one's own behind a real server: the examples, and such as misbehave."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.rules.conftest import VERIFY_TIMEOUT, RewardServer
+
+
+def sample(name: str, response: str = "fine", reference: Any = None, **extra: Any) -> dict[str, Any]:
+    """A sample for one's own function `name`."""
+    source = f"rule_remote_{name}"
+    return {"data_source": source, "solution_str": response, "ground_truth": reference, "extra_info": extra}
+
+
+@pytest.mark.parametrize(
+    ("item", "value", "parts"),
+    [
+        (sample("keywords", "red and blue", "red, green"), 0.5, None),
+        (sample("keywords", "red and blue", ["red, green", "red, Blue"]), 1.0, None),
+        (sample("concise", "three short words"), 1.0, {"words": 3.0}),
+        (sample("concise", "three short words", max_words=1), 1 / 3, {"words": 3.0}),
+        (sample("shares_a_word_with_the_prompt", "red", prompt="Red or blue?"), 1.0, None),
+        (sample("echo", a=1, b=[2], c={"d": None}), 1.0, {"fields": 3.0}),
+        (sample("needs_rubric", "some words", "r", rubric="word"), 1.0, None),
+    ],
+)
+def test_value(server: RewardServer, item: dict[str, Any], value: float, parts: dict[str, float] | None) -> None:
+    """Functions of both shapes get what they ask for, and their parts are reported."""
+    [score] = server.score(item)
+
+    assert ("ok", value, parts) == (score["status"], score["value"], score["details"].get("parts"))
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        (sample("keywords", "red"), "the reference (ground_truth) is missing or empty"),
+        (sample("keywords", "red", ","), "the reference holds no keywords"),
+        (sample("needs_rubric", "red", "r"), "extra_info.rubric is missing"),
+        (sample("silent"), "the reward function gave no score"),
+    ],
+)
+def test_unscored(server: RewardServer, item: dict[str, Any], reason: str) -> None:
+    """What a function cannot judge is unscored, for the reason it gives."""
+    [score] = server.score(item)
+
+    assert ("unscored", reason) == (score["status"], score["reason"])
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        (sample("hang", "slow"), f"hang: the sample took longer than {VERIFY_TIMEOUT} s"),
+        (sample("busy", "slow"), f"busy: the sample took longer than {VERIFY_TIMEOUT} s"),
+        (sample("leaves", "now"), "leaves: its process died"),
+        (sample("raises", "you"), "raises raised ValueError: first line about you"),
+        (sample("exits"), "exits raised SystemExit: 3"),
+        (sample("beyond"), "beyond gave 7, outside its 0 to 1"),
+        (sample("not_a_number"), "not_a_number raised ValueError: the score is nan, which is not finite"),
+        (sample("text"), "text raised TypeError: the score is not a number but str"),
+        (
+            sample("two_for_one"),
+            "two_for_one raised TypeError: expected a list of one reward for one response, got list",
+        ),
+        (
+            sample("concise", "a", max_words="many"),
+            "concise raised TypeError: unsupported operand type(s) for /: 'str' and 'int'",
+        ),
+    ],
+)
+def test_failed(server: RewardServer, item: dict[str, Any], reason: str) -> None:
+    """A function that hangs, dies, raises or returns nonsense fails its sample, with one line that says so."""
+    before, bad, after = server.score(sample("hang"), item, sample("leaves"))
+
+    assert ("failed", reason) == (bad["status"], bad["reason"])
+    assert (before["status"], after["status"]) == ("ok", "ok")
+
+
+def test_failures_are_not_cached(server: RewardServer) -> None:
+    """A sample that failed is tried anew when it comes again."""
+    replies = [server.score(sample("leaves", "now"))[0] for _ in range(4)]
+
+    assert {("failed", False)} == {(one["status"], one["cached"]) for one in replies}
+
+
+def test_slow_samples_hold_up_no_others(server: RewardServer) -> None:
+    """While samples that hang fill every isolated process, others are scored before those end."""
+    with ThreadPoolExecutor() as pool:
+        slow = [pool.submit(server.score, *[sample("hang", "slow", number=at)] * 8) for at in range(4)]
+        time.sleep(0.3)
+        quick = server.score(sample("hang", "quick"))[0]
+        overtaken = [future.done() for future in slow]
+
+    assert (quick["status"], overtaken) == ("ok", [False] * 4)
+
+
+def test_reward_types(server: RewardServer) -> None:
+    """The list of reward types tells what one's own functions need."""
+    types = server.get("/v1/reward_types").json()["reward_types"]
+
+    about = {name: [types[name][key] for key in ("needs_reference", "fields", "range")] for name in types}
+    assert about["keywords"] == [True, [], [0.0, 1.0]]
+    assert about["concise"] == [False, ["max_words"], [0.0, 1.0]]
+    assert about["shares_a_word_with_the_prompt"] == [False, ["prompt"], [None, None]]
+    assert about["echo"] == [False, ["*"], [None, None]]
+    assert about["math_verifier"] == [True, [], [0.0, 1.5]]
+    assert types["keywords"]["fingerprint"] == types["concise"]["fingerprint"] != types["echo"]["fingerprint"]
