@@ -1,0 +1,69 @@
+# rewardstack: `make help` lists what there is.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/sh
+
+BIN := .venv/bin
+NATIVE := $(BIN)/python -m services.native
+BENCHMARKS := benchmarks/cache.py
+PYTHON_CODE := client services tests benchmarks
+
+# Commands on a running stack: without .venv nothing has ever been started here.
+define native
+@test -x $(BIN)/python || { echo "nothing runs here: make up"; exit $(2); }; $(NATIVE) $(1)
+endef
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: up
+up: setup ## start the stack, wait until it is well, score the shipped samples
+	@$(NATIVE) up
+
+.PHONY: status
+status: ## each service: state, process id, uptime, health
+	$(call native,status,1)
+
+.PHONY: logs
+logs: ## last lines of the logs (s=rules: of one service; f=1: follow)
+	$(call native,logs $(if $(s),--service '$(s)') $(if $(f),--follow),1)
+
+.PHONY: down
+down: ## stop the stack
+	$(call native,down,0)
+
+.PHONY: test
+test: setup-dev ## run the tests (t="tests/native -k port": those only)
+	@$(NATIVE) programs || echo "the tests that need them are skipped"
+	@$(BIN)/python -m pytest $(or $(t),tests)
+
+.PHONY: bench
+bench: setup-dev ## run the benchmarks and print their figures
+	@$(NATIVE) programs
+	@for benchmark in $(BENCHMARKS); do echo "==> $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
+
+.PHONY: lint
+lint: setup-dev ## check style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy $(wildcard $(PYTHON_CODE))
+
+.PHONY: format
+format: setup-dev ## put the code into the project's style
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+.PHONY: clean
+clean: down ## stop the stack and remove all that make has made
+	@rm -rf .run .venv .pytest_cache .mypy_cache .ruff_cache
+	@find $(wildcard $(PYTHON_CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: setup
+setup:
+	@python=$$(sh services/native/find_python.sh) && "$$python" -m services.native setup
+
+.PHONY: setup-dev
+setup-dev:
+	@python=$$(sh services/native/find_python.sh) && "$$python" -m services.native setup --dev

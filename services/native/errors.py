@@ -1,0 +1,15 @@
+"""The one error of the native stack: what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+
+class StackError(Exception):
+    """Something stops the stack from being set up, started or stopped.
+
+    Args:
+        problem: what is wrong; names the variable, program or service.
+        remedy: what the user can do; empty where the problem says it.
+    """
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        super().__init__(f"{problem}\n  remedy: {remedy}" if remedy else problem)

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Print the path of a Python >= 3.10 that can make virtual environments; on Debian as root, install one where none is.
+set -eu
+
+usable() {
+    "$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1
+}
+
+find_python() {
+    for name in ${PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11 python3.10; do
+        if path=$(command -v "$name") && usable "$path"; then
+            echo "$path"
+            return 0
+        fi
+    done
+    return 1
+}
+
+if ! find_python; then
+    if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        echo "==> installing python3 and python3-venv with apt-get" >&2
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get -qq update >/dev/null || true
+        apt-get -qq install -y --no-install-recommends python3 python3-venv >/dev/null || true
+    fi
+    find_python || {
+        echo "error: no Python >= 3.10 with venv and ensurepip was found" >&2
+        echo "  remedy: install it (Debian: apt-get install python3 python3-venv), or set PYTHON to its path" >&2
+        exit 1
+    }
+fi

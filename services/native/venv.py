@@ -1,0 +1,63 @@
+"""Makes `.venv` at the root, with the project's own packages in it and every version as in `constraints.txt`."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+from services.native.console import say, step, tail
+from services.native.errors import StackError
+from services.native.rundir import ROOT
+
+VENV = ROOT / ".venv"
+LOG = VENV / "install.log"
+CONSTRAINTS = ROOT / "constraints.txt"
+DEV_REQUIREMENTS = ROOT / "tests/requirements.txt"
+SOURCES = (CONSTRAINTS, DEV_REQUIREMENTS, ROOT / "client/pyproject.toml", ROOT / "services/rules/pyproject.toml")
+
+RUNTIME = ("--editable", "client[cache,cli]", "--editable", "services/rules", "supervisor>=4.3")
+DEVELOPMENT = ("--editable", "client[cache,cli,data]", *RUNTIME[2:], "--requirement", str(DEV_REQUIREMENTS))
+
+
+def make(dev: bool = False) -> None:
+    """Bring `.venv` up to date; does nothing where it is.
+
+    Args:
+        dev: with the tools of the tests and the lint as well.
+
+    Raises:
+        StackError: it could not be made, or a package not installed; the message ends with what pip said.
+    """
+    kind = "development" if dev else "runtime"
+    if _stamp("development").exists() or (not dev and _stamp("runtime").exists()):
+        return
+    if not (VENV / "bin/python").exists():
+        with step(f"making {VENV.name} with {sys.executable}"):
+            _run([sys.executable, "-m", "venv", str(VENV)])
+    with step("installing Python packages (the first time takes a few minutes)"):
+        pip = (str(VENV / "bin/python"), "-m", "pip", "install", "--disable-pip-version-check")
+        _run([*pip, "--constraint", str(CONSTRAINTS), *(DEVELOPMENT if dev else RUNTIME)])
+    _stamp(kind).touch()
+
+
+def _stamp(kind: str) -> Path:
+    """A file that is there when `.venv` holds what the sources now ask for."""
+    digest = hashlib.sha256()
+    for source in SOURCES:
+        digest.update(source.read_bytes())
+    digest.update(repr((str(ROOT), RUNTIME, DEVELOPMENT)).encode())
+    return VENV / f".installed-{kind}-{digest.hexdigest()[:16]}"
+
+
+def _run(command: list[str]) -> None:
+    VENV.mkdir(exist_ok=True)
+    with LOG.open("w") as log:
+        if subprocess.run(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, check=False).returncode == 0:
+            return
+    say(tail(LOG))
+    raise StackError(
+        f"{' '.join(command[1:4])} failed; its last lines stand above, all of them in {LOG}",
+        "see that this machine reaches a Python package index (pip's own settings apply), then try again",
+    )

@@ -1,0 +1,80 @@
+"""One list of settings: code, `.env` and `docs/settings.md` name the same variables."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from rewardstack import settings as client
+from rewardstack_rules import settings as rules
+from services.native import dotenv
+from services.native import settings as native
+
+ROOT = Path(__file__).resolve().parents[2]
+OF_THE_SYSTEM = {"COLUMNS", "PATH"}
+"""Variables of the machine, not of this project."""
+
+
+def documented() -> set[str]:
+    """The variables in the first column of the tables of docs/settings.md."""
+    return set(re.findall(r"^\| `([A-Z][A-Z0-9_]+)` \|", (ROOT / "docs/settings.md").read_text(), re.MULTILINE))
+
+
+def test_code_and_documentation() -> None:
+    """Every variable that code reads is in docs/settings.md, and no other."""
+    modules = [path for place in ("client", "services") for path in (ROOT / place).rglob("*.py")]
+    elsewhere = {name for path in modules for name in read_by_name(ast.parse(path.read_text()))} - OF_THE_SYSTEM
+    assert documented() == {*client.DEFAULTS, *rules.DEFAULTS, *native.CHECKS, *elsewhere}
+
+
+def test_dotenv_and_code() -> None:
+    """`.env` has a line for every setting of the stack, and no other."""
+    assert set(dotenv.read(ROOT / ".env")) == set(native.CHECKS)
+
+
+def test_defaults_agree() -> None:
+    """A default that stands in `.env` and in code is the same."""
+    in_code = {**client.DEFAULTS, **rules.DEFAULTS}
+    in_file = dotenv.read(ROOT / ".env")
+    shared = in_code.keys() & in_file.keys()
+    assert {name: in_file[name] for name in shared} == {name: in_code[name] for name in shared}
+
+
+def test_what_the_reward_server_is_given() -> None:
+    """It is given every setting of `.env` that it reads, but for the port, which is the gateway's."""
+    read = {*client.DEFAULTS, *rules.DEFAULTS} & set(native.CHECKS)
+    assert read - set(native.GIVEN_TO["rules"]) == {"REWARD_PORT"}
+
+
+def read_by_name(module: ast.Module) -> Iterator[str]:
+    """The names that a module looks up in `os.environ`, as literals or as constants of its own."""
+    constants = {
+        target.id: node.value
+        for node in module.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(module):
+        name = looked_up(node)
+        name = constants.get(name.id, name) if isinstance(name, ast.Name) else name
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            yield name.value
+
+
+def looked_up(node: ast.AST) -> ast.expr | None:
+    """What `os.environ[…]`, `os.environ.get(…)`, `os.getenv(…)` or `… in os.environ` looks up."""
+    if isinstance(node, ast.Subscript) and is_environment(node.value):
+        return node.slice
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+        return node.args[0] if node.func.attr == "getenv" or is_environment(node.func.value) else None
+    if isinstance(node, ast.Compare) and is_environment(node.comparators[0]):
+        return node.left
+    return None
+
+
+def is_environment(node: ast.expr) -> bool:
+    """Whether an expression is `os.environ`, or a mapping that takes its place."""
+    return isinstance(node, ast.Attribute | ast.Name) and getattr(node, "attr", getattr(node, "id", "")) == "environ"

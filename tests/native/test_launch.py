@@ -1,0 +1,65 @@
+"""A service starts with its own settings, and without what its last life left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from services.native import launch, processes
+from services.native.rundir import RunDir
+
+LEAVE_A_CHILD = "import os, time; os.setpgid(0, 0); os.fork() or time.sleep(60)"
+
+
+def test_own_settings_only() -> None:
+    """A service sees the system's variables and its own, not another's and not the user's secrets."""
+    environ = {
+        "PATH": "/bin",
+        "REWARD_TYPE": "math",
+        "REWARD_SERVER_API_KEYS": "k",
+        "HF_TOKEN": "t",
+        "CACHE_PASSWORD": "p",
+    }
+    rules = launch.environment("rules", environ)
+    assert rules == {"PATH": "/bin", "REWARD_TYPE": "math", "REWARD_SERVER_API_KEYS": "k"}
+    assert launch.environment("cache", environ) == launch.environment("gateway", environ) == {"PATH": "/bin"}
+
+
+def test_last_group_is_ended(tmp_path: Path) -> None:
+    """Children that outlived a killed main process are gone before the service starts anew."""
+    run = RunDir(str(tmp_path))
+    parent = subprocess.Popen([sys.executable, "-c", LEAVE_A_CHILD])
+    parent.wait()
+    (tmp_path / "gateway.group").write_text(str(parent.pid))
+    assert len(members(parent.pid)) == 1
+    launch.end_last_group("gateway", run)
+    wait_until_gone(parent.pid)
+    assert (tmp_path / "gateway.group").read_text() == str(os.getpgrp())
+
+
+def test_other_sessions_are_left_alone(tmp_path: Path) -> None:
+    """A group of that number in another session is somebody else's."""
+    run = RunDir(str(tmp_path))
+    stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    (tmp_path / "gateway.group").write_text(str(stranger.pid))
+    launch.end_last_group("gateway", run)
+    time.sleep(0.2)
+    assert stranger.poll() is None
+    stranger.kill()
+    stranger.wait()
+
+
+def members(group: int) -> list[processes.Process]:
+    """The living processes of a group."""
+    return [process for process in processes.processes() if process.group == group]
+
+
+def wait_until_gone(group: int, seconds: float = 5.0) -> None:
+    """Returns when a group has no members; fails when it still has some after that time."""
+    deadline = time.monotonic() + seconds
+    while members(group):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,0 +1,69 @@
+"""A port that somebody else holds is named at once, and so is its holder."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from services.native import ports, settings
+from services.native.errors import StackError
+from services.native.rundir import Running
+from tests.native.tree import Tree
+from tests.support.servers import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that this process listens on, on every address."""
+    with socket.create_server(("0.0.0.0", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def stack(**environ: object) -> settings.Settings:
+    """The shipped settings on free ports, and what a test changes."""
+    free = {"REWARD_PORT": free_port(), "CACHE_PORT": free_port()}
+    return settings.load(ROOT, {name: str(value) for name, value in {**free, **environ}.items()})
+
+
+@pytest.mark.parametrize("name", ["REWARD_PORT", "CACHE_PORT"])
+def test_taken(taken: int, name: str) -> None:
+    """The error names the variable, the port, the process and a way out."""
+    with pytest.raises(StackError) as caught:
+        ports.require_free(stack(**{name: taken}), None)
+    message = str(caught.value)
+    assert f"{name}: port {taken} is taken by" in message
+    assert f"(pid {os.getpid()})" in message
+    assert f"{name}=" in message.splitlines()[1]
+
+
+def test_own_port(taken: int) -> None:
+    """A port that the running stack holds itself is no conflict."""
+    running = Running(session=1, boot="", settings="", code="", host="", ports={"REWARD_PORT": taken})
+    ports.require_free(stack(REWARD_PORT=taken), running)
+
+
+def test_one_port_twice() -> None:
+    """Two settings cannot name one port."""
+    port = free_port()
+    with pytest.raises(StackError, match=f"REWARD_PORT and CACHE_PORT are both {port}"):
+        ports.require_free(stack(REWARD_PORT=port, CACHE_PORT=port), None)
+
+
+def test_address_of_another_machine() -> None:
+    """An address that this machine does not have is blamed on BIND_ADDRESS."""
+    with pytest.raises(StackError, match=r"BIND_ADDRESS: 192\.0\.2\.1 is no address of this machine"):
+        ports.require_free(stack(BIND_ADDRESS="192.0.2.1"), None)
+
+
+def test_make_up_names_the_holder(tree: Tree, taken: int) -> None:
+    """`make up` fails before it starts anything."""
+    result = tree.run("up", CACHE_PORT=str(taken))
+    assert result.returncode == 1
+    assert f"CACHE_PORT: port {taken} is taken by" in result.stdout
+    assert tree.run("status").stdout.startswith("error: nothing runs here")

@@ -1,0 +1,132 @@
+"""`make up` starts from settings that are complete and well-formed, or names the one that is not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from services.native import settings
+from services.native.errors import StackError
+from tests.native.tree import Tree
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = (ROOT / ".env").read_text()
+
+
+def load(tmp_path: Path, text: str = SHIPPED, **environ: str) -> settings.Settings:
+    """The settings of a tree with this `.env`, in this environment."""
+    (tmp_path / ".env").write_text(text)
+    return settings.load(tmp_path, environ)
+
+
+def with_line(name: str, value: str) -> str:
+    """The shipped `.env` with another value."""
+    return re.sub(rf"^{name}=.*$", f"{name}={value}", SHIPPED, flags=re.MULTILINE)
+
+
+def test_shipped(tmp_path: Path) -> None:
+    """The shipped `.env` is complete, and its ports are the documented ones."""
+    shipped = load(tmp_path)
+    assert (shipped["REWARD_PORT"], shipped["CACHE_PORT"], shipped["BIND_ADDRESS"]) == ("6000", "6379", "127.0.0.1")
+
+
+def test_environment_wins(tmp_path: Path) -> None:
+    """A variable of the environment beats the line in `.env`."""
+    assert load(tmp_path, REWARD_PORT="7000").url == "http://localhost:7000"
+
+
+@pytest.mark.parametrize("name", settings.CHECKS)
+def test_missing(tmp_path: Path, name: str) -> None:
+    """A setting without a line in `.env` is named, even where the environment has it."""
+    text = re.sub(rf"^{name}=.*\n", "", SHIPPED, flags=re.MULTILINE)
+    with pytest.raises(StackError, match=rf"\.env: {name} is missing"):
+        load(tmp_path, text, **{name: "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("REWARD_PORT", "six"),
+        ("REWARD_PORT", "0"),
+        ("REWARD_PORT", "65536"),
+        ("REWARD_PORT", "6000.0"),
+        ("REWARD_PORT", "-1"),
+        ("REWARD_PORT", "٦"),
+        ("CACHE_PORT", ""),
+        ("CACHE_PASSWORD", "with space"),
+        ("CACHE_PASSWORD", "a@b"),
+        ("CACHE_MAX_MEMORY", "lots"),
+        ("CACHE_MAX_MEMORY", "512"),
+        ("REWARD_CACHE_TTL", "0"),
+        ("MAX_BODY_BYTES", "64m"),
+        ("BIND_ADDRESS", "localhost"),
+        ("GATEWAY_TIMEOUT", "5s"),
+        ("REWARD_WORKERS", "two"),
+        ("VERIFY_PROCESSES", "0"),
+        ("REWARD_TYPE", ""),
+        ("STACK", "docker"),
+        ("UP_TIMEOUT", "0"),
+    ],
+)
+def test_malformed(tmp_path: Path, name: str, value: str) -> None:
+    """A malformed value is named with its source, whether it stands in `.env` or in the environment."""
+    with pytest.raises(StackError, match=rf"^\.env: {name}: .* is not "):
+        load(tmp_path, with_line(name, value))
+    with pytest.raises(StackError, match=rf"^environment: {name}: .* is not "):
+        load(tmp_path, **{name: value})
+
+
+def test_secret_not_shown(tmp_path: Path) -> None:
+    """A malformed password is not printed."""
+    with pytest.raises(StackError) as caught:
+        load(tmp_path, CACHE_PASSWORD="hunter 2")
+    assert "hunter" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("old", "new"), settings.RENAMED.items())
+def test_renamed(tmp_path: Path, old: str, new: str) -> None:
+    """A name from elsewhere is refused with the name it has here."""
+    with pytest.raises(StackError, match=rf"\.env: {old} is no setting; it is called {new} here"):
+        load(tmp_path, f"{SHIPPED}{old}=1\n")
+
+
+def test_renamed_in_the_environment(tmp_path: Path) -> None:
+    """So is one in the environment, but for those that Kubernetes or other software sets."""
+    with pytest.raises(
+        StackError, match="environment: REWARD_SERVER_PORT is no setting; it is called REWARD_PORT here"
+    ):
+        load(tmp_path, REWARD_SERVER_PORT="7000")
+    assert (
+        load(tmp_path, PORT="80", REDIS_PORT="6379", REWARD_SERVER_PORT="tcp://10.0.0.1:6000")["REWARD_PORT"] == "6000"
+    )
+
+
+def test_unknown(tmp_path: Path) -> None:
+    """A name that resembles a setting is refused with the setting it resembles."""
+    with pytest.raises(StackError, match="REWARD_PROT is no setting; did you mean REWARD_PORT"):
+        load(tmp_path, f"{SHIPPED}REWARD_PROT=7000\n")
+
+
+def test_make_up_stops_at_once(tree: Tree) -> None:
+    """`make up` ends with the name of the malformed variable, before it starts anything."""
+    result = tree.run("up", REWARD_PORT="six")
+    assert (result.returncode, result.stdout) == (
+        1,
+        "error: environment: REWARD_PORT: 'six' is not a whole number from 1 to 65535\n",
+    )
+    assert not (tree.path / ".run").exists()
+
+
+def test_compose_not_yet(tree: Tree) -> None:
+    """STACK=compose says that it is not there yet rather than start something else."""
+    result = tree.run("up", STACK="compose")
+    assert result.returncode == 1
+    assert "STACK=compose is not available yet" in result.stdout
+
+
+def test_down_with_broken_settings(tree: Tree) -> None:
+    """Settings that are wrong do not keep a stack from being stopped."""
+    result = tree.run("down", REWARD_PORT="six")
+    assert (result.returncode, result.stdout) == (0, "nothing runs here\n")

@@ -1,0 +1,59 @@
+"""A copy of the tree with ports of its own, so that these tests never meet a stack that runs beside them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from services.native.settings import CHECKS
+from tests.support.servers import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIED = (".env", "Makefile", "client", "constraints.txt", "examples", "services")
+NOT_COPIED = shutil.ignore_patterns("__pycache__")
+COMMAND_SECONDS = 120
+
+
+class Tree:
+    """A copy of the project.
+
+    Args:
+        path: where it is made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir()
+        self.environment = {name: value for name, value in os.environ.items() if name not in CHECKS}
+        self.environment |= {"REWARD_PORT": str(free_port()), "CACHE_PORT": str(free_port())}
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, path / name, ignore=NOT_COPIED)
+            else:
+                shutil.copy(source, path / name)
+
+    @property
+    def url(self) -> str:
+        """Of the gateway."""
+        return f"http://127.0.0.1:{self.environment['REWARD_PORT']}"
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of the stack as the Makefile does, to its end; stderr comes with stdout."""
+        with self.start(*arguments, **environment) as process:
+            shown, _ = process.communicate(timeout=COMMAND_SECONDS)
+        return subprocess.CompletedProcess(process.args, process.returncode, shown)
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        """Start one."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "services.native", *arguments],
+            cwd=self.path,
+            env={**self.environment, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
