@@ -52,7 +52,7 @@ def test_entries_expire(server: FaultServer, redis: Redis, monkeypatch: pytest.M
     monkeypatch.setenv("REWARD_CACHE_TTL", "1000")
     score(kept("mortal", 3))
     connection = redis_client.Redis.from_url(redis.url)
-    assert [True] * 3 == [990 < connection.ttl(key) <= 1000 for key in connection.keys()]
+    assert [True] * 3 == [990 < connection.ttl(key) <= 1000 for key in connection.scan_iter()]
 
 
 def test_tenants_do_not_share(server: FaultServer, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:

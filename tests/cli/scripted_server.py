@@ -1,0 +1,69 @@
+"""An HTTP server that answers from a script, for what a real reward server cannot be made to answer."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Answer:
+    """One reply: a JSON value or raw bytes; `cut` closes the connection instead."""
+
+    body: Any = None
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    cut: bool = False
+
+
+@dataclass
+class Scripted:
+    """What a test sees of the server: its URL and what it was asked."""
+
+    url: str
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+
+@contextmanager
+def scripted_server(*answers: Answer, **by_path: Answer) -> Iterator[Scripted]:
+    """Answers with `answers` in turn, the last one for good, or by the last part of the path."""
+    script = list(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            seen.asked.append({"path": self.path, "headers": dict(self.headers), "body": json.loads(body or b"null")})
+            name = self.path.rpartition("/")[2]
+            answer = by_path[name] if name in by_path else script.pop(0) if len(script) > 1 else script[0]
+            if answer.cut:
+                self.close_connection = True
+                return
+            data = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+            self.send_response(answer.status)
+            for header, value in {**answer.headers, "Content-Length": str(len(data))}.items():
+                self.send_header(header, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Silence."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    seen = Scripted(f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

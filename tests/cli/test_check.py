@@ -1,0 +1,234 @@
+"""`rewardstack check`: what it says of services that work, and the remedy for each way they may not."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.servers import Redis, free_port
+
+from .conftest import Cli
+from .scripted_server import Answer, scripted_server
+
+HEALTHY = Answer({"status": "ok", "version": "9.8.7"})
+READY = Answer({"ready": True})
+RIGHT = Answer({"scores": [{"value": 1.0, "status": "ok", "reason": ""}]})
+
+
+def test_nothing_configured_is_said(cli: Cli) -> None:
+    """Without a single variable the command says which to set."""
+    result = cli("check")
+    assert result.status == 2
+    assert "set REWARD_SERVER_URL or REWARD_CACHE_URL" in result.err
+
+
+def test_a_working_stack_is_ok(scoring: Cli, start_redis: Callable[..., Redis]) -> None:
+    """The real reward server and a real Redis are found to work, with their versions."""
+    scoring.variables["REWARD_CACHE_URL"] = start_redis().url
+    result = scoring("check")
+    assert result.status == 0
+    assert result.out.count(" ok ") == 2
+    assert "0.1.0" in result.out
+
+
+def test_every_url_and_its_version_is_listed(cli: Cli) -> None:
+    """Each URL of the list is tried by itself; one that fails makes the status 1 and hides nothing of the others."""
+    with scripted_server(health=HEALTHY, ready=READY, score=RIGHT) as server:
+        cli.variables["REWARD_SERVER_URL"] = f"{server.url},http://127.0.0.1:{free_port()}"
+        result = cli("check")
+    assert result.status == 1
+    assert "9.8.7" in result.out
+    assert "gsm8k: 1.0 in" in result.out
+    assert result.out.count("FAILED") == 1
+
+
+def test_a_sample_is_scored_with_the_key(cli: Cli) -> None:
+    """The probe asks for a score as a trainer would, with the key that is set."""
+    with scripted_server(health=HEALTHY, ready=READY, score=RIGHT) as server:
+        cli.variables |= {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_API_KEY": "secret-key"}
+        result = cli("check")
+    assert result.status == 0
+    asked = server.asked[-1]
+    assert (asked["path"], asked["headers"]["Authorization"]) == ("/v1/score", "Bearer secret-key")
+    assert asked["body"]["items"][0]["ground_truth"] == "42"
+    assert "secret-key" not in result.out + result.err
+
+
+SERVER_TROUBLES = {
+    "another service": ({"health": Answer(b"<html>welcome</html>")}, "another service answers there"),
+    "another JSON service": ({"health": Answer({"hello": "world"})}, "another service answers there"),
+    "no such page": ({"health": Answer({"error": "not found"}, 404)}, "another service answers there"),
+    "redirect": ({"health": Answer({}, 301, {"Location": "https://elsewhere"})}, "to where it redirects"),
+    "not ready": ({"ready": Answer({"ready": False}, 503)}, "there and not ready"),
+    "gateway without servers": ({"health": Answer(b"bad gateway", 502)}, "a gateway finds nothing behind it"),
+    "no key": ({"score": Answer({"error": "an API key is needed"}, 401)}, "set REWARD_SERVER_API_KEY to one"),
+    "fault": ({"score": Answer({"error": "internal error"}, 500)}, "make logs"),
+    "not scores": ({"score": Answer({"scores": []})}, "another service answers there"),
+    "wrong score": (
+        {"score": Answer({"scores": [{"value": 0.0, "status": "failed", "reason": "no process"}]})},
+        "does not score rightly",
+    ),
+    "closes": ({"health": Answer(cut=True)}, "ends without an answer in HTTP"),
+}
+
+
+@pytest.mark.parametrize("trouble", SERVER_TROUBLES)
+def test_reward_servers_troubles_have_a_remedy(cli: Cli, trouble: str) -> None:
+    """What is wrong with a reward server is said with what to do about it."""
+    answers, remedy = SERVER_TROUBLES[trouble]
+    with scripted_server(**{"health": HEALTHY, "ready": READY, "score": RIGHT, **answers}) as server:
+        cli.variables["REWARD_SERVER_URL"] = server.url
+        result = cli("check")
+    assert result.status == 1
+    assert remedy in result.out
+
+
+def test_a_wrong_key_is_told_from_a_missing_one(cli: Cli) -> None:
+    """Where a key is set and refused, the remedy is to correct it."""
+    refused = Answer({"error": "an API key is needed"}, 401)
+    with scripted_server(health=HEALTHY, ready=READY, score=refused) as server:
+        cli.variables |= {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_API_KEY": "old"}
+        result = cli("check")
+    assert "REWARD_SERVER_API_KEY is none of the server's REWARD_SERVER_API_KEYS" in result.out
+
+
+def test_nobody_there_has_a_remedy(cli: Cli) -> None:
+    """A refused connection leads to `make up` and the URL."""
+    cli.variables["REWARD_SERVER_URL"] = f"http://127.0.0.1:{free_port()}"
+    result = cli("check")
+    assert "nothing listens there; start it with `make up`, or correct REWARD_SERVER_URL" in result.out
+
+
+def test_an_unknown_host_has_a_remedy(cli: Cli) -> None:
+    """A name that does not resolve is called that."""
+    cli.variables |= {
+        "REWARD_SERVER_URL": "http://nowhere.invalid:6000",
+        "REWARD_CACHE_URL": "redis://nowhere.invalid:6379",
+    }
+    result = cli("check")
+    assert result.status == 1
+    assert "no such host name; correct REWARD_SERVER_URL" in result.out
+    assert "no such host name; correct REWARD_CACHE_URL" in result.out
+
+
+def test_https_where_http_is_spoken_has_a_remedy(cli: Cli) -> None:
+    """TLS to a server that speaks plain HTTP is named as the likely mistake."""
+    with scripted_server(HEALTHY) as server:
+        cli.variables["REWARD_SERVER_URL"] = server.url.replace("http:", "https:")
+        result = cli("check")
+    assert "does it speak plain http?" in result.out
+
+
+def test_an_untrusted_certificate_has_a_remedy(cli: Cli, tmp_path: Path) -> None:
+    """A certificate that is not trusted here leads to SSL_CERT_FILE."""
+    subject = ("-subj", "/CN=127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem", "-days", "1", "-nodes")
+    make = ("openssl", "req", "-x509", "-newkey", "rsa:2048", *subject)
+    subprocess.run(make, cwd=tmp_path, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+
+    def answer(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, pytest.raises(OSError):
+            context.wrap_socket(connection, server_side=True).recv(1)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=answer, args=(listener,))
+        server.start()
+        cli.variables["REWARD_SERVER_URL"] = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        result = cli("check")
+        server.join()
+    assert "SSL_CERT_FILE" in result.out
+
+
+def test_a_working_cache_is_ok(cli: Cli, start_redis: Callable[..., Redis]) -> None:
+    """Redis is logged in to, written and read; nothing of the probe stays in it."""
+    port = start_redis("--requirepass", "hush").port
+    cli.variables["REWARD_CACHE_URL"] = f"redis://:hush@127.0.0.1:{port}/0"
+    result = cli("check")
+    assert result.status == 0
+    assert "written and read in" in result.out
+    assert f"redis://***@127.0.0.1:{port}/0" in result.out
+    assert "hush" not in result.out + result.err
+    size = subprocess.run(
+        ("redis-cli", "-p", str(port), "-a", "hush", "dbsize"), capture_output=True, text=True, check=True
+    )
+    assert size.stdout.strip() == "0"
+
+
+CACHE_TROUBLES = {
+    "no password": (("--requirepass", "hush"), "redis://127.0.0.1:{port}/0", "redis://:PASSWORD@HOST:PORT/0"),
+    "wrong password": (("--requirepass", "hush"), "redis://:hash@127.0.0.1:{port}/0", "redis://:PASSWORD@HOST:PORT/0"),
+    "no such database": ((), "redis://127.0.0.1:{port}/99", "a database that it does not have"),
+    "full": (("--maxmemory", "100kb"), "redis://127.0.0.1:{port}/0", "maxmemory-policy allkeys-lru"),
+    "replica": (("--replicaof", "127.0.0.1", "1"), "redis://127.0.0.1:{port}/0", "the primary's address"),
+    "no TLS": ((), "rediss://127.0.0.1:{port}/0", "plain redis:// rather than rediss://"),
+    "no rights": (
+        ("--user", "reader", "on", "nopass", "~*", "+@all", "-set"),
+        "redis://reader:any@127.0.0.1:{port}/0",
+        "its user may not do this",
+    ),
+}
+
+
+@pytest.mark.parametrize("trouble", CACHE_TROUBLES)
+def test_caches_troubles_have_a_remedy(cli: Cli, start_redis: Callable[..., Redis], trouble: str) -> None:
+    """What is wrong with Redis is said with what to do about it, and without its password."""
+    options, url, remedy = CACHE_TROUBLES[trouble]
+    cli.variables["REWARD_CACHE_URL"] = url.format(port=start_redis(*options).port)
+    result = cli("check")
+    assert result.status == 1
+    assert remedy in result.out
+    assert "hash" not in result.out + result.err
+
+
+def test_a_cache_that_hangs_has_a_remedy(cli: Cli, start_redis: Callable[..., Redis]) -> None:
+    """A Redis that accepts and does not answer is given up."""
+    redis = start_redis()
+    redis.freeze()
+    cli.variables["REWARD_CACHE_URL"] = redis.url
+    result = cli("check")
+    assert result.status == 1
+    assert "it hangs" in result.out
+
+
+def test_services_taken_for_each_other_are_told_apart(cli: Cli, start_redis: Callable[..., Redis]) -> None:
+    """An HTTP server in REWARD_CACHE_URL and a Redis in REWARD_SERVER_URL are named as another service."""
+    with scripted_server(HEALTHY) as server:
+        cli.variables["REWARD_CACHE_URL"] = server.url.replace("http:", "redis:")
+        cli.variables["REWARD_SERVER_URL"] = start_redis().url.replace("redis:", "http:")
+        result = cli("check")
+    assert result.out.count("another service") == 2
+
+
+def test_no_cache_is_no_failure(cli: Cli) -> None:
+    """What is not configured is shown as that and does not fail."""
+    with scripted_server(health=HEALTHY, ready=READY, score=RIGHT) as server:
+        cli.variables["REWARD_SERVER_URL"] = server.url
+        result = cli("check")
+    assert result.status == 0
+    assert "REWARD_CACHE_URL is not set" in result.out
+
+
+def test_a_malformed_variable_is_named(cli: Cli) -> None:
+    """A wrong scheme is an error of the settings: it names the variable and shows the form."""
+    cli.variables["REWARD_CACHE_URL"] = "http://127.0.0.1:6379"
+    result = cli("check")
+    assert result.status == 2
+    assert "REWARD_CACHE_URL" in result.err
+    assert "redis://" in result.err
+
+
+def test_control_characters_of_a_server_do_not_reach_the_terminal(cli: Cli) -> None:
+    """What a server says is shown without escape sequences."""
+    with scripted_server(health=HEALTHY, ready=READY, score=Answer({"error": "\x1b]0;owned\x07"}, 400)) as server:
+        cli.variables["REWARD_SERVER_URL"] = server.url
+        result = cli("check")
+    assert "owned" in result.out
+    assert "\x1b" not in result.out

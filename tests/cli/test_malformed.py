@@ -1,0 +1,107 @@
+"""Malformed input: named by file, line and field before anything is scored, with status 2 and no traceback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .conftest import COMMAND, Cli, RewardServer
+from .samples import own, read_jsonl, sample, samples, write_jsonl, write_parquet
+
+CASES = json.loads(Path(__file__).with_name("malformed_rows.json").read_text())
+LINES = {case["name"]: (case["line"].encode(), case["complaint"]) for case in CASES} | {
+    "not UTF-8": (b'{"data_source": "\xff"}', "not JSON"),
+    "too deep": (b"[" * 100_000, "nested too deeply"),
+}
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_a_malformed_row_is_named_before_anything_is_scored(
+    scoring: Cli, reward_server: RewardServer, tmp_path: Path, kind: str
+) -> None:
+    """File, line and what is wrong stand in one line; no row was sent."""
+    line, complaint = LINES[kind]
+    good, before = json.dumps(sample(2)).encode(), reward_server.items()
+    (tmp_path / "in.jsonl").write_bytes(good + b"\n\n" + line + b"\n" + good + b"\n")
+    result = scoring("score", "in.jsonl", "-o", "out.jsonl")
+    assert (result.status, reward_server.items()) == (2, before)
+    assert result.err.startswith("rewardstack: error: in.jsonl, line 3: ")
+    assert complaint in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_a_malformed_row_of_a_table_is_named(scoring: Cli, tmp_path: Path) -> None:
+    """`--table` complains as `-o` does."""
+    write_jsonl(tmp_path / "in.jsonl", [sample(1), {}])
+    assert "in.jsonl, line 2: data_source is missing" in scoring("score", "in.jsonl", "--table").err
+
+
+def test_a_malformed_row_of_parquet_is_named(scoring: Cli, tmp_path: Path) -> None:
+    """Parquet has rows where JSONL has lines."""
+    write_parquet(tmp_path / "in.parquet", [sample(1), {**sample(2), "solution_str": None}])
+    assert "in.parquet, row 2: solution_str" in scoring("score", "in.parquet", "-o", "out.jsonl").err
+
+
+def test_a_field_that_only_the_route_can_refuse_keeps_what_is_scored(scoring: Cli, tmp_path: Path) -> None:
+    """A malformed option is found when its row is reached: its lines are named, the rows before are kept."""
+    rows = samples(300)
+    rows[290]["extra_info"] = {"server_url": "nowhere"}
+    write_jsonl(tmp_path / "in.jsonl", rows)
+    result = scoring("score", "in.jsonl", "-o", "out.jsonl")
+    assert result.status == 2
+    assert "in.jsonl, line 257 to in.jsonl, line 300: extra_info.server_url" in result.err
+    assert "256 of 300 rows are in out.jsonl" in result.err
+    assert own(read_jsonl(tmp_path / "out.jsonl")) == rows[:256]
+
+
+COMMANDS = {
+    "no file": (["absent.jsonl", "-o", "out.jsonl"], "there is no file absent.jsonl"),
+    "directory": (["folder.jsonl", "-o", "out.jsonl"], "there is no file folder.jsonl"),
+    "kind of IN": (["in.csv", "-o", "out.jsonl"], "in.csv ends neither in .jsonl nor in .parquet"),
+    "kind of OUT": (["in.jsonl", "-o", "out.csv"], "out.csv ends neither in .jsonl nor in .parquet"),
+    "OUT is IN": (["in.jsonl", "-o", "./in.jsonl", "--force"], "is IN itself"),
+    "OUT is a directory": (["in.jsonl", "-o", "folder.jsonl"], "folder.jsonl is no file"),
+    "OUT in no directory": (["in.jsonl", "-o", "absent/out.jsonl"], "absent/out.jsonl: No such file or directory"),
+    "not parquet": (["broken.parquet", "-o", "out.jsonl"], "broken.parquet: not a readable parquet file"),
+    "neither OUT nor table": (["in.jsonl"], "one of the arguments -o/--output --table is required"),
+    "chunk size": (["in.jsonl", "-o", "out.jsonl", "--chunk-size", "0"], "invalid positive whole number value: '0'"),
+    "timeout": (["in.jsonl", "-o", "out.jsonl", "--timeout", "inf"], "invalid positive number value: 'inf'"),
+    "policy": (["in.jsonl", "-o", "out.jsonl", "--on-error", "ignore"], "invalid choice: 'ignore'"),
+}
+
+
+@pytest.mark.parametrize("case", COMMANDS)
+def test_a_malformed_command_is_an_error(scoring: Cli, tmp_path: Path, case: str) -> None:
+    """Each wrong argument is said in words, with status 2, and IN is left as it was."""
+    arguments, complaint = COMMANDS[case]
+    before = write_jsonl(tmp_path / "in.jsonl", samples(2)).read_bytes()
+    (tmp_path / "folder.jsonl").mkdir()
+    (tmp_path / "broken.parquet").write_text("PAR1")
+    result = scoring("score", *arguments)
+    assert result.status == 2
+    assert complaint in result.err
+    assert (tmp_path / "in.jsonl").read_bytes() == before
+
+
+def test_a_malformed_setting_is_named(scoring: Cli, tmp_path: Path) -> None:
+    """An environment variable that cannot be used is an error that names it."""
+    write_jsonl(tmp_path / "in.jsonl", samples(2))
+    scoring.variables["REWARD_SERVER_TIMEOUT"] = "soon"
+    result = scoring("score", "in.jsonl", "-o", "out.jsonl")
+    assert result.status == 2
+    assert "REWARD_SERVER_TIMEOUT" in result.err
+
+
+def test_a_full_disk_is_said_in_a_line(scoring: Cli, tmp_path: Path) -> None:
+    """What cannot be written is the machine's fault: status 1; with room again the run is taken up."""
+    write_jsonl(tmp_path / "in.jsonl", samples(300))
+    command = ("score", "in.jsonl", "-o", "out.jsonl", "--chunk-size", "8")
+    limited = ("bash", "-c", 'ulimit -f 4; exec "$@"', "bash", *COMMAND, *command)
+    done = subprocess.run(limited, cwd=tmp_path, env=scoring.environment(), capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "rewardstack: error: [Errno 27] File too large"
+    assert scoring(*command).status == 0
+    assert own(read_jsonl(tmp_path / "out.jsonl")) == samples(300)

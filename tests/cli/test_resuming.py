@@ -1,0 +1,158 @@
+"""What a second run makes of an OUT that is there already."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Cli, RewardServer
+from .samples import own, read_jsonl, sample, samples, statuses, values, write_jsonl
+
+ROWS = 40
+
+
+@pytest.fixture
+def scored(scoring: Cli, tmp_path: Path) -> list[bytes]:
+    """in.jsonl is scored in out.jsonl; returns the lines of the latter."""
+    write_jsonl(tmp_path / "in.jsonl", samples(ROWS))
+    assert scoring("score", "in.jsonl", "-o", "out.jsonl").status == 0
+    return (tmp_path / "out.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def again(scoring: Cli, *arguments: str) -> Any:
+    return scoring("score", "in.jsonl", "-o", "out.jsonl", *arguments)
+
+
+def test_a_complete_out_is_left_alone(
+    scoring: Cli, reward_server: RewardServer, tmp_path: Path, scored: list[bytes]
+) -> None:
+    """Nothing is scored, the summary is printed, the status is that of the scores."""
+    before = reward_server.items()
+    result = again(scoring)
+    assert (result.status, reward_server.items()) == (0, before)
+    assert "40 rows; ok 40" in result.out
+    assert (tmp_path / "out.jsonl").read_bytes() == b"".join(scored)
+
+
+@pytest.mark.parametrize("cut", [1, 30, 60, -2])
+def test_an_incomplete_last_line_is_cut_off(
+    scoring: Cli, reward_server: RewardServer, tmp_path: Path, scored: list[bytes], cut: int
+) -> None:
+    """However far the last line came, its row and those after are scored, and no other."""
+    (tmp_path / "out.jsonl").write_bytes(b"".join(scored[:30]) + scored[30][:cut])
+    before = reward_server.items()
+    assert again(scoring).status == 0
+    assert reward_server.items() - before == ROWS - 30
+    assert (tmp_path / "out.jsonl").read_bytes() == b"".join(scored)
+
+
+def test_zeros_at_the_end_are_cut_off(scoring: Cli, tmp_path: Path, scored: list[bytes]) -> None:
+    """A machine that goes down can leave a block of zeros at the end of a file."""
+    (tmp_path / "out.jsonl").write_bytes(b"".join(scored[:30]) + scored[30][:20] + b"\0" * 100_000)
+    assert again(scoring).status == 0
+    assert (tmp_path / "out.jsonl").read_bytes() == b"".join(scored)
+
+
+def foreign_row(lines: list[bytes]) -> bytes:
+    return b"".join([*lines[:10], json.dumps({**sample(99), "value": 1.0}).encode() + b"\n"])
+
+
+def without_scores(lines: list[bytes]) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in own(map(json.loads, lines)))
+
+
+def damaged(lines: list[bytes]) -> bytes:
+    return b"".join([*lines[:10], lines[10].replace(b'"status"', b'"sta\0\0s"'), *lines[11:]])
+
+
+def another_text(lines: list[bytes]) -> bytes:
+    return b'{"note": "no scores, and no end of line"}'
+
+
+@pytest.mark.parametrize(("make", "line"), [(foreign_row, 11), (without_scores, 1), (damaged, 11), (another_text, 1)])
+def test_an_out_of_other_data_is_not_touched(
+    scoring: Cli, tmp_path: Path, scored: list[bytes], make: Any, line: int
+) -> None:
+    """A file that is no score file of this IN is left as it is; the message says where it differs and what to do."""
+    content = make(scored)
+    (tmp_path / "out.jsonl").write_bytes(content)
+    result = again(scoring)
+    assert result.status == 2
+    assert f"out.jsonl is not a score file of this IN: it differs at in.jsonl, line {line}" in result.err
+    assert "name another OUT, or start over with --force" in result.err
+    assert (tmp_path / "out.jsonl").read_bytes() == content
+
+
+def test_an_out_of_more_rows_is_not_touched(scoring: Cli, tmp_path: Path, scored: list[bytes]) -> None:
+    """An IN that was cut since does not cut OUT."""
+    write_jsonl(tmp_path / "in.jsonl", samples(ROWS - 1))
+    result = again(scoring)
+    assert result.status == 2
+    assert "has more rows than IN" in result.err
+    assert (tmp_path / "out.jsonl").read_bytes() == b"".join(scored)
+
+
+def test_force_starts_over(scoring: Cli, reward_server: RewardServer, tmp_path: Path, scored: list[bytes]) -> None:
+    """`--force` overwrites whatever OUT has."""
+    (tmp_path / "out.jsonl").write_bytes(b"notes\n" * 1000)
+    before = reward_server.items()
+    assert again(scoring, "--force").status == 0
+    assert reward_server.items() - before == ROWS
+    assert (tmp_path / "out.jsonl").read_bytes() == b"".join(scored)
+
+
+def test_rows_added_to_in_are_scored(
+    scoring: Cli, reward_server: RewardServer, tmp_path: Path, scored: list[bytes]
+) -> None:
+    """An IN that has grown since is taken up where OUT ends."""
+    write_jsonl(tmp_path / "in.jsonl", samples(ROWS + 5))
+    before = reward_server.items()
+    assert again(scoring).status == 0
+    assert reward_server.items() - before == 5
+    assert own(read_jsonl(tmp_path / "out.jsonl")) == samples(ROWS + 5)
+
+
+def test_failed_rows_stay_unless_they_are_the_last(
+    scoring: Cli, reward_server: RewardServer, tmp_path: Path, scored: list[bytes]
+) -> None:
+    """Failed rows at OUT's end, which an outage leaves, are scored again; those in between count as they are."""
+    lines = [json.loads(line) for line in scored]
+    for at in (3, 20, 38, 39):
+        lines[at].update(value=0.0, status="failed", reason="no answer")
+    write_jsonl(tmp_path / "out.jsonl", lines)
+    before = reward_server.items()
+    result = again(scoring)
+    assert result.status == 3
+    assert reward_server.items() - before == 2
+    assert "40 rows; ok 38, failed 2" in result.out
+    out = read_jsonl(tmp_path / "out.jsonl")
+    assert [at for at, status in enumerate(statuses(out)) if status == "failed"] == [3, 20]
+    assert values(out)[38:] == [1.0, 0.0]
+
+
+def test_numbers_that_are_none_can_be_taken_up(scoring: Cli, reward_server: RewardServer, tmp_path: Path) -> None:
+    """A row with NaN, which differs from itself, is still recognised as the same row."""
+    write_jsonl(tmp_path / "in.jsonl", [sample(2, noise=float("nan")), sample(3, big=10**30, text="\ud800")])
+    again(scoring)
+    before = reward_server.items()
+    assert again(scoring).status == 0
+    assert reward_server.items() == before
+
+
+def test_two_runs_do_not_write_one_out(cli: Cli, tmp_path: Path) -> None:
+    """While one run writes OUT, another is refused; once it is gone, however it went, it is not."""
+    write_jsonl(tmp_path / "in.jsonl", samples(ROWS))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        cli.variables["REWARD_SERVER_URL"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        first = cli.start("score", "in.jsonl", "-o", "out.jsonl")
+        silent.accept()[0].close()
+        cli.variables["REWARD_SERVER_TIMEOUT"] = "0.3"
+        assert "another run is writing it" in again(cli).err
+        first.send_signal(signal.SIGKILL)
+        first.communicate()
+        assert again(cli).status == 3

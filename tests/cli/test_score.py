@@ -1,0 +1,229 @@
+"""`rewardstack score`: what comes out for what goes in, against the real reward server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.servers import Redis, fault_server, free_port
+
+from .conftest import Cli, RewardServer
+from .samples import ADDED, own, read_jsonl, sample, samples, statuses, values, write_jsonl
+
+
+def test_a_row_of_out_is_the_row_of_in_with_its_score(scoring: Cli, tmp_path: Path) -> None:
+    """Every field is kept, in order, and the four of the score follow."""
+    rows = [{"id": 1, "nested": {"a": [1.50, None, "ü\u2028"]}, **sample(2)}, sample(3)]
+    write_jsonl(tmp_path / "in.jsonl", rows)
+    result = scoring("score", "in.jsonl", "-o", "out.jsonl")
+    out = read_jsonl(tmp_path / "out.jsonl")
+    assert result.status == 0
+    assert own(out) == rows
+    assert list(out[0]) == [*rows[0], *ADDED]
+    assert [[row[name] for name in ADDED] for row in out] == [[1.0, "ok", "", False], [0.0, "ok", "", False]]
+    assert "out.jsonl: 2 rows; ok 2; cached 0%; mean value 0.5000" in result.out
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"data_source": "gsm8k", "response": "#### 2", "ground_truth": "2"},
+        {"data_source": "gsm8k", "solution_str": "#### 2", "reward_model": {"style": "rule", "ground_truth": "2"}},
+        {"solution_str": "#### 2", "ground_truth": ["1", "2"], "extra_info": None},
+        {"data_source": None, "solution_str": "#### 2", "ground_truth": 2, "extra_info": {"timeout": None}},
+        {"data_source": "example_safety", "solution_str": "peace", "ground_truth": None},
+    ],
+)
+def test_fields_may_have_their_other_names(scoring: Cli, tmp_path: Path, row: dict[str, Any]) -> None:
+    """`response`, verl's `reward_model.ground_truth`, a list, a number, and `--data-source` for rows without one."""
+    write_jsonl(tmp_path / "in.jsonl", [row])
+    assert scoring("score", "in.jsonl", "-o", "out.jsonl", "--data-source", "gsm8k").status == 0
+    assert read_jsonl(tmp_path / "out.jsonl") == [{**row, "value": 1.0, "status": "ok", "reason": "", "cached": False}]
+
+
+def test_text_that_is_no_unicode_is_carried_through(scoring: Cli, tmp_path: Path) -> None:
+    """A lone surrogate, a byte order mark and blank lines neither stop a run nor change a row."""
+    line = '{"data_source": "gsm8k", "solution_str": "\\ud800 #### 2", "ground_truth": "2"}'
+    (tmp_path / "in.jsonl").write_bytes(b"\xef\xbb\xbf" + f"{line}\n\n \n{line}".encode())
+    assert scoring("score", "in.jsonl", "-o", "out.jsonl").status == 0
+    assert own(read_jsonl(tmp_path / "out.jsonl")) == [json.loads(line)] * 2
+
+
+def test_an_empty_file_is_scored(scoring: Cli, tmp_path: Path) -> None:
+    """No rows in, no rows out, and no complaint."""
+    write_jsonl(tmp_path / "in.jsonl", [])
+    assert scoring("score", "in.jsonl", "-o", "out.jsonl").status == 0
+    assert (tmp_path / "out.jsonl").read_bytes() == b""
+
+
+def test_a_scored_file_can_be_scored_again(scoring: Cli, tmp_path: Path) -> None:
+    """An OUT as IN: its old scores are replaced, not kept beside."""
+    old = {"value": 9, "status": "failed", "reason": "old", "cached": True}
+    write_jsonl(tmp_path / "in.jsonl", [{**sample(2), **old}])
+    scoring("score", "in.jsonl", "-o", "out.jsonl")
+    assert read_jsonl(tmp_path / "out.jsonl") == [
+        {**sample(2), "value": 1.0, "status": "ok", "reason": "", "cached": False}
+    ]
+
+
+def test_the_cache_is_used_and_shown(scoring: Cli, tmp_path: Path, start_redis: Callable[..., Redis]) -> None:
+    """A second run of another process reads its scores from Redis, and says so."""
+    scoring.variables["REWARD_CACHE_URL"] = start_redis().url
+    write_jsonl(tmp_path / "in.jsonl", samples(300))
+    scoring("score", "in.jsonl", "-o", "first.jsonl")
+    result = scoring("score", "in.jsonl", "-o", "second.jsonl")
+    assert {row["cached"] for row in read_jsonl(tmp_path / "second.jsonl")} == {True}
+    assert "cached 100%" in result.out
+
+
+def test_rows_without_a_score_make_the_status_3(scoring: Cli, tmp_path: Path) -> None:
+    """A row that cannot be judged is `unscored` with its reason, the others are scored, and scripts can notice."""
+    write_jsonl(tmp_path / "in.jsonl", [sample(2), sample(4, ground_truth="no number"), sample(6)])
+    result = scoring("score", "in.jsonl", "-o", "out.jsonl")
+    out = read_jsonl(tmp_path / "out.jsonl")
+    assert result.status == 3
+    assert statuses(out) == ["ok", "unscored", "ok"]
+    assert values(out) == [1.0, 0.0, 1.0]
+    assert out[1]["reason"] == "the reference holds no number"
+    assert "1 rows have no score" in result.err
+
+
+def test_on_error_none_writes_null(scoring: Cli, tmp_path: Path) -> None:
+    """The policy of the command line decides what a row without a score is worth."""
+    write_jsonl(tmp_path / "in.jsonl", [sample(4, ground_truth=None)])
+    assert scoring("score", "in.jsonl", "-o", "out.jsonl", "--on-error", "none").status == 3
+    assert values(read_jsonl(tmp_path / "out.jsonl")) == [None]
+
+
+def test_on_error_raise_stops_at_the_row_and_keeps_those_before(scoring: Cli, tmp_path: Path) -> None:
+    """The first row without a score ends the run, named by file and line; what was scored before it is kept."""
+    rows = samples(500)
+    rows[400]["ground_truth"] = None
+    write_jsonl(tmp_path / "in.jsonl", rows)
+    result = scoring("score", "in.jsonl", "-o", "out.jsonl", "--on-error", "raise")
+    assert result.status == 1
+    assert "in.jsonl, line 401: unscored" in result.err
+    assert "400 of 500 rows are in out.jsonl" in result.err
+    assert own(read_jsonl(tmp_path / "out.jsonl")) == rows[:400]
+
+
+def test_an_outage_ends_the_run_and_the_next_one_makes_up_for_it(cli: Cli, tmp_path: Path) -> None:
+    """When a whole chunk has failed the run stops; the failed rows at OUT's end are scored again by the next."""
+    write_jsonl(tmp_path / "in.jsonl", samples(1000))
+    with fault_server() as server:
+        cli.variables |= {"REWARD_SERVER_URL": server.url, "REWARDSTACK_MAX_RETRIES": "0"}
+        server.set(mode="500")
+        result = cli("score", "in.jsonl", "-o", "out.jsonl", "--chunk-size", "128")
+        assert result.status == 1
+        assert "the last 128 rows all failed" in result.err
+        assert len(read_jsonl(tmp_path / "out.jsonl")) == 128
+        server.set(mode="ok")
+        assert cli("score", "in.jsonl", "-o", "out.jsonl").status == 0
+    assert statuses(read_jsonl(tmp_path / "out.jsonl")) == ["ok"] * 1000
+
+
+def test_a_timeout_fails_the_rows_and_not_the_run(cli: Cli, tmp_path: Path) -> None:
+    """`--timeout` bounds what a row may take; without a score by then it is `failed`."""
+    write_jsonl(tmp_path / "in.jsonl", samples(3))
+    with fault_server() as server:
+        server.set(delay=30)
+        cli.variables["REWARD_SERVER_URL"] = server.url
+        assert cli("score", "in.jsonl", "-o", "out.jsonl", "--timeout", "0.5").status == 3
+    assert statuses(read_jsonl(tmp_path / "out.jsonl")) == ["failed"] * 3
+
+
+def test_no_server_configured_is_an_error_of_the_settings(cli: Cli, tmp_path: Path) -> None:
+    """Without REWARD_SERVER_URL nothing is scored and the message says what to set."""
+    write_jsonl(tmp_path / "in.jsonl", samples(3))
+    result = cli("score", "in.jsonl", "-o", "out.jsonl")
+    assert result.status == 2
+    assert "REWARD_SERVER_URL is not set" in result.err
+
+
+def test_a_wrong_key_is_an_error_of_the_settings(cli: Cli, tmp_path: Path) -> None:
+    """A server that refuses the key ends the run, rather than failing row after row."""
+    write_jsonl(tmp_path / "in.jsonl", samples(3))
+    with fault_server() as server:
+        server.set(mode="401")
+        cli.variables["REWARD_SERVER_URL"] = server.url
+        result = cli("score", "in.jsonl", "-o", "out.jsonl")
+    assert result.status == 2
+    assert "REWARD_SERVER_API_KEY" in result.err
+
+
+MEASURED = """
+import sys
+from rewardstack.cli.main import main
+status = main(sys.argv[1:])
+print(*[line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:")])
+sys.exit(status)
+"""
+
+
+def test_memory_is_bounded_by_the_chunk(scoring: Cli, tmp_path: Path) -> None:
+    """Ten times the rows take no more memory, but for the results that the client remembers, which are off here."""
+    scoring.variables["REWARD_CACHE_ITEMS"] = "0"
+    peaks = []
+    for count in (2_000, 20_000):
+        write_jsonl(tmp_path / "in.jsonl", (sample(number, filler="x" * 4000) for number in range(count)))
+        command = (sys.executable, "-c", MEASURED, "score", "in.jsonl", "-o", "out.jsonl", "--force")
+        done = subprocess.run(
+            command, cwd=tmp_path, env=scoring.environment(), capture_output=True, text=True, check=True
+        )
+        peaks.append(int(done.stdout.split()[-1]))
+    assert peaks[1] < peaks[0] * 1.1
+
+
+def test_a_table_shows_each_sample(scoring: Cli, tmp_path: Path) -> None:
+    """`--table` prints name (or line), route, value, status, cached and time, and writes nothing."""
+    rows = [sample(2, name="apples"), sample(3), {**sample(4), "data_source": "rule_remote_exact_match"}]
+    write_jsonl(tmp_path / "in.jsonl", rows)
+    result = scoring("score", "in.jsonl", "--table")
+    cells = [[cell.strip() for cell in line.split("│")[1:6]] for line in result.out.splitlines() if "│" in line]
+    assert result.status == 0
+    assert cells == [
+        ["apples", "gsm8k", "1", "ok", "no"],
+        ["line 2", "gsm8k", "0", "ok", "no"],
+        ["line 3", "rule_remote_", "0", "ok", "no"],
+    ]
+    assert os.listdir(tmp_path) == ["in.jsonl"]
+
+
+def test_a_table_with_a_row_that_is_not_ok_fails(scoring: Cli, tmp_path: Path) -> None:
+    """The status is 3, and the row is named with its reason."""
+    write_jsonl(tmp_path / "in.jsonl", [sample(2), sample(4, name="pears", ground_truth=None)])
+    result = scoring("score", "in.jsonl", "--table")
+    assert result.status == 3
+    assert "pears: unscored: " in result.out
+
+
+def test_a_table_does_not_let_samples_steer_the_terminal(scoring: Cli, tmp_path: Path) -> None:
+    """Escape sequences and markup in a sample's name are shown as text."""
+    write_jsonl(tmp_path / "in.jsonl", [sample(2, name="\x1b[31mred [bold]fat[/bold]")])
+    out = scoring("score", "in.jsonl", "--table").out
+    assert "[bold]fat[/bold]" in out
+    assert "\x1b" not in out
+
+
+def test_a_table_is_for_small_files(scoring: Cli, reward_server: RewardServer, tmp_path: Path) -> None:
+    """More than 1,000 rows are refused before any is scored."""
+    before = reward_server.items()
+    write_jsonl(tmp_path / "in.jsonl", samples(1001))
+    result = scoring("score", "in.jsonl", "--table")
+    assert (result.status, reward_server.items()) == (2, before)
+    assert "-o OUT" in result.err
+
+
+def test_a_dead_server_fails_the_rows(cli: Cli, tmp_path: Path) -> None:
+    """Nobody there: every row is `failed` with the reason, none is passed off as scored."""
+    cli.variables |= {"REWARD_SERVER_URL": f"http://127.0.0.1:{free_port()}", "REWARD_SERVER_TIMEOUT": "0.5"}
+    write_jsonl(tmp_path / "in.jsonl", samples(3))
+    assert cli("score", "in.jsonl", "-o", "out.jsonl").status == 3
+    assert statuses(read_jsonl(tmp_path / "out.jsonl")) == ["failed"] * 3

@@ -1,0 +1,176 @@
+"""How long a sample may take: patience counts from progress, a limit does not."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from rewardstack import Request, ascore, deadline, score
+from rewardstack.deadline import Deadline, SharedDeadline
+from tests.support.servers import FaultServer
+
+
+class Time:
+    """Time that stands still until it is told otherwise; also a service whose last progress is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = self.last_progress = 100.0
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    """The deadlines' time."""
+    one = Time()
+    monkeypatch.setattr(deadline, "time", SimpleNamespace(monotonic=lambda: one.now))
+    return one
+
+
+def test_timeout_counts_from_arrival(time: Time) -> None:
+    """Without progress a sample has its timeout from its arrival on, and then less than nothing."""
+    one = Deadline(5)
+    time.now += 3
+    assert 2 == one.remaining()
+    time.now += 3
+    assert -1 == one.remaining()
+
+
+def test_timeout_counts_from_being_sent(time: Time) -> None:
+    """When something of it is sent, the timeout counts anew."""
+    one = Deadline(5)
+    time.now += 4
+    one.progress()
+    assert 5 == one.remaining()
+
+
+def test_limit_ends_everything(time: Time) -> None:
+    """The limit holds whatever progress there is."""
+    one = Deadline(5, limit=6)
+    time.now += 4
+    one.progress()
+    one.enter_queue(time)
+    time.last_progress = time.now
+    assert 2 == one.remaining()
+
+
+@pytest.mark.parametrize("limit", [0.0, -1.0])
+def test_limit_that_has_passed(time: Time, limit: float) -> None:
+    """A limit that has passed leaves no time."""
+    assert limit == Deadline(5, limit=limit).remaining()
+
+
+def test_queue(time: Time) -> None:
+    """While it waits for its turn, the service's progress counts as its own; before and after, it does not."""
+    one = Deadline(5)
+    time.last_progress = time.now + 3
+    assert 5 == one.remaining()
+    one.enter_queue(time)
+    assert 8 == one.remaining()
+    one.leave_queue(time)
+    assert 5 == one.remaining()
+
+
+def test_several_queues(time: Time) -> None:
+    """Of several services it waits for, the latest progress counts; leaving one queue leaves the others."""
+    other = Time()
+    other.last_progress = time.now + 7
+    one = Deadline(5)
+    for clock in (time, other, other):
+        one.enter_queue(clock)
+    one.leave_queue(other)
+    assert 12 == one.remaining()
+    one.leave_queue(other)
+    assert 5 == one.remaining()
+
+
+def test_queue_that_made_no_progress_lately(time: Time) -> None:
+    """A service that last answered long ago takes nothing away from a sample that has just arrived."""
+    time.last_progress = 0.0
+    one = Deadline(5)
+    one.enter_queue(time)
+    assert 5 == one.remaining()
+
+
+def test_shared_deadline_lasts_for_the_most_patient(time: Time) -> None:
+    """A shared call has the most patient waiter's timeout, limit and time left."""
+    shared = SharedDeadline(Deadline(1), Deadline(5, limit=4), Deadline(3, limit=10))
+    assert (5, 4, float("inf")) == (shared.timeout, shared.remaining(), shared.limit_at)
+
+
+def test_progress_of_a_shared_call(time: Time) -> None:
+    """When the shared call is sent, everyone's timeout counts anew."""
+    impatient, patient = Deadline(1), Deadline(5)
+    shared = SharedDeadline(impatient, patient)
+    time.now += 3
+    shared.progress()
+    assert (1, 5) == (impatient.remaining(), patient.remaining())
+
+
+def test_late_comer_waits_in_the_same_queue(time: Time) -> None:
+    """Who joins while the call waits for its turn gains from the service's progress, and stops to when it is over."""
+    first, second = Deadline(5), Deadline(2)
+    shared = SharedDeadline(first)
+    with shared.queued(time):
+        shared.join(second)
+        time.last_progress = time.now + 4
+        assert (9, 6) == (first.remaining(), second.remaining())
+    assert (5, 2) == (first.remaining(), second.remaining())
+
+
+def test_queue_is_left_after_an_error(time: Time) -> None:
+    """A call that breaks off in the queue no longer gains from the service's progress."""
+    one = Deadline(5)
+    shared = SharedDeadline(one)
+    with pytest.raises(ZeroDivisionError), shared.queued(time):
+        raise ZeroDivisionError
+    time.last_progress = time.now + 50
+    assert 5 == one.remaining()
+
+
+def test_joining_twice(time: Time) -> None:
+    """A caller that joins again, for another of its samples, gains and loses no more than by joining once."""
+    one = Deadline(5)
+    shared = SharedDeadline(one)
+    other = SharedDeadline(one, Deadline(7))
+    shared.absorb(other)
+    with shared.queued(time):
+        time.last_progress = time.now + 1
+        assert (6, 8) == (one.remaining(), shared.remaining())
+    assert 5 == one.remaining()
+
+
+def test_batch_behind_itself(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that takes longer than a sample's timeout, but progresses, is scored to the end."""
+    monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
+    server.set(delay=0.25)
+    scores = score([Request("math", f"behind itself {at}", "1", {"timeout": 0.8}) for at in range(64 * 6)])
+    assert {"ok"} == {one.status for one in scores}
+
+
+def test_limit_of_a_call(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call's own timeout ends such a batch all the same; what was scored by then stays scored."""
+    monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
+    server.set(delay=0.25)
+    requests = [Request("math", f"limited {at}", "1", {"timeout": 0.8}) for at in range(64 * 6)]
+    statuses = [one.status for one in score(requests, timeout=0.7)]
+    assert {"ok", "failed"} == set(statuses)
+    assert "ok" == statuses[0] and "failed" == statuses[-1]
+
+
+async def test_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request tells the server how many milliseconds the caller still waits: no more than the call's limit."""
+    heads: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.close()
+
+    listener = await asyncio.start_server(answer, "127.0.0.1", 0)
+    monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}")
+    await ascore([Request("math", "with a header", "1", {"timeout": 9})], timeout=0.5)
+    listener.close()
+    left = [int(match.group(1)) for head in heads if (match := re.search(f"(?im)^{deadline.HEADER}: ([0-9]+)", head))]
+    assert len(heads) == len(left) > 1
+    assert 500 >= left[0] > left[-1] > 0

@@ -1,0 +1,182 @@
+"""The gate of one endpoint as a table: how much it lets through after refusals, lost connections and successes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rewardstack.transport import gate as gates
+from rewardstack.transport.gate import BACKOFF_MOST, RETRY_AFTER_MOST, Gate
+
+START = 100.0
+REFUSED, TOOK = ("refused", 0.0), ("succeeded",)
+OUT_OF_REACH: list[tuple[Any, ...]] = [("unreachable",)] * 3
+
+
+class Clock:
+    """Time that stands still until it is told otherwise."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The gate's time; each pause takes its longest."""
+    clock = Clock()
+    monkeypatch.setattr(gates, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(gates, "random", SimpleNamespace(uniform=lambda low, high: high))
+    return clock
+
+
+def play(gate: Gate, clock: Clock, events: list[tuple[Any, ...]]) -> None:
+    """Plays `events` to the gate: `wait SECONDS`, `refused SENT_AGO IN_FLIGHT RETRY_AFTER`, or a method's name."""
+    for name, *arguments in events:
+        if name == "wait":
+            clock.now += arguments[0]
+        elif name == "refused":
+            refuse(gate, clock, *arguments)
+        elif name == "hangs":
+            gate.unreachable(hangs=True)
+        else:
+            getattr(gate, name)()
+
+
+def refuse(gate: Gate, clock: Clock, sent_ago: float = 0.0, in_flight: int = 0, retry_after: float = 0.0) -> None:
+    """A request sent `sent_ago` seconds before now is refused."""
+    gate.refused(clock.now - sent_ago, in_flight, retry_after)
+
+
+@pytest.mark.parametrize(
+    ("events", "limit", "pause"),
+    [
+        ([], 64, 0.0),
+        ([TOOK] * 3, 64, 0.0),
+        ([("refused", 0.0, 60)], 32, 0.0),
+        ([("refused", 0.0, 10)], 10, 0.0),
+        ([("refused", 0.0, 60), ("wait", 1), ("refused", 2.0, 59)], 32, 0.0),
+        ([("refused", 0.0, 60), ("wait", 1), ("refused", 2.0, 20)], 20, 0.0),
+        ([("refused", 0.0, 60), ("wait", 1), ("refused", 0.5, 30)], 16, 0.0),
+        ([("refused", 0.0, 1)], 1, 0.0),
+        ([REFUSED], 1, 0.2),
+        ([REFUSED, REFUSED], 1, 0.2),
+        ([REFUSED, ("wait", 0.2), REFUSED], 1, 0.4),
+        ([REFUSED, ("wait", 0.2), REFUSED, ("wait", 0.4), REFUSED], 1, 0.8),
+        ([("refused", 0.0, 0), ("wait", 0.2), TOOK, REFUSED], 1, 0.2),
+        ([("refused", 0.0, 0, 7.0)], 1, 7.0),
+        ([("refused", 0.0, 10, 7.0)], 10, 7.0),
+        ([("refused", 0.0, 10, 7.0), ("refused", 1.0, 9, 3.0)], 9, 7.0),
+        ([("refused", 0.0, 0, 0.1)], 1, 0.2),
+        ([("refused", 0.0, 0, 86400.0)], 1, RETRY_AFTER_MOST),
+    ],
+)
+def test_refusals(clock: Clock, events: list[tuple[Any, ...]], limit: int, pause: float) -> None:
+    """A refusal lowers the limit to what is in flight and halves it once a wave; a wave that got nothing pauses."""
+    gate = Gate(64)
+    play(gate, clock, events)
+    assert (limit, pytest.approx(pause), False) == (gate.limit, max(0.0, gate.opens_at - clock.now), gate.circuit_open)
+
+
+@pytest.mark.parametrize(
+    ("events", "limit", "pause", "is_open"),
+    [
+        ([("unreachable",)] * 2, 64, 0.0, False),
+        ([("unreachable",)] * 2 + [TOOK, ("unreachable",)], 64, 0.0, False),
+        ([("unreachable",)] * 2 + [("refused", 0.0, 60), ("unreachable",)], 32, 0.0, False),
+        (OUT_OF_REACH, 1, 0.2, True),
+        (OUT_OF_REACH * 2, 1, 0.2, True),
+        ([*OUT_OF_REACH, ("wait", 0.2), ("unreachable",)], 1, 0.4, True),
+        ([*OUT_OF_REACH, ("wait", 0.2), TOOK], 2, 0.0, False),
+        ([*OUT_OF_REACH, ("wait", 0.2), REFUSED], 1, 0.4, False),
+        ([("hangs",)], 1, 0.2, True),
+        ([("hangs",), ("wait", 0.2), ("hangs",), ("wait", 0.4), ("hangs",)], 1, 0.8, True),
+    ],
+)
+def test_circuit(clock: Clock, events: list[tuple[Any, ...]], limit: int, pause: float, is_open: bool) -> None:
+    """Three lost connections in a row, or one hang, open the circuit; any answer closes it, a refusal included."""
+    gate = Gate(64)
+    play(gate, clock, events)
+    assert (limit, pytest.approx(pause), is_open) == (
+        gate.limit,
+        max(0.0, gate.opens_at - clock.now),
+        gate.circuit_open,
+    )
+
+
+@pytest.mark.parametrize(
+    ("events", "successes", "limit"),
+    [
+        ([REFUSED], 1, 2),
+        ([REFUSED], 3, 4),
+        ([REFUSED], 62, 63),
+        ([REFUSED], 1000, 64),
+        (OUT_OF_REACH, 31, 32),
+        ([("refused", 0.0, 8)], 1, 8),
+        ([("refused", 0.0, 8)], 8, 8),
+        ([("refused", 0.0, 8)], 9, 9),
+        ([("refused", 0.0, 8)], 18, 10),
+        ([("refused", 0.0, 8), ("wait", 1), ("refused", 0.0, 2)], 3, 3),
+        ([REFUSED, ("wait", 1), TOOK, TOOK, TOOK, ("refused", 0.0, 3)], 3, 3),
+    ],
+)
+def test_growth(clock: Clock, events: list[tuple[Any, ...]], successes: int, limit: int) -> None:
+    """After a pause each success adds one place, as in slow start; above a refusal one place takes a whole wave."""
+    gate = Gate(64)
+    play(gate, clock, [*events, *[TOOK] * successes])
+    assert limit == gate.limit
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "passed", "admitted"), [(0, 0.0, False), (0, 0.19, False), (0, 0.2, True), (1, 0.2, False)]
+)
+def test_admission_after_a_pause(clock: Clock, in_flight: int, passed: float, admitted: bool) -> None:
+    """A paused endpoint takes nothing until the pause is over, and then one request."""
+    gate = Gate(64)
+    play(gate, clock, [REFUSED, ("wait", passed)])
+    assert admitted == gate.admits(in_flight)
+
+
+@pytest.mark.parametrize(("in_flight", "admitted"), [(0, True), (63, True), (64, False), (65, False)])
+def test_admission(clock: Clock, in_flight: int, admitted: bool) -> None:
+    """An endpoint takes up to its limit."""
+    assert admitted == Gate(64).admits(in_flight)
+
+
+def test_success_during_a_pause(clock: Clock) -> None:
+    """The answer to a request sent earlier does not end a pause that the server asked for."""
+    gate = Gate(64)
+    play(gate, clock, [("refused", 0.0, 1, 7.0), TOOK])
+    assert not gate.admits(0)
+
+
+def test_long_outage(clock: Clock) -> None:
+    """However long an outage lasts, the pauses grow to their longest and no further, and hold."""
+    gate, pauses = Gate(64), []
+    for _ in range(3000):
+        gate.refused(clock.now, 0, 0.0)
+        pauses.append(gate.opens_at - clock.now)
+        clock.now = gate.opens_at
+    assert [0.2, 0.4, 0.8, 1.6, 3.2] == pytest.approx(pauses[:5])
+    assert {BACKOFF_MOST} == {round(pause, 6) for pause in pauses[5:]}
+
+
+def test_pauses_differ(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses are drawn from the upper half of their range, so that many clients do not come back at once."""
+    pauses = []
+    for draw in (min, max):
+        monkeypatch.setattr(gates, "random", SimpleNamespace(uniform=draw))
+        gate = Gate(64)
+        play(gate, clock, [REFUSED])
+        pauses.append(gate.opens_at - clock.now)
+    assert [0.1, 0.2] == pytest.approx(pauses)
+
+
+def test_probe_is_doubtful(clock: Clock) -> None:
+    """From a pause until the next answer the endpoint counts as doubtful."""
+    gate, seen = Gate(64), []
+    for event in (("succeeded",), REFUSED, ("wait", 0.2), TOOK):
+        play(gate, clock, [event])
+        seen.append(gate.doubtful)
+    assert [False, True, True, False] == seen

@@ -1,0 +1,74 @@
+"""Which references a sample has, and which of them the filters of `extra_info` leave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rewardstack.references import as_references, choose
+
+CASES = json.loads((Path(__file__).resolve().parents[1] / "cases" / "references.json").read_text())
+FRUIT = ("red apple", "green pear", "pear")
+
+
+@pytest.mark.parametrize("case", CASES["held"], ids=lambda case: repr(case["ground_truth"]))
+def test_references_of_a_ground_truth(case: dict[str, Any]) -> None:
+    """A ground truth holds its strings and numbers in order; what is blank or missing is no reference."""
+    assert tuple(case["references"]) == as_references(case["ground_truth"])
+
+
+@pytest.mark.parametrize(
+    ("ground_truth", "references"),
+    [
+        (("a", "b"), ("a", "b")),
+        (np.array(["a", "b"]), ("a", "b")),
+        (np.array(["a", None], dtype=object), ("a",)),
+        (np.array("a"), ("a",)),
+        (np.array([]), ()),
+        (np.str_("a"), ("a",)),
+        (np.int64(7), ("7",)),
+        (np.float64(0.5), ("0.5",)),
+        ([np.float32(0.5), np.int32(1)], ("0.5", "1")),
+        (float("nan"), ()),
+        (["a", np.float64("nan")], ("a",)),
+    ],
+    ids=repr,
+)
+def test_references_from_a_data_loader(ground_truth: Any, references: tuple[str, ...]) -> None:
+    """Tuples, NumPy arrays and NumPy scalars, as data loaders hand them over, are read like lists and numbers; NaN is
+    what they write for a missing value."""
+    assert references == as_references(ground_truth)
+
+
+@pytest.mark.parametrize("case", CASES["refused"], ids=lambda case: repr(case["ground_truth"]))
+def test_ground_truth_of_another_kind(case: dict[str, Any]) -> None:
+    """A ground truth that is neither text nor number is refused by field and type."""
+    with pytest.raises(TypeError, match=f"^ground_truth: expected .* got {case['type']}$"):
+        as_references(case["ground_truth"])
+
+
+def test_number_that_python_does_not_write() -> None:
+    """An integer beyond what Python writes in digits is refused as any other unusable ground truth is."""
+    with pytest.raises(TypeError, match="^ground_truth: "):
+        as_references(10**5000)
+
+
+@pytest.mark.parametrize("case", CASES["filters"], ids=lambda case: case["name"])
+def test_filters(case: dict[str, Any]) -> None:
+    """The filters leave what they name, in order; one that would leave nothing leaves all."""
+    assert tuple(case["chosen"]) == choose(FRUIT, case["extra_info"])
+
+
+def test_targets_in_an_array() -> None:
+    """`target_gt` may be a NumPy array."""
+    assert ("green pear", "pear") == choose(FRUIT, {"target_gt": np.array(["pear", "green pear"])})
+
+
+def test_target_of_another_kind() -> None:
+    """A target that is no text is refused by its own name, not the ground truth's."""
+    with pytest.raises(TypeError, match=r"^extra_info\.target_gt: expected .* got dict$"):
+        choose(FRUIT, {"target_gt": {"answer": "pear"}})

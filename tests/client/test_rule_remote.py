@@ -1,0 +1,160 @@
+"""`rule_remote.py`: one reward function as a file that a trainer loads by path, and its way to the reward server."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rewardstack.rule_remote
+from rewardstack import Request, compute_score, score
+from rewardstack.errors import ConfigError, RequestError, SettingsError, UnknownSourceError
+from tests.support.servers import FaultServer, fault_server
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Any:
+    """A copy of the file elsewhere, loaded by its path alone, as verl does."""
+    path = tmp_path / "my_rewards.py"
+    path.write_text(Path(rewardstack.rule_remote.__file__).read_text())
+    spec = importlib.util.spec_from_file_location("custom_module", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_data_source_is_ignored(server: FaultServer, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Being one service, it scores whatever the `data_source` says, or where there is none."""
+    monkeypatch.setenv("REWARD_TYPE", "math")
+    assert 3.0 == module.compute_score("no/route", "abc", "1", None)
+    assert 4.0 == module.compute_score(solution_str="abcd", ground_truth="1")
+    assert [1.0, 2.0] == module.compute_score_batched(["no", "route"], ["a", "bb"], ["1", "1"], [{}, None])
+    assert [1.0, 2.0] == module.compute_score(data_sources=["no", "route"], solution_strs=["a", "bb"])
+
+
+def test_reward_type(server: FaultServer, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reward function is `reward_type`, else REWARD_TYPE, else `math_verifier`, which this server does not have."""
+    monkeypatch.setenv("REWARD_TYPE", "gsm8k")
+    assert "gsm8k" == _source(module, "by environment")
+    assert "exact_match" == _source(module, "by argument", reward_type="exact_match")
+    monkeypatch.delenv("REWARD_TYPE")
+    with pytest.raises(UnknownSourceError, match="has no 'math_verifier'; it has: exact_match, gsm8k, math$"):
+        module.compute_score("x", "a", "1")
+
+
+def _source(module: Any, solution: str, **options: Any) -> str:
+    """The function that scored, found by asking each for the same sample from the cache."""
+    module.compute_score("x", solution, "1", **options)
+    requests = [Request(f"rule_remote_{name}", solution, "1") for name in ("exact_match", "gsm8k", "math")]
+    (name,) = {one.source.removeprefix("rule:") for one in score(requests) if one.cached}
+    return name
+
+
+def test_options_pass_through(server: FaultServer, module: Any) -> None:
+    """What `compute_score` takes by name, this one does as well."""
+    details = module.compute_score("x", "abc", "1", reward_type="math", details=True, reward_router_address=None)
+    assert (3.0, 1.0) == (details["score"], details["ok"])
+    with pytest.raises(RequestError, match="^ground_truths: 1 for 2"):
+        module.compute_score_batched([], ["a", "b"], ["1"], reward_type="math")
+
+
+def test_no_server(module: Any) -> None:
+    """Without a server to ask, the error says which variable to set and how to come by a server."""
+    with pytest.raises(SettingsError, match="^REWARD_SERVER_URL is not set; .*make up") as caught:
+        module.compute_score("x", "a", "1")
+    assert "REWARD_SERVER_URL" == caught.value.field
+
+
+def test_server_of_the_sample(server: FaultServer) -> None:
+    """`extra_info.server_url` sends that sample elsewhere, in one batch with the others."""
+    with fault_server() as other:
+        samples = [Request("math", "here", "1"), Request("math", "there", "1", {"server_url": other.url + "/"})]
+        assert ["ok", "ok"] == [one.status for one in score(samples)]
+        assert (1, 1) == (server.stats()["items"], other.stats()["items"])
+
+
+@pytest.mark.parametrize(
+    ("extra", "field"),
+    [
+        ({"server_url": 6000}, "extra_info"),
+        ({"server_url": "localhost:6000"}, "extra_info.server_url"),
+        ({"server_url": "http://user:hunter2@localhost:6000"}, "extra_info.server_url"),
+        ({"api_key": 7}, "extra_info"),
+    ],
+    ids=repr,
+)
+def test_malformed_server_of_the_sample(server: FaultServer, extra: dict[str, Any], field: str) -> None:
+    """A server or key that cannot be one is the caller's error, by name, and no password is repeated."""
+    with pytest.raises(ConfigError, match=f"^{field}") as caught:
+        score([Request("math", "malformed", "1", extra)])
+    assert "hunter2" not in str(caught.value)
+
+
+def test_environments_key_stays_at_home(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment's API key goes to the environment's servers, and not to one that a sample names."""
+    monkeypatch.setenv("REWARD_SERVER_API_KEY", "secret")
+    with fault_server() as other:
+        score([Request("math", "at home", "1"), Request("math", "abroad", "1", {"server_url": other.url})])
+        assert (1, 0) == (server.stats()["authorized"], other.stats()["authorized"])
+        score([Request("math", "own key", "1", {"server_url": other.url, "api_key": "own"})])
+        assert 1 == other.stats()["authorized"]
+        score([Request("math", "home by name", "1", {"server_url": server.url})])
+        assert 2 == server.stats()["authorized"]
+
+
+def test_what_leaves_the_trainer(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of `extra_info` only what the function reads is sent: the rest may be what JSON cannot hold."""
+    server.set(fields=["tolerance"])
+    extra = {"tolerance": 1, "model": object(), "server_url": server.url, "api_key": "secret"}
+    assert "ok" == score([Request("math", "with an object", "1", extra)])[0].status
+
+
+def test_field_that_json_cannot_hold(server: FaultServer) -> None:
+    """A field that the function reads and JSON cannot hold is the caller's error."""
+    server.set(fields=["tolerance"])
+    with pytest.raises(RequestError, match="^extra_info: .*JSON"):
+        score([Request("math", "with an object", "1", {"tolerance": object()})])
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("400", "answered 400: mode 400"),
+        ("413", "answered 413: mode 413"),
+        ("500", "answered 500: mode 500"),
+        ("garbage", "reply is no list of scores"),
+        ("short", "1 scores came for 2 samples"),
+        ("nan", "nan is no reward"),
+    ],
+)
+def test_reply_that_is_no_score(server: FaultServer, mode: str, reason: str) -> None:
+    """Whatever is no score of a sample makes it `failed` with a reason, and is not kept."""
+    server.set(mode=mode)
+    requests = [Request("math", f"{mode} once", "1"), Request("math", f"{mode} twice", "1")]
+    first = score(requests)[0]
+    assert (0.0, "failed") == (first.value, first.status)
+    assert reason in first.reason
+    server.set(mode="ok")
+    (again,) = score(requests[:1])
+    assert ("ok", False) == (again.status, again.cached)
+
+
+@pytest.mark.parametrize(
+    ("mode", "error", "field"),
+    [("401", SettingsError, "REWARD_SERVER_API_KEY"), ("404", UnknownSourceError, "data_source")],
+)
+def test_reply_that_is_the_callers_fault(server: FaultServer, mode: str, error: type[ConfigError], field: str) -> None:
+    """A key that is refused and a function that is not there are raised, for no retry helps."""
+    server.set(mode=mode)
+    with pytest.raises(error, match=f"mode {mode}") as caught:
+        compute_score("rule_remote_math", f"refused with {mode}", "1")
+    assert field == caught.value.field
+
+
+def test_unknown_function(server: FaultServer) -> None:
+    """A function that the server does not have is an error that lists those it has."""
+    with pytest.raises(UnknownSourceError, match="has no 'nope'; it has: exact_match, gsm8k, math$"):
+        compute_score("rule_remote_nope", "a", "1")

@@ -1,0 +1,151 @@
+"""What a score says, and what reaches the trainer for each kind of outcome."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from rewardstack import Request, Score, compute_score, score
+from rewardstack.cache.store import ResultCache
+from rewardstack.deadline import Deadline
+from rewardstack.errors import (
+    OverloadError,
+    RejectedError,
+    RequestError,
+    RewardstackError,
+    ScoringError,
+    UnknownSourceError,
+)
+from rewardstack.leaf import Runner
+from rewardstack.score import STATUSES, Item
+from rewardstack.scorer import Key
+from rewardstack.settings import Settings
+from tests.support.servers import FaultServer
+
+KEYS = {"score", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
+OUTCOMES = [
+    Score(1.0, source="rule:gsm8k", cached=True),
+    Score(0.7, "fallback", "lexical", latency_ms=3.5),
+    Score.unscored("no reference").with_value(0.0),
+    Score.failed("no server").with_value(0.0),
+    Score(0.4, label_mass=0.9, parts={"gsm8k": 1.0}),
+]
+UNSCORED = [
+    (Request("math", "a", {"answer": "1"}), "ground_truth: expected a string or a list of strings, got dict"),
+    (Request("math", None, "1"), "solution_str: expected a string, got NoneType"),  # type: ignore[arg-type]
+    (Request("math", "a", "1", ["x"]), "extra_info: expected an object, got list"),  # type: ignore[arg-type]
+    (Request("math", "a", "1", {"timeout": 0}), "extra_info.timeout: expected seconds above 0, got 0"),
+    (Request("math", "a", "1", {"timeout": "5"}), "extra_info.timeout: expected seconds above 0, got '5'"),
+    (Request("math", "a", "1", {"timeout": True}), "extra_info.timeout: expected seconds above 0, got True"),
+]
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.status)
+def test_details(outcome: Score) -> None:
+    """Every outcome has the same keys with numbers in them, and exactly one status is 1."""
+    details = outcome.details
+    assert KEYS == details.keys()
+    assert {True} == {type(value) in (int, float) for value in details.values()}
+    assert {status: float(status == outcome.status) for status in STATUSES} == {
+        name: details[name] for name in STATUSES
+    }
+
+
+def test_with_value() -> None:
+    """A substitute changes the value and nothing else."""
+    assert Score(0.0, "failed", "no server", "rule:math") == Score.failed("no server", "rule:math").with_value(0.0)
+
+
+@pytest.mark.parametrize(("request_", "reason"), UNSCORED, ids=lambda case: case if isinstance(case, str) else "")
+def test_malformed_sample(server: FaultServer, request_: Request, reason: str) -> None:
+    """A sample of the wrong shape is unscored, says which field is to blame, and costs its neighbours nothing."""
+    before, bad, after = score([Request("math", "a", "1"), request_, Request("math", "bb", "1")])
+    assert (1.0, 2.0) == (before.value, after.value)
+    assert (0.0, "unscored", reason) == (bad.value, bad.status, bad.reason)
+
+
+@pytest.mark.parametrize(
+    ("on_error", "values"), [(None, (0.0, 0.0)), ("zero", (0.0, 0.0)), ("lexical", (0.0, 0.0)), ("none", (None, None))]
+)
+def test_policy(server: FaultServer, on_error: Any, values: tuple[float | None, float | None]) -> None:
+    """Failed and unscored samples are worth what the policy says and stay what they are."""
+    server.set(mode="400")
+    failed, unscored = score([Request("math", f"under {on_error}", "1"), Request("math", "b", {})], on_error=on_error)
+    assert (*values, "failed", "unscored") == (failed.value, unscored.value, failed.status, unscored.status)
+    assert "mode 400" in failed.reason
+
+
+def test_policy_raise(server: FaultServer) -> None:
+    """Under `raise` the first sample without a score raises, with the scores of all in the order of the requests."""
+    requests = [Request("math", "a", "1"), Request("math", "b", {}), Request("math", "ccc", "1")]
+    with pytest.raises(ScoringError, match="^sample 1: unscored: ground_truth: ") as caught:
+        score(requests, on_error="raise")
+    assert [1.0, None, 3.0] == [one.value for one in caught.value.scores]
+
+
+def test_rewards_of_a_batch(server: FaultServer) -> None:
+    """A trainer gets floats, and under `details` a dict for each sample, with the same keys whatever became of it."""
+    samples = {"data_sources": "math", "solution_strs": ["a", "bb"], "ground_truths": ["1", {}]}
+    assert [1.0, 0.0] == compute_score(**samples)
+    assert [1.0, None] == compute_score(**samples, on_error="none")
+    assert [KEYS, KEYS] == [set(details) for details in compute_score(**samples, details=True)]
+    assert [(1.0, 1.0, 0.0), (0.0, 0.0, 1.0)] == [
+        (details["score"], details["ok"], details["unscored"]) for details in compute_score(**samples, details=True)
+    ]
+
+
+def test_rewards_of_a_server_that_is_gone(server: FaultServer) -> None:
+    """With the server gone, the keys under `details` are the same, and the failure is told apart from a score of 0."""
+    server.kill()
+    details = compute_score("math", "gone", "1", {"timeout": 0.2}, details=True)
+    assert (KEYS, 0.0, 1.0, 0.0) == (set(details), details["score"], details["failed"], details["ok"])
+
+
+def test_unknown_source_scores_nothing(server: FaultServer) -> None:
+    """One unknown source in a batch is the caller's error: it is raised before anything is sent."""
+    with pytest.raises(UnknownSourceError, match="'nope' has no route"):
+        score([Request("math", "a", "1"), Request("nope", "b", "1")])
+    assert 0 == server.stats()["requests"]
+
+
+class Parted:
+    """A scorer whose scores have parts."""
+
+    source, on_error, timeout, batch_size = "rule:parted", "zero", 5.0, 8
+
+    async def keys(self, items: Any, deadline: Any) -> list[Key | None]:
+        """One key for all."""
+        return [Key("parted")] * len(items)
+
+    async def score(self, items: Any, deadline: Any) -> list[Score]:
+        """The same for all."""
+        return [Score(1.5, source=self.source, parts={"format": 0.5, "accuracy": 1.0}) for _ in items]
+
+
+async def test_scores_are_the_callers_own() -> None:
+    """What a caller does to its score is not seen by those who share it or get it from the cache."""
+    runner = Runner(Parted(), ResultCache(Settings.from_env({})))  # type: ignore[arg-type]
+    first, neighbour = await runner.score([Item("a"), Item("a")], Deadline(5), "")
+    assert first.parts is not None
+    first.parts["format"] = first.value = -1.0
+    (later,) = await runner.score([Item("a")], Deadline(5), "")
+    assert (1.5, {"format": 0.5, "accuracy": 1.0}) == (neighbour.value, neighbour.parts)
+    assert (1.5, {"format": 0.5, "accuracy": 1.0}, True) == (later.value, later.parts, later.cached)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ScoringError("sample 0: failed", [Score.failed("no server")]),
+        RequestError("timeout: expected seconds above 0", "timeout"),
+        OverloadError("busy", 2.0),
+        RejectedError("no", 404),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_cross_processes(error: RewardstackError) -> None:
+    """Errors keep their message and fields on the way from a worker's process, as Ray sends them."""
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301
+    assert (type(error), str(error), vars(error)) == (type(copy), str(copy), vars(copy))

@@ -1,0 +1,131 @@
+"""The environment's variables: what they mean, and what is said where one is malformed."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from rewardstack.cache.store import ResultCache
+from rewardstack.errors import SettingsError
+from rewardstack.settings import DEFAULTS, Settings, parse_urls
+
+MALFORMED = [
+    ("REWARD_SERVER_URL", "localhost:6000"),
+    ("REWARD_SERVER_URL", "ftp://localhost:6000"),
+    ("REWARD_SERVER_URL", "http://"),
+    ("REWARD_SERVER_URL", "http://[::1"),
+    ("REWARD_SERVER_URL", "http://localhost:0"),
+    ("REWARD_SERVER_URL", "http://localhost:65536"),
+    ("REWARD_SERVER_URL", "http://a:6000 http://b:6000"),
+    ("REWARD_SERVER_URL", "http://a:6000,b:6000"),
+    ("REWARD_SERVER_URL", "http://a:6000?model=x"),
+    ("REWARD_SERVER_TIMEOUT", "soon"),
+    ("REWARD_SERVER_TIMEOUT", "0"),
+    ("REWARD_SERVER_TIMEOUT", "-1"),
+    ("REWARD_SERVER_TIMEOUT", "nan"),
+    ("REWARD_SERVER_TIMEOUT", "inf"),
+    ("REWARD_CACHE_URL", "localhost:6379"),
+    ("REWARD_CACHE_URL", "http://localhost:6379"),
+    ("REWARD_CACHE_URL", "redis://[::1"),
+    ("REWARD_CACHE_URL", "redis://localhost:port"),
+    ("REWARD_CACHE_TTL", "0"),
+    ("REWARD_CACHE_TTL", "1.5"),
+    ("REWARD_CACHE_ITEMS", "-1"),
+    ("REWARD_CACHE_ITEMS", "many"),
+    ("REWARD_CACHE_ITEMS", "1" + "0" * 400),
+    ("REWARDSTACK_MAX_RETRIES", "-1"),
+    ("REWARDSTACK_MAX_CONNECTIONS", "0"),
+]
+
+
+def test_empty_environment() -> None:
+    """With nothing set there is no server, no cache and no file of routes, and the timeout is a minute."""
+    settings = Settings.from_env({})
+    assert ((), "", "", 60.0) == (
+        settings.reward_server_urls,
+        settings.cache_url,
+        settings.routes_file,
+        settings.reward_server_timeout,
+    )
+    assert ("math_verifier", 3, 1028) == (settings.reward_type, settings.max_retries, settings.max_connections)
+
+
+def test_empty_variables() -> None:
+    """A variable that is set to nothing counts as unset."""
+    assert Settings.from_env({}) == Settings.from_env(dict.fromkeys(DEFAULTS, ""))
+
+
+def test_every_variable_is_read() -> None:
+    """Each variable changes the settings, so none is listed in vain."""
+    other = {
+        "REWARD_SERVER_URL": "http://a:6000",
+        "REWARD_SERVER_API_KEY": "key",
+        "REWARD_SERVER_TIMEOUT": "0.5",
+        "REWARD_TYPE": "gsm8k",
+        "REWARD_CACHE_URL": "redis://:password@localhost:6379/0",
+        "REWARD_CACHE_TTL": "60",
+        "REWARD_CACHE_ITEMS": "0",
+        "REWARDSTACK_ROUTES": "routes.toml",
+        "REWARDSTACK_MAX_RETRIES": "0",
+        "REWARDSTACK_MAX_CONNECTIONS": "1",
+    }
+    assert DEFAULTS.keys() == other.keys()
+    assert [] == [name for name, value in other.items() if Settings.from_env({name: value}) == Settings.from_env({})]
+
+
+@pytest.mark.parametrize(("name", "value"), MALFORMED, ids=lambda text: text[:40])
+def test_malformed_variable(name: str, value: str) -> None:
+    """A malformed variable is named, in the message and in the error's field."""
+    with pytest.raises(SettingsError, match=f"^{name}") as caught:
+        Settings.from_env({name: value})
+    assert name == caught.value.field
+
+
+@pytest.mark.parametrize(
+    ("text", "urls"),
+    [
+        ("", ()),
+        (" , ", ()),
+        ("http://a:6000", ("http://a:6000",)),
+        ("http://a:6000/", ("http://a:6000",)),
+        ("https://a/rewards/", ("https://a/rewards",)),
+        ("http://[::1]:6000", ("http://[::1]:6000",)),
+        ("http://a:6000, http://b:6000,", ("http://a:6000", "http://b:6000")),
+        ("http://a:6000,http://a:6000/", ("http://a:6000",)),
+    ],
+)
+def test_url_list(text: str, urls: tuple[str, ...]) -> None:
+    """URLs stand in a list with commas; blanks, final slashes and repetitions do not matter."""
+    assert urls == parse_urls(text, "REWARD_SERVER_URL")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://user:hunter2@localhost:6000", "http://hunter2@localhost", "user:hunter2@localhost:6000"]
+)
+def test_password_in_a_url(url: str) -> None:
+    """A URL with a password is refused, and the error does not repeat it."""
+    with pytest.raises(SettingsError, match="^REWARD_SERVER_URL: .*variable for API keys") as caught:
+        Settings.from_env({"REWARD_SERVER_URL": f"http://a:6000,{url}"})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_password_of_a_malformed_cache_url() -> None:
+    """The error about a malformed cache URL does not repeat its password."""
+    with pytest.raises(SettingsError, match="^REWARD_CACHE_URL") as caught:
+        Settings.from_env({"REWARD_CACHE_URL": "redis://:hunter2@localhost:port"})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_cache_without_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the Redis library is missing, a cache URL is an error that says what to install."""
+    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
+    with pytest.raises(SettingsError, match=r"^REWARD_CACHE_URL: .*rewardstack\[cache\]"):
+        ResultCache(Settings.from_env({"REWARD_CACHE_URL": "redis://localhost:6379/0"}))
+
+
+def test_changes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable changed after the first reading counts."""
+    assert "math_verifier" == Settings.from_env().reward_type
+    monkeypatch.setenv("REWARD_TYPE", "gsm8k")
+    assert "gsm8k" == Settings.from_env().reward_type
