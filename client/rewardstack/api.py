@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rewardstack.arguments import read_call
+from rewardstack.arguments import check_options, read_call
 from rewardstack.client import score_on_loop
 from rewardstack.score import OnError, Request, Score
 from rewardstack.settings import Settings
@@ -29,6 +29,7 @@ def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeo
         ScoringError: a sample has no score and the policy is `raise`.
         LoopError: called on the client's own event loop.
     """
+    check_options(on_error, timeout)
     return loop_thread().run(score_on_loop(list(requests), Settings.from_env(), on_error, timeout))
 
 
@@ -36,6 +37,7 @@ async def ascore(
     requests: Iterable[Request], *, on_error: OnError | None = None, timeout: float | None = None
 ) -> list[Score]:
     """`score` for use inside a running event loop, which it does not block."""
+    check_options(on_error, timeout)
     return await loop_thread().run_async(score_on_loop(list(requests), Settings.from_env(), on_error, timeout))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from rewardstack.errors import RequestError
+from rewardstack.plain import is_finite
 from rewardstack.score import ON_ERROR, OnError, Request, Score
 
 TRAINERS_OWN = frozenset({"reward_router_address", "reward_model_tokenizer"})
 """Arguments that verl adds to every call and that no route here needs."""
-FIELDS = ("data_source", "solution_str", "ground_truth", "extra_info")
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +57,7 @@ def read_call(
     Raises:
         RequestError: names the argument that is missing or does not fit the others.
     """
-    single = plural == (None,) * len(FIELDS) and not _is_list(singular[1])
+    single = all(many is None for many in plural) and not _is_list(singular[1])
     if single:
         requests = [Request(*singular)]
     else:
@@ -95,14 +94,21 @@ def _is_list(value: Any) -> bool:
 
 
 def _options(options: Mapping[str, Any]) -> tuple[bool, OnError | None, float | None]:
-    on_error, timeout = options.get("on_error"), options.get("timeout")
-    if on_error is not None and on_error not in ON_ERROR:
-        raise RequestError(f"on_error: must be one of {', '.join(ON_ERROR)}, got {on_error!r}", "on_error")
-    if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < math.inf):
-        raise RequestError(f"timeout: expected seconds above 0, got {timeout!r}", "timeout")
     for name in options.keys() - {"details", "on_error", "timeout"} - TRAINERS_OWN:
         _warn_unknown(name)
-    return bool(options.get("details", False)), on_error, timeout
+    return bool(options.get("details", False)), options.get("on_error"), options.get("timeout")
+
+
+def check_options(on_error: Any, timeout: Any) -> None:
+    """Refuses a policy that there is not, and a timeout that is none.
+
+    Raises:
+        RequestError: names the one that is malformed.
+    """
+    if on_error is not None and on_error not in ON_ERROR:
+        raise RequestError(f"on_error: must be one of {', '.join(ON_ERROR)}, got {on_error!r}", "on_error")
+    if timeout is not None and not (is_finite(timeout) and timeout > 0):
+        raise RequestError(f"timeout: expected seconds above 0, got {timeout!r}", "timeout")
 
 
 @lru_cache(maxsize=64)

@@ -1,17 +1,18 @@
 """Routes made of other routes: a weighted sum, a gate, a cascade. Their syntax stands in `docs/routing.md`.
 
 A part without a value leaves the whole without one: failed where a part failed, unscored where one is unscored. With
-`failed_part = "zero"` such a part counts 0, with `"skip"` it is left out.
+`failed_part = "zero"` such a part counts 0, with `"skip"` it is left out; a whole without one of its parts says so in
+its reason, and is a `fallback` where that part failed. Where no part has a value, a sum or a cascade has none either.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from rewardstack.score import Item, Score
+from rewardstack.score import Item, Score, Status
 
 Evaluate = Callable[[str, Sequence[Item]], Awaitable[list[Score]]]
 """Scores items by the route of a name; what has no value comes back with None."""
@@ -87,7 +88,7 @@ class Gate:
     def _closed(self, check: Score) -> Score:
         if check.value is None and self.failed_part == "fail":
             return _named(self.check, check)
-        reason = f"{self.check.route} below {self.check.at_least:g}"
+        reason = "" if check.value is None else f"{self.check.route} below {self.check.at_least:g}"
         return _whole(self.otherwise, (self.check,), (check,), reason)
 
     def _opened(self, check: Score, inner: Score) -> Score:
@@ -109,11 +110,20 @@ class Cascade:
         open_items = list(range(len(items)))
         for part in self.parts:
             found = await evaluate(part.route, [items[at] for at in open_items]) if open_items else []
-            for at, score in zip(open_items, found, strict=True):
-                scores[at] = score
-            last = part is self.parts[-1]
-            open_items = [] if last else [at for at in open_items if not self._decides(part, scores[at])]
+            asked, open_items = open_items, []
+            for at, score in zip(asked, found, strict=True):
+                scores[at] = self._standing(scores[at], part, score)
+                if not self._decides(part, score):
+                    open_items.append(at)
         return scores
+
+    def _standing(self, earlier: Score, part: Part, score: Score) -> Score:
+        """What an item has after one more part: under `zero` and `skip` its value outlives a part that has none."""
+        if score.value is not None or earlier.value is None or self.failed_part == "fail":
+            return score
+        lost = replace(_named(part, score), value=0.0)
+        kept = lost if self.failed_part == "zero" else replace(earlier, reason=lost.reason)
+        return replace(kept, status=_status((earlier, score)))
 
     def _decides(self, part: Part, score: Score) -> bool:
         if score.value is None:
@@ -143,12 +153,17 @@ def _named(part: Part, score: Score) -> Score:
     return Score(None, score.status, f"{part.route}: {score.reason}", score.source)
 
 
+def _status(scores: Sequence[Score]) -> Status:
+    """Of a whole that has a value: what stands in for a failed part is no more than a fallback."""
+    return "fallback" if any(score.status in ("failed", "fallback") for score in scores) else "ok"
+
+
 def _whole(value: float, parts: Sequence[Part], scores: Sequence[Score], reason: str = "") -> Score:
-    status: Literal["ok", "fallback"] = "fallback" if any(s.status == "fallback" for s in scores) else "ok"
+    lost = _lost(parts, scores)
     return Score(
         value,
-        status,
-        reason,
+        _status(scores),
+        lost.reason if lost else reason,
         source="+".join(dict.fromkeys(score.source for score in scores if score.source)),
         cached=all(score.cached for score in scores),
         label_mass=next((score.label_mass for score in scores if score.label_mass is not None), None),

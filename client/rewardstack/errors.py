@@ -18,15 +18,19 @@ RewardstackError
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rewardstack.score import Score
 
 
 class RewardstackError(Exception):
-    """The root of the tree."""
+    """The root of the tree; each error survives pickling, on which Ray carries it, with all its fields."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class ConfigError(RewardstackError, ValueError):

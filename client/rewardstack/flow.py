@@ -6,15 +6,15 @@ route by data_source → choose references → cache → scorer (batched, shared
 from __future__ import annotations
 
 import asyncio
-import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.deadline import Deadline
 from rewardstack.errors import ScoringError
-from rewardstack.leaf import SLICE, Runner
-from rewardstack.plain import plain
+from rewardstack.leaf import SLICE, Runner, milliseconds
+from rewardstack.plain import is_finite, plain
 from rewardstack.references import as_references, choose
 from rewardstack.routes import Leaf, Route, RouteTable
 from rewardstack.score import NOTHING, Item, OnError, Request, Score
@@ -29,7 +29,7 @@ class _Call:
     """What holds for all samples of one call that have the same timeout."""
 
     timeout: float | None
-    limit: float | None
+    ends_at: float | None
     tenant: str
 
 
@@ -68,6 +68,7 @@ class Flow:
             ConfigError: a source is unknown or a setting malformed; nothing was scored.
             ScoringError: a sample has no score and the policy is `raise`.
         """
+        ends_at = None if limit is None else time.monotonic() + limit
         items: list[Item] = []
         scores: list[Score | None] = []
         groups: dict[tuple[str, float | None], list[int]] = {}
@@ -81,7 +82,7 @@ class Flow:
             if at % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
         calls = [
-            self._evaluate(source, [items[at] for at in members], _Call(timeout, limit, tenant))
+            self._evaluate(source, [items[at] for at in members], _Call(timeout, ends_at, tenant))
             for (source, timeout), members in groups.items()
         ]
         for members, found in zip(groups.values(), await asyncio.gather(*calls), strict=True):
@@ -93,9 +94,13 @@ class Flow:
         route = self.routes.find(source)
         if isinstance(route.target, Leaf):
             runner = self._runner(route, route.target, source)
-            deadline = Deadline(call.timeout or runner.scorer.timeout, call.limit)
+            left = None if call.ends_at is None else call.ends_at - time.monotonic()
+            deadline = Deadline(call.timeout or runner.scorer.timeout, left)
             return await runner.score(items, deadline, call.tenant)
-        return await route.target.score(items, lambda part, some: self._evaluate(part, some, call))
+        started = time.monotonic()
+        scores = await route.target.score(items, lambda part, some: self._evaluate(part, some, call))
+        elapsed = milliseconds(started)
+        return [replace(score, latency_ms=elapsed) for score in scores]
 
     def _runner(self, route: Route, leaf: Leaf, source: str) -> Runner:
         target = leaf.target or source[len(route.name) :]
@@ -130,14 +135,10 @@ def _prepare(request: Request) -> tuple[Item, float | None, str]:
     if not isinstance(request.solution_str, str):
         return item, None, f"solution_str: expected a string, got {type(request.solution_str).__name__}"
     timeout = plain(extra.get("timeout"))
-    if timeout is not None and not _is_duration(timeout):
+    if timeout is not None and not (is_finite(timeout) and timeout > 0):
         return item, None, f"extra_info.timeout: expected seconds above 0, got {timeout!r}"
     try:
         references = choose(as_references(request.ground_truth), extra)
     except TypeError as error:
         return item, None, str(error)
     return Item(request.solution_str, references, extra), None if timeout is None else float(timeout), ""
-
-
-def _is_duration(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf

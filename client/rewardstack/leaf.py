@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
+from rewardstack.cache.key import tenant_key
 from rewardstack.cache.store import ResultCache
 from rewardstack.deadline import Deadline, SharedDeadline
 from rewardstack.errors import ConfigError, ServiceError
@@ -58,10 +59,10 @@ class Runner:
                 waits[at] = self._flights.board(items[at], keys[at], deadline)
             if at % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
-        elapsed = _milliseconds(started)
+        elapsed = milliseconds(started)
         scores = [_timed(score, elapsed, cached=True) if score is not None else score for score in found]
         await _landed(waits.values(), deadline)
-        elapsed = _milliseconds(started)
+        elapsed = milliseconds(started)
         late = Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
         for at, wait in waits.items():
             outcome = wait.result() if wait.done() else late
@@ -77,7 +78,7 @@ class Runner:
             await asyncio.sleep(0)
         if not tenant:
             return keys
-        return [None if key is None else Key(f"{key.text}:{tenant}", key.deterministic) for key in keys]
+        return [None if key is None else tenant_key(key, tenant) for key in keys]
 
     async def _known(self, keys: Sequence[Key | None]) -> list[Score | None]:
         found: list[Score | None] = [None] * len(keys)
@@ -104,10 +105,12 @@ async def _landed(waits: Iterable[asyncio.Future[Outcome]], deadline: Deadline) 
         _, pending = await asyncio.wait(pending, timeout=left)
 
 
-def _milliseconds(since: float) -> float:
+def milliseconds(since: float) -> float:
+    """Milliseconds since `since`, which is a time of `time.monotonic()`."""
     return round((time.monotonic() - since) * 1000, 3)
 
 
 def _timed(score: Score, elapsed: float, *, cached: bool) -> Score:
     """A copy of its own: what the cache and other waiters hold is not the caller's to change."""
-    return Score(score.value, score.status, score.reason, score.source, cached, elapsed, score.label_mass, score.parts)
+    parts = None if score.parts is None else dict(score.parts)
+    return Score(score.value, score.status, score.reason, score.source, cached, elapsed, score.label_mass, parts)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 
+def is_finite(value: Any) -> TypeGuard[int | float]:
+    """Whether `value` is a number, True and False aside, that a float can hold."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
 def plain(value: Any) -> Any:
-    """`value` with NumPy scalars and arrays, tuples, sets and mappings as Python's own lists, dicts and numbers.
+    """`value` with NumPy scalars and arrays, tuples and mappings as Python's own lists, dicts and numbers.
 
     Anything else is returned as it is; whether it can be written as JSON is the caller's to find out.
     """

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from rewardstack.plain import plain
 
 
-def as_references(ground_truth: Any) -> tuple[str, ...]:
+def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
     """The references that a `ground_truth` holds.
 
     Args:
-        ground_truth: a string, a number, or a list (or NumPy array) of those; None for none.
+        ground_truth: a string, a number, or a list (or NumPy array) of those; None, and NaN in its place, for none.
+        field: where it comes from, for the error.
 
     Returns:
         Its strings in order, blank ones left out. Numbers are written as Python writes them.
@@ -27,17 +29,20 @@ def as_references(ground_truth: Any) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list):
         value = [value]
-    return tuple(text for text in map(_text, value) if text.strip())
+    return tuple(text for one in value if (text := _text(one, field)).strip())
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, field: str) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return str(value)
-    if value is None:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    raise TypeError(f"ground_truth: expected a string or a list of strings, got {type(value).__name__}")
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise TypeError(f"{field}: expected a string or a list of strings, got {type(value).__name__}")
+    try:
+        return str(value)
+    except ValueError as error:
+        raise TypeError(f"{field}: {error}") from error
 
 
 def choose(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, ...]:
@@ -47,8 +52,11 @@ def choose(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, 
         references: all of the sample's references.
         extra: `target_gt` (a string or a list of strings: references equal to it), then `filter_gt_by_prompt_token`
             with `prompt` (references that hold the prompt's last whitespace token, lower-cased, as a token).
+
+    Raises:
+        TypeError: `target_gt` holds something else than text and numbers.
     """
-    wanted = set(as_references(extra.get("target_gt")))
+    wanted = set(as_references(extra.get("target_gt"), "extra_info.target_gt"))
     if wanted:
         references = tuple(one for one in references if one in wanted) or references
     if extra.get("filter_gt_by_prompt_token") and isinstance(extra.get("prompt"), str):

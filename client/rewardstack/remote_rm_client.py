@@ -55,7 +55,8 @@ class RemoteRewardModel:
     def __init__(
         self, endpoint: str, timeout: float = 100, retry_times: int = 3, *, api_key: str | None = None
     ) -> None:
-        if parse_urls(endpoint, "endpoint") != (endpoint.rstrip("/"),):
+        address = endpoint.partition("?")[0]
+        if parse_urls(address, "endpoint") != (address.rstrip("/"),):
             raise RequestError(f"endpoint: {endpoint!r} is not one URL", "endpoint")
         for name, value in (("timeout", timeout), ("retry_times", retry_times)):
             if not value > 0:

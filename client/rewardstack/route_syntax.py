@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rewardstack.composite import FAILED_PART, Cascade, Composite, Gate, Part, WeightedSum
 from rewardstack.errors import RouteError
+from rewardstack.plain import is_finite
 from rewardstack.routes import Route
 from rewardstack.score import ON_ERROR
 
@@ -17,6 +19,9 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+OPTIONS = {"route": "", "sum": "weight", "cascade": "at_least"}
+"""What a part of each kind of route may be given beside its `route`."""
 
 
 def load_routes(path: str) -> list[Route]:
@@ -30,7 +35,7 @@ def load_routes(path: str) -> list[Route]:
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
-        document = json.loads(text) if path.endswith(".json") else tomllib.loads(text)
+        document = json.loads(text, object_pairs_hook=_unique) if path.endswith(".json") else tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise RouteError(f"REWARDSTACK_ROUTES: {path}: {error}", "REWARDSTACK_ROUTES") from error
     routes = document.get("routes") if isinstance(document, dict) else None
@@ -40,6 +45,14 @@ def load_routes(path: str) -> list[Route]:
         return [parse_route(name, spec) for name, spec in routes.items()]
     except RouteError as error:
         raise RouteError(f"{path}: {error}", error.field) from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """JSON lets the last of several equal names win; TOML does not, and neither do routes."""
+    for name, times in Counter(name for name, _ in pairs).items():
+        if times > 1:
+            raise ValueError(f"{name!r} stands twice")
+    return dict(pairs)
 
 
 def parse_route(name: str, spec: object) -> Route:
@@ -97,7 +110,7 @@ class _Parser:
         made: Composite
         if kind == "gate":
             made = Gate(
-                self._part("gate", {"at_least": 1.0, **self._table("gate", value)}),
+                self._part("gate", {"at_least": 1.0, **self._table("gate", value)}, "at_least"),
                 self._part("then", self._fields.pop("then", None)),
                 self._number("else", self._fields.pop("else", 0.0)),
                 failed_part,
@@ -105,6 +118,8 @@ class _Parser:
         else:
             parts = self._parts(kind, [value] if kind == "route" else value)
             made = WeightedSum(parts, failed_part) if kind == "sum" else Cascade(parts, failed_part)
+            if kind == "sum" and failed_part == "skip" and (least := min(part.weight for part in parts)) < 0:
+                raise self._error("sum.weight", f"must not be negative where failed_part is skip, got {least:g}")
         if self._fields:
             raise self._error(next(iter(self._fields)), "is not known")
         return made
@@ -112,21 +127,17 @@ class _Parser:
     def _parts(self, field: str, value: Any) -> tuple[Part, ...]:
         if not isinstance(value, (list, tuple)) or not value:
             raise self._error(field, "must be a non-empty list of routes")
-        return tuple(self._part(field, part) for part in value)
+        return tuple(self._part(field, part, OPTIONS[field]) for part in value)
 
-    def _part(self, field: str, value: Any) -> Part:
+    def _part(self, field: str, value: Any, option: str = "") -> Part:
         table = self._table(field, value)
         route = table.pop("route", None)
         if not isinstance(route, str) or not route:
             raise self._error(field, "needs a route's name under `route`")
-        if unknown := set(table) - {"weight", "at_least"}:
+        if unknown := set(table) - {option}:
             raise self._error(f"{field}.{min(unknown)}", "is not known")
-        at_least = table.get("at_least")
-        return Part(
-            route,
-            self._number(f"{field}.weight", table.get("weight", 1.0)),
-            None if at_least is None else self._number(f"{field}.at_least", at_least),
-        )
+        numbers = {name: self._number(f"{field}.{name}", number) for name, number in table.items()}
+        return Part(route, **numbers)
 
     def _table(self, field: str, value: Any) -> dict[str, Any]:
         if isinstance(value, str):
@@ -136,8 +147,8 @@ class _Parser:
         return dict(value)
 
     def _number(self, field: str, value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self._error(field, f"must be a number, got {value!r}")
+        if not is_finite(value):
+            raise self._error(field, f"must be a finite number, got {value!r}")
         return float(value)
 
     def _error(self, field: str, complaint: str) -> RouteError:

@@ -89,7 +89,7 @@ class RouteTable:
             UnknownSourceError: none does, or none takes a part of it; lists what is known.
             RouteError: the route is made of itself.
         """
-        route = self._found.get(source)
+        route = self._found.get(source) if isinstance(source, str) else None
         if route is None:
             route = self._search(source)
             self._check(route, ())

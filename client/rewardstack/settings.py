@@ -102,6 +102,7 @@ def parse_urls(text: str, name: str) -> tuple[str, ...]:
         try:
             parts = urlsplit(url)
             usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+            usable = usable and not (parts.query or parts.fragment)
         except ValueError:
             usable = False
         if "@" in url:
@@ -117,7 +118,12 @@ def _urls(raw: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 def _cache_url(raw: Mapping[str, str]) -> str:
     url = raw["REWARD_CACHE_URL"]
-    if url and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("redis", "rediss", "unix") and parts.port != 0
+    except ValueError:
+        usable = False
+    if url and not usable:
         raise SettingsError(
             "REWARD_CACHE_URL is no Redis URL; write it like redis://localhost:6379/0", "REWARD_CACHE_URL"
         )
@@ -127,9 +133,10 @@ def _cache_url(raw: Mapping[str, str]) -> str:
 def _number(raw: Mapping[str, str], name: str, kind: Callable[[str], N], above: int) -> N:
     try:
         value = kind(raw[name])
-    except ValueError:
-        value = None
-    if value is None or not math.isfinite(value) or value <= above:
+        usable = math.isfinite(value) and value > above
+    except (ValueError, OverflowError):
+        usable = False
+    if not usable:
         what = "a whole number" if kind is int else "a number"
         raise SettingsError(f"{name}: {raw[name]!r} is not {what} above {above}", name)
     return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+
 import rewardstack
 
 from .conftest import COMMAND, SOURCES, Cli

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
+from urllib3.exceptions import ProtocolError
+
 from rewardstack import remote_rm_client
 from rewardstack.errors import (
     OverloadError,
@@ -122,7 +123,7 @@ def test_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses = []
     tries = remote_rm_client._Tries.of(4)
     for _ in range(3):
-        tries = tries.increment("POST", "/get_reward", error=requests.urllib3.exceptions.ProtocolError())
+        tries = tries.increment("POST", "/get_reward", error=ProtocolError())
         pauses.append(tries.get_backoff_time())
     assert pauses == [0.01, 0.02, 0.04]
 

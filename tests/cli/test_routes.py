@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from rewardstack.routes import builtin_routes
 
 from .conftest import Cli

@@ -191,7 +191,7 @@ def test_a_table_shows_each_sample(scoring: Cli, tmp_path: Path) -> None:
     assert cells == [
         ["apples", "gsm8k", "1", "ok", "no"],
         ["line 2", "gsm8k", "0", "ok", "no"],
-        ["line 3", "rule_remote_", "0", "ok", "no"],
+        ["line 3", "rule_remote_*", "0", "ok", "no"],
     ]
     assert os.listdir(tmp_path) == ["in.jsonl"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -24,6 +25,17 @@ def wait(holds: Callable[[], object], seconds: float = 10) -> None:
 def directory_of(runner: IsolatedRunner) -> Path:
     """Where a runner's supervisor lives."""
     return home_of(runner._config).directory
+
+
+def supervisors_in(directory: Path) -> list[int]:
+    """The supervisors that were started for this directory, whether or not anybody can reach them."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            words = Path(f"/proc/{name}/cmdline").read_bytes().decode().split("\0")
+            if "rewardstack_rules.isolation.supervisor" in words and str(directory) in words:
+                found.append(int(name))
+    return found
 
 
 async def zygote_of(runner: IsolatedRunner) -> int:

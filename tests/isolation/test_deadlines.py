@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable
 
 import pytest
 
 from rewardstack_rules.isolation.client import IsolatedRunner
-from tests.isolation.processes import MakeRunner
+from tests.isolation.processes import MakeRunner, below, wait, zygote_of
 
 ORDINARY = [{"with": number} for number in range(200)]
 ANSWERS = [{"value": number} for number in range(200)]
@@ -57,21 +61,34 @@ async def test_cancel(runner: IsolatedRunner) -> None:
 
 
 async def test_client_gone(runner: IsolatedRunner) -> None:
-    """A server process that goes away takes its tasks along."""
-    call = asyncio.create_task(runner.run([{"do": "loop"}] * 20, timeout=60))
-    await asyncio.sleep(0.3)
-    call.add_done_callback(lambda done: done.cancelled() or done.exception())
-    call.cancel()
-    runner.close()
-    await asyncio.sleep(0)
+    """A server process that is killed takes its tasks along, running or waiting."""
+    user = os.fork()
+    if user == 0:
+        with contextlib.suppress(BaseException):
+            asyncio.run(runner.run([{"do": "loop"}] * 20, timeout=60))
+        os._exit(0)
+    await _until(runner, lambda stats: stats["slow"] == 2 and stats["slow_queued"] > 0)
+    os.kill(user, signal.SIGKILL)
+    os.waitpid(user, 0)
     await _idle(runner)
+
+
+async def test_killed_for_good(runner: IsolatedRunner) -> None:
+    """The processes of tasks that ran out of time are gone, not only forgotten."""
+    await runner.run([{"do": "hang"}] * 6, timeout=0.2)
+    zygote = await zygote_of(runner)
+    wait(lambda: len(below(zygote)) == 2)
 
 
 async def _idle(runner: IsolatedRunner) -> None:
     """Waits until no child is busy and nothing waits."""
-    for _ in range(200):
-        stats = await runner.stats()
-        if not (stats["busy"] or stats["queued"] or stats["slow_queued"]):
+    await _until(runner, lambda stats: not (stats["busy"] or stats["queued"] or stats["slow_queued"]))
+
+
+async def _until(runner: IsolatedRunner, holds: Callable[[dict[str, int]], bool]) -> None:
+    """Waits until something holds for the supervisor's counts."""
+    for _ in range(500):
+        if holds(stats := await runner.stats()):
             return
         await asyncio.sleep(0.02)
-    raise AssertionError(f"still busy: {stats}")
+    raise AssertionError(f"waited in vain: {stats}")

@@ -23,7 +23,7 @@ from rewardstack_rules.isolation import launch
 from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.launch import home_of, prepare
-from tests.isolation.processes import MakeRunner, alive, directory_of, wait
+from tests.isolation.processes import MakeRunner, alive, directory_of, supervisors_in, wait
 
 HERE = Path(__file__).parent
 StartGunicorn = Callable[..., tuple[subprocess.Popen[str], str, Path]]
@@ -88,6 +88,7 @@ def test_fork_of_a_connected_process(make_runner: MakeRunner) -> None:
     if child == 0:
         with contextlib.suppress(BaseException):
             os.write(writer, str([asyncio.run(_use(runner)), asyncio.run(_use(runner))]).encode())
+            runner.close()
         os._exit(0)
     os.close(writer)
     assert os.waitpid(child, 0)[1] == 0
@@ -122,6 +123,7 @@ async def test_one_start_for_many(make_runner: MakeRunner) -> None:
     with open(reader) as answers:
         supervisors = answers.read().split()
     assert supervisors == [str(await _use(runner))] * 4
+    assert supervisors_in(directory_of(runner)) == [await _use(runner)]
 
 
 @pytest.mark.parametrize("preload", [True, False])

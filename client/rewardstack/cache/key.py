@@ -61,6 +61,11 @@ def _item_key(state: Any, item: Item, fields: Sequence[str]) -> Key | None:
     return Key(PREFIX + own.hexdigest())
 
 
+def tenant_key(key: Key, tenant: str) -> Key:
+    """`key` for the results of one tenant alone; its end, which values are checked against, is its own as well."""
+    return Key(PREFIX + digest((key.text, tenant)).hexdigest(), key.deterministic)
+
+
 def tenant_of(api_key: str) -> str:
     """The name under which the holder of `api_key` has results of its own; empty for no key."""
     return digest(("tenant", api_key)).hexdigest()[:16] if api_key else ""

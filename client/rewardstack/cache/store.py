@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from rewardstack.cache.lru import Memory
 from rewardstack.cache.value import decode, encode
+from rewardstack.errors import SettingsError
 from rewardstack.score import Score
 from rewardstack.settings import Settings
 
@@ -103,8 +104,12 @@ class ResultCache:
 
 
 def _connect(url: str) -> Any:
-    from redis.asyncio import BlockingConnectionPool, Redis
-
+    try:
+        from redis.asyncio import BlockingConnectionPool, Redis
+    except ImportError as error:
+        raise SettingsError(
+            'REWARD_CACHE_URL: the package redis is not installed; pip install "rewardstack[cache]"', "REWARD_CACHE_URL"
+        ) from error
     pool = BlockingConnectionPool.from_url(
         url, max_connections=CONNECTIONS, timeout=WAIT, socket_timeout=WAIT, socket_connect_timeout=WAIT
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
+from rewardstack.plain import is_finite
 from rewardstack.score import Score
 
 CHECK = 8
@@ -24,23 +24,19 @@ def decode(key: str, data: bytes) -> Score | None:
     """The score that `data` holds for `key`, None where it holds no valid one."""
     try:
         record = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(record, list) or not 3 <= len(record) <= 6:
         return None
     check, value, source, reason, label_mass, parts = record + [None] * (6 - len(record))
     if check != key[-CHECK:]:
         return None
-    if not (_is_number(value) and isinstance(source, str) and isinstance(reason, (str, type(None)))):
+    if not (is_finite(value) and isinstance(source, str) and isinstance(reason, (str, type(None)))):
         return None
-    if not (label_mass is None or _is_number(label_mass)) or not (parts is None or _are_parts(parts)):
+    if not (label_mass is None or is_finite(label_mass)) or not (parts is None or _are_parts(parts)):
         return None
     return Score(float(value), "ok", reason or "", source, cached=True, label_mass=label_mass, parts=parts)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _are_parts(parts: Any) -> bool:
-    return isinstance(parts, dict) and all(_is_number(part) for part in parts.values())
+    return isinstance(parts, dict) and all(is_finite(part) for part in parts.values())

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         out.print(_table(routes))
         return 0
     route = routes.find(args.data_source)
-    out.print(plain_text(f"{args.data_source} is taken by the route {_pattern(route)}"), soft_wrap=True)
+    out.print(plain_text(f"{args.data_source} is taken by the route {pattern(route)}"), soft_wrap=True)
     out.print(_table([route]))
     return 0
 
@@ -54,11 +54,12 @@ def _table(routes: Iterable[Route]) -> Table:
     table = new_table("data_source", "kind", "scored by", "without a score")
     table.caption, table.caption_justify = CAPTION, "left"
     for route in routes:
-        table.add_row(*map(plain_text, (_pattern(route), *_target(route))))
+        table.add_row(*map(plain_text, (pattern(route), *_target(route))))
     return table
 
 
-def _pattern(route: Route) -> str:
+def pattern(route: Route) -> str:
+    """The route's name, with a `*` where it takes whatever begins with it."""
     return route.name if route.exact else f"{route.name}*"
 
 

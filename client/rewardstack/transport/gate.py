@@ -94,6 +94,6 @@ class Gate:
         now = time.monotonic()
         if now < self.opens_at:
             return
-        longest = min(BACKOFF_FIRST * 2**self._pauses, BACKOFF_MOST)
+        longest = min(BACKOFF_FIRST * 2.0 ** min(self._pauses, 10), BACKOFF_MOST)
         self.opens_at = now + longest * random.uniform(0.5, 1.0)
         self._pauses += 1
