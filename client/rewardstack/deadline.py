@@ -80,6 +80,11 @@ class SharedDeadline:
         """When everyone gives up whatever happens, on `time.monotonic()`."""
         return max(deadline.limit_at for deadline in self._deadlines)
 
+    @property
+    def patience(self) -> tuple[float, float]:
+        """Seconds one attempt may take, and when it ends at the latest: what a service is told of."""
+        return self.timeout, self.limit_at
+
     def absorb(self, other: SharedDeadline) -> None:
         """All who wait under `other` wait for this call."""
         for deadline in other._deadlines:

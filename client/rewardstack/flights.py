@@ -91,13 +91,23 @@ class Flights:
             flight.deadline = deadline
         outcomes: Sequence[Outcome] = [Score.failed("dropped: the client is shutting down")] * len(flights)
         try:
-            outcomes = await self._ask([flight.item for flight in flights], deadline)
+            outcomes = await self._ask_patiently([flight.item for flight in flights], deadline)
             await self._landed(_results(flights, outcomes))
         finally:
             for flight, outcome in zip(flights, outcomes, strict=True):
                 if flight.key is not None and flight.key.deterministic:
                     self._shared.pop(flight.key.text, None)
                 flight.outcome.set_result(outcome)
+
+    async def _ask_patiently(self, items: Sequence[Item], deadline: SharedDeadline) -> Sequence[Outcome]:
+        """Asks again for what failed while someone joined who can wait longer than the service was told."""
+        told = deadline.patience
+        outcomes = list(await self._ask(items, deadline))
+        while deadline.patience > told and (failed := [at for at, one in enumerate(outcomes) if _has_failed(one)]):
+            told = deadline.patience
+            for at, outcome in zip(failed, await self._ask([items[at] for at in failed], deadline), strict=True):
+                outcomes[at] = outcome
+        return outcomes
 
     async def _ask(self, items: Sequence[Item], deadline: SharedDeadline) -> Sequence[Outcome]:
         source = self._scorer.source
@@ -113,6 +123,10 @@ class Flights:
         if len(scores) != len(items):
             return [Score.failed(f"{len(scores)} scores came for {len(items)} samples", source)] * len(items)
         return [checked(score) for score in scores]
+
+
+def _has_failed(outcome: Outcome) -> bool:
+    return isinstance(outcome, Score) and outcome.status == "failed"
 
 
 def _results(flights: Sequence[Flight], outcomes: Sequence[Outcome]) -> list[tuple[str, Score]]:

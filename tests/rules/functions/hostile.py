@@ -24,6 +24,13 @@ def hang(response: str, reference: str | None = None) -> float:
 
 
 @reward_function
+def slow(response: str, reference: str | None = None) -> float:
+    """Takes its time."""
+    time.sleep(0.5)
+    return 1.0
+
+
+@reward_function
 def busy(response: str, reference: str | None = None) -> float:
     """Computes for ever."""
     while response == "slow":
