@@ -6,7 +6,7 @@ SHELL := /bin/sh
 
 BIN := .venv/bin
 NATIVE := $(BIN)/python -m services.native
-BENCHMARKS := benchmarks/cache.py
+BENCHMARKS := $(addprefix benchmarks/,cache.py rules.py neighbours.py)
 PYTHON_CODE := client services tests benchmarks
 
 # Commands on a running stack: without .venv nothing has ever been started here.

@@ -11,12 +11,14 @@ from rewardstack.cache.key import tenant_key
 from rewardstack.cache.store import ResultCache
 from rewardstack.deadline import Deadline, SharedDeadline
 from rewardstack.errors import ConfigError, ServiceError
-from rewardstack.flights import Flights, Outcome
+from rewardstack.flights import Flights, Outcome, checked
 from rewardstack.score import Item, Score
-from rewardstack.scorer import Key, Scorer
+from rewardstack.scorer import Key, QuickScorer, Scorer
 
 SLICE = 512
 """Samples handled before the loop gets a breath: its other callers wait no longer than these take."""
+BREATH = 0.01
+"""Seconds after which it gets one where a sample can take long."""
 GRACE = 0.02
 """Seconds a waiter gives a call that ends at the same moment as its patience."""
 
@@ -33,6 +35,7 @@ class Runner:
 
     def __init__(self, scorer: Scorer, cache: ResultCache) -> None:
         self.scorer = scorer
+        self._quick = scorer if isinstance(scorer, QuickScorer) else None
         self._cache = cache
         self._flights = Flights(scorer, cache.put)
 
@@ -53,14 +56,17 @@ class Runner:
         except ServiceError as error:
             return self._reported([Score.failed(str(error), self.scorer.source) for _ in items])
         found = await self._known(keys)
+        quick = await self._decide(items, keys, found)
         waits: dict[int, asyncio.Future[Outcome]] = {}
         for at, score in enumerate(found):
-            if score is None:
+            if score is None and at not in quick:
                 waits[at] = self._flights.board(items[at], keys[at], deadline)
             if at % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
         elapsed = milliseconds(started)
         scores = [_timed(score, elapsed, cached=True) if score is not None else score for score in found]
+        for at, score in quick.items():
+            scores[at] = _timed(score, elapsed, cached=False)
         await _landed(waits.values(), deadline)
         elapsed = milliseconds(started)
         late = Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
@@ -87,6 +93,25 @@ class Runner:
         for at, score in zip(asked, read, strict=True):
             found[at] = score
         return found
+
+    async def _decide(
+        self, items: Sequence[Item], keys: Sequence[Key | None], found: Sequence[Score | None]
+    ) -> dict[int, Score]:
+        """The scores by position that the scorer has without asking anybody; they are kept like all others."""
+        quick: dict[int, Score] = {}
+        if self._quick is None:
+            return quick
+        rested = time.monotonic()
+        for at, item in enumerate(items):
+            score = self._quick.at_once(item) if found[at] is None else None
+            if score is not None:
+                quick[at] = checked(score)
+            if time.monotonic() - rested > BREATH:
+                await asyncio.sleep(0)
+                rested = time.monotonic()
+        kept = ((keys[at], score) for at, score in quick.items() if score.status == "ok")
+        await self._cache.put([(key.text, score) for key, score in kept if key is not None])
+        return quick
 
     def _reported(self, scores: list[Score]) -> list[Score]:
         """Says once a batch, not once a sample, that some have no score."""

@@ -12,7 +12,11 @@ from rewardstack.composite import Composite, routes_of
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.score import OnError
 
-RULES = ("example_coding", "example_math", "example_safety", "exact_match", "gsm8k", "math", "math_verifier")
+RULES = (
+    *("exact_match", "gsm8k", "math", "math_verifier", "multiple_choice"),
+    *("json_schema", "length", "regex_format", "repetition"),
+    *("example_coding", "example_math", "example_safety"),
+)
 """The reward functions every reward server has; a test holds this list to its registry."""
 RULE_PREFIX = "rule_remote_"
 REMEMBERED = 4096

@@ -7,7 +7,7 @@ The flow (`rewardstack.flow`) does the rest for all of them: cache, shared calls
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from rewardstack.deadline import SharedDeadline
 from rewardstack.score import Item, OnError, Score
@@ -56,4 +56,13 @@ class Scorer(Protocol):
             ServiceError: none of the items could be scored; the flow makes each of them `failed`.
             ConfigError: the caller is at fault; it reaches the caller.
         """
+        ...
+
+
+@runtime_checkable
+class QuickScorer(Scorer, Protocol):
+    """A scorer that knows some scores without asking anybody."""
+
+    def at_once(self, item: Item) -> Score | None:
+        """The score of an item, found within milliseconds; None where it takes longer."""
         ...

@@ -85,6 +85,7 @@ CHECKS: dict[str, Check] = {
     "REWARD_TYPE": _matches(re.compile(r"\S+"), "the name of a reward function or route"),
     "REWARD_FUNCTIONS": _anything,
     "DATASET_PATH": _anything,
+    "GOLDEN_THRESHOLD": _matches(re.compile(r"1|0?\.\d*[1-9]\d*"), "a number above 0 and at most 1"),
     "REWARDSTACK_ROUTES": _anything,
     "REWARD_SERVER_API_KEYS": _anything,
 }
@@ -113,6 +114,7 @@ SERVICE_LINK = "tcp://"
 GIVEN_TO = {
     "rules": (
         "DATASET_PATH",
+        "GOLDEN_THRESHOLD",
         "MAX_BODY_BYTES",
         "PROMETHEUS_MULTIPROC_DIR",
         "REWARDSTACK_ROUTES",

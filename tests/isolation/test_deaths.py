@@ -18,7 +18,7 @@ async def _load(runner: IsolatedRunner) -> list[dict]:
 
 
 async def test_child_killed(runner: IsolatedRunner) -> None:
-    """A killed child costs the task it ran, and no other."""
+    """A killed child costs no task: the one it ran gets another child, and is `killed` only if that dies as well."""
     load = asyncio.create_task(_load(runner))
     parent = await zygote_of(runner)
     for _ in range(5):
@@ -26,10 +26,8 @@ async def test_child_killed(runner: IsolatedRunner) -> None:
         wait(lambda: below(parent))
         os.kill(below(parent)[0], signal.SIGKILL)
     results = await load
-    killed = [result for result in results if "error" in result]
     assert len(results) == 300
-    assert killed == [{"error": "killed"}] * len(killed)
-    assert len(killed) <= 5
+    assert [result for result in results if "error" in result] == []
 
 
 async def test_zygote_killed(runner: IsolatedRunner) -> None:

@@ -45,6 +45,14 @@ CASES = [
     ("\\frac{10!}{(5!)^2}", ""),
     ("((9!)!)!", "a factorial of a factorial"),
     ("5!!", "a factorial of a factorial"),
+    ("\\frac{9!}{2}!", "a factorial of a factorial"),
+    ("(2 + 9!)!", "a factorial of a factorial"),
+    ("\\frac{n!}{k!(n-k)!}", ""),
+    ("3! \\cdot 4! \\cdot (5)!", ""),
+    ("9^{9^9}", "too large an exponent"),
+    ("2^{10^{3}}", ""),
+    ("2^{2^{3}}", ""),
+    ("10^{10^{100}}", "too large an exponent"),
 ]
 
 

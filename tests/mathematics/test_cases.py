@@ -1,4 +1,4 @@
-"""The verdicts of `tests/cases/mathematics.json`, each with its reason."""
+"""The verdicts of `tests/cases/mathematics/*.json`, each with its reason."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 from rewardstack_rules.mathematics import verify
+from tests.mathematics.math_verify_alone import verdicts
 
-CASES = json.loads((Path(__file__).parents[1] / "cases" / "mathematics.json").read_text())
+FILES = sorted((Path(__file__).parents[1] / "cases" / "mathematics").glob("*.json"))
+CASES = [case for path in FILES for case in json.loads(path.read_text())]
+BEYOND = json.loads((FILES[0].parent / "bounds.json").read_text())
+"""What math_verify alone may take minutes for."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['reference'][:30]} | {case['reason']}" for case in CASES])
@@ -24,3 +28,10 @@ def test_cases_are_unique() -> None:
     keys = [(case["reference"], case["response"]) for case in CASES]
     assert len(set(keys)) == len(keys)
     assert all(case["reason"] for case in CASES)
+
+
+def test_differences() -> None:
+    """math_verify decides otherwise exactly where the data says that it does."""
+    decided = [case for case in CASES if case not in BEYOND]
+    expected = [case.get("math_verify", case["right"]) for case in decided]
+    assert verdicts((case["reference"], case["response"]) for case in decided) == expected

@@ -15,7 +15,7 @@ CASES = [
     ("\\boxed{\\{1,2\\}}", "\\{1,2\\}"),
     ("\\boxed{5} or so, \\boxed{", "5"),
     ("\\boxed{5} then \\boxed{}", "5"),
-    ("\\boxed{1} and \\boxed{2}", "1, 2"),
+    ("\\boxed{1} and \\boxed{2}", "1 and 2"),
     ("$\\boxed{1}$, $\\boxed{2}$", "1, 2"),
     ("\\boxed{1}. Wait: \\boxed{2}", "2"),
     ("\\boxed{1}\n\n\\boxed{2}", "2"),

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from rewardstack.routes import RULES
+from rewardstack_rules.openapi import OPERATIONS
 from tests.rules.conftest import ROOT, RewardServer, clean_environment, running
 from tests.support.servers import free_port
 
@@ -60,9 +61,9 @@ def assert_within(expected: Any, actual: Any) -> None:
 
 def test_every_endpoint(documented: RewardServer) -> None:
     """Each endpoint has a command."""
-    paths = {path for command, _ in CURLS for path in re.findall(r"localhost:6000(/[\w/]+)", command)}
+    paths = {path for command, _ in CURLS for path in re.findall(r"localhost:6000(/[\w/.]+)", command)}
 
-    assert paths == {"/v1/score", "/get_reward", "/v1/reward_types", "/ready", "/metrics"}
+    assert paths == {operation.path for operation in OPERATIONS} - {"/health"}
 
 
 def test_table_of_rules() -> None:

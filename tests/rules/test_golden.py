@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from rewardstack.errors import SettingsError
-from rewardstack_rules.golden import load_golden
+from rewardstack_rules.golden import GoldenResponses, load_golden, responses
+from rewardstack_rules.golden.nearest import MAX_LENGTH
+from rewardstack_rules.settings import Settings
 from tests.rules.conftest import DATASET, RewardServer
 
 
@@ -20,14 +23,25 @@ from tests.rules.conftest import DATASET, RewardServer
         ("Name a prime.", ["2", "3"]),
         ("How many?", ["12"]),
         ("What is shown?", None),
-        ("what is 6 * 7?", None),
+        ("WHAT is 6 * 7?", ["42"]),
+        ("<image>What is 6 * 7?", None),
+        ("Whatt is 6 * 7", ["42"]),
+        ("What is 6 * 8?", None),
+        ("What is 6 + 7?", None),
+        ("What is shown", None),
+        ("Who is it?", None),
         ("", None),
+        ("?", None),
+        ("\ud800" * 20_000, None),
     ],
-    ids=["exact", "white space", "several", "a number", "two answers", "case", "empty"],
+    ids=[
+        *("exact", "white space", "several", "a number", "two answers", "case", "a tag, which is much of it", "typos"),
+        *("another number", "another sign", "near two answers", "unlike", "empty", "one character", "too long"),
+    ],
 )
 def test_lookup(dataset: Path, prompt: str, answer: list[str] | None) -> None:
-    """A prompt is found as it is or with other white space; not where rows contradict each other."""
-    assert load_golden(dataset).find(prompt) == answer
+    """A prompt is found as it is, with other white space, or by likeness; not where rows contradict each other."""
+    assert load_golden(dataset, 0.9).find(prompt) == answer
 
 
 def test_exact_beats_normalised(tmp_path: Path) -> None:
@@ -36,7 +50,7 @@ def test_exact_beats_normalised(tmp_path: Path) -> None:
     rows = [{"question": "a  b", "answer": "two"}, {"question": "a b", "answer": "one\u2028"}]
     path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
 
-    golden = load_golden(path)
+    golden = load_golden(path, 0.9)
 
     assert (golden.find("a b"), golden.find("a  b"), golden.find(" a b")) == (["one\u2028"], ["two"], None)
 
@@ -58,7 +72,68 @@ def test_unusable_file(tmp_path: Path, text: str, complaint: str) -> None:
     path.write_text(text)
 
     with pytest.raises(SettingsError, match=f"^DATASET_PATH: .*{complaint}"):
-        load_golden(path)
+        load_golden(path, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "answer"), [(0.5, ["red"]), (0.8, ["red"]), (0.95, None), (1.0, None)], ids=lambda value: str(value)
+)
+def test_threshold(threshold: float, answer: list[str] | None) -> None:
+    """The nearest question answers where it is near enough."""
+    rows = [("Which colour has a rose?", ("red",)), ("Which colour has the sky?", ("blue",))]
+
+    assert GoldenResponses(rows, threshold).find("What colour has a rose?") == answer
+
+
+@pytest.mark.parametrize(("other", "answer"), [("red", ["red"]), ("blue", None)])
+def test_equally_near(other: str, answer: list[str] | None) -> None:
+    """Of two questions that are equally near, each must have the same answer."""
+    rows = [("Which colour has rose a?", ("red",)), ("Which colour has rose b?", (other,))]
+
+    assert GoldenResponses(rows, 0.9).find("Which colour has rose c?") == answer
+
+
+@pytest.mark.parametrize(("size", "answer"), [(MAX_LENGTH - 1, ["yes"]), (MAX_LENGTH, None)])
+def test_long_question(size: int, answer: list[str] | None) -> None:
+    """A question, and a prompt, that is too long to be compared is found as it is or not at all."""
+    text = ("long " * size)[: size - 1] + "?"
+    golden = GoldenResponses([(text, ("yes",)), (text * 2, ("no",))], 0.9)
+
+    assert (answer, ["no"], None) == (golden.find(text + "!"), golden.find(text * 2), golden.find(text * 2 + "!"))
+
+
+def test_many_questions() -> None:
+    """Among 20,000 questions much like each other each is found with a typo, asked for again as well, from threads."""
+    golden = GoldenResponses([(question(number), (str(number),)) for number in range(20_000)], 0.9)
+    wanted = list(range(0, 20_000, 100)) * 2
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda number: golden.find(question(number).replace("basket", "bassket")), wanted))
+
+    assert found == [[str(number)] for number in wanted]
+
+
+def question(number: int) -> str:
+    """A question that differs from the others in two words, and in no numeral."""
+    first, second = ("".join(chr(97 + number // 26**place % 26) for place in places) for places in ((0, 1), (2, 3)))
+    return f"There are {first * 3} apples in the basket and {second * 3} pears beside it. How many fruits are there?"
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many different prompts the least recently used are forgotten, and found again."""
+    monkeypatch.setattr(responses, "REMEMBERED", 2)
+    golden = GoldenResponses([("What is shown?", ("a cat",))], 0.9)
+
+    found = [golden.find(f"What is shown{end}") for end in ("", "!", "?!", "", "!")]
+
+    assert ([["a cat"]] * 5, 2) == (found, len(golden._remembered))
+
+
+@pytest.mark.parametrize("value", ["0", "1.5", "nan", "near"])
+def test_threshold_setting(value: str) -> None:
+    """A threshold that is none is an error at the start that names the variable."""
+    with pytest.raises(SettingsError, match="^GOLDEN_THRESHOLD"):
+        Settings.from_env({"GOLDEN_THRESHOLD": value})
 
 
 def test_dataset_behind_the_server(server: RewardServer) -> None:

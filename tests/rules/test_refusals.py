@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -23,7 +24,9 @@ def refusal(reply: requests.Response) -> tuple[int, Any]:
     return reply.status_code, reply.json()["field"]
 
 
-@pytest.mark.parametrize("path", ["/v1/score", "/get_reward"])
+@pytest.mark.parametrize(
+    "path", ["/v1/score", "/get_reward", "/verify", "/seed_session", "/roll/submit", "/roll/result"]
+)
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"null", b"[]", b"3", b'"a"', b"\xff\xfe\x00", DEEP.encode(), b'{"a": 1}}', b"\x00" * 100]
 )
@@ -92,7 +95,10 @@ def test_malformed_deadline(server: RewardServer, value: str) -> None:
 )
 def test_unknown_endpoint(server: RewardServer, method: str, path: str, status: int) -> None:
     """Paths and methods that are not there are refused in JSON as well."""
-    assert refusal(requests.request(method, server.url + path, timeout=60))[0] == status
+    reply = requests.request(method, server.url + path, timeout=60)
+
+    assert refusal(reply)[0] == status
+    assert status != 404 or "/get_reward, /health" in reply.json()["error"]
 
 
 def test_long_body(guarded: RewardServer) -> None:
@@ -110,11 +116,23 @@ def test_long_body(guarded: RewardServer) -> None:
 
 @pytest.mark.parametrize(
     "headers",
-    [{"Authorization": "Bearer first-key"}, {"Authorization": "bearer second-key"}, {"X-API-Key": "second-key"}],
+    [
+        {"Authorization": "Bearer first-key"},
+        {"Authorization": "bearer second-key"},
+        {"X-API-Key": "second-key"},
+        {"XRL-Authorization": "Bearer first-key"},
+    ],
 )
 def test_key(guarded: RewardServer, headers: dict[str, str]) -> None:
-    """Each key opens every endpoint, in either header."""
+    """Each key opens every endpoint, in any of the headers."""
     assert guarded.score(ITEM, headers=headers)[0]["value"] == 1.0
+
+
+def test_key_in_the_address(guarded: RewardServer) -> None:
+    """A trainer that can set no header has the key in its URL."""
+    address = guarded.url.replace("http://", "http://any:second-key@") + "/v1/score"
+
+    assert requests.post(address, json={"items": [ITEM]}, timeout=60).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -125,6 +143,8 @@ def test_key(guarded: RewardServer, headers: dict[str, str]) -> None:
         {"Authorization": "Bearer"},
         {"Authorization": "Bearer "},
         {"Authorization": "Basic first-key"},
+        {"Authorization": f"Basic {b64encode(b'first-key:wrong').decode()}"},
+        {"XRL-Authorization": "first-key"},
         {"Authorization": "first-key"},
         {"X-API-Key": ""},
         {"X-API-Key": "first-key,second-key"},
@@ -132,7 +152,7 @@ def test_key(guarded: RewardServer, headers: dict[str, str]) -> None:
         {"X-API-Key": "first-key\u00e9"},
     ],
 )
-@pytest.mark.parametrize("path", ["/v1/score", "/get_reward", "/v1/reward_types", "/metrics", "/", "/nothing"])
+@pytest.mark.parametrize("path", ["/v1/score", "/roll/result", "/openapi.json", "/metrics", "/", "/nothing"])
 def test_no_key(guarded: RewardServer, path: str, headers: dict[str, str]) -> None:
     """Without a key nothing but /health and /ready answers, and what is there is not told."""
     encoded = {name: value.encode("latin-1") for name, value in headers.items()}

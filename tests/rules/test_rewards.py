@@ -1,8 +1,9 @@
-"""The built-in reward functions: the cases stand in `tests/cases/rewards.json`, each with its reason."""
+"""The built-in reward functions: the cases stand in `tests/cases/rewards*.json`, each with its reason."""
 
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,27 @@ import pytest
 from rewardstack.routes import RULES
 from rewardstack_rules.catalogue import load_registry
 from rewardstack_rules.execute import judge
+from rewardstack_rules.outcome import Unscored
 from rewardstack_rules.rewards.format import answer_in_format
 from rewardstack_rules.rewards.gsm8k import gsm8k
+from rewardstack_rules.rewards.json_schema import json_schema
+from rewardstack_rules.rewards.length import length
+from rewardstack_rules.rewards.multiple_choice import multiple_choice
+from rewardstack_rules.rewards.repetition import repetition
+from tests.rules.conftest import RewardServer
 
-CASES = json.loads((Path(__file__).parents[1] / "cases" / "rewards.json").read_text())
+FILES = sorted((Path(__file__).parents[1] / "cases").glob("rewards*.json"))
+CASES = [case for file in FILES for case in json.loads(file.read_text())]
 REGISTRY = load_registry([])
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['rule']}: {case['why']}" for case in CASES])
 def test_value(case: dict[str, Any]) -> None:
     """A reward function gives each case the value, and the parts, that stand in the data."""
-    outcome = judge(REGISTRY.get(case["rule"]), case["response"], case["references"], {})
+    outcome = judge(REGISTRY.get(case["rule"]), case["response"], case["references"], case.get("extra", {}))
 
     assert (case["value"], case.get("parts")) == (outcome.value, outcome.parts)
+    assert case["value"] is not None or outcome.reason != ""
 
 
 def test_range() -> None:
@@ -52,9 +61,106 @@ def test_format_of_degenerate_responses(response: str) -> None:
     assert answer_in_format(response) is None
 
 
+@pytest.mark.parametrize("method", ["strict", "flexible"])
 @pytest.mark.parametrize(
-    "response", ["#" * 2_000_000, "#### " * 400_000, "#### " + "1" * 2_000_000, "#### " + "1," * 10**6]
+    "response",
+    ["#" * 2_000_000, "#### " * 400_000, "#### " + "1" * 2_000_000, "#### " + "1," * 10**6, "1/" * 10**6, "1 " * 10**6],
 )
-def test_gsm8k_of_degenerate_responses(response: str) -> None:
+def test_gsm8k_of_degenerate_responses(response: str, method: str) -> None:
     """Megabytes of marks or digits are a wrong answer, and are read in one pass."""
-    assert gsm8k(response, "42").value == 0.0
+    assert gsm8k(response, "42", method).value == 0.0
+
+
+@pytest.mark.parametrize(
+    "unit", ["answer to ", "answer is", "answer ", "*", " ", "\\boxed{", "\\text{", "A or ", "B is "]
+)
+def test_multiple_choice_of_degenerate_responses(unit: str) -> None:
+    """Megabytes of what begins an answer are none, and are read in one pass."""
+    assert multiple_choice(unit * (3_000_000 // len(unit)), "C").value == 0.0
+
+
+def test_multiple_choice_reads_the_end() -> None:
+    """An answer behind megabytes of text is found; one before them is not looked for."""
+    text = "word " * 500_000
+
+    assert (1.0, 0.0) == tuple(
+        multiple_choice(one, "C").value for one in (text + "The answer is (C)", "The answer is C. " + text)
+    )
+
+
+def test_long_responses_are_not_measured() -> None:
+    """Where counting would take long, a bound decides; the number of characters is known without counting."""
+    text = "a b " * 500_000
+
+    outcomes = [length(text, target_length=10**6), repetition(text)]
+
+    assert [(0.0, True), (0.0, True)] == [(outcome.value, "longer than" in outcome.reason) for outcome in outcomes]
+    assert length(text, target_length=2_000_000, length_unit="characters").value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("response", "value"),
+    [("[" * 100_000, 0.0), ('"' + "a" * 100_000 + '"', 0.0), ("1" + "0" * 5_000, 0.0), ("```json\n" * 200_000, 0.0)],
+    ids=["nested", "long", "digits", "fences"],
+)
+def test_json_beyond_bounds(response: str, value: float) -> None:
+    """JSON that is too deep or too long is worth 0, and its schema is not asked."""
+    assert json_schema(response, schema={}).value == value
+
+
+@pytest.mark.parametrize(
+    ("rule", "extra", "reason"),
+    [
+        ("json_schema", {"schema": {"title": "a" * 100_001}}, "extra_info.schema is longer than 100000 characters"),
+        ("json_schema", {"schema": json.loads('{"not": ' * 300 + "{}" + "}" * 300)}, "extra_info.schema is too deeply"),
+        ("regex_format", {"pattern": "a" * 2_001}, "extra_info.pattern is longer than 2000 characters"),
+        ("regex_format", {"pattern": "(" * 999 + ")" * 999}, "extra_info.pattern is no regular expression"),
+        ("regex_format", {}, "extra_info.pattern is missing"),
+        ("gsm8k", {"method": "x" * 1000}, "extra_info.method: 'xxx"),
+        ("length", {"max_length": 10**400}, "extra_info.max_length: a value of type int is no number from 1 to 1e+12"),
+    ],
+)
+def test_unusable_option(rule: str, extra: dict[str, Any], reason: str) -> None:
+    """A field of `extra_info` that cannot be used leaves the sample unscored; the reason names it, and is short."""
+    outcome = judge(REGISTRY.get(rule), "1", ["1"], extra)
+
+    assert (outcome.value, outcome.reason.startswith(reason), len(outcome.reason) < 200) == (None, True, True)
+
+
+def test_nothing_is_fetched() -> None:
+    """A schema that refers to a server that is there is unscored, and the server is not asked."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        schema = {"$ref": f"http://127.0.0.1:{server.getsockname()[1]}/schema"}
+
+        with pytest.raises(Unscored, match=r"extra_info.schema: a \$ref leads out of the schema"):
+            json_schema("1", schema=schema)
+
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+def test_what_callers_wrote_is_isolated() -> None:
+    """The rules that run a caller's pattern or schema run where they can be killed."""
+    assert (True, True) == (REGISTRY.get("regex_format").isolated, REGISTRY.get("json_schema").isolated)
+
+
+def test_runaway_pattern(server: RewardServer) -> None:
+    """A pattern that takes for ever fails its sample at the deadline, and the others of the batch are scored."""
+    item = {"data_source": "regex_format", "solution_str": "a" * 40 + "b"}
+
+    runaway, quick = server.score(
+        item | {"extra_info": {"pattern": "(a|aa)+"}}, item | {"extra_info": {"pattern": "a+b"}}
+    )
+
+    assert ("failed", "ok", 1.0) == (runaway["status"], quick["status"], quick["value"])
+    assert runaway["reason"] == "regex_format: the sample took longer than 1 s"
+
+
+def test_parts_over_http(server: RewardServer) -> None:
+    """Rewards of several parts report them in `details`."""
+    [score] = server.score(
+        {"data_source": "gsm8k", "solution_str": "#### 41", "ground_truth": "42", "extra_info": {"format_score": 0.1}}
+    )
+
+    assert (0.1, {"format": 0.1, "accuracy": 0.0}) == (score["value"], score["details"]["parts"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from flask import Flask
 
 from rewardstack.errors import SettingsError, UnknownSourceError
-from rewardstack_rules import auth, health, http_errors, metrics
+from rewardstack_rules import auth, draining, health, http_errors, metrics, openapi, request_log
 from rewardstack_rules.catalogue import load_registry
 from rewardstack_rules.context import Context
 from rewardstack_rules.context import install as install_context
 from rewardstack_rules.golden import load_golden
-from rewardstack_rules.protocols import get_reward, reward_types, score
+from rewardstack_rules.protocols import get_reward, nemo_gym, reward_types, roll, score
 from rewardstack_rules.service import Service
 from rewardstack_rules.settings import Settings
 
@@ -27,15 +27,18 @@ def create_app(settings: Settings | None = None) -> Flask:
     """
     settings = settings or Settings.from_env()
     registry = load_registry(settings.function_files)
-    context = Context(settings, registry, load_golden(settings.dataset_path), Service(settings, registry))
+    golden = load_golden(settings.dataset_path, settings.golden_threshold)
+    context = Context(settings, registry, golden, Service(settings, registry))
     _check_reward_type(context)
-    app = Flask(__name__)
+    app = Flask(__name__, static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
     install_context(app, context)
+    draining.install(app)
+    request_log.install(app)
     http_errors.install(app)
     metrics.install(app, settings.metrics_dir)
     auth.install(app, settings.api_keys)
-    for protocol in (score, get_reward, reward_types, health):
+    for protocol in (score, get_reward, nemo_gym, roll, reward_types, health, openapi):
         app.register_blueprint(protocol.blueprint)
     return app
 

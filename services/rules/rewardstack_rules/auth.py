@@ -1,4 +1,8 @@
-"""Who may ask: API keys, compared in constant time. A tenant is a key's short hash; the key itself goes nowhere."""
+"""Who may ask: API keys, compared in constant time. A tenant is a key's short hash; the key itself goes nowhere.
+
+Trainers that cannot set a header send a key all the same: as the password of a URL (`http://any:KEY@host:6000/...`,
+which becomes HTTP's basic authentication), or, ROLL, in a header of their own.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from rewardstack.cache.key import tenant_of
 from rewardstack_rules.http_errors import ApiError
 
 OPEN_PATHS = frozenset({"/health", "/ready"})
+BEARERS = ("Authorization", "XRL-Authorization")
 
 
 def install(app: Flask, keys: Sequence[str]) -> None:
@@ -21,7 +26,7 @@ def install(app: Flask, keys: Sequence[str]) -> None:
         g.tenant = ""
         if not tenants or request.path in OPEN_PATHS:
             return
-        given = _given_key().encode()
+        given = _given_key().encode("utf-8", "surrogatepass")
         known = [tenant for key, tenant in tenants.items() if compare_digest(key, given)]
         if not known:
             raise ApiError(401, "an API key is needed: Authorization: Bearer KEY, or X-API-Key: KEY", "Authorization")
@@ -31,5 +36,11 @@ def install(app: Flask, keys: Sequence[str]) -> None:
 
 
 def _given_key() -> str:
-    scheme, _, key = request.headers.get("Authorization", "").partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else request.headers.get("X-API-Key", "")
+    credentials = request.authorization
+    if credentials is not None and credentials.type == "basic":
+        return credentials.password or ""
+    for name in BEARERS:
+        scheme, _, key = request.headers.get(name, "").partition(" ")
+        if scheme.lower() == "bearer":
+            return key.strip()
+    return request.headers.get("X-API-Key", "")

@@ -8,20 +8,22 @@ from typing import Any
 
 from rewardstack.errors import ConfigError
 from rewardstack_rules.catalogue import load_registry
+from rewardstack_rules.mathematics import Question, decide
 from rewardstack_rules.outcome import Outcome
 from rewardstack_rules.registry import Registry, Rule
 from rewardstack_rules.settings import Settings
 
 
 def execute(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Judges one sample; the entry of isolated processes.
+    """Judges one sample, or decides the question that a verifier asks about it; the entry of isolated processes.
 
     Args:
-        task: `rule` (its name), `fingerprint` (of the rule), `solution`, `references` (a list of strings), `extra` (a
-            mapping).
+        task: `rule` (its name), `fingerprint` (of the rule), and either `solution`, `references` (a list of strings)
+            and `extra` (a mapping), or `question` (the fields of a `Question`).
 
     Returns:
-        `status` (`ok` or `unscored`), `value`, `reason` and `parts`, in plain JSON types.
+        Of a sample `status` (`ok` or `unscored`), `value`, `reason` and `parts`, of a question `right` and `reason`, in
+        plain JSON types.
 
     Raises:
         ConfigError: this process has another version of the rule than the one who asks; its value would be kept
@@ -31,6 +33,9 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     rule = registry().get(task["rule"])
     if rule.fingerprint != task["fingerprint"]:
         raise ConfigError("its source, or a library of its, changed while the server ran; restart or reload the server")
+    if "question" in task:
+        answer, expected, fault = task["question"]
+        return decide(Question(answer, tuple(expected), fault))._asdict()
     return judge(rule, task["solution"], task["references"], task["extra"]).as_dict()
 
 

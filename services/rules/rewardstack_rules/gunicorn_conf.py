@@ -7,12 +7,14 @@ that a reload (SIGHUP) takes up changed files.
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from rewardstack_rules import request_log
 from rewardstack_rules.isolation.launch import home_of, prepare
 from rewardstack_rules.settings import Settings
 
@@ -41,6 +43,7 @@ threads = _settings.threads
 graceful_timeout = _settings.graceful_timeout
 keepalive = 75  # longer than a proxy in front keeps idle connections, so that it never uses one that is closing
 control_socket_disable = True
+logconfig_dict = request_log.LOGGING
 worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
@@ -61,6 +64,8 @@ def on_reload(server: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """In a worker that is ready for requests. The first says so in the words that start scripts look for."""
+    gc.collect()
+    gc.freeze()  # what is loaded stays; the collector need not walk through it again and again
     if worker.age == 1:
         where = bind if _settings.socket else f"http://{bind}"
         worker.log.info("Running on %s", where)
@@ -68,6 +73,6 @@ def post_worker_init(worker: Any) -> None:
 
 def child_exit(server: Any, worker: Any) -> None:
     """In the master, after a worker has gone."""
-    from prometheus_client.multiprocess import mark_process_dead
+    from rewardstack_rules.metrics_files import fold
 
-    mark_process_dead(worker.pid)
+    fold(Path(_metrics_dir), worker.pid)

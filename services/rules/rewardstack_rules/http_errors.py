@@ -6,6 +6,7 @@
 | `UnknownSourceError` | 404, listing what is known |
 | any other `ConfigError` | 400 |
 | `ServiceError` | 503 with Retry-After |
+| `RecursionError` | 400: nothing but a body is nested so deeply |
 | an HTTP error of Flask | its own status |
 | anything else | 500, logged |
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import logging
 
-from flask import Flask, Response, jsonify, request
+from flask import Flask, Response, current_app, jsonify, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from rewardstack.errors import ConfigError, ServiceError, UnknownSourceError
@@ -47,6 +48,7 @@ def install(app: Flask) -> None:
     app.register_error_handler(ConfigError, lambda error: answer(400, str(error), error.field))
     app.register_error_handler(ServiceError, lambda error: unavailable(str(error)))
     app.register_error_handler(RequestEntityTooLarge, lambda _: _too_large())
+    app.register_error_handler(RecursionError, lambda _: answer(400, "the body is nested too deeply", "body"))
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _fault)
 
@@ -74,12 +76,16 @@ def _too_large() -> Response:
 
 def _http_error(error: HTTPException) -> Response:
     if error.code == 404:
-        return answer(404, f"there is no endpoint {request.path}; docs/rules.md lists what there is", "path")
+        return answer(404, f"there is no endpoint {request.path!a}; known are: {_endpoints()}", "path")
     response = answer(error.code or 500, error.description or error.name)
     for name, value in error.get_headers():
         if name.lower() not in ("content-type", "content-length"):
             response.headers[name] = value
     return response
+
+
+def _endpoints() -> str:
+    return ", ".join(sorted({rule.rule for rule in current_app.url_map.iter_rules()}))
 
 
 def _fault(error: Exception) -> Response:

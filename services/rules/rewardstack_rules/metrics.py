@@ -6,13 +6,17 @@ Under gunicorn each process writes to files in PROMETHEUS_MULTIPROC_DIR, which m
 from __future__ import annotations
 
 import time
+from collections import Counter as Counts
 from collections.abc import Iterable
+from pathlib import Path
 
-from flask import Flask, Response, g, request
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
+from flask import Flask, Response, g
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from rewardstack.score import Score
+from rewardstack_rules.metrics_files import reading
+from rewardstack_rules.request_log import endpoint
 
 BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
@@ -26,38 +30,35 @@ def install(app: Flask, directory: str) -> None:
     """Counts every request of `app`, refused ones too, and answers `GET /metrics`.
 
     Args:
-        app: the application.
+        app: the application; `request_log` is installed in it.
         directory: where all processes keep their counts; empty where there is one process.
     """
-    app.before_request(_start)
     app.after_request(_finish)
     app.add_url_rule("/metrics", "metrics", lambda: _metrics(directory))
 
 
 def count_scores(scores: Iterable[Score]) -> None:
     """Counts the samples of a call."""
-    for score in scores:
-        route = score.source or "none"
-        ITEMS.labels(route, score.status).inc()
-        if score.cached:
-            CACHED.labels(route).inc()
+    # One step a counter and not one a sample: each of them writes to a file.
+    counts = Counts((score.source or "none", score.status, score.cached) for score in scores)
+    for (route, status, cached), count in counts.items():
+        ITEMS.labels(route, status).inc(count)
+        if cached:
+            CACHED.labels(route).inc(count)
 
 
 def _metrics(directory: str) -> Response:
-    registry = REGISTRY
-    if directory:
-        registry = CollectorRegistry()
-        MultiProcessCollector(registry, directory)
-    return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+    return Response(_all_processes(directory) if directory else generate_latest(), content_type=CONTENT_TYPE_LATEST)
 
 
-def _start() -> None:
-    g.started = time.monotonic()
+def _all_processes(directory: str) -> bytes:
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, directory)
+    with reading(Path(directory)):
+        return generate_latest(registry)
 
 
 def _finish(response: Response) -> Response:
-    endpoint = request.url_rule.rule if request.url_rule else "unknown"
-    REQUESTS.labels(endpoint, response.status_code).inc()
-    if "started" in g:
-        SECONDS.labels(endpoint).observe(time.monotonic() - g.started)
+    REQUESTS.labels(endpoint(), response.status_code).inc()
+    SECONDS.labels(endpoint()).observe(time.monotonic() - g.started)
     return response

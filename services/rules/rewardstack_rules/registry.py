@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack_rules.shapes import Judge
+from rewardstack_rules.verifier import Verifier
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}\Z")
 
@@ -25,6 +26,7 @@ class Rule:
         fields: what it reads of `extra_info`; `("*",)` for all of it.
         range: the lowest and the highest value it gives.
         isolated: whether it runs in a process that can be killed.
+        verifier: the rule in two halves, where it only asks whether an answer is right.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Rule:
     fields: tuple[str, ...] = ()
     range: tuple[float, float] = (-math.inf, math.inf)
     isolated: bool = True
+    verifier: Verifier | None = None
 
 
 class Registry:

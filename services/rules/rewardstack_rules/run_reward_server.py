@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-import logging
+import logging.config
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from werkzeug.serving import make_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from rewardstack.errors import ConfigError
 from rewardstack_rules.isolation.launch import prepare
+from rewardstack_rules.request_log import LOGGING
 from rewardstack_rules.settings import Settings
 
 log = logging.getLogger("rewardstack_rules")
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Reads the arguments and serves until it is told to stop; exits with a message where a setting is wrong."""
     options = _parser().parse_args(arguments)
     _to_environment(options)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.config.dictConfig(LOGGING)
     try:
         settings = Settings.from_env()
         _warn_if_open(settings)
@@ -83,6 +84,13 @@ def run_gunicorn() -> NoReturn:
     os.execv(sys.executable, command)
 
 
+class _Handler(WSGIRequestHandler):
+    """Leaves it to `request_log` to log requests."""
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Writes nothing."""
+
+
 def serve(settings: Settings) -> None:
     """Serves from this process, a thread a request, until SIGTERM or SIGINT.
 
@@ -94,7 +102,7 @@ def serve(settings: Settings) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     prepare(settings.isolation)
     address = f"unix://{settings.socket}" if settings.socket else settings.host
-    server = make_server(address, settings.port, create_app(settings), threaded=True)
+    server = make_server(address, settings.port, create_app(settings), threaded=True, request_handler=_Handler)
     server.log_startup()
     try:
         server.serve_forever()

@@ -14,10 +14,12 @@ from rewardstack.score import Request, Score
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack.transport.runtime import loop_thread
 from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.local_verifier import LocalVerifier
 from rewardstack_rules.metrics import count_scores
 from rewardstack_rules.registry import Registry
 from rewardstack_rules.scorer import Isolation, LocalRule, make_task
 from rewardstack_rules.settings import Settings
+from rewardstack_rules.verdicts import Verdicts
 
 PROBE_SECONDS = 5.0
 
@@ -39,6 +41,7 @@ class Service:
         self._registry = registry
         self._runner = IsolatedRunner(settings.isolation)
         self._isolation = Isolation(self._runner, settings.verify_timeout)
+        self._verdicts = Verdicts()
         self._client_settings = ClientSettings.from_env()
         self._routes = route_table(self._client_settings)
         self._flow: Flow | None = None
@@ -99,4 +102,7 @@ class Service:
             return error.scores
 
     def _make_rule(self, name: str) -> LocalRule:
-        return LocalRule(self._registry.get(name), self._isolation)
+        rule = self._registry.get(name)
+        if rule.verifier is None:
+            return LocalRule(rule, self._isolation)
+        return LocalVerifier(rule, rule.verifier, self._isolation, self._verdicts)

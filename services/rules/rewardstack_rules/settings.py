@@ -17,6 +17,7 @@ DEFAULTS = {
     "REWARD_TYPE": "math_verifier",
     "REWARD_FUNCTIONS": "",
     "DATASET_PATH": "",
+    "GOLDEN_THRESHOLD": "0.9",
     "MAX_BODY_BYTES": str(64 * MIB),
     "VERIFY_TIMEOUT": "5",
     "VERIFY_PROCESSES": "",
@@ -42,6 +43,7 @@ class Settings:
         reward_type: what `/get_reward` scores by where the request names nothing.
         function_files: Python files with one's own reward functions.
         dataset_path: file of questions and golden answers; None for none.
+        golden_threshold: how like a prompt the nearest question of that file must be, from 0 to 1.
         max_body_bytes: the longest body that is read.
         verify_timeout: seconds that one sample may take in an isolated process.
         verify_processes: isolated processes that work at the same time.
@@ -59,6 +61,7 @@ class Settings:
     reward_type: str
     function_files: tuple[Path, ...]
     dataset_path: Path | None
+    golden_threshold: float
     max_body_bytes: int
     verify_timeout: float
     verify_processes: int
@@ -104,6 +107,7 @@ class Settings:
             reward_type=raw["REWARD_TYPE"],
             function_files=tuple(_file("REWARD_FUNCTIONS", part) for part in files),
             dataset_path=_file("DATASET_PATH", dataset) if dataset else None,
+            golden_threshold=_number(raw, "GOLDEN_THRESHOLD", float, 1),
             max_body_bytes=_number(raw, "MAX_BODY_BYTES", int),
             verify_timeout=_number(raw, "VERIFY_TIMEOUT", float),
             verify_processes=_number(raw, "VERIFY_PROCESSES", int) if raw["VERIFY_PROCESSES"] else usable_cores(),

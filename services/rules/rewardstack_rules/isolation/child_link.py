@@ -30,7 +30,7 @@ class Task:
         reply: takes the result's JSON.
     """
 
-    __slots__ = ("body", "child", "dropped", "id", "reply", "seconds")
+    __slots__ = ("bereaved", "body", "child", "dropped", "id", "reply", "seconds")
 
     def __init__(self, ident: int, body: bytes, seconds: float, reply: Callable[[bytes], None]) -> None:
         self.id = ident
@@ -38,6 +38,7 @@ class Task:
         self.seconds = seconds
         self.reply = reply
         self.dropped = False
+        self.bereaved = False
         self.child: Child | None = None
 
 

@@ -35,6 +35,7 @@ class Connection(asyncio.Protocol):
         self._ids = itertools.count(1)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._outgoing = bytearray()
         self.lost = False
 
     def ask(self, kind: Kind, body: bytes = b"", seconds: float = 0.0) -> asyncio.Future[bytes]:
@@ -45,15 +46,26 @@ class Connection(asyncio.Protocol):
             future.set_exception(ConnectionResetError())
             return future
         self._waiting[ident] = future
-        self._transport.write(Frame(kind, ident, body, seconds).encode())
+        self._send(Frame(kind, ident, body, seconds))
         return future
 
     def drop(self, futures: set[asyncio.Future[bytes]]) -> None:
         """Nobody waits for these answers."""
         for ident in [ident for ident, future in self._waiting.items() if future in futures]:
             del self._waiting[ident]
-            if self._transport is not None:
-                self._transport.write(Frame(Kind.DROP, ident).encode())
+            if not self.lost:
+                self._send(Frame(Kind.DROP, ident))
+
+    def _send(self, frame: Frame) -> None:
+        """Sends a frame together with all others of this turn of the event loop."""
+        if not self._outgoing:
+            self._loop.call_soon(self._flush)
+        self._outgoing += frame.encode()
+
+    def _flush(self) -> None:
+        assert self._transport is not None
+        self._transport.write(bytes(self._outgoing))
+        self._outgoing.clear()
 
     def close(self) -> None:
         """Ends the connection; whoever waits on it gets ConnectionResetError."""

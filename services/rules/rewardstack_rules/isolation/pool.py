@@ -18,8 +18,7 @@ from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.frames import Frame, Kind, dump, load
 from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
-TIMEOUT = dump({"error": "timeout"})
-KILLED = dump({"error": "killed"})
+TIMEOUT, KILLED = dump({"error": "timeout"}), dump({"error": "killed"})
 
 MAX_FAILURES = 8
 """Zygotes or children in a row that ended before they took a task, after which the pool gives up."""
@@ -267,10 +266,12 @@ class Pool:
             return
         if not child.was_ready:
             self._count_failure("a child ended while it started")
-        if child.task is not None:
+        if child.task is not None and child.task.bereaved:
             self._kill(child, KILLED)
-        else:
-            self._retire(child)
+        elif child.task is not None:
+            child.task.bereaved = True  # who killed the child is not known, so the task gets one more
+            self._requeue(child, child.task, slow=child.lane is Lane.SLOW)
+        self._retire(child)
 
     def _count_failure(self, message: str) -> None:
         self._failures += 1

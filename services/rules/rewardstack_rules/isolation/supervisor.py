@@ -45,6 +45,7 @@ class Client(asyncio.Protocol):
         self._server = server
         self._frames = FrameReader(server.config.max_frame_bytes)
         self._tasks: dict[int, Task] = {}
+        self._outgoing = bytearray()
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -86,8 +87,15 @@ class Client(asyncio.Protocol):
         self._server.pool.submit(task)
 
     def _send(self, frame: Frame) -> None:
+        """Sends a frame together with all others of this turn of the event loop."""
+        if not self._outgoing:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._outgoing += frame.encode()
+
+    def _flush(self) -> None:
         assert self._transport is not None
-        self._transport.write(frame.encode())
+        self._transport.write(bytes(self._outgoing))
+        self._outgoing.clear()
 
 
 class Supervisor:

@@ -3,11 +3,14 @@
 `extract` finds the answer in a response, `bounds` refuses what no parser should see, `notation` and `structure` read
 what people write in many ways, `exact`, `words` and, for the rest, math_verify decide equality (`equal`).
 
-Everything here is pure: no signals, no threads, no clock. It may run for ever or take all memory on what passes the
-bounds, so it belongs into a process that can be killed (`rewardstack_rules.isolation`).
+`verify` is `ask`, which reads the text, and `decide`, which compares. Everything here is pure: no signals, no threads,
+no clock. `decide` may run for ever or take all memory on what passes the bounds, so it belongs into a process that can
+be killed (`rewardstack_rules.isolation`); `ask` and `decide_plainly` need none, and load no library.
 """
 
-from rewardstack_rules.mathematics.verification import Verdict, verify
+from rewardstack_rules.mathematics.plain import decide_plainly
+from rewardstack_rules.mathematics.question import Question, Verdict, ask
+from rewardstack_rules.mathematics.verification import decide, verify
 from rewardstack_rules.mathematics.warming import warm_up
 
-__all__ = ["Verdict", "verify", "warm_up"]
+__all__ = ["Question", "Verdict", "ask", "decide", "decide_plainly", "verify", "warm_up"]

@@ -6,6 +6,7 @@ A bound decides by the text alone, so the same answer is refused everywhere and 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 MAX_RESPONSE = 1_000_000
 """Characters of a response."""
@@ -34,8 +35,8 @@ MAX_ITEMS = 50
 _DIGITS = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
 _NUMBER = re.compile(r"\d+")
 _COUNTING = re.compile(r"!|\\[dt]?binom|\\choose|\\sum|\\prod")
-_NESTED_FACTORIAL = re.compile(r"![^!]*[)}\]!]\s*!|!!")
 _POWER = re.compile(r"(\d+)\s*\^\s*\{?\s*(\d+)")
+_RAISED_POWER = re.compile(r"\^\s*[{(]?\s*-?(\d+)\s*\^\s*[{(]?\s*(\d+)")
 _TOKEN = re.compile(r"\d+|\\[A-Za-z]+|\\?.", re.DOTALL)
 _SIGNS = frozenset("+- ")
 _OPEN = frozenset(("(", "[", "{", "\\{"))
@@ -50,6 +51,8 @@ def refusal(answer: str) -> str:
     """
     if len(answer) > MAX_ANSWER:
         return "too long"
+    if len(answer) <= MAX_DIGITS and answer.isdecimal():
+        return ""
     if _DIGITS.search(answer):
         return "too many digits"
     text = answer.replace("**", "^")
@@ -62,18 +65,46 @@ def refusal(answer: str) -> str:
         return "too large an exponent"
     if _COUNTING.search(text):
         return _counting_refusal(text)
+    if any(power > MAX_EXPONENT for power in _powers_in_exponents(text)):
+        return "too large an exponent"
     return ""
 
 
 def _counting_refusal(text: str) -> str:
     """Factorials and sums are computed step by step, so what they count to is bounded."""
-    if _NESTED_FACTORIAL.search(text):
+    if _nests_factorials(text):
         return "a factorial of a factorial"
     powers = (int(base) ** min(int(exponent), MAX_EXPONENT) for base, exponent in _POWER.findall(text))
     numbers = (int(number) for number in _NUMBER.findall(text))
     if any(number > MAX_COUNT for number in (*numbers, *powers)):
         return "too large a number to count to"
     return ""
+
+
+def _powers_in_exponents(text: str) -> Iterator[int]:
+    """The powers that are exponents, such as the second in `2^{3^4}`, as far as a bound has to know them."""
+    for base, exponent in _RAISED_POWER.findall(text):
+        yield int(base) ** min(int(exponent), MAX_EXPONENT.bit_length()) if int(base) > 1 else int(base)
+
+
+def _nests_factorials(text: str) -> bool:
+    """Whether what a factorial is taken of holds a factorial: `(9!)!`, `9!!`, `\\frac{9!}{2}!`."""
+    held = [False]  # whether there is a factorial inside each open bracket
+    last, closed = False, False  # whether there is one in the last operand, and whether that ends with a brace
+    for token in _TOKEN.findall(text):
+        if token == "!" and last:
+            return True
+        if token in _OPEN:
+            held.append(last and closed)
+            last = False
+        elif token in _CLOSE and len(held) > 1:
+            last = held.pop()
+            held[-1] |= last
+        elif token != " ":
+            last = token == "!"
+            held[-1] |= last
+        closed = token in _CLOSE
+    return False
 
 
 def _measure(text: str) -> tuple[int, int, int]:

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import re
 from collections.abc import Sequence
-from typing import Any
+from fractions import Fraction
+from itertools import chain
 
-import math_verify
-from latex2sympy2_extended.latex2sympy2 import NormalizationConfig
-from sympy import I  # type: ignore[import-untyped]
-
-from rewardstack_rules.mathematics import exact, words
+from rewardstack_rules.mathematics import algebra, exact, names, symbolic, words
 from rewardstack_rules.mathematics.bounds import MAX_ITEMS
+from rewardstack_rules.mathematics.intervals import as_intervals, condition, is_intervals
+from rewardstack_rules.mathematics.matrices import Cells, cells
 from rewardstack_rules.mathematics.notation import squeeze, tidy
 from rewardstack_rules.mathematics.structure import Group, group
-
-# It warns that it runs without its own timeouts, which cannot interrupt native code and fail outside the main thread.
-logging.getLogger("math_verify").setLevel(logging.ERROR)
-
-# Units are read here (`words.measure`): math_verify's own list takes the variable of `2t` for one.
-_NORMALIZATION = NormalizationConfig(basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none")
-_EXTRACTION = [math_verify.LatexExtractionConfig(normalization_config=_NORMALIZATION)]
+from rewardstack_rules.mathematics.units import measure, units_differ
 
 _RELATION = re.compile(r"[<>]|\\(?:[lg]eq?|in|cup|mathbb|infty|R)(?![A-Za-z])")
-_NAME = re.compile(r"(?:[A-Za-z]|\\[a-z]+)(?:_\{?\w+\}?)?(?:\(\w+\))?|\([A-Za-z](?:\s*,\s*[A-Za-z])*\)")
-_NAMED = re.compile(rf"\s*({_NAME.pattern})\s*(?:(?<![<>!])=|\\in(?![A-Za-z]))\s*([^=]+)")
-_BASED = re.compile(r"([0-9A-F]+)\s*_\s*\{?(\d+)\}?")
+_BASED = re.compile(r"\(?([0-9A-F]+)\)?\s*_\s*(?:\{?\(?(\d+)\)?\}?|\{?\s*\\text\{\s*(\w+)\s*\}\s*\}?)")
+_DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+)")
+_ELLIPSIS = "\\ldots"
 
 
 def equal(answer: str, reference: str) -> bool:
@@ -43,7 +34,8 @@ def equal(answer: str, reference: str) -> bool:
     if not ("," in answer and "," in reference):
         return False
     # `100,200` may be a list as well as a number, but not one here and the other there.
-    return _equal(tidy(answer, thousands=False), tidy(reference, thousands=False))
+    separate = tidy(answer, thousands=False), tidy(reference, thousands=False)
+    return separate != (one, other) and _equal(*separate)
 
 
 def readable(reference: str) -> bool:
@@ -56,44 +48,99 @@ def readable(reference: str) -> bool:
 
 
 def _readable(text: str) -> bool:
-    text = words.measure(text)[0]
+    text = measure(condition(text))[0]
+    if "\\pm" in text:
+        return all(map(_readable, _both_signs(text)))
     known = words.phrase(text) or words.choice(text) or exact.number(text.rstrip("% ")) or _BASED.fullmatch(text)
-    return known is not None or _parsed(text) is not None
+    if known is not None or text == _ELLIPSIS or algebra.read(text) is not None:
+        return True
+    rows = cells(text)
+    if rows is not None:
+        return all(_readable(cell) for row in rows for cell in row)
+    return as_intervals(text) is not None or symbolic.parsed(text) is not None
 
 
 def _equal(one: str, other: str) -> bool:
     """Tidied answer and reference; a reference in several parts is compared part by part."""
     if squeeze(one) == squeeze(other):
         return True
-    one, other = _without_names(one, other)
+    one, other = names.without_names(condition(one), condition(other))
+    if "\\approx" in one and "\\approx" not in other:
+        return _equal_approximation(one, other)
+    if "\\pm" in one or "\\pm" in other:
+        return _equal_in_any_order(_both_signs(one), _both_signs(other))
+    one, other = _in_one_form(one, other)
     answer, reference = group(one), group(other)
     if answer is not None and reference is not None:
-        return _equal_groups(answer, reference)
+        return _equal_groups(names.solutions(answer), names.solutions(reference))
     if answer is None and reference is None:
         return _equal_single(one, other)
-    several = answer or reference
+    return _equal_to_one(one, other, answer) if answer is not None else _equal_to_one(other, one, reference)
+
+
+def _equal_to_one(text: str, single: str, several: Group | None) -> bool:
+    """Whether several things, which `text` is, are one."""
     assert several is not None
     if several.brackets == "{}" and len(several.items) == 1:
-        return _equal(several.items[0], other) if several is answer else _equal(one, several.items[0])
-    single = one if answer is None else other
-    if "\\pm" in single or (several.brackets and len(several.items) == 2 and _RELATION.search(single)):
-        return _math_verify_equal(one, other)
+        return _equal(several.items[0], single)
+    decimal = _DECIMAL_COMMA.fullmatch(measure(text)[0])
+    if decimal is not None:
+        return _equal_single(f"{decimal[1]}.{decimal[2]}", single)
+    if len(several.items) == 2 and several.joined and not several.brackets:
+        whole, part = map(exact.number, several.items)
+        number = exact.number(single)
+        if whole is not None and part is not None and number is not None and whole.value.denominator == 1:
+            return 0 < part.value < 1 <= whole.value and number.value == whole.value + part.value
+    if several.brackets and len(several.items) == 2 and _RELATION.search(single):
+        return symbolic.equal(text, single)
     return False
 
 
-def _without_names(one: str, other: str) -> tuple[str, str]:
-    """`x = 5` for 5, and the other way round; two equations keep their names, unless these are the same."""
-    named, expected = _NAMED.fullmatch(one), _NAMED.fullmatch(other)
-    if named and expected and squeeze(named[1]) == squeeze(expected[1]):
-        return named[2], expected[2]
-    if "=" in one and "=" in other:
-        return one, other
-    return named[2] if named else one, expected[2] if expected else other
+def _in_one_form(one: str, other: str) -> tuple[str, str]:
+    """An inequality as an interval where the other is one, a point without its letter where the other is a point."""
+    intervals, expected = as_intervals(one), as_intervals(other)
+    if intervals is not None and expected is not None and intervals.variable == expected.variable:
+        return intervals.text, expected.text
+    if intervals is not None and expected is None and is_intervals(other):
+        return intervals.text, other
+    if expected is not None and intervals is None and is_intervals(one):
+        return one, expected.text
+    return names.without_point(one), names.without_point(other)
+
+
+def _equal_approximation(one: str, other: str) -> bool:
+    """`1/3 \\approx 0.33` for 1/3, and for 0.33, which it is to two digits."""
+    value, _, rounded = one.rpartition("\\approx")
+    if _equal(value.strip(), other):
+        return True
+    number = exact.number(rounded.strip())
+    computed = symbolic.value(value.strip())
+    if number is None or computed is None:
+        return False
+    place = Fraction(1, 10 ** len(rounded.strip().partition(".")[2]))
+    return abs(Fraction(str(computed)) - number.value) <= place / 2 and _equal(rounded.strip(), other)
+
+
+def _both_signs(text: str) -> list[str]:
+    """What a list stands for with every `\\pm` written out."""
+    several = group(text)
+    items = list(names.solutions(several).items) if several else [text]
+    if several is not None and several.brackets not in ("", "{}"):
+        items = [text]
+    signs = (("\\pm", "+"), ("\\mp", "-")), (("\\pm", "-"), ("\\mp", "+"))
+    both = []
+    for item in items:
+        for (plus, sign), (minus, opposite) in signs[: 2 if "\\pm" in item else 1]:
+            both.append(tidy(item.replace(plus, sign).replace(minus, opposite)))
+    return both
 
 
 def _equal_groups(answer: Group, reference: Group) -> bool:
     if len(answer.items) != len(reference.items) or len(answer.items) > MAX_ITEMS:
         return False
+    pointed = _equal_coordinates(answer, reference)
+    if pointed is not None:
+        return pointed
     kinds = {answer.brackets, reference.brackets}
     if kinds <= {"", "{}"}:
         if answer.unordered or reference.unordered:
@@ -103,12 +150,29 @@ def _equal_groups(answer: Group, reference: Group) -> bool:
     return all(_equal(one, other) for one, other in zip(answer.items, reference.items, strict=True))
 
 
+def _equal_coordinates(answer: Group, reference: Group) -> bool | None:
+    """`x = 1, y = 2` for (1, 2), or the other way round; None where not exactly one of both names its values."""
+    for named, bare in ((answer, reference), (reference, answer)):
+        point = names.coordinates(named)
+        if point is None or any("=" in item for item in bare.items):
+            continue
+        if bare.brackets not in ("", "()"):
+            return False
+        bare = bare._replace(brackets="()")
+        # A reference lists its values in the order that was asked for.
+        written = names.coordinates(named, ordered=False) if named is reference else None
+        return _equal_groups(point, bare) or (written is not None and _equal_groups(written, bare))
+    return None
+
+
 def _interchangeable(kinds: set[str], length: int) -> bool:
     """Whether tuples in these brackets mean the same: two numbers in square brackets are an interval."""
     return kinds == {"", "()"} or (length > 2 and kinds <= {"", "()", "[]"})
 
 
 def _equal_in_any_order(items: Sequence[str], others: Sequence[str]) -> bool:
+    if len(items) != len(others):
+        return False
     left = list(others)
     for item in items:
         match = next((index for index, other in enumerate(left) if _equal(item, other)), None)
@@ -120,16 +184,16 @@ def _equal_in_any_order(items: Sequence[str], others: Sequence[str]) -> bool:
 
 def _equal_single(one: str, other: str) -> bool:
     """Neither is a group."""
+    rows, expected_rows = cells(one), cells(other)
+    if rows is not None and expected_rows is not None:
+        return _equal_cells(rows, expected_rows)
     if one.endswith("%") or other.endswith("%"):
         return _equal_percentages(one, other)
-    letter = words.choice(other)
-    if letter is not None and words.choice(one) is not None:
-        return words.choice(one) == letter
-    said, expected = words.phrase(one), words.phrase(other)
-    if said is not None or expected is not None:
-        return said == expected
-    (one, unit), (other, expected_unit) = words.measure(one), words.measure(other)
-    if words.units_differ(unit, expected_unit):
+    worded = _equal_in_words(one, other)
+    if worded is not None:
+        return worded
+    (one, unit), (other, expected_unit) = measure(one), measure(other)
+    if units_differ(unit, expected_unit):
         return False
     based = _equal_in_base(one, other)
     if based is not None:
@@ -137,7 +201,17 @@ def _equal_single(one: str, other: str) -> bool:
     number, expected_number = exact.number(one), exact.number(other)
     if number is not None and expected_number is not None:
         return exact.same(number, expected_number)
-    return squeeze(one) == squeeze(other) or _math_verify_equal(one, other)
+    if squeeze(one) == squeeze(other):
+        return True
+    decided = algebra.equal(one, other)
+    return symbolic.equal(one, other) if decided is None else decided
+
+
+def _equal_cells(rows: Cells, expected: Cells) -> bool:
+    if [len(row) for row in rows] != [len(row) for row in expected]:
+        return False
+    pairs = zip(chain.from_iterable(rows), chain.from_iterable(expected), strict=True)
+    return all(_equal(cell, other) for cell, other in pairs)
 
 
 def _equal_percentages(one: str, other: str) -> bool:
@@ -148,30 +222,37 @@ def _equal_percentages(one: str, other: str) -> bool:
     return exact.same_percentage(number, expected) if one.endswith("%") else exact.same_percentage(expected, number)
 
 
+def _equal_in_words(one: str, other: str) -> bool | None:
+    """Letters of a choice, times of day, words; None where neither is any of these."""
+    (letter, _), (expected_letter, value) = words.labelled(one), words.labelled(other)
+    if letter is not None and expected_letter is not None:
+        return letter == expected_letter
+    if value:
+        return _equal(one, value)
+    time, expected_time = words.clock(one), words.clock(other)
+    if time is not None and expected_time is not None:
+        return words.same_time(time, expected_time)
+    number, expected_number = words.numeral(one), words.numeral(other)
+    if (number is None) != (expected_number is None):
+        return _equal_single(number or one, expected_number or other)
+    said, expected = words.phrase(one), words.phrase(other)
+    return None if said is None and expected is None else said == expected
+
+
 def _equal_in_base(one: str, other: str) -> bool | None:
     """Numerals with a base, such as `1011_2`; None where neither has one. A base left out is the other's."""
-    based, expected = _BASED.fullmatch(one), _BASED.fullmatch(other)
+    based, expected = _based(one), _based(other)
     if based is None and expected is None:
         return None
     if based is not None and expected is not None:
-        return based.groups() == expected.groups()
-    return (based[1] if based else one) == (expected[1] if expected else other)
+        return based == expected
+    return (based[0] if based else one) == (expected[0] if expected else other)
 
 
-def _math_verify_equal(answer: str, reference: str) -> bool:
-    gold, target = _parsed(reference), _parsed(answer)
-    if gold is None or target is None:
-        return False
-    return math_verify.verify(gold, target, allow_set_relation_comp=True, timeout_seconds=None)
-
-
-def _parsed(text: str) -> Any | None:
-    """What math_verify reads, with i as the imaginary unit; None where it reads nothing."""
-    found = math_verify.parse(f"${text}$", _EXTRACTION, fallback_mode="no_fallback", parsing_timeout=None)
-    if not found:
+def _based(text: str) -> tuple[str, str] | None:
+    """Digits and base."""
+    match = _BASED.fullmatch(text)
+    if match is None:
         return None
-    expression = found[0]
-    imaginary = {symbol: I for symbol in getattr(expression, "free_symbols", ()) if str(symbol) == "i"}
-    with contextlib.suppress(TypeError, ValueError):  # in an inequality i is a number like any other letter
-        return expression.subs(imaginary) if imaginary else expression
-    return expression
+    base = match[2] or words.numeral(f"\\text{{{match[3]}}}")
+    return (match[1], base) if base else None

@@ -12,6 +12,7 @@ RELATIVE = Fraction(1, 100_000)
 
 _SCALE = r"(?:\\times|\\cdot|\*)\s*10\s*\^\s*(?:\{\s*([+-]?\d{1,3})\s*\}|(\d{1,3}))"
 _DECIMAL = re.compile(rf"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(?:{_SCALE})?")
+_DOLLARS = re.compile(r"^([+-]?)\s*\\text\{dollar\}\s*")
 _POWER = re.compile(r"^([+-]?)\s*(?=10\s*\^)")
 _FRACTION = re.compile(
     r"(?P<sign>[+-]?)\s*"
@@ -33,7 +34,8 @@ class Number(NamedTuple):
 
 
 def number(text: str) -> Number | None:
-    """The plain number that a tidied text is, None where it is anything else."""
+    """The plain number, or amount of dollars, that a tidied text is; None where it is anything else."""
+    text = _DOLLARS.sub(r"\1", text)
     text = _POWER.sub(r"\g<1>1\\cdot ", text.strip())
     decimal = _DECIMAL.fullmatch(text)
     if decimal is not None:

@@ -11,22 +11,24 @@ import re
 from collections import deque
 from collections.abc import Iterator
 
-from rewardstack_rules.mathematics.bounds import MAX_ANSWER, MAX_ITEMS
-
-LONGEST = 2 * MAX_ANSWER
-"""Characters of an answer that are taken at most; what is longer is refused anyway."""
+from rewardstack_rules.mathematics.bounds import MAX_ANSWER
+from rewardstack_rules.mathematics.boxes import LONGEST, boxed, last_box
 
 WINDOW = 16 * MAX_ANSWER
 """Characters at the end of a response in which an answer without any mark is looked for."""
 
-MAX_BOXES = 8
-"""Boxes that are opened and not closed, counted from the end, after which there is none."""
-
 MAX_WORDS = 6
 """Words of an answer in words."""
 
-_PHRASE = re.compile(r"\banswers?\b(?:\s+to\s[^.:\n]{1,80}?)?[\s*_]{0,4}(?:\bis\b|\bare\b|:|=)[\s*_:]*", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"[.!?](?=\s|\*|$)|\n|$")
+_PHRASE = re.compile(
+    r"(?:\b(?:answers?|(?:correct|right) (?:option|choice))\b(?:\s+to\s[^.:\n]{1,80}?)?[\s*_]{0,4}"
+    r"(?:\bis\b|\bare\b|[:\uff1a=])|答案[\s*_]{0,4}[是为為:\uff1a])[\s*_:\uff1a]*",
+    re.IGNORECASE,
+)
+_FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?](?=\s|\*|$)|[。\n]|<\||$")
+_SUBJECT = re.compile(r"[Tt]he\b[^,\n]*\b(?:is|are|equals?)\b\s*")
+_DENIAL = re.compile(r"not\s+[-\u2212$\\(\d]")
 _NUMBER = re.compile(
     r"(?:(?<![\w)\]}])[-+\u2212]\s?)?(?:\\?[$€£¥]\s?)?(?<![\w.])[-+\u2212]?"
     r"(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s?/\s?\d+(?!\w))?(?:\s?\\?%)?"
@@ -34,12 +36,17 @@ _NUMBER = re.compile(
 _FORMULA = re.compile(
     r"\$\$(?P<display>[^$]+)\$\$"
     r"|(?<!\\)\$(?P<inline>(?![\s$])(?:[^$\n\\]|\\.)*?(?<!\s))\$(?!\d)"
+    r"|(?<!\\)\$(?=[ \t]|[^$\n]*[ \t]\$)"
+    r"(?P<spaced>(?:\{[A-Za-z]{2,}\}|\\[A-Za-z]+|\\[^A-Za-z\n]|[^$\n\\A-Za-z]|(?<![A-Za-z])[A-Za-z](?![A-Za-z]))+)\$(?!\d)"
     r"|\\\((?P<round>(?:[^\\]|\\[^()])*)\\\)"
     r"|\\\[(?P<square>(?:[^\\]|\\[^\[\]])*)\\\]"
 )
 _JOINT = re.compile(r"\s*(?:,\s*)?(?:\band\b|\bor\b|,)\s*")
-_BOX_JOINT = re.compile(r"\}\s*\$?\s*(?:,\s*)?(?:\band\b|\bor\b|,)\s*\$?\s*$")
-_LEAD_IN = re.compile(r"(?:(?!(?:sqrt|sin|cos|tan|log|ln|exp|pi)\b)[A-Za-z]+[,:]?\s+)+(?=[-+\u2212$€£¥\d.])")
+_TOKEN_BEHIND = re.compile(r"<\|[^<>|]{1,30}\|>\s*$")
+_LEAD_IN = re.compile(
+    r"(?:(?!(?:sqrt|sin|cos|tan|log|ln|exp|pi|negative|minus)\b)[A-Za-z']+[,:]?\s+)+(?=[-+\u2212$€£¥\d.]|\\\$)"
+)
+_LABEL = re.compile(r"\([A-Z]\)(?=\s)")
 _WORD = re.compile(r"[A-Za-z]{2,}")
 
 
@@ -55,75 +62,46 @@ def extract_answer(response: str) -> str | None:
     thought, mark, said = response.rpartition("</think>")
     answer = _marked(said) or _unmarked(said)
     if answer is None and mark:
+        thought = thought.rpartition("<think>")[2]
         answer = _marked(thought) or _unmarked(thought)
     return answer
 
 
-def boxed(text: str) -> str | None:
-    """What the last closed `\\boxed{…}` or `\\fbox{…}` holds; boxes joined by a comma, "and" or "or" are one list."""
-    box = _last_box(text, len(text))
-    contents: list[str] = []
-    while box is not None and len(contents) <= MAX_ITEMS:
-        start, content = box
-        contents.append(content)
-        joint = _BOX_JOINT.search(text, max(0, start - 30), start)
-        box = _last_box(text, start) if joint else None
-    return ", ".join(reversed(contents)) or None
+def reference_answer(reference: str) -> str:
+    """The answer in a reference, which may be a whole solution: in a box, behind `####`, or behind "the answer is"."""
+    found = boxed(reference)
+    if found is not None:
+        return found
+    rest = reference.rpartition("####")[2].strip()
+    return (extract_answer(rest) or rest) if _PHRASE.search(rest[-WINDOW:]) else rest
 
 
 def _marked(text: str) -> str | None:
     """The answer in the last tag or box, or behind the last `####`."""
     end = text.rfind("</answer>")
     start = text.rfind("<answer>", 0, end) if end >= 0 else -1
-    box = _last_box(text, len(text))
-    if start >= 0 and (box is None or box[0] < end):
+    box = last_box(text, len(text))
+    if start >= 0 and (box is None or box.start < end):
         inside = text[start + len("<answer>") : end].strip()
         return _marked(inside) or _unmarked(inside) or None
     if box is not None:
-        return boxed(text)
+        return _final(text[box.end :]) or boxed(text)
     _, mark, rest = text.rpartition("####")
-    return (rest.strip().partition("\n")[0].strip() or None) if mark else None
+    rest = rest.strip().partition("\n")[0].partition("<|")[0].strip()
+    phrase = _PHRASE.match(rest.removeprefix("The ").removeprefix("the ")) if mark else None
+    return (_told(phrase.string[phrase.end() :]) if phrase else rest or None) if mark else None
 
 
-def _last_box(text: str, end: int) -> tuple[int, str] | None:
-    """Where the last closed box that starts before `end` starts, and what it holds."""
-    for _ in range(MAX_BOXES):
-        start, command = max((text.rfind(command, 0, end), command) for command in ("\\boxed", "\\fbox"))
-        if start < 0:
-            return None
-        content = _braced(text, start + len(command))
-        if content is not None and content.strip():
-            return start, content.strip()
-        end = start
-    return None
-
-
-def _braced(text: str, start: int) -> str | None:
-    """The group in braces that starts here; None where it is not closed; cut off where it is beyond every bound."""
-    while text[start : start + 1].isspace():
-        start += 1
-    if text[start : start + 1] != "{":
-        return None
-    depth = 0
-    stop = min(len(text), start + LONGEST)
-    index = start
-    while index < stop:
-        char = text[index]
-        if char == "\\":
-            index += 1
-        elif char == "{":
-            depth += 1
-        elif char == "}":
-            depth -= 1
-            if depth == 0:
-                return text[start + 1 : index]
-        index += 1
-    return text[start + 1 : stop] if stop < len(text) else None
+def _final(text: str) -> str | None:
+    """The formula or number that is called the final answer behind the last box."""
+    phrase = _last(_FINAL.finditer(text[-WINDOW:]))
+    told = _told(text[-WINDOW:][phrase.end() :]) if phrase is not None else None
+    return told if told is not None and any(char.isdigit() or char == "\\" for char in told) else None
 
 
 def _unmarked(text: str) -> str | None:
     """The answer behind "the answer is", the whole text, or its last formula or number."""
-    text = text.strip()
+    text = _TOKEN_BEHIND.sub("", text[-WINDOW:]).strip() if text.endswith("|>") else text.strip()
     bare = _is_bare(text)
     text = text[-WINDOW:]
     phrase = _last(_PHRASE.finditer(text))
@@ -139,6 +117,14 @@ def _told(rest: str) -> str | None:
     end = _SENTENCE_END.search(rest)
     assert end is not None
     sentence = rest[: end.start()].strip(" *_`,;")
+    subject = _SUBJECT.match(sentence)
+    if subject is not None and subject.end() < len(sentence):
+        return _told(sentence[subject.end() :])
+    if _DENIAL.match(sentence):
+        return None
+    label = _LABEL.match(sentence)
+    if label is not None:
+        return label.group()
     inner = _FORMULA.search(sentence)
     if inner is not None:
         return _joined_formulas(sentence[inner.start() :])

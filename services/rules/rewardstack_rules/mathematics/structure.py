@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 _SEPARATOR = re.compile(r"\s*(?:[,;]\s*(?:and\b|or\b)?|\b(?:and|or)\b|\\(?:land|lor|wedge|vee)(?![A-Za-z]))\s*")
@@ -40,14 +41,14 @@ def group(text: str) -> Group | None:
         return None
     inner, brackets = _unwrap(text)
     items, joined = _split(inner)
-    if brackets != "{}" and len(items) < 2:
+    if len(items) < 2 and not text.startswith("\\{"):
         return None
     return Group(brackets, items, joined)
 
 
 def _unwrap(text: str) -> tuple[str, str]:
     """The inside of brackets that enclose the whole text, and the brackets."""
-    for opening, closing in (("\\{", "\\}"), ("(", ")"), ("(", "]"), ("[", "]"), ("[", ")")):
+    for opening, closing in (("\\{", "\\}"), ("{", "}"), ("(", ")"), ("(", "]"), ("[", "]"), ("[", ")")):
         if text.startswith(opening) and text.endswith(closing):
             inner = text[len(opening) : -len(closing)]
             if _balanced(inner):
@@ -66,15 +67,32 @@ def _balanced(text: str) -> bool:
 
 
 def _split(text: str) -> tuple[tuple[str, ...], bool]:
-    """What stands between the separators outside of brackets, and whether a word is among these."""
+    """What stands between the separators outside of brackets, and whether a word is among these.
+
+    Where there are semicolons, commas separate nothing: `p = 5, q = 2; p = 7, q = 2` are two solutions.
+    """
     items = [""]
-    joined = False
+    separators = []
     depth = 0
     for token in _TOKEN.findall(text):
         depth += (token in _OPEN) - (token in _CLOSE)
         if depth == 0 and _SEPARATOR.fullmatch(token):
+            separators.append(token.strip())
             items.append("")
-            joined |= token.strip(" ,;") != ""
         else:
             items[-1] += token
+    joined = any(separator.strip(" ,;") for separator in separators)
+    if ";" in separators and "," in separators:
+        items = _without_commas(items, separators)
     return tuple(item.strip() for item in items if item.strip()), joined
+
+
+def _without_commas(items: Sequence[str], separators: Sequence[str]) -> list[str]:
+    """Items put together again where only a comma separates them."""
+    whole = [items[0]]
+    for separator, item in zip(separators, items[1:], strict=True):
+        if separator == ",":
+            whole[-1] += f",{item}"
+        else:
+            whole.append(item)
+    return whole

@@ -1,25 +1,11 @@
-"""The verdict on a response: `verify`."""
+"""The verdict on a response: `verify`, and on a question that it leaves: `decide`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from rewardstack_rules.mathematics.bounds import MAX_RESPONSE, refusal
-from rewardstack_rules.mathematics.equal import equal, readable
-from rewardstack_rules.mathematics.extract import boxed, extract_answer
-
-
-class Verdict(NamedTuple):
-    """What became of a response.
-
-    Args:
-        right: whether it is right; None where the references do not allow to say so.
-        reason: why it is wrong or has no verdict; empty where it is right.
-    """
-
-    right: bool | None
-    reason: str = ""
+from rewardstack_rules.mathematics.bounds import refusal
+from rewardstack_rules.mathematics.question import Question, Verdict, ask
 
 
 def verify(solution: str, references: Sequence[str]) -> Verdict:
@@ -34,32 +20,20 @@ def verify(solution: str, references: Sequence[str]) -> Verdict:
     Returns:
         The verdict. A reference that is empty or cannot be read never makes an answer wrong.
     """
-    expected = [answer for answer in map(_reference_answer, references) if answer]
-    if not expected:
-        return Verdict(None, "the reference is empty")
-    if len(solution) > MAX_RESPONSE:
-        return _wrong(expected, "response too long")
-    answer = extract_answer(solution)
-    if answer is None:
-        return _wrong(expected, "no answer")
-    if answer in expected:
+    asked = ask(solution, references)
+    return asked if isinstance(asked, Verdict) else decide(asked)
+
+
+def decide(question: Question) -> Verdict:
+    """The verdict on a question; as dangerous as `verify`."""
+    # Imported here: it loads libraries that only isolated processes need.
+    from rewardstack_rules.mathematics.equal import equal, readable
+
+    answer, expected, fault = question
+    if not fault and any(not refusal(reference) and equal(answer, reference) for reference in expected):
         return Verdict(True)
-    refused = refusal(answer)
-    if refused:
-        return _wrong(expected, f"answer {refused}")
-    if any(not refusal(reference) and equal(answer, reference) for reference in expected):
-        return Verdict(True)
-    return _wrong(expected, "wrong answer")
-
-
-def _reference_answer(reference: str) -> str:
-    """The answer in a reference, which may be a whole solution."""
-    return boxed(reference) or reference.rpartition("####")[2].strip()
-
-
-def _wrong(expected: Sequence[str], reason: str) -> Verdict:
-    """Wrong, if there is a reference that can be read; else nobody knows."""
     refusals = [refusal(reference) for reference in expected]
     if any(not refused and readable(reference) for refused, reference in zip(refusals, expected, strict=True)):
-        return Verdict(False, reason)
+        return Verdict(False, fault or "wrong answer")
+    # Nobody knows: wrong is an answer only beside a reference that can be read.
     return Verdict(None, f"the reference is {refusals[0]}" if refusals[0] else "the reference cannot be read")

@@ -1,4 +1,4 @@
-"""Answers in words: names, letters of a choice, units."""
+"""Answers in words: names, letters of a choice, numbers, times of day."""
 
 from __future__ import annotations
 
@@ -6,45 +6,20 @@ import re
 
 from rewardstack_rules.mathematics.notation import plain
 
-_UNITS = {
-    "mm": "mm millimeter millimetre",
-    "cm": "cm centimeter centimetre",
-    "m": "m meter metre",
-    "km": "km kilometer kilometre",
-    "in": "in inch inche",
-    "ft": "ft foot feet",
-    "yd": "yd yard",
-    "mi": "mi mile",
-    "g": "g gram",
-    "kg": "kg kilogram",
-    "mg": "mg milligram",
-    "lb": "lb pound",
-    "oz": "oz ounce",
-    "ml": "ml milliliter millilitre",
-    "l": "l liter litre",
-    "s": "s sec second",
-    "min": "min minute",
-    "h": "h hr hour",
-    "day": "day",
-    "week": "week",
-    "month": "month",
-    "year": "year yr",
-    "dollar": "dollar buck usd",
-    "cent": "cent",
-    "mph": "mph",
-}
-_SYMBOLS = {name: symbol for symbol, names in _UNITS.items() for name in names.split()}
-_SHORT = "|".join(sorted((name for name in _SYMBOLS if len(name) == 2), key=len))
-
 _PHRASE = re.compile(r"[A-Za-z][A-Za-z' -]*")
-_CHOICE = re.compile(r"\(?\s*([A-Z])\s*\)?")
-_LABELLED = re.compile(r"(?:\(([A-Z])\)|([A-Z])[).:])\s.*")
-_IN_TEXT = r"\s*/?\s*\\text\{[^{}]*[A-Za-z][^{}]*\}(?:\s*\^\s*\{?-?\d\}?)?"
-_IN_WORDS = (
-    rf"(?:\s+(?:[A-Za-z]{{3,}}|{_SHORT})|(?<=\d)(?:{_SHORT}))\b\.?"
-    r"(?:[ /-]+(?!(?:and|or)\b)[A-Za-z]+\.?)*(?:\s*\^\s*\{?\d\}?)?"
-)
-_MEASURE = re.compile(rf"(.*?(?:[\d}})]|\\pi))((?:{_IN_TEXT})+|{_IN_WORDS})")
+_CHOICE = re.compile(r"(?:(?:[Oo]ption|[Cc]hoice)\s+)?\(?\s*([A-Z])\s*\)?")
+_LABELLED = re.compile(r"(?:\(([A-Z])\)|([A-Z])[).:])\s(.*)")
+_CLOCK = re.compile(r"(\d{1,2}):([0-5]\d)(?:\s*([ap])\.?m\.?)?", re.IGNORECASE)
+_ONES = [
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+]
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_NUMERALS = {name: value for value, name in enumerate(_ONES)} | {
+    " ".join((ten, one)).strip(): 20 + 10 * index + value
+    for index, ten in enumerate(_TENS)
+    for value, one in enumerate(["", *_ONES[1:10]])
+}
 
 
 def phrase(text: str) -> str | None:
@@ -60,23 +35,34 @@ def phrase(text: str) -> str | None:
     return " ".join(re.sub(r"\b(?:the|an?)\b|-", " ", words.lower()).split()) or None
 
 
+def numeral(text: str) -> str | None:
+    """The digits of a number below a hundred in words, such as `twenty-four`."""
+    words = phrase(text)
+    value = _NUMERALS.get(words) if words else None
+    return None if value is None else str(value)
+
+
 def choice(text: str) -> str | None:
-    """The letter of a choice, with or without parentheses and what it stands for: `(B)`, `B`, `B. 12`."""
+    """The letter of a choice, with or without parentheses and what it stands for: `(B)`, `B`, `B. 12`, `option B`."""
+    return labelled(text)[0]
+
+
+def labelled(text: str) -> tuple[str | None, str]:
+    """The letter of a choice, None where there is none, and what it stands for, empty where that is not said."""
     words = plain(text)
-    match = _CHOICE.fullmatch(words) or _LABELLED.fullmatch(words)
-    return next((group for group in match.groups() if group), None) if match else None
+    match = _CHOICE.fullmatch(words)
+    if match is not None:
+        return match[1], ""
+    match = _LABELLED.fullmatch(words)
+    return (match[1] or match[2], match[3].strip()) if match else (None, "")
 
 
-def measure(text: str) -> tuple[str, str]:
-    """A tidied text without its unit, and the unit in one word; empty where there is none."""
-    match = _MEASURE.fullmatch(text)
-    if match is None:
-        return text, ""
-    unit = plain(match[2]).strip(" ./").lower()
-    unit = unit[:-1] if len(unit) > 3 and unit.endswith("s") else unit
-    return match[1].strip(), _SYMBOLS.get(unit, unit)
+def clock(text: str) -> tuple[int, int, str] | None:
+    """The time of day that a tidied text is: hour, minute, and `a`, `p` or nothing for its half of the day."""
+    match = _CLOCK.fullmatch(plain(text))
+    return (int(match[1]), int(match[2]), (match[3] or "").lower()) if match and int(match[1]) < 25 else None
 
 
-def units_differ(one: str, other: str) -> bool:
-    """Whether two units are known not to be the same; what is unknown, or left out, is not."""
-    return one != other and one in _UNITS and other in _UNITS
+def same_time(one: tuple[int, int, str], other: tuple[int, int, str]) -> bool:
+    """Whether two times are the same; one may leave out its half of the day."""
+    return one[:2] == other[:2] and (one[2] == other[2] or not (one[2] and other[2]))

@@ -1,56 +1,45 @@
-"""`POST /get_reward`: Align-Anything's protocol (`align_anything/models/remote_rm/reward_server.py`).
+"""`POST /get_reward`: the bodies of three trainers, told apart by the key that only one of them has.
 
-`{"prompts", "responses", "golden_responses"?}` to `{"rewards", "statuses"}`. Beside the original, golden responses in
-the body are used, `reward_type` in the body or the query picks the reward function, and `statuses` tells a reward of
-0.0 from a sample without a score.
+| key | trainer |
+| --- | --- |
+| `responses` | Align-Anything |
+| `query` | OpenRLHF |
+| `response` | slime |
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
-from flask import Blueprint, Response, g, jsonify, request
+from flask import Blueprint, Response
 
-from rewardstack.score import Request as Sample
-from rewardstack.score import Score
-from rewardstack_rules.context import Context, context
-from rewardstack_rules.http_errors import ApiError, unavailable
-from rewardstack_rules.protocols.body import json_type, read_limit, read_list, read_object
+from rewardstack_rules.http_errors import ApiError
+from rewardstack_rules.protocols import align_anything, openrlhf, slime
+from rewardstack_rules.protocols.body import read_object
 
 blueprint = Blueprint("get_reward", __name__)
+
+ANSWERS: dict[str, Callable[[dict[str, Any]], Response]] = {
+    "responses": align_anything.answer,
+    "query": openrlhf.answer,
+    "response": slime.answer,
+}
+FORMS = (
+    "prompts and responses (Align-Anything), query, prompts and labels (OpenRLHF), "
+    "or prompt, response and label (slime)"
+)
 
 
 @blueprint.post("/get_reward")
 def get_reward() -> Response:
-    """Rewards for a batch; 503 where the infrastructure failed every sample of it, so that callers try again."""
-    body, here = read_object(), context()
-    prompts, responses = read_list(body, "prompts"), read_list(body, "responses")
-    golden = read_list(body, "golden_responses") if body.get("golden_responses") is not None else [None] * len(prompts)
-    for name, values in (("responses", responses), ("golden_responses", golden)):
-        if len(values) != len(prompts):
-            raise ApiError(400, f"{name}: {len(values)} of them for {len(prompts)} prompts", name)
-    source = here.service.source_of(_reward_type(body, here))
-    samples = [_sample(here, source, *row) for row in zip(prompts, responses, golden, strict=True)]
-    return _reply(here.service.score(samples, limit=read_limit(), tenant=g.tenant))
-
-
-def _reward_type(body: dict[str, Any], here: Context) -> str:
-    name = body.get("reward_type") or request.args.get("reward_type") or here.settings.reward_type
-    if not isinstance(name, str):
-        raise ApiError(400, f"reward_type must be a string, got {json_type(name)}", "reward_type")
-    return name
-
-
-def _sample(here: Context, source: str, prompt: Any, response: Any, golden: Any) -> Sample:
-    if golden is None and isinstance(prompt, str):
-        golden = here.golden.find(prompt)
-    return Sample(source, response, golden, {"prompt": prompt})
-
-
-def _reply(scores: Sequence[Score]) -> Response:
-    rewards = [0.0 if score.value is None else score.value for score in scores]
-    statuses = [score.status for score in scores]
-    if scores and all(status == "failed" for status in statuses):
-        return unavailable(f"no sample was scored: {scores[0].reason}", rewards=rewards, statuses=statuses)
-    return jsonify(rewards=rewards, statuses=statuses)
+    """Rewards; 503 where the infrastructure failed every sample, so that the trainer tries again."""
+    body = read_object()
+    keys = [key for key in ANSWERS if key in body]
+    if len(keys) > 1:
+        raise ApiError(400, f"{keys[0]} and {keys[1]} are of different trainers; send {FORMS}", keys[1])
+    if not keys:
+        # Nothing but `prompts` is the commonest slip, and Align-Anything's.
+        field = "responses" if "prompts" in body else "body"
+        raise ApiError(400, f"{field} is missing what is to be scored; send {FORMS}", field)
+    return ANSWERS[keys[0]](body)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, Response, g, jsonify
+from flask import Blueprint, Response, jsonify
 
 from rewardstack.score import Request, Score
-from rewardstack_rules.context import context
 from rewardstack_rules.http_errors import ApiError
-from rewardstack_rules.protocols.body import json_type, read_limit, read_list, read_object, refuse_secrets
+from rewardstack_rules.protocols.body import json_type, read_field, read_object, refuse_secrets
+from rewardstack_rules.protocols.scoring import score_samples
 
 blueprint = Blueprint("score", __name__)
 
@@ -17,10 +17,9 @@ blueprint = Blueprint("score", __name__)
 @blueprint.post("/v1/score")
 def score() -> Response:
     """`{"items": [{"data_source", "solution_str", "ground_truth", "extra_info"}]}` to `{"scores": [...]}`."""
-    items = read_list(read_object(), "items")
+    items = read_field(read_object(), "items", list)
     requests = [_request(item, f"items[{at}]") for at, item in enumerate(items)]
-    scores = context().service.score(requests, limit=read_limit(), tenant=g.tenant)
-    return jsonify(scores=[_reply(one) for one in scores])
+    return jsonify(scores=[_reply(one) for one in score_samples(requests)])
 
 
 def _request(item: Any, where: str) -> Request:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewardstack_rules.mathematics import Verdict, verify
 from rewardstack_rules.outcome import Outcome
+from rewardstack_rules.verifier import Verifier
 
 
 def math(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
@@ -16,8 +18,11 @@ def math(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> 
         references: right answers; without one that can be read the sample is unscored.
         extra: not read.
     """
-    # Imported here: only the isolated processes, which call this, need the libraries behind it.
-    from rewardstack_rules.mathematics import verify
+    return _value(response, verify(response, references))
 
-    verdict = verify(response, references)
+
+def _value(response: str, verdict: Verdict) -> Outcome:
     return Outcome(None if verdict.right is None else float(verdict.right), verdict.reason)
+
+
+VERIFIER = Verifier(read=str, value=_value)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewardstack_rules.mathematics import Verdict, verify
 from rewardstack_rules.outcome import Outcome
 from rewardstack_rules.rewards.format import answer_in_format
+from rewardstack_rules.verifier import Verifier
 
 FORMAT_REWARD = 0.5
 
@@ -22,14 +24,20 @@ def math_verifier(response: str, references: Sequence[str], extra: Mapping[str, 
         references: right answers; without one that can be read the sample is unscored.
         extra: not read.
     """
-    # Imported here: only the isolated processes, which call this, need the libraries behind it.
-    from rewardstack_rules.mathematics import verify
+    return _value(response, verify(_read(response), references))
 
-    answer = answer_in_format(response)
-    verdict = verify(answer or "", references)
+
+def _read(response: str) -> str:
+    return answer_in_format(response) or ""
+
+
+def _value(response: str, verdict: Verdict) -> Outcome:
     if verdict.right is None:
         return Outcome(None, verdict.reason)
-    if answer is None:
+    if answer_in_format(response) is None:
         return Outcome(0.0, "not in the format <think>…</think><answer>…</answer>", {"format": 0.0, "accuracy": 0.0})
     accuracy = float(verdict.right)
     return Outcome(FORMAT_REWARD + accuracy, verdict.reason, {"format": FORMAT_REWARD, "accuracy": accuracy})
+
+
+VERIFIER = Verifier(read=_read, value=_value)

@@ -1,0 +1,166 @@
+"""How fast the reward server verifies mathematics over HTTP, against math_verify called in a loop.
+
+    python benchmarks/rules.py
+    python benchmarks/rules.py --memory
+
+Starts a reward server with two workers and no result cache, and sends it generated samples (`mix`), none twice, in
+batches of 64 from 8 clients; every label must be met. The rate beside it is that of
+`math_verify.verify(parse(gold), parse(response))` on samples of the same mix, in one process of the same run, half of
+them before the server runs and half after. `--memory` sends a million samples instead and compares the resident memory
+of all the server's processes with that after 50,000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.mix import Sample, make_samples
+from benchmarks.reward_server import RewardServer, reward_server
+
+BATCH = 64
+CLIENTS = 8
+PREPARED = 20_000
+"""Samples that are written before the clock runs."""
+EARLY, LATE = 50_000, 1_000_000
+WARMING = 4096
+
+
+class Batch(NamedTuple):
+    """A request's body and the labels of its samples."""
+
+    body: bytes
+    samples: list[Sample]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, default=40_000)
+    parser.add_argument("--baseline-items", type=int, default=3_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--memory", action="store_true", help="compare the memory after a million samples")
+    arguments = parser.parse_args()
+    if arguments.memory:
+        _memory(arguments.seed)
+    else:
+        _speed(arguments.items, arguments.baseline_items, arguments.seed)
+
+
+def _speed(items: int, baseline_items: int, seed: int) -> None:
+    half = baseline_items // 2
+    seconds = _baseline(half, seed + 1)
+    with reward_server() as server:
+        _send(server, _batches(WARMING, seed + 2))
+        taken, wrong = _send(server, _batches(items, seed))
+    seconds += _baseline(half, seed + 3)
+    ours, theirs = items / taken, 2 * half / seconds
+    print(f"samples                {items:>10,}  of 200 to 2,400 characters, {BATCH} a request, {CLIENTS} clients")
+    print(f"reward server          {ours:>10,.0f} /s")
+    print(f"math_verify in a loop  {theirs:>10,.0f} /s  one process, {2 * half:,} samples")
+    print(f"ratio                  {ours / theirs:>10.1f}")
+    print(f"labels not met         {sum(wrong.values()):>10,}  {dict(wrong) or ''}")
+    if wrong:
+        raise SystemExit(1)
+
+
+def _memory(seed: int) -> None:
+    with reward_server() as server:
+        _, wrong = _send(server, _batches(EARLY, seed))
+        early = server.memory()
+        for start in range(EARLY, LATE, EARLY):
+            wrong += _send(server, _batches(EARLY, seed + start))[1]
+        late = server.memory()
+    print(f"memory after {EARLY:>9,} samples  {early / 2**20:>8,.0f} MiB")
+    print(f"memory after {LATE:>9,} samples  {late / 2**20:>8,.0f} MiB")
+    print(f"ratio                           {late / early:>8.2f}")
+    print(f"labels not met                  {sum(wrong.values()):>8,}")
+
+
+def _baseline(count: int, seed: int) -> float:
+    """Seconds that math_verify takes for so many samples."""
+    from math_verify import parse, verify
+
+    logging.getLogger("math_verify").setLevel(logging.CRITICAL)
+    samples = list(make_samples(count, seed))
+    started = time.perf_counter()
+    for sample in samples:
+        verify(parse(f"${sample.reference}$"), parse(sample.response))
+    return time.perf_counter() - started
+
+
+def _batches(items: int, seed: int) -> Iterator[Batch]:
+    samples = make_samples(items, seed)
+    while some := list(islice(samples, BATCH)):
+        rows = [
+            {"data_source": "math", "solution_str": one.response, "ground_truth": one.reference, "extra_info": None}
+            for one in some
+        ]
+        yield Batch(json.dumps({"items": rows}).encode(), some)
+
+
+def _send(server: RewardServer, batches: Iterator[Batch]) -> tuple[float, Counter[str]]:
+    """Seconds that the server took for all batches, and how many samples of each kind did not get their label.
+
+    Writing the samples does not count: they are written in rounds, and the clock stands still in between.
+    """
+    seconds = 0.0
+    wrong: Counter[str] = Counter()
+    while some := list(islice(batches, PREPARED // BATCH)):
+        replies: list[tuple[Batch, bytes]] = []
+        todo = iter(some)
+        lock = threading.Lock()
+        clients = [
+            threading.Thread(target=_client, args=(server.connect(), todo, lock, replies)) for _ in range(CLIENTS)
+        ]
+        started = time.perf_counter()
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        seconds += time.perf_counter() - started
+        if len(replies) != len(some):
+            raise SystemExit(f"{len(some) - len(replies)} requests of {len(some)} have no reply")
+        for batch, reply in replies:
+            wrong += _wrong(batch.samples, json.loads(reply)["scores"])
+    return seconds, wrong
+
+
+def _client(
+    connection: HTTPConnection, todo: Iterator[Batch], lock: threading.Lock, replies: list[tuple[Batch, bytes]]
+) -> None:
+    while True:
+        with lock:
+            batch = next(todo, None)
+        if batch is None:
+            connection.close()
+            return
+        connection.request("POST", "/v1/score", batch.body, {"Content-Type": "application/json"})
+        reply = connection.getresponse()
+        content = reply.read()
+        if reply.status != 200:
+            raise SystemExit(f"HTTP status {reply.status}: {content[:200]!r}")
+        replies.append((batch, content))
+
+
+def _wrong(samples: list[Sample], scores: list[dict[str, Any]]) -> Counter[str]:
+    return Counter(
+        f"{sample.kind}, {sample.outcome}"
+        for sample, score in zip(samples, scores, strict=True)
+        if (score["status"], score["value"]) != ("ok", float(sample.right))
+    )
+
+
+if __name__ == "__main__":
+    main()

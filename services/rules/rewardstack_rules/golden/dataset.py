@@ -1,0 +1,49 @@
+"""The file of golden responses: rows with `question` and `answer`, as a JSON list or one a line (`.jsonl`)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rewardstack.errors import SettingsError
+from rewardstack.references import as_references
+from rewardstack_rules.golden.responses import Answer, GoldenResponses
+
+
+def load_golden(path: Path | None, threshold: float) -> GoldenResponses:
+    """The golden responses of a file; none where there is no file.
+
+    Args:
+        path: of the file.
+        threshold: how like a prompt the nearest question must be, from 0 to 1.
+
+    Raises:
+        SettingsError: the file cannot be read; the message names the row.
+    """
+    if path is None:
+        return GoldenResponses((), threshold)
+    try:
+        text = path.read_text("utf-8")
+        rows = [json.loads(line) for line in text.split("\n") if line.strip()] if _is_jsonl(path) else json.loads(text)
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"DATASET_PATH: {path} cannot be read: {error}", "DATASET_PATH") from error
+    if not isinstance(rows, list):
+        raise SettingsError(f"DATASET_PATH: {path} must hold a list of rows", "DATASET_PATH")
+    return GoldenResponses((_row(path, number, row) for number, row in enumerate(rows, 1)), threshold)
+
+
+def _is_jsonl(path: Path) -> bool:
+    return path.suffix == ".jsonl"
+
+
+def _row(path: Path, number: int, row: Any) -> tuple[str, Answer]:
+    try:
+        question, answer = row["question"], as_references(row["answer"])
+    except (KeyError, TypeError) as error:
+        raise SettingsError(
+            f"DATASET_PATH: row {number} of {path} needs the keys question and answer, a string each", "DATASET_PATH"
+        ) from error
+    if not isinstance(question, str):
+        raise SettingsError(f"DATASET_PATH: row {number} of {path}: question must be a string", "DATASET_PATH")
+    return question, answer

@@ -1,0 +1,103 @@
+"""`\\boxed{…}`: what the last boxes of a text hold."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from rewardstack_rules.mathematics.bounds import MAX_ANSWER, MAX_ITEMS
+
+LONGEST = 2 * MAX_ANSWER
+"""Characters of an answer that are taken at most; what is longer is refused anyway."""
+
+MAX_BOXES = 8
+"""Boxes that are opened and not closed, counted from the end, after which there is none."""
+
+MAX_BETWEEN = 80
+"""Characters between two boxes that can be joined."""
+
+_DELIMITERS = re.compile(r"\$|\\[()\[\],;:! ]|\\q?quad|\\text|[{}\s]")
+_JOINT = re.compile(r"\s*(?:[,;]|(?P<words>(?:[A-Za-z()]+ +){0,5}?(?:, *)?(?:and|or)\b))?\s*(?:[A-Za-z]\w{0,3} *=)?\s*")
+_WITHOUT_BRACES = re.compile(r"\s*([-+]?\d(?:[\d.,/]*\d)?)")
+
+
+class Box(NamedTuple):
+    """A box: where its command starts, where its braces end, and what it holds."""
+
+    start: int
+    end: int
+    content: str
+
+
+def boxed(text: str) -> str | None:
+    """What the last closed `\\boxed{…}` or `\\fbox{…}` holds; boxes that are joined are one list.
+
+    Joined are boxes with a comma, "and" or "or" between them, and boxes side by side unless they hold the same.
+    """
+    box = last_box(text, len(text))
+    contents: list[str] = []
+    separator = ", "
+    for _ in range(MAX_ITEMS + 1):
+        if box is None:
+            break
+        contents.append(box.content)
+        before = last_box(text, box.start)
+        joint = None if before is None else _joint(text, before, box)
+        if before is None or joint is None:
+            break
+        if not joint.group().strip() and before.content == box.content:
+            contents.pop()
+        if joint["words"]:
+            separator = " and "
+        box = before
+    return separator.join(reversed(contents)) or None
+
+
+def last_box(text: str, end: int) -> Box | None:
+    """The last closed box that starts before `end` and holds anything."""
+    for _ in range(MAX_BOXES):
+        start, command = max((text.rfind(command, 0, end), command) for command in ("\\boxed", "\\fbox"))
+        if start < 0:
+            return None
+        inside = _inside(text, start + len(command))
+        if inside is not None and inside[1].strip():
+            return Box(start, inside[0], inside[1].strip())
+        end = start
+    return None
+
+
+def _joint(text: str, before: Box, box: Box) -> re.Match[str] | None:
+    """What joins two boxes; None where they have nothing to do with each other, or one is in the other."""
+    between = text[before.end : box.start]
+    if before.end > box.start or len(between) > MAX_BETWEEN or "\n\n" in between:
+        return None
+    return _JOINT.fullmatch(_DELIMITERS.sub(" ", between))
+
+
+def _inside(text: str, start: int) -> tuple[int, str] | None:
+    """Where the group in braces, or the number without, that starts here ends, and what it holds.
+
+    None where there is none, or it is not closed; cut off where it is beyond every bound.
+    """
+    bare = _WITHOUT_BRACES.match(text, start)
+    if bare is not None:
+        return bare.end(), bare[1]
+    while text[start : start + 1].isspace():
+        start += 1
+    if text[start : start + 1] != "{":
+        return None
+    depth = 0
+    stop = min(len(text), start + LONGEST)
+    index = start
+    while index < stop:
+        char = text[index]
+        if char == "\\":
+            index += 1
+        elif char == "{":
+            depth += 1
+        elif char == "}":
+            depth -= 1
+            if depth == 0:
+                return index + 1, text[start + 1 : index]
+        index += 1
+    return (stop, text[start + 1 : stop]) if stop < len(text) else None

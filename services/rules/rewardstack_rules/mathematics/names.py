@@ -1,0 +1,72 @@
+"""Names of values: `x = 5` for 5, `x = 1, 2` for the solutions 1 and 2, `y = 2, x = 1` for the point (1, 2)."""
+
+from __future__ import annotations
+
+import re
+
+from rewardstack_rules.mathematics.notation import squeeze
+from rewardstack_rules.mathematics.structure import Group, group
+
+_NAME = r"(?:[A-Za-z]|\\[a-z]+)(?:_\{?\w+\}?)?(?:\(\w+\))?|\([A-Za-z](?:\s*,\s*[A-Za-z])*\)"
+_NAMED = re.compile(rf"\s*({_NAME})\s*(?:(?<![<>!])=|\\(?:in|approx)(?![A-Za-z]))\s*([^=]+)")
+_REVERSED = re.compile(r"\s*([^=<>!]*\d[^=<>!]*)=\s*([A-Za-z])\s*")
+_POINT = re.compile(r"[A-Z]\s*(\([^()]*,[^()]*\))")
+
+
+def without_names(one: str, other: str) -> tuple[str, str]:
+    """`x = 5` for 5, and the other way round; two equations keep their names, unless these are the same."""
+    one, other = _forward(one), _forward(other)
+    named, expected = _single(one), _single(other)
+    if named and expected and squeeze(named[1]) == squeeze(expected[1]):
+        return named[2], expected[2]
+    if "=" in one and "=" in other and not any(match and match[1][0] == "(" for match in (named, expected)):
+        return one, other
+    return named[2] if named else one, expected[2] if expected else other
+
+
+def without_point(text: str) -> str:
+    """`A(1, 2)`, the point A, as `(1, 2)`."""
+    match = _POINT.fullmatch(text)
+    return match[1] if match else text
+
+
+def solutions(found: Group) -> Group:
+    """The values of one unknown, without its name and in no order: `x = 1, 2` and `x_1 = 1, x_2 = 2`."""
+    if found.brackets:
+        return found
+    first, *rest = [_NAMED.fullmatch(item) for item in found.items]
+    if first is None:
+        return found
+    if not any("=" in item for item in found.items[1:]):
+        return found._replace(items=(first[2], *found.items[1:]), joined=True)
+    names = [match[1].partition("_")[0].strip() for match in (first, *rest) if match]
+    if len(names) < len(found.items) or len(set(names)) > 1:
+        return found
+    return found._replace(items=tuple(match[2] for match in (first, *rest) if match), joined=True)
+
+
+def coordinates(found: Group, ordered: bool = True) -> Group | None:
+    """The point that named values are; None for anything else.
+
+    Args:
+        found: such as `y = 2, x = 1`.
+        ordered: whether its coordinates have the alphabetical order of their names, or that in which they stand.
+    """
+    matches = [_NAMED.fullmatch(item) for item in found.items]
+    pairs = [(squeeze(match[1]), match[2]) for match in matches if match]
+    if found.brackets or len(pairs) < len(found.items) or len({name for name, _ in pairs}) < len(pairs):
+        return None
+    return Group("()", tuple(value for _, value in (sorted(pairs) if ordered else pairs)))
+
+
+def _single(text: str) -> re.Match[str] | None:
+    """A name and its value; None where it has several values, which `solutions` reads."""
+    match = _NAMED.fullmatch(text)
+    several = group(match[2]) if match and match[1][0] != "(" else None
+    return None if several is not None and not several.brackets else match
+
+
+def _forward(text: str) -> str:
+    """`5 = x` as `x = 5`."""
+    match = _REVERSED.fullmatch(text)
+    return f"{match[2]} = {match[1].strip()}" if match else text

@@ -1,0 +1,92 @@
+"""What only algebra can decide: math_verify, and numbers compared to more digits than it does."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from functools import lru_cache
+from typing import Any
+
+import math_verify
+from latex2sympy2_extended.latex2sympy2 import NormalizationConfig
+from sympy import Expr, Float, I, sympify  # type: ignore[import-untyped]
+
+from rewardstack_rules.mathematics import exact
+
+# It warns that it runs without its own timeouts, which cannot interrupt native code and fail outside the main thread.
+logging.getLogger("math_verify").setLevel(logging.ERROR)
+
+# Units are read elsewhere (`units.measure`): math_verify's own list takes the variable of `2t` for one.
+_NORMALIZATION = NormalizationConfig(basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none")
+_EXTRACTION = [math_verify.LatexExtractionConfig(normalization_config=_NORMALIZATION)]
+_SIDE_BY_SIDE = re.compile(r"(?:^|[^_\d])\d+ \d")
+
+PARSED = 512
+"""Texts that a process remembers parsed: the answers to one problem come close together."""
+
+DIGITS = 40
+"""To which numbers are computed."""
+
+EXACT = Float("1e-30")
+"""How far two numbers without a decimal point may lie apart, as a part of the larger: what computing leaves."""
+
+
+def equal(answer: str, reference: str) -> bool:
+    """Whether math_verify takes an answer for the reference, and no number says otherwise.
+
+    Args:
+        answer: tidied, and within the bounds.
+        reference: the same.
+    """
+    gold, target = parsed(reference), parsed(answer)
+    if gold is None or target is None:
+        return False
+    same = _same_number(gold, target, rounded="." in answer or "." in reference)
+    if same is not None:
+        return same
+    return math_verify.verify(gold, target, allow_set_relation_comp=True, timeout_seconds=None)
+
+
+def value(text: str) -> Any | None:
+    """The number that a tidied text is worth, None where it is not one real number."""
+    found = _number(parsed(text))
+    return found if found is not None and found.is_real else None
+
+
+@lru_cache(maxsize=PARSED)
+def parsed(text: str) -> Any | None:
+    """What math_verify reads, with i as the imaginary unit; None where it reads nothing."""
+    if _SIDE_BY_SIDE.search(text):
+        return None  # it would add two numbers, or read the first alone
+    found = math_verify.parse(f"${text}$", _EXTRACTION, fallback_mode="no_fallback", parsing_timeout=None)
+    if not found:
+        return None
+    expression = found[0]
+    imaginary = {symbol: I for symbol in getattr(expression, "free_symbols", ()) if str(symbol) == "i"}
+    with contextlib.suppress(TypeError, ValueError):  # in an inequality i is a number like any other letter
+        return expression.subs(imaginary) if imaginary else expression
+    return expression
+
+
+def _same_number(one: Any, other: Any, rounded: bool) -> bool | None:
+    """Whether two numbers are equal, to six decimals if one is rounded; None where they are not two numbers."""
+    value, expected = _number(one), _number(other)
+    if value is None or expected is None:
+        return None
+    difference = _number(one - other)
+    if difference is None:
+        return None
+    distance, size = abs(difference), max(abs(value), abs(expected))
+    if rounded:
+        return bool(distance <= sympify(exact.ABSOLUTE) and distance <= sympify(exact.RELATIVE) * size)
+    return bool(distance <= EXACT * size)
+
+
+def _number(expression: Any) -> Any | None:
+    if not isinstance(expression, Expr) or expression.is_Matrix or expression.free_symbols:
+        return None
+    with contextlib.suppress(TypeError, ValueError, ArithmeticError, AttributeError):
+        found = expression.evalf(DIGITS)
+        return found if found.is_number and found.is_finite and abs(found).is_Float | abs(found).is_zero else None
+    return None

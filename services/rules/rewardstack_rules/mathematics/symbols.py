@@ -1,0 +1,53 @@
+"""Unicode's signs as LaTeX: `ascii_text`."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_VULGAR = {
+    char: "\\frac{{{}}}{{{}}}".format(*unicodedata.normalize("NFKC", char).split("\u2044"))
+    for char in "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
+}
+_SIGNS = {
+    "\u2212": "-",  # minus sign
+    "\u2013": "-",  # en dash
+    "\u00d7": "\\times ",  # multiplication sign
+    "·": "\\cdot ",
+    "÷": "/",
+    "\u2044": "/",  # fraction slash
+    "π": "\\pi ",
+    "∞": "\\infty ",
+    "√": "\\sqrt ",
+    "≤": "\\le ",
+    "≥": "\\ge ",
+    "≠": "\\ne ",
+    "≈": "\\approx ",
+    "±": "\\pm ",
+    "\u222a": "\\cup ",  # union
+    "∩": "\\cap ",
+    "∈": "\\in ",
+    "∅": "\\emptyset ",
+    "\u211d": "\\mathbb{R}",  # the real numbers
+    "∠": "\\angle ",
+    "°": "^\\circ ",
+    "¢": "\\text{ cents}",
+    "、": ", ",
+    "\u200b": "",
+    "\ufeff": "",
+}
+_TABLE = str.maketrans(_VULGAR | _SIGNS)
+_RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+")
+_LOWERED = re.compile("[₀₁₂₃₄₅₆₇₈₉]+")
+
+
+def ascii_text(text: str) -> str:
+    """A text with LaTeX for Unicode's mathematical signs, and full-width characters at their usual width."""
+    # Before the normal form, which makes digits of raised and lowered ones.
+    text = _RAISED.sub(lambda match: f"^{{{_flat(match[0])}}}", text)
+    text = _LOWERED.sub(lambda match: f"_{{{_flat(match[0])}}}", text)
+    return unicodedata.normalize("NFKC", text.translate(_TABLE))
+
+
+def _flat(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).replace("\u2212", "-")

@@ -1,0 +1,39 @@
+"""The text in a conversation, whether it has the form of chat completions or of OpenAI's Responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
+"""Types of the parts of a message that hold text; images and the like do not."""
+
+
+def last_user_text(prompt: Any) -> str | None:
+    """What was asked.
+
+    Args:
+        prompt: a text, or a list of messages with `role` and `content`.
+
+    Returns:
+        The text, or that of the last message of the user; None where there is none.
+    """
+    if isinstance(prompt, str):
+        return prompt
+    if not isinstance(prompt, list):
+        return None
+    contents = [one.get("content") for one in prompt if isinstance(one, Mapping) and one.get("role") == "user"]
+    return text_of(contents[-1]) if contents else None
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content, which is a text or a list of parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(_texts(content)) if isinstance(content, list) else ""
+
+
+def _texts(parts: list[Any]) -> Iterable[str]:
+    for part in parts:
+        if isinstance(part, Mapping) and part.get("type") in TEXT_PARTS and isinstance(part.get("text"), str):
+            yield part["text"]

@@ -1,0 +1,108 @@
+"""All that reads a response before the isolated parser takes time linear in its length."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+LENGTH = 1_000_000
+"""Characters: a reader that goes back over the text for every character of it would take hours."""
+SECONDS = 20
+"""Generous: the slowest of these takes about a second."""
+
+READ = """
+import sys
+from rewardstack_rules.mathematics.bounds import refusal
+from rewardstack_rules.mathematics.extract import extract_answer, reference_answer
+from rewardstack_rules.mathematics.notation import tidy
+text = sys.stdin.read()
+answers = extract_answer(text), reference_answer(text)
+for answer in answers:
+    if answer is not None and not refusal(answer):
+        tidy(answer)
+"""
+PARTS = [
+    "<answer>",
+    "</answer>",
+    "<answer></answer>",
+    "<think>",
+    "</think>",
+    "\\boxed{",
+    "\\boxed{}",
+    "\\boxed{1}",
+    "\\boxed{1} and ",
+    "\\boxed{1}, ",
+    "\\boxed ",
+    "\\boxed{ } ",
+    "\\fbox{\\boxed{",
+    "{",
+    "}",
+    "$",
+    "$ ",
+    "$ \\a",
+    "\\a",
+    "$1",
+    "$ 1 ",
+    "$ {x}",
+    "$x\\$ ",
+    "\\(",
+    "\\( \\",
+    "\\[",
+    "\\[ x \\( ",
+    "the answer is ",
+    "answer to ",
+    "answer to the ",
+    "final answer: ",
+    "The final answer is the ",
+    "#### ",
+    "####",
+    "答案",
+    "<|x|>",
+    "<|",
+    "-",
+    "- ",
+    "1,",
+    "1, ",
+    "1/",
+    ".",
+    "a ",
+    "and ",
+    "word, ",
+    "0.3",
+    "\\",
+    "\\\\",
+    "\n",
+    " ",
+]
+PREFIXES = ["", "Answer: ", "\\boxed{1}", "$ ", "\\boxed", "<answer>"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_repetitions_are_read_at_once(part: str) -> None:
+    """A million characters of one part, behind whatever opens an answer, are read."""
+    for prefix in PREFIXES:
+        text = prefix + part * ((LENGTH - len(prefix)) // len(part))
+        done = subprocess.run(
+            [sys.executable, "-c", READ],
+            input=text.encode(),
+            capture_output=True,
+            check=False,
+            timeout=SECONDS,
+            env={"PYTHONPATH": ":".join(sys.path)},
+        )
+        assert (0, b"") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_short_repetitions_are_read_at_once(part: str) -> None:
+    """Within the bounds on an answer, notation is read without going back."""
+    text = f"\\boxed{{{part * (990 // len(part))}}}\n\n{part * (990 // len(part))}"
+    subprocess.run(
+        [sys.executable, "-c", READ],
+        input=text.encode(),
+        check=True,
+        timeout=SECONDS,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )

@@ -1,0 +1,167 @@
+"""What the server decides without an isolated process: nothing else than what that process would have said."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from benchmarks.mix import make_samples
+from rewardstack.cache.store import ResultCache
+from rewardstack.deadline import Deadline, SharedDeadline
+from rewardstack.leaf import Runner
+from rewardstack.score import Item, Score
+from rewardstack.settings import Settings as ClientSettings
+from rewardstack_rules import local_verifier
+from rewardstack_rules.catalogue import load_registry
+from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.launch import prepare
+from rewardstack_rules.local_verifier import MAX_INLINE, LocalVerifier
+from rewardstack_rules.mathematics import Question, ask, decide, decide_plainly
+from rewardstack_rules.scorer import Isolation
+from rewardstack_rules.settings import Settings
+from rewardstack_rules.verdicts import Verdicts
+
+FILES = sorted((Path(__file__).parents[1] / "cases" / "mathematics").glob("*.json"))
+CASES = [case for path in FILES for case in json.loads(path.read_text())]
+NUMBERS = (
+    *("0", "-0", "5", "+5", "05", "-5", "5.0", "5.", ".5", "0.5", "1/2", "\\frac{1}{2}", "\\frac{2}{4}", "-1/2"),
+    *("\\frac12", "2\\frac{1}{2}", "2 1/2", "2.5", "1,234", "1234", "1234.0", "1,23", "1, 234", "0.333333", "1/3"),
+    *("50%", "50\\%", "5 \\times 10^{3}", "5000", "10^{3}", "5e3", "1/0", "\\frac{1}{0}", "\\$5", "5 cm", "x = 5"),
+    *("5\\text{ cm}", "{5}", "(5)", "\\{5\\}", "5;", "5, 6", "6, 5", "1,234, 5", "", "five", "5^\\circ", "1011_2"),
+)
+
+
+def questions() -> Iterator[Question]:
+    """What the cases, generated samples and all pairs of some ways to write numbers ask."""
+    pairs = [(case["response"], case["reference"]) for case in CASES]
+    pairs += [(sample.response, sample.reference) for sample in make_samples(2000, seed=17)]
+    pairs += [(f"\\boxed{{{answer}}}", reference) for answer, reference in product(NUMBERS, NUMBERS)]
+    for response, reference in pairs:
+        for references in ([reference], [reference, "7"], ["\\frac{1}{", reference]):
+            question = ask(response, references)
+            if isinstance(question, Question):
+                yield question
+
+
+def test_same_verdict() -> None:
+    """Whatever is decided plainly is what the isolated processes decide, word for word; and that is a good part."""
+    decided = [(question, verdict) for question in questions() if (verdict := decide_plainly(question)) is not None]
+
+    differing = [(question, verdict) for question, verdict in decided if decide(question) != verdict]
+
+    assert differing == []
+    assert len(decided) > 2000
+
+
+def test_no_library() -> None:
+    """A server process loads neither sympy nor math_verify."""
+    code = (
+        "import sys; from rewardstack_rules.app import create_app; from rewardstack_rules.mathematics import *;"
+        "create_app(); print(decide_plainly(ask('#### 5', ['5.0'])));"
+        "print(sorted({'sympy', 'math_verify'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_environment())
+    assert done.stdout.splitlines() == ["Verdict(right=True, reason='')", "[]"]
+
+
+@pytest_asyncio.fixture
+async def isolation() -> AsyncIterator[Isolation]:
+    """Isolated processes, two fast and two slow."""
+    config = replace(Settings.from_env().isolation, fast=2, slow=2)
+    home = prepare(config)
+    runner = IsolatedRunner(config)
+    yield Isolation(runner, 5.0)
+    runner.close()
+    home.close()
+
+
+def verifier(name: str, isolation: Isolation) -> LocalVerifier:
+    """The scorer of a built-in verifier."""
+    rule = load_registry([]).get(name)
+    assert rule.verifier is not None
+    return LocalVerifier(rule, rule.verifier, isolation, Verdicts())
+
+
+def plainly(score: Score) -> tuple[Any, ...]:
+    """All of a score but the time it took."""
+    return score.value, score.status, score.reason, score.source, score.parts
+
+
+@pytest.mark.parametrize("name", ["math", "math_verifier"])
+async def test_same_score(name: str, isolation: Isolation) -> None:
+    """A verifier's scores are the rule's own, value, reason and parts, whichever way they were found."""
+    one = verifier(name, isolation)
+    answers = ("5", "6", "\\frac{10}{2}", "\\sqrt{25}", "x+1", "")
+    responses = [form.format(answer) for form, answer in product(("<think>a</think><answer>{}</answer>", "{}"), answers)]
+    items = [Item(response, (reference,)) for response, reference in product(responses, ("5", "2\\sqrt{3}", "\\frac{1}{"))]
+
+    [scores] = [await Runner(one, ResultCache(ClientSettings.from_env({}))).score(items, Deadline(60), "")]
+
+    expected = [one._inline(item) for item in items]
+    assert [plainly(score) for score in expected] == [plainly(score) for score in scores]
+
+
+async def test_what_is_at_once(isolation: Isolation) -> None:
+    """Numbers and equal texts are decided at once; algebra, long responses and missing references are not."""
+    one = verifier("math", isolation)
+    long = "x" * MAX_INLINE
+
+    at_once = [
+        one.at_once(item) is not None
+        for item in (
+            Item("#### 5", ("5",)),
+            Item("#### 6", ("5",)),
+            Item("\\boxed{\\sqrt{2}}", ("\\sqrt{2}",)),
+            Item("\\boxed{\\sqrt{8}}", ("2\\sqrt{2}",)),
+            Item(f"{long}#### 5", ("5",)),
+            Item("#### 5", ()),
+        )
+    ]
+
+    assert at_once == [True, True, True, False, False, False]
+
+
+async def test_verdict_is_remembered(isolation: Isolation) -> None:
+    """What an isolated process decided once is known at once, also for another response with the same answer."""
+    one = verifier("math", isolation)
+
+    [first] = await one.score([Item("\\boxed{\\sqrt{8}}", ("2\\sqrt{2}",))], SharedDeadline(Deadline(60)))
+    again = one.at_once(Item("So it is $\\boxed{\\sqrt{8}}$.", ("2\\sqrt{2}",)))
+
+    assert again is not None
+    assert plainly(first) == plainly(again)
+
+
+async def test_fault_inline(isolation: Isolation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault in what runs inline costs nobody a score: the sample goes to an isolated process."""
+    monkeypatch.setattr(local_verifier, "decide_plainly", lambda question: 1 / 0)
+    one = verifier("math", isolation)
+    runner = Runner(one, ResultCache(ClientSettings.from_env({})))
+
+    scores = await runner.score([Item("#### 6", ("5",)), Item("#### 5", ("5",))], Deadline(60), "")
+
+    assert [(score.value, score.status) for score in scores] == [(0.0, "ok"), (1.0, "ok")]
+
+
+async def test_cached_like_others(isolation: Isolation) -> None:
+    """A score found at once is kept in the result cache under the sample's own key."""
+    runner = Runner(verifier("math", isolation), ResultCache(ClientSettings.from_env({})))
+    items = [Item("#### 6", ("5",))]
+
+    [first] = await runner.score(items, Deadline(60), "")
+    [again] = await runner.score(items, Deadline(60), "")
+
+    assert (first.cached, again.cached) == (False, True)
+
+
+def _environment() -> dict[str, str]:
+    return {"PYTHONPATH": ":".join(sys.path), "PATH": ""}

@@ -1,0 +1,176 @@
+"""Under load: a stop, a reload, workers and isolated processes that are killed. No item is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from rewardstack import Request, score
+from rewardstack.deadline import HEADER
+from tests.rules.conftest import RewardServer
+from tests.rules.test_operations import eventually, workers
+
+ITEMS = 300
+SLOW = """\
+import time
+from rewardstack_rules import reward_function
+
+@reward_function
+def slow(response, reference=None):
+    time.sleep(0.03)
+    with open({trace!r}, "a") as file:
+        file.write(response + "\\n")
+    return float(len(response))
+"""
+Start = Callable[..., RewardServer]
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """A file in which the reward function notes what it was given."""
+    (path := tmp_path / "trace").touch()
+    (tmp_path / "slow.py").write_text(SLOW.format(trace=str(path)))
+    return path
+
+
+@contextmanager
+def again_and_again(act: Callable[[], None], seconds: float) -> Iterator[None]:
+    """While this lasts something happens every few seconds, and once at least."""
+    done = threading.Event()
+
+    def run() -> None:
+        while not done.wait(seconds):
+            act()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def isolated(server: RewardServer) -> list[int]:
+    """Process ids of the children that run reward functions: those whose parent's parent is the supervisor."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    supervisors = {pid for pid in parents if _is_supervisor_of(pid, server)}
+    zygotes = {pid for pid, parent in parents.items() if parent in supervisors}
+    return [pid for pid, parent in parents.items() if parent in zygotes]
+
+
+def _is_supervisor_of(pid: int, server: RewardServer) -> bool:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False
+    return b"isolation.supervisor" in command and f"REWARD_PORT={server.url.rpartition(':')[2]}".encode() in environment
+
+
+def test_stop_under_load(start: Start, trace: Path) -> None:
+    """At SIGTERM every request that the server was sent is answered; then it closes the connection, and says so."""
+    server = start("--workers", "2", REWARD_FUNCTIONS=trace.with_name("slow.py"))
+    stopping = threading.Event()
+
+    def ask(client: int) -> list[str]:
+        """Asks until the server has had enough; the ids of its requests, all of which were answered."""
+        idents: list[str] = []
+        connection = HTTPConnection(server.url.removeprefix("http://"), timeout=60)
+        while True:
+            body = json.dumps({"prompt": "p", "response": "a" * (client + 1)})
+            idents.append(f"load-{client}-{len(idents)}")
+            headers = {"Content-Type": "application/json", "X-Request-Id": idents[-1]}
+            connection.request("POST", "/get_reward?reward_type=slow", body, headers)
+            reply = connection.getresponse()
+            assert (200, client + 1.0) == (reply.status, json.load(reply))
+            if reply.will_close:
+                assert stopping.is_set()
+                return idents
+
+    with ThreadPoolExecutor(16) as pool:
+        clients = [pool.submit(ask, client) for client in range(16)]
+        time.sleep(1.5)
+        stopping.set()
+        server.stop()
+        asked = [ident for client in clients for ident in client.result()]
+
+    logged = [json.loads(line).get("request_id") for line in server.log.read_text().splitlines()]
+    assert Counter(asked) == Counter(ident for ident in logged if ident)
+
+
+@pytest.mark.parametrize("harm", ["worker killed", "reload"])
+def test_workers_come_and_go(start: Start, trace: Path, monkeypatch: pytest.MonkeyPatch, harm: str) -> None:
+    """Workers that are killed or replaced under load cost the client nothing but further attempts."""
+    server = start("--workers", "2", REWARD_FUNCTIONS=trace.with_name("slow.py"))
+    monkeypatch.setenv("REWARD_SERVER_URL", server.url)
+    before = set(workers(server))
+
+    def act() -> None:
+        if harm == "reload":
+            server.process.send_signal(signal.SIGHUP)
+        else:
+            os.kill(random.choice(workers(server)), signal.SIGKILL)
+
+    with again_and_again(act, 1.2):
+        scores = score([Request("rule_remote_slow", "a" * (at + 1)) for at in range(ITEMS)])
+
+    assert [("ok", at + 1.0) for at in range(ITEMS)] == [(one.status, one.value) for one in scores]
+    assert set(workers(server)) != before
+
+
+def test_isolated_processes_killed(start: Start, trace: Path) -> None:
+    """An isolated process that is killed fails its own item alone, and a trainer that asks again gets its reward."""
+    server = start("--workers", "2", REWARD_FUNCTIONS=trace.with_name("slow.py"))
+    tries: Counter[int] = Counter()
+
+    def ask(at: int) -> float:
+        body = {"query": ["p" + "a" * (at + 1)], "prompts": ["p"], "labels": [""]}
+        while True:
+            tries[at] += 1
+            reply = server.post("/get_reward?reward_type=slow", body)
+            if reply.status_code == 200:
+                [reward] = reply.json()["rewards"]
+                return float(reward)
+            assert (503, ["failed"]) == (reply.status_code, reply.json()["statuses"])
+
+    def act() -> None:
+        if pids := isolated(server):
+            os.kill(random.choice(pids), signal.SIGKILL)
+
+    with again_and_again(act, 0.2), ThreadPoolExecutor(8) as pool:
+        rewards = list(pool.map(ask, range(ITEMS)))
+
+    assert [at + 1.0 for at in range(ITEMS)] == rewards
+    assert max(tries.values()) > 1
+
+
+def test_expired_work_is_dropped(start: Start, trace: Path) -> None:
+    """What nobody waits for any more is not run: of a queue that outlasts its deadline the rest is dropped."""
+    server = start("--workers", "1", REWARD_FUNCTIONS=trace.with_name("slow.py"), VERIFY_PROCESSES=1)
+    items = [{"data_source": "rule_remote_slow", "solution_str": "a" * (at + 1)} for at in range(200)]
+
+    statuses = Counter(one["status"] for one in server.score(*items, headers={HEADER: "1000"}))
+    time.sleep(1)
+
+    assert statuses["ok"] > 0 and statuses["failed"] > 100
+    assert statuses["ok"] <= len(trace.read_text().splitlines()) < 100
+    eventually(lambda: server.get("/ready").status_code == 200)

@@ -1,0 +1,88 @@
+"""The log: JSON, a line a request, a request id, and nothing of what the request held."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.rules.conftest import RewardServer
+
+ITEM = {"data_source": "gsm8k", "solution_str": "#### 1, a candidate's own words", "ground_truth": "1"}
+KEY = {"X-API-Key": "first-key"}
+Start = Callable[..., RewardServer]
+
+
+def lines(server: RewardServer) -> list[dict[str, Any]]:
+    """What the server logged; every line is JSON."""
+    return [json.loads(line) for line in server.log.read_text().splitlines()]
+
+
+def line_of(server: RewardServer, ident: str) -> dict[str, Any]:
+    """The one line of a request, without what differs from run to run."""
+    [line] = [line for line in lines(server) if line.get("request_id") == ident]
+    assert isinstance(line.pop("ms"), float) and isinstance(line.pop("pid"), int)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line.pop("time"))
+    return line
+
+
+@pytest.mark.parametrize("arguments", [("--workers", "2"), ()], ids=["gunicorn", "single process"])
+def test_a_line_a_request(start: Start, arguments: tuple[str, ...]) -> None:
+    """A request's line counts its items by their outcome; a refused one has its line as well."""
+    server = start(*arguments, REWARD_SERVER_API_KEYS="first-key")
+    server.score(ITEM, ITEM, ITEM | {"solution_str": None}, headers={"X-Request-Id": "scored-1", **KEY})
+    server.post("/v1/score", {"items": [3]}, headers={"X-Request-Id": "malformed-1", **KEY})
+    server.get("/a-candidate's-own-words", headers={"X-Request-Id": "unknown-1", **KEY})
+    server.get("/metrics?key=first-key", headers={"X-Request-Id": "no-key-1"})
+
+    fixed = {"level": "info", "logger": "rewardstack_rules.request_log", "message": "request"}
+    assert line_of(server, "scored-1") == fixed | {
+        "request_id": "scored-1",
+        "method": "POST",
+        "endpoint": "/v1/score",
+        "code": 200,
+        "items": 3,
+        "statuses": {"ok": 2, "unscored": 1},
+    }
+    assert (line_of(server, "malformed-1")["code"], line_of(server, "malformed-1")["items"]) == (400, 0)
+    assert (line_of(server, "unknown-1")["code"], line_of(server, "unknown-1")["endpoint"]) == (404, "unknown")
+    assert line_of(server, "no-key-1")["code"] == 401
+    assert [word for word in ("first-key", "candidate") if word in server.log.read_text()] == []
+
+
+def test_request_id(server: RewardServer) -> None:
+    """A request keeps its id, or is given one, and the reply tells it."""
+    kept = server.get("/health", headers={"X-Request-Id": "Trainer-7_step.3"})
+    made = [server.get("/health").headers["X-Request-Id"] for _ in range(2)]
+
+    assert kept.headers["X-Request-Id"] == "Trainer-7_step.3"
+    assert made[0] != made[1] and all(re.fullmatch("[0-9a-f]{32}", ident) for ident in made)
+
+
+@pytest.mark.parametrize("ident", ["", "a b", 'a"}', "a" * 129, "\u00e9", "a\tb"])
+def test_malformed_request_id(server: RewardServer, ident: str) -> None:
+    """What would not do as an id is replaced by one."""
+    reply = server.get("/health", headers={"X-Request-Id": ident.encode("latin-1")})
+
+    assert re.fullmatch("[0-9a-f]{32}", reply.headers["X-Request-Id"])
+
+
+def test_probes_are_quiet(start: Start) -> None:
+    """Probes and scrapes that are answered leave no line, however often they come."""
+    server = start("--workers", "1")
+    before = len(lines(server))
+    for path in ("/health", "/ready", "/metrics") * 3:
+        server.get(path)
+
+    assert len(lines(server)) == before
+
+
+def test_failures_are_logged(server: RewardServer) -> None:
+    """An item that failed is counted in the line of its request."""
+    body = {"prompt": "p", "response": "slow"}
+    server.post("/get_reward?reward_type=hang", body, headers={"X-Request-Id": "failing-1"})
+
+    assert line_of(server, "failing-1")["statuses"] == {"failed": 1}

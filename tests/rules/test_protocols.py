@@ -1,0 +1,170 @@
+"""Trainers' protocols, by the cases in `tests/cases/protocols/`: what each trainer sends, and what it is answered."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import requests
+
+from rewardstack_rules.protocols.body import without_secrets
+from tests.rules.conftest import ROOT, RewardServer
+
+CASES = {path.stem: json.loads(path.read_text()) for path in (ROOT / "tests/cases/protocols").glob("*.json")}
+VERIFIED: dict[str, Any] = {"responses_create_params": {}, "response": {"output": []}}
+JSON = {"Content-Type": "application/json"}
+
+
+def parameters(*trainers: str) -> Any:
+    """The trainers' cases, each by its name."""
+    cases = [(trainer, case) for trainer in trainers for case in CASES[trainer]]
+    return pytest.mark.parametrize("case", [pytest.param(case, id=f"{name}: {case['case']}") for name, case in cases])
+
+
+def roll_result(server: RewardServer, ident: Any, method: str = "GET") -> requests.Response:
+    """What ROLL asks for a result: JSON in the body of a GET."""
+    url, body = f"{server.url}/roll/result", json.dumps({"reward_request_id": ident})
+    return requests.request(method, url, data=body, headers=JSON, timeout=60)
+
+
+@parameters("align_anything", "openrlhf", "slime", "nemo_gym")
+def test_one_answer(server: RewardServer, case: dict[str, Any]) -> None:
+    """The reply is the case's, key by key in their order."""
+    reply = server.post(case["path"], case["body"])
+
+    assert (case["status"], json.dumps(case["reply"])) == (reply.status_code, json.dumps(reply.json()))
+    assert ("Retry-After" in reply.headers) == (case["status"] == 503)
+
+
+@parameters("roll")
+def test_submit_and_result(server: RewardServer, case: dict[str, Any]) -> None:
+    """ROLL submits and then asks; what is refused is refused when it is submitted."""
+    submitted = server.post(case["path"], case["body"])
+    reply = submitted
+    if submitted.status_code == 200:
+        assert (list(submitted.json()), submitted.json()["errcode"]) == (["reward_request_id", "errcode"], 0)
+        reply = roll_result(server, submitted.json()["reward_request_id"])
+
+    assert (case["status"], json.dumps(case["reply"])) == (reply.status_code, json.dumps(reply.json()))
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_result_at_any_process(server: RewardServer, guarded: RewardServer, method: str) -> None:
+    """Whoever is asked for a result knows it: every worker, another server, and more than once."""
+    case = CASES["roll"][0]
+    ident = server.post(case["path"], case["body"]).json()["reward_request_id"]
+
+    replies = [roll_result(server, ident, method) for _ in range(20)]
+    other = requests.request(
+        method,
+        f"{guarded.url}/roll/result",
+        json={"reward_request_id": ident},
+        headers={"X-API-Key": "first-key"},
+        timeout=60,
+    )
+
+    assert {200} == {reply.status_code for reply in (*replies, other)}
+    assert [case["reply"]] * 21 == [reply.json() for reply in (*replies, other)]
+
+
+def test_two_submissions_have_two_ids(server: RewardServer) -> None:
+    """The same sample submitted twice has two ids."""
+    case = CASES["roll"][0]
+
+    idents = {server.post(case["path"], case["body"]).json()["reward_request_id"] for _ in range(2)}
+
+    assert len(idents) == 2
+
+
+@pytest.mark.parametrize(
+    "ident",
+    [
+        "",
+        "x",
+        "1" * 10**6,
+        "ok_1.0_" + "0" * 31,
+        "ok_1.0_" + "0" * 32 + "\n",
+        "ok_nan_" + "0" * 32,
+        "ok_1e999_" + "0" * 32,
+        "ok_1.2.3_" + "0" * 32,
+        "ok_1.0_" + "\u0661" * 32,
+        "fine_1.0_" + "0" * 32,
+        "\ud800",
+    ],
+    ids=lambda ident: ascii(ident[:20]),
+)
+def test_unknown_result(server: RewardServer, ident: str) -> None:
+    """An id that no submission gave is 404."""
+    reply = roll_result(server, ident)
+
+    assert (404, "reward_request_id") == (reply.status_code, reply.json()["field"])
+
+
+@pytest.mark.parametrize("ident", [None, 3, ["x"], {}])
+def test_malformed_result(server: RewardServer, ident: Any) -> None:
+    """An id that is no string is 400."""
+    reply = roll_result(server, ident)
+
+    assert (400, "reward_request_id") == (reply.status_code, reply.json()["field"])
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "body"),
+        ({"label": "42"}, "body"),
+        ({"prompt": "p"}, "body"),
+        ({"prompts": ["p"]}, "responses"),
+        ({"prompts": ["p"], "responses": ["r"], "query": ["pr"]}, "query"),
+        ({"prompt": "p", "response": "r", "query": ["pr"]}, "response"),
+        ({"prompts": ["p"], "prompt": "p", "responses": ["r"], "response": "r"}, "response"),
+    ],
+)
+def test_whose_body(server: RewardServer, body: dict[str, Any], field: str) -> None:
+    """A body that is no trainer's, or that of two, is 400, and the reply names the bodies there are."""
+    reply = server.post("/get_reward", body)
+
+    assert (400, field) == (reply.status_code, reply.json()["field"])
+    assert all(name in reply.json()["error"] for name in ("Align-Anything", "OpenRLHF", "slime"))
+
+
+@pytest.mark.parametrize("text", ["NaN", "-Infinity", "1e999", "9" * 5000])
+def test_what_cannot_be_sent_back(server: RewardServer, text: str) -> None:
+    """`/verify` answers with what it was sent; what JSON cannot hold is 400."""
+    body = json.dumps(VERIFIED | {"weight": "..."}).replace('"..."', text)
+
+    reply = server.post("/verify", data=body, headers=JSON)
+
+    assert (400, "body") == (reply.status_code, reply.json()["field"])
+
+
+@pytest.mark.parametrize("depth", [200, 450, 600, 900, 960, 985, 5000])
+@pytest.mark.parametrize("path", ["/get_reward?reward_type=echo", "/verify?reward_type=echo", "/v1/score"])
+def test_deep_nesting(server: RewardServer, path: str, depth: int) -> None:
+    """However deeply a body is nested, it is scored or refused."""
+    item = {"data_source": "rule_remote_echo", "solution_str": "r", "extra_info": {"x": "..."}}
+    body = {
+        "/get_reward?reward_type=echo": {"prompts": ["..."], "responses": ["r"]},
+        "/verify?reward_type=echo": VERIFIED | {"x": "..."},
+        "/v1/score": {"items": [item]},
+    }[path]
+    data = json.dumps(body).replace('"..."', "[" * depth + "]" * depth)
+
+    assert server.post(path, data=data, headers=JSON).status_code in (200, 400)
+
+
+def test_rows_without_secrets() -> None:
+    """Addresses, keys and paths in a row of a data set are not passed on to reward functions."""
+    row = {"image_url": 1, "url": 2, "judge_api_key": 3, "path": 4, "curl": 5, "kind": 6, "path_length": 7}
+
+    assert {"curl": 5, "kind": 6, "path_length": 7} == without_secrets(row)
+
+
+def test_hostile_query(server: RewardServer) -> None:
+    """A response of nothing but end tokens is taken apart in one pass."""
+    body = {"query": ["p" + "<|im_end|>" * 1_000_000], "prompts": ["p"], "labels": [""]}
+
+    reply = server.post("/get_reward?reward_type=exact_match", body)
+
+    assert (200, ["unscored"]) == (reply.status_code, reply.json()["statuses"])

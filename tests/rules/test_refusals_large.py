@@ -1,0 +1,116 @@
+"""Large and broken bodies: whoever sends one comes to read why it was refused."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.rules.conftest import RewardServer
+
+LARGE = 30_000_000
+LIMIT = 100_000
+Start = Callable[..., RewardServer]
+HEAD = "POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nConnection: {connection}\r\n{more}\r\n"
+
+
+def connect(server: RewardServer) -> socket.socket:
+    """A connection to a server."""
+    host, port = server.url.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), 30)
+
+
+def read_reply(client: socket.socket) -> tuple[int, dict[str, object]]:
+    """Status and body of a reply."""
+    data = b""
+    while b"\r\n\r\n" not in data or not data.endswith(b"}\n"):
+        part = client.recv(65536)
+        if not part:
+            break
+        data += part
+    head, _, body = data.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+@pytest.fixture(scope="module", params=["gunicorn", "single process"])
+def limited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RewardServer:
+    """A server of each kind that takes 100,000 bytes, and one key."""
+    arguments = ("--workers", "1") if request.param == "gunicorn" else ()
+    folder = tmp_path_factory.mktemp("limited")
+    server = RewardServer(folder, *arguments, MAX_BODY_BYTES=LIMIT, REWARD_SERVER_API_KEYS="a-key")
+    request.addfinalizer(server.process.wait)
+    request.addfinalizer(server.process.terminate)
+    server.wait_until_ready()
+    return server
+
+
+@pytest.mark.parametrize("connection", ["close", "keep-alive"])
+@pytest.mark.parametrize(
+    ("path", "kind", "key", "status"),
+    [
+        ("/v1/score", "application/json", "a-key", 413),
+        ("/v1/score", "application/json", "wrong", 401),
+        ("/v1/score", "text/plain", "a-key", 415),
+        ("/nothing", "application/json", "a-key", 404),
+        ("/health", "application/json", "a-key", 405),
+    ],
+)
+@pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunked"])
+def test_sent_to_its_end(
+    limited: RewardServer, path: str, kind: str, key: str, status: int, connection: str, chunked: bool
+) -> None:
+    """A client that reads only once it has sent all reads the refusal, whatever it was refused for."""
+    length = "Transfer-Encoding: chunked\r\n" if chunked else f"Content-Length: {LARGE}\r\n"
+    head = HEAD.format(path=path, kind=kind, connection=connection, more=f"X-API-Key: {key}\r\n{length}")
+    with connect(limited) as client:
+        client.sendall(head.encode())
+        part = b" " * 1_000_000
+        for _ in range(LARGE // len(part)):
+            client.sendall(b"%x\r\n%b\r\n" % (len(part), part) if chunked else part)
+        if chunked:
+            client.sendall(b"0\r\n\r\n")
+        time.sleep(0.2)  # a reset, were there one, would by now have thrown away the reply
+        code, reply = read_reply(client)
+
+    assert (status, {"error", "field"}) == (code, set(reply))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"zz\r\n", b"5\r\nab", b"-1\r\nx\r\n", b"5;x\r\nabcdefgh\r\n0\r\n\r\n"],
+    ids=["size", "cut", "minus", "end"],
+)
+def test_broken_chunks(limited: RewardServer, body: bytes) -> None:
+    """A body in broken chunks is 400, not 500."""
+    head = HEAD.format(
+        path="/v1/score",
+        kind="application/json",
+        connection="close",
+        more="X-API-Key: a-key\r\nTransfer-Encoding: chunked\r\n",
+    )
+    with connect(limited) as client:
+        client.sendall(head.encode() + body)
+        client.shutdown(socket.SHUT_WR)
+        code, reply = read_reply(client)
+
+    assert (400, {"error", "field"}) == (code, set(reply))
+
+
+def test_cut_body(limited: RewardServer) -> None:
+    """A body shorter than it said is 400, and the server goes on."""
+    head = HEAD.format(
+        path="/v1/score",
+        kind="application/json",
+        connection="close",
+        more="X-API-Key: a-key\r\nContent-Length: 500\r\n",
+    )
+    with connect(limited) as client:
+        client.sendall(head.encode() + b'{"items": ')
+        client.shutdown(socket.SHUT_WR)
+        code, reply = read_reply(client)
+
+    assert (400, {"error", "field"}) == (code, set(reply))
+    assert limited.get("/health").status_code == 200
