@@ -136,10 +136,10 @@ def test_listed_path(scene: Scene, path: str) -> None:
 
 
 def test_own_health(scene: Scene) -> None:
-    """/health is the gateway's own: it is well while the servers are gone."""
+    """/gateway/health is the gateway's own: it is well while the servers are gone."""
     for server in scene.servers:
         server.kill()
-    assert scene.gateway.ask("/health") == (200, '{"status": "ok"}\n')
+    assert scene.gateway.ask("/gateway/health") == (200, '{"status": "ok"}\n')
 
 
 def test_large_body(scene: Scene) -> None:
