@@ -85,7 +85,7 @@ def _memory(seed: int) -> None:
     print(f"memory after {EARLY:>9,} samples  {early / 2**20:>8,.0f} MiB")
     print(f"memory after {LATE:>9,} samples  {late / 2**20:>8,.0f} MiB")
     print(f"ratio                           {late / early:>8.2f}")
-    print(f"labels not met                  {sum(wrong.values()):>8,}")
+    print(f"labels not met                  {sum(wrong.values()):>8,}  {dict(wrong) or ''}")
 
 
 def _baseline(count: int, seed: int) -> float:

@@ -23,6 +23,8 @@ from rewardstack.scorer import Scorer
 MakeScorer = Callable[[str], Scorer]
 """A scorer for a leaf's target, such as a reward function's name."""
 
+_Groups = dict[tuple[str, float | None], list[tuple[int, Item]]]
+
 
 @dataclass(slots=True)
 class _Call:
@@ -69,26 +71,29 @@ class Flow:
             ScoringError: a sample has no score and the policy is `raise`.
         """
         ends_at = None if limit is None else time.monotonic() + limit
-        items: list[Item] = []
-        scores: list[Score | None] = []
-        groups: dict[tuple[str, float | None], list[int]] = {}
-        for at, request in enumerate(requests):
-            self.routes.find(request.data_source)
-            item, timeout, complaint = _prepare(request)
-            items.append(item)
-            scores.append(Score.unscored(complaint) if complaint else None)
-            if not complaint:
-                groups.setdefault((request.data_source, timeout), []).append(at)
-            if at % SLICE == SLICE - 1:
-                await asyncio.sleep(0)
+        scores, groups = await self._group(requests)
         calls = [
-            self._evaluate(source, [items[at] for at in members], _Call(timeout, ends_at, tenant))
+            self._evaluate(source, [item for _, item in members], _Call(timeout, ends_at, tenant))
             for (source, timeout), members in groups.items()
         ]
         for members, found in zip(groups.values(), await asyncio.gather(*calls), strict=True):
-            for at, score in zip(members, found, strict=True):
+            for (at, _), score in zip(members, found, strict=True):
                 scores[at] = score
-        return self._settle(requests, [score for score in scores if score is not None], on_error)
+        return self._settle(requests, scores, on_error)
+
+    async def _group(self, requests: Sequence[Request]) -> tuple[list[Score], _Groups]:
+        """What is wrong with each request, and those with which nothing is, by source and timeout."""
+        scores: list[Score] = []
+        groups: _Groups = {}
+        for at, request in enumerate(requests):
+            self.routes.find(request.data_source)
+            item, timeout, complaint = _prepare(request)
+            scores.append(Score.unscored(complaint))
+            if not complaint:
+                groups.setdefault((request.data_source, timeout), []).append((at, item))
+            if at % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+        return scores, groups
 
     async def _evaluate(self, source: str, items: Sequence[Item], call: _Call) -> list[Score]:
         route = self.routes.find(source)

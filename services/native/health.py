@@ -46,8 +46,8 @@ class UnixConnection(HTTPConnection):
 
 
 def gateway(run: RunDir, running: Running) -> str:
-    """The gateway answers /health itself."""
-    return _get(HTTPConnection(running.host, running.ports["REWARD_PORT"], timeout=PATIENCE), "/health")
+    """The gateway answers /gateway/health itself."""
+    return _get(HTTPConnection(running.host, running.ports["REWARD_PORT"], timeout=PATIENCE), "/gateway/health")
 
 
 def rules(run: RunDir, running: Running) -> str:

@@ -75,9 +75,11 @@ def digest(parts: Mapping[str, str]) -> str:
     return hashlib.sha256(repr(sorted(parts.items())).encode()).hexdigest()[:16]
 
 
-def code_digest() -> str:
-    """A digest of the code that the reward server runs."""
+def code_digest(settings: Settings) -> str:
+    """A digest of the files that the reward server runs or reads at its start: its code, and the user's."""
     files = [path for package in SERVER_CODE for path in sorted(package.rglob("*.py"))]
+    named = [*settings["REWARD_FUNCTIONS"].split(os.pathsep), settings["REWARDSTACK_ROUTES"], settings["DATASET_PATH"]]
+    files += [ROOT / name for name in named if name and (ROOT / name).is_file()]
     return digest({str(path): _content_digest(path) for path in files})
 
 

@@ -27,7 +27,7 @@ class Running:
         session: process id of supervisord, which is the session of all it starts.
         boot: id of the boot in which it was started; process ids mean nothing after another.
         settings: digest of the settings and configuration the services were started with.
-        code: digest of the code of the reward server they were started with.
+        code: digest of the code and the user's files that the reward server was started with.
         host: address at which this machine reaches the gateway.
         ports: port by the name of its setting.
     """

@@ -47,12 +47,12 @@ def up() -> None:
 
 def _start(settings: Settings, run: RunDir, files: dict[str, str]) -> Running:
     supervision = Supervision(run)
-    environment = {**_from_environment(*FROM_THE_SYSTEM), **_for_services(settings, run)}
+    given = _for_services(settings, run)
     describe = partial(
         Running,
         boot=boot_id(),
-        settings=render.digest({**files, **environment}),
-        code=render.code_digest(),
+        settings=render.digest({**files, **given}),
+        code=render.code_digest(settings),
         host="localhost" if settings.open_to_all else settings["BIND_ADDRESS"],
         ports={name: port for name, (_, port) in ports.wanted(settings).items()},
     )
@@ -67,7 +67,7 @@ def _start(settings: Settings, run: RunDir, files: dict[str, str]) -> Running:
         ports.require_free(settings, None)
     with step("starting cache, rules and gateway under supervisord"):
         render.write(files, run)
-        supervision.start(environment, describe)
+        supervision.start({**_from_environment(*FROM_THE_SYSTEM), **given}, describe)
     return describe(0)
 
 
@@ -76,7 +76,7 @@ def _refresh(supervision: Supervision, run: RunDir, running: Running, wanted: Ru
     if running.code == wanted.code:
         say("==> the services run already, with these settings")
         return running
-    with step("the code of the reward server has changed: restarting it"):
+    with step("the code or a file of the reward server has changed: restarting it"):
         supervision.restart("rules")
         run.remember(wanted)
     return wanted

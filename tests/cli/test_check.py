@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import ssl
 import subprocess
@@ -127,6 +128,8 @@ def test_https_where_http_is_spoken_has_a_remedy(cli: Cli) -> None:
 
 def test_an_untrusted_certificate_has_a_remedy(cli: Cli, tmp_path: Path) -> None:
     """A certificate that is not trusted here leads to SSL_CERT_FILE."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
     subject = ("-subj", "/CN=127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem", "-days", "1", "-nodes")
     make = ("openssl", "req", "-x509", "-newkey", "rsa:2048", *subject)
     subprocess.run(make, cwd=tmp_path, check=True, capture_output=True)

@@ -8,7 +8,7 @@ import pytest
 
 from rewardstack.routes import builtin_routes
 
-from .conftest import Cli
+from .conftest import ROOT, Cli
 
 ROUTES = """
 [routes.strict]
@@ -58,6 +58,12 @@ def test_a_source_finds_its_route(routed: Cli, source: str, route: str) -> None:
     assert result.status == 0
     assert result.out.startswith(f"{source} is taken by the route {route}\n")
     assert [row[0] for row in rows(result.out)] == [route]
+
+
+def test_the_document_shows_what_is_printed(cli: Cli) -> None:
+    """The block of `docs/cli.md` is this command's output."""
+    printed = "\n".join(line.rstrip() for line in cli("routes", "gsm8k_train").out.splitlines())
+    assert f"```\n{printed}\n```" in (ROOT / "docs" / "cli.md").read_text()
 
 
 def test_an_unknown_source_lists_what_is_known(cli: Cli) -> None:

@@ -92,7 +92,7 @@ def test_rows_without_a_score_make_the_status_3(scoring: Cli, tmp_path: Path) ->
     assert statuses(out) == ["ok", "unscored", "ok"]
     assert values(out) == [1.0, 0.0, 1.0]
     assert out[1]["reason"] == "the reference holds no number"
-    assert "1 rows have no score" in result.err
+    assert "rows without a score: 1;" in result.err
 
 
 def test_on_error_none_writes_null(scoring: Cli, tmp_path: Path) -> None:

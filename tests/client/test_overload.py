@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from rewardstack import Request, Score, score
+from tests.client.conftest import Script
 from tests.support.servers import FaultServer, fault_server, free_port
 
 SAMPLES = 640
@@ -170,3 +171,27 @@ def test_limit_of_a_call(server: FaultServer) -> None:
     started = time.monotonic()
     assert {"failed"} == {one.status for one in score(requests("limit"), timeout=0.5)}
     assert time.monotonic() - started < 3
+
+
+FEW_DESCRIPTORS = """
+    import logging, resource
+    from rewardstack import Request, score
+
+    warnings = []
+    handler = logging.Handler()
+    handler.emit = lambda record: warnings.append(record.getMessage())
+    logging.getLogger("rewardstack").addHandler(handler)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))
+    for label in ("a", "b"):
+        scores = score([Request("math", f"{label} {at}") for at in range(64 * 200)])
+        assert {"ok"} == {one.status for one in scores}, scores[0]
+    print(len(warnings), warnings[0])
+"""
+
+
+def test_few_file_descriptors(server: FaultServer, run_script: Script) -> None:
+    """Where few files may be open, fewer connections are made, with one warning that says how to raise the limit."""
+    server.set(delay=0.02)
+    out = run_script(FEW_DESCRIPTORS)
+    assert out.startswith("1 only ") and "ulimit -n" in out
+    assert 0 < server.stats()["most_at_once"] <= 90 - 64

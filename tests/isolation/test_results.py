@@ -124,7 +124,14 @@ async def test_no_secrets(make_runner: MakeRunner, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("entry", ["isolation_entries:run", "isolation_numpy:run"])
-async def test_single_thread(make_runner: MakeRunner, entry: str) -> None:
+async def test_single_thread(make_runner: MakeRunner, entry: str, capfd: pytest.CaptureFixture[str]) -> None:
     """The process that forks has one thread, also where a library would start more."""
     [result] = await make_runner(entry=entry).run([{"do": "threads"}], timeout=1)
-    assert result["value"] == 1
+    assert (result["value"], capfd.readouterr().err) == (1, "")
+
+
+async def test_threads_are_reported(make_runner: MakeRunner, capfd: pytest.CaptureFixture[str]) -> None:
+    """An entry that starts threads of its own is used, and the log says what may come of it."""
+    [result] = await make_runner(entry="isolation_threads:run").run([{}], timeout=1)
+    assert result == {}
+    assert "isolation_threads:run starts threads when it is imported" in capfd.readouterr().err

@@ -29,7 +29,21 @@ DIFFERENT = [
     ("2x = 2(7-4) = 6", "5"),
 ]
 UNCLEAR = [
-    *("2.5", "e", "2i", "x_1", "f(x)", "\\sin x", "1/2x", "x2", "2\\frac{1}{2}", "x^12", "x^{y}", "2^{3^2}", "\\frac{1}{x}"),
+    *(
+        "2.5",
+        "e",
+        "2i",
+        "x_1",
+        "f(x)",
+        "\\sin x",
+        "1/2x",
+        "x2",
+        "2\\frac{1}{2}",
+        "x^12",
+        "x^{y}",
+        "2^{3^2}",
+        "\\frac{1}{x}",
+    ),
     *("\\sqrt{x}", "\\sqrt{-2}", "\\sqrt[3]{2}", "\\frac{1}{0}", "1/(\\sqrt{2}+1)", "(x+y+z+w)^{12}", "\\sqrt{10^{9}}"),
     *("(x", "x)", "", "+", "x+", "\\frac{1}", "5!", "5\\%", "3,4", "A", "(1+x)^{99}", "\\sqrt{99999999999999999999}"),
 ]
@@ -65,7 +79,9 @@ def test_equation_with_right_end() -> None:
 def test_agrees_with_math_verify(kind: str) -> None:
     """Whatever it decides about generated answers is what math_verify says."""
     samples = [sample for sample in make_samples(1500, seed=23) if sample.kind == kind]
-    asked = {question for sample in samples if isinstance(question := ask(sample.response, [sample.reference]), Question)}
+    asked = {
+        question for sample in samples if isinstance(question := ask(sample.response, [sample.reference]), Question)
+    }
     pairs = [(tidy(question.answer), tidy(question.expected[0])) for question in asked if not question.fault]
     decided = [(pair, verdict) for pair in pairs if (verdict := algebra.equal(*pair)) is not None]
 
@@ -77,6 +93,6 @@ def test_matrices() -> None:
     assert cells("\\begin{pmatrix} 1 & -2 \\\\ \\frac{1}{2} & x \\end{pmatrix}") == (("1", "-2"), ("\\frac{1}{2}", "x"))
     assert cells("\\begin{bmatrix} 1 \\\\ 2 \\\\ \\end{bmatrix}") == (("1",), ("2",))
     ragged = "\\begin{pmatrix} 1 & 2 \\\\ 3 \\end{pmatrix}"
-    assert [cells(text) for text in ("\\begin{vmatrix} 1 \\end{vmatrix}", ragged, "5", "\\begin{pmatrix}1&\\end{pmatrix}")] == [
-        None
-    ] * 4
+    assert [
+        cells(text) for text in ("\\begin{vmatrix} 1 \\end{vmatrix}", ragged, "5", "\\begin{pmatrix}1&\\end{pmatrix}")
+    ] == [None] * 4

@@ -19,6 +19,13 @@ from tests.support.servers import wait_for_port
 
 pytestmark = pytest.mark.skipif(len(packages.find()) < 2, reason="nginx and redis-server are not installed")
 
+A_REWARD_FUNCTION = """
+from rewardstack_rules import reward_function
+
+@reward_function
+def length(response, reference=None):
+    return len(response)
+"""
 SERVICES = ("cache", "rules", "gateway")
 SAMPLES = len((ROOT / "examples/samples.jsonl").read_text().splitlines())
 
@@ -27,10 +34,12 @@ SAMPLES = len((ROOT / "examples/samples.jsonl").read_text().splitlines())
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
     """A running stack that the tests of this module share; each leaves it running."""
     tree = Tree(tmp_path_factory.mktemp("stack") / "tree")
-    result = tree.run("up")
-    assert result.returncode == 0, result.stdout
-    yield tree
-    tree.run("down")
+    try:
+        result = tree.run("up")
+        assert result.returncode == 0, result.stdout
+        yield tree
+    finally:
+        tree.run("down")
 
 
 def statuses(table: str) -> list[tuple[str, str]]:
@@ -60,9 +69,9 @@ def working_in(tree: Tree) -> list[processes.Process]:
 
 
 def test_second_up_is_cached(stack: Tree) -> None:
-    """A second `make up` leaves the services as they are, and its table shows every row ok and cached."""
+    """A second `make up`, from another shell, leaves the services alone; its table shows every row ok and cached."""
     before = pids(stack)
-    again = stack.run("up")
+    again = stack.run("up", PATH=f"{stack.path}:{stack.environment['PATH']}", LANG="C.UTF-8", UP_TIMEOUT="61")
     assert (again.returncode, statuses(again.stdout)) == (0, [("ok", "yes")] * SAMPLES)
     assert pids(stack) == before
 
@@ -118,14 +127,16 @@ def test_changed_settings(stack: Tree) -> None:
 
 
 def test_changed_code(stack: Tree) -> None:
-    """`make up` after a change of the reward server's code restarts the reward server alone."""
-    wait_until_well(stack)
-    before = pids(stack)
-    with (stack.path / "services/rules/rewardstack_rules/__init__.py").open("a") as module:
-        module.write("\n# changed\n")
-    assert stack.run("up").returncode == 0
-    after = pids(stack)
-    assert [name for name in SERVICES if after[name] != before[name]] == ["rules"]
+    """`make up` after a change of the code, or of a user's file, restarts the reward server alone."""
+    mine = stack.path / "mine.py"
+    mine.write_text(A_REWARD_FUNCTION)
+    assert (result := stack.run("up", REWARD_FUNCTIONS="mine.py")).returncode == 0, result.stdout
+    for changed in (stack.path / "services/rules/rewardstack_rules/__init__.py", mine):
+        before = pids(stack)
+        changed.write_text(f"{changed.read_text()}\n# changed\n")
+        assert stack.run("up", REWARD_FUNCTIONS="mine.py").returncode == 0
+        after = pids(stack)
+        assert [name for name in SERVICES if after[name] != before[name]] == ["rules"]
 
 
 def test_two_at_once(stack: Tree) -> None:

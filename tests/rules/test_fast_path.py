@@ -101,8 +101,12 @@ async def test_same_score(name: str, isolation: Isolation) -> None:
     """A verifier's scores are the rule's own, value, reason and parts, whichever way they were found."""
     one = verifier(name, isolation)
     answers = ("5", "6", "\\frac{10}{2}", "\\sqrt{25}", "x+1", "")
-    responses = [form.format(answer) for form, answer in product(("<think>a</think><answer>{}</answer>", "{}"), answers)]
-    items = [Item(response, (reference,)) for response, reference in product(responses, ("5", "2\\sqrt{3}", "\\frac{1}{"))]
+    responses = [
+        form.format(answer) for form, answer in product(("<think>a</think><answer>{}</answer>", "{}"), answers)
+    ]
+    items = [
+        Item(response, (reference,)) for response, reference in product(responses, ("5", "2\\sqrt{3}", "\\frac{1}{"))
+    ]
 
     [scores] = [await Runner(one, ResultCache(ClientSettings.from_env({}))).score(items, Deadline(60), "")]
 

@@ -16,12 +16,21 @@ from typing import Any
 
 from aiohttp import web
 
-STATE: dict[str, Any] = {"mode": "ok", "delay": 0.0, "fingerprint": uuid.uuid4().hex}
+STATE: dict[str, Any] = {"mode": "ok", "delay": 0.0, "at_once": 0, "fingerprint": uuid.uuid4().hex}
 COUNTS: collections.Counter[str] = collections.Counter()
 SEEN: collections.Counter[str] = collections.Counter()
 
 
 async def score(request: web.Request) -> web.StreamResponse:
+    STATE["at_once"] += 1
+    COUNTS["most_at_once"] = max(COUNTS["most_at_once"], STATE["at_once"])
+    try:
+        return await answer(request)
+    finally:
+        STATE["at_once"] -= 1
+
+
+async def answer(request: web.Request) -> web.StreamResponse:
     items = json.loads(await request.read())["items"]
     COUNTS["requests" if items else "knocks"] += 1
     COUNTS["items"] += len(items)

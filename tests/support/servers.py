@@ -17,7 +17,28 @@ from typing import Any
 FAULT_SERVER = Path(__file__).with_name("fault_server.py")
 
 
-class FaultServer:
+class Served:
+    """A server in a process of its own, to be frozen and killed."""
+
+    process: subprocess.Popen[str]
+
+    def freeze(self) -> None:
+        """It accepts connections and does not answer."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """It goes on."""
+        self.process.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """It is gone."""
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+class FaultServer(Served):
     """`fault_server.py` in a process of its own.
 
     Args:
@@ -43,23 +64,8 @@ class FaultServer:
             counts: dict[str, Any] = json.load(reply)
         return {"requests": 0, "items": 0, "knocks": 0, "scored": 0, "authorized": 0, "types": 0, **counts}
 
-    def freeze(self) -> None:
-        """It accepts connections and does not answer."""
-        self.process.send_signal(signal.SIGSTOP)
 
-    def thaw(self) -> None:
-        """It goes on."""
-        self.process.send_signal(signal.SIGCONT)
-
-    def kill(self) -> None:
-        """It is gone."""
-        self.process.kill()
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-
-
-class Redis:
+class Redis(Served):
     """A real Redis on a port of its own, without persistence.
 
     Args:
@@ -75,21 +81,8 @@ class Redis:
 
     def start(self) -> None:
         """Starts it, or starts it again."""
-        self.process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
+        self.process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, text=True)
         wait_for_port(self.port)
-
-    def freeze(self) -> None:
-        """It accepts connections and does not answer."""
-        self.process.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """It goes on."""
-        self.process.send_signal(signal.SIGCONT)
-
-    def kill(self) -> None:
-        """It is gone."""
-        self.process.kill()
-        self.process.wait()
 
 
 def free_port() -> int:

@@ -1,7 +1,8 @@
 """Results in this process first, in Redis behind it.
 
 Redis is a help, never a need: whatever it does, a score is neither failed nor held up for longer than `WAIT`. After a
-failure Redis is left alone for `REST` seconds, so a server that hangs costs one wait and not one a sample.
+failure Redis is left alone for `REST` seconds, so a server that hangs costs one wait and not one a sample. What many
+callers write at a time goes out together.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from rewardstack.errors import SettingsError
 from rewardstack.score import Score
 from rewardstack.settings import Settings
 
-WAIT = 0.5
+WAIT = 1.0
 """Seconds that one reading or writing of a slice may take."""
-REST = 5.0
+REST = 10.0
 """Seconds without Redis after a failure."""
 SLICE = 1000
 """Keys in one round trip: few enough that neither side is held up by it."""
@@ -41,6 +42,8 @@ class ResultCache:
         self._memory = Memory(settings.cache_items)
         self._ttl = settings.cache_ttl
         self._redis = _connect(settings.cache_url) if settings.cache_url else None
+        self._unwritten: list[tuple[str, Score]] = []
+        self._writing = asyncio.Lock()
         self._rest_until = {"read": 0.0, "written": 0.0}
         self._said: set[str] = set()
 
@@ -64,9 +67,12 @@ class ResultCache:
         entries = list(entries)
         for key, score in entries:
             self._memory.put(key, score)
-        for part in _slices(entries):
-            if await self._guarded("written", lambda redis, part=part: self._write(redis, part)) is None:
-                break
+        self._unwritten += entries
+        async with self._writing:
+            while self._unwritten:
+                part, self._unwritten = self._unwritten[:SLICE], self._unwritten[SLICE:]
+                if await self._guarded("written", lambda redis, part=part: self._write(redis, part)) is None:
+                    self._unwritten.clear()
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -49,5 +49,6 @@ class LogHandler(logging.Handler):
     """Log records as lines of their own, above a progress bar where there is one."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Prints the record."""
-        say(self.format(record))
+        """Prints the record; a traceback keeps its lines."""
+        for line in self.format(record).splitlines():
+            say(line)

@@ -15,6 +15,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from rewardstack import __version__
 from rewardstack.errors import ConfigError, RewardstackError
@@ -37,12 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print('rewardstack: error: the command line needs rich; pip install "rewardstack[cli]"', file=sys.stderr)
         return 2
     logging.basicConfig(handlers=[console.LogHandler()], format="rewardstack: %(levelname)s: %(message)s")
-    parser = argparse.ArgumentParser("rewardstack", description="Scores samples with the services that are configured.")
-    parser.add_argument("--version", action="version", version=f"rewardstack {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (score, check, routes):
-        command.add_parser(commands)
-    args = parser.parse_args(argv)
+    args = _parse(argv, (score, check, routes))
     try:
         return int(args.run(args))
     except KeyboardInterrupt:
@@ -51,3 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (RewardstackError, OSError) as error:
         console.complain(str(error))
         return 2 if isinstance(error, ConfigError) else 1
+
+
+def _parse(argv: Sequence[str] | None, modules: Sequence[Any]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("rewardstack", description="Scores samples with the services that are configured.")
+    parser.add_argument("--version", action="version", version=f"rewardstack {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for module in modules:
+        module.add_parser(commands)
+    return parser.parse_args(argv)

@@ -18,6 +18,8 @@ from rewardstack.score import Score
 
 PIECES = 8
 """Pieces to a chunk."""
+GRACE = 1.0
+"""Seconds that requests in flight get to end when a run stops early, so that few are broken off."""
 
 ScoreRows = Callable[[list[Row]], Awaitable[list[Score]]]
 
@@ -66,6 +68,8 @@ async def score_in_order(
             if done.error is not None:
                 return
     finally:
+        if in_flight:
+            await asyncio.wait(in_flight, timeout=GRACE)
         for task in in_flight:
             task.cancel()
         await asyncio.gather(*in_flight, return_exceptions=True)

@@ -6,8 +6,6 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
-from rich.table import Table
-
 from rewardstack.cli.console import new_table, out, plain_text
 from rewardstack.client import route_table
 from rewardstack.composite import Cascade, Gate, WeightedSum, routes_of
@@ -42,20 +40,20 @@ def run(args: argparse.Namespace) -> int:
     """
     routes = route_table(Settings.from_env())
     if args.data_source is None:
-        out.print(_table(routes))
+        _show(routes)
         return 0
     route = routes.find(args.data_source)
     out.print(plain_text(f"{args.data_source} is taken by the route {pattern(route)}"), soft_wrap=True)
-    out.print(_table([route]))
+    _show([route])
     return 0
 
 
-def _table(routes: Iterable[Route]) -> Table:
+def _show(routes: Iterable[Route]) -> None:
     table = new_table("data_source", "kind", "scored by", "without a score")
-    table.caption, table.caption_justify = CAPTION, "left"
     for route in routes:
         table.add_row(*map(plain_text, (pattern(route), *_target(route))))
-    return table
+    out.print(table)
+    out.print(plain_text(CAPTION), soft_wrap=True)
 
 
 def pattern(route: Route) -> str:

@@ -146,7 +146,7 @@ class Run:
         if not tally.without_score:
             return 0
         say(
-            f"{tally.without_score:,} rows have no score; their `reason` says why. `rewardstack check` looks at the "
+            f"rows without a score: {tally.without_score:,}; their `reason` says why. `rewardstack check` looks at the "
             "services; --force scores all rows again, those in the cache at no cost"
         )
         return NOT_ALL_SCORED

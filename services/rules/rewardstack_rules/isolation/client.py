@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 import itertools
 import math
-import os
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -100,16 +98,11 @@ class _Link:
         self.opening = asyncio.Lock()
 
 
-_Links = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Link]
-
-_inherited: list[_Links] = []
-"""A parent's connections: neither closed nor collected here, for either would reach into the parent's event loop."""
-
-
 class IsolatedRunner:
     """Runs tasks in children of the supervisor; starts it if there is none.
 
-    Every process and event loop that uses a runner has its own connection, a forked process builds a new one.
+    Every event loop that uses a runner has its own connection. A forked process uses another loop than its parent, so
+    it builds a new one, and leaves the inherited one alone: to close it would reach into the parent's loop.
 
     Args:
         config: what is isolated; processes that share it share a supervisor (see `launch.prepare`).
@@ -117,8 +110,7 @@ class IsolatedRunner:
 
     def __init__(self, config: IsolationConfig) -> None:
         self._config = config
-        self._links = _Links()
-        self._pid = os.getpid()
+        self._links: dict[asyncio.AbstractEventLoop, _Link] = {}
 
     async def run(self, tasks: Sequence[Mapping[str, Any]], timeout: float, limit: float | None = None) -> list[Result]:
         """Runs each task in a child; the tasks must be pure, for one may be started more than once.
@@ -162,8 +154,7 @@ class IsolatedRunner:
         return stats
 
     def close(self) -> None:
-        """Ends this process's connections; a later call builds a new one."""
-        self._disown_inherited()
+        """Ends the connections; a later call builds a new one."""
         for loop, link in self._links.items():
             if link.connection is not None and not loop.is_closed():
                 loop.call_soon_threadsafe(link.connection.close)
@@ -209,17 +200,13 @@ class IsolatedRunner:
                     results[index] = load(future.result())
         return {index: body for index, body in bodies.items() if results[index] is None}
 
-    def _disown_inherited(self) -> None:
-        if self._pid != os.getpid():
-            _inherited.append(self._links)
-            self._links = _Links()
-            self._pid = os.getpid()
-
     async def _connected(self) -> Connection:
-        """The connection of this process and event loop."""
-        self._disown_inherited()
+        """The connection of this event loop."""
         loop = asyncio.get_running_loop()
-        link = self._links.get(loop) or self._links.setdefault(loop, _Link())
+        link = self._links.get(loop)
+        if link is None:
+            self._links = {other: known for other, known in self._links.items() if not other.is_closed()}
+            link = self._links.setdefault(loop, _Link())
         async with link.opening:
             if link.connection is None or link.connection.lost:
                 link.connection = await self._open()

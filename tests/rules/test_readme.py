@@ -1,0 +1,67 @@
+"""The README's examples, run as they are printed, against a real reward server."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.rules.conftest import ROOT, RewardServer, clean_environment
+
+TEXT = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def block(language: str, beginning: str) -> str:
+    """The one code block of that language that begins so."""
+    [found] = [body for kind, body in BLOCKS if kind == language and body.startswith(beginning)]
+    return found
+
+
+def test_python(server: RewardServer) -> None:
+    """The Python example prints what its comments say."""
+    code = block("python", "from rewardstack")
+    environment = clean_environment(REWARD_SERVER_URL=server.url)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert re.findall(r"print\(.*\)  # (.*)", code) == done.stdout.splitlines()
+
+
+def test_curl(server: RewardServer) -> None:
+    """The HTTP example answers with the reward for a right answer in the right format."""
+    command = block("bash", "curl").replace("http://localhost:6000", server.url)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=True)
+    assert {"rewards": [1.5], "statuses": ["ok"]} == json.loads(done.stdout)
+
+
+def test_command_line(server: RewardServer, tmp_path: Path) -> None:
+    """The commands find the service well and score the shipped samples."""
+    commands = block("bash", ".venv/bin/rewardstack check").replace(".venv/bin/rewardstack", "rewardstack")
+    commands = commands.replace("scored.jsonl", str(tmp_path / "scored.jsonl"))
+    folder = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = clean_environment(REWARD_SERVER_URL=server.url, PATH=folder)
+    subprocess.run(["bash", "-ec", commands], cwd=ROOT, env=environment, capture_output=True, check=True)
+    rows = [json.loads(line) for line in (tmp_path / "scored.jsonl").read_text().splitlines()]
+    assert {"ok"} == {row["status"] for row in rows}
+
+
+def test_file_by_path(server: RewardServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that verl is told of loads by its path, as verl loads it, and scores."""
+    [path] = re.findall(r"^    path: (\S+)", block("yaml", "reward:"), re.MULTILINE)
+    spec = importlib.util.spec_from_file_location("custom_module", ROOT / path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setenv("REWARD_SERVER_URL", server.url)
+    response = "<think>6 * 7</think><answer>42</answer>"
+    assert 1.5 == module.compute_score(data_source="any", solution_str=response, ground_truth="42", extra_info={})
+
+
+def test_links() -> None:
+    """Every file that the README points to is there."""
+    assert [] == [path for path in re.findall(r"\]\(([^)#:]+)\)", TEXT) if not (ROOT / path).exists()]
