@@ -30,10 +30,10 @@ def install(app: Flask) -> None:
 
 
 def _drained(application: Application) -> Application:
-    def run(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        body = environ["wsgi.input"] = get_input_stream(environ)
-        environ["wsgi.input_terminated"] = True  # the stream ends where the body does
-        reply = application(environ, start_response)
+    def run(wsgi: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        body = wsgi["wsgi.input"] = get_input_stream(wsgi)
+        wsgi["wsgi.input_terminated"] = True  # the stream ends where the body does
+        reply = application(wsgi, start_response)
         with contextlib.suppress(*BROKEN_BODY, HTTPException):  # nobody is left to read the reply
             _drain(body)
         return reply
