@@ -23,7 +23,7 @@ A_REWARD_FUNCTION = """
 from rewardstack_rules import reward_function
 
 @reward_function
-def length(response, reference=None):
+def characters(response, reference=None):
     return len(response)
 """
 SERVICES = ("cache", "rules", "gateway")
