@@ -101,7 +101,7 @@ def _response(rng: random.Random, kind: str, problem: Problem, outcome: str) -> 
 
 
 def _reasoning(rng: random.Random, length: int, answer: str) -> str:
-    """Text of this length that does not hold the answer; the numbers in it make each different from all others."""
+    """Text of this length without the answer (the sentences themselves hold 0 and 2); its numbers make each unique."""
     parts: list[str] = []
     left = length
     while left > 0:
@@ -114,7 +114,7 @@ def _reasoning(rng: random.Random, length: int, answer: str) -> str:
 
 
 def _integer(rng: random.Random) -> Problem:
-    n = rng.choice((rng.randint(2, 99), rng.randint(100, 999), rng.randint(1000, 99999)))
+    n = rng.choice((rng.randint(3, 99), rng.randint(100, 999), rng.randint(1000, 99999)))
     others = (f"{n}.00", f"{n:,}" if n > 999 else f"{n}.0", f"\\${n}", f"x = {n}", f"{n}\\text{{ cm}}")
     return Problem(str(n), others, _mistakes(rng, lambda by: str(n + by)))
 

@@ -41,7 +41,7 @@ class IsolationConfig:
     slow: int = field(default_factory=usable_cores)
     slow_after: float = 0.1
     memory_bytes: int = 1024 * MIB
-    tasks_per_child: int = 1000
+    tasks_per_child: int = 4000
     growth_bytes: int = 128 * MIB
     max_frame_bytes: int = 16 * MIB
 

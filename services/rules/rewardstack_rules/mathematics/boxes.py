@@ -56,10 +56,11 @@ def boxed(text: str) -> str | None:
 def last_box(text: str, end: int) -> Box | None:
     """The last closed box that starts before `end` and holds anything."""
     for _ in range(MAX_BOXES):
-        start, command = max((text.rfind(command, 0, end), command) for command in ("\\boxed", "\\fbox"))
+        plain, framed = text.rfind("\\boxed", 0, end), text.rfind("\\fbox", 0, end)
+        start = max(plain, framed)
         if start < 0:
             return None
-        inside = _inside(text, start + len(command))
+        inside = _inside(text, start + len("\\boxed" if plain > framed else "\\fbox"))
         if inside is not None and inside[1].strip():
             return Box(start, inside[0], inside[1].strip())
         end = start

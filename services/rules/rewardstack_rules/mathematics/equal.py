@@ -18,6 +18,7 @@ from rewardstack_rules.mathematics.units import measure, units_differ
 _RELATION = re.compile(r"[<>]|\\(?:[lg]eq?|in|cup|mathbb|infty|R)(?![A-Za-z])")
 _BASED = re.compile(r"\(?([0-9A-F]+)\)?\s*_\s*(?:\{?\(?(\d+)\)?\}?|\{?\s*\\text\{\s*(\w+)\s*\}\s*\}?)")
 _DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+)")
+_LETTER = re.compile(r"[A-Za-z]")
 _ELLIPSIS = "\\ldots"
 
 
@@ -69,6 +70,8 @@ def _equal(one: str, other: str) -> bool:
         return _equal_approximation(one, other)
     if "\\pm" in one or "\\pm" in other:
         return _equal_in_any_order(_both_signs(one), _both_signs(other))
+    if names.is_equation(one) and "=" not in other:
+        return False
     one, other = _in_one_form(one, other)
     answer, reference = group(one), group(other)
     if answer is not None and reference is not None:
@@ -195,6 +198,8 @@ def _equal_single(one: str, other: str) -> bool:
     (one, unit), (other, expected_unit) = measure(one), measure(other)
     if units_differ(unit, expected_unit):
         return False
+    if _LETTER.fullmatch(one) and _LETTER.fullmatch(other):
+        return one == other  # math_verify reads E and e alike
     based = _equal_in_base(one, other)
     if based is not None:
         return based

@@ -6,9 +6,11 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-ABSOLUTE = Fraction(1, 2_000_000)
+PLACES = 6
+"""Digits behind the point from which on a decimal may stand for a number that it rounds, or cuts off."""
+
 RELATIVE = Fraction(1, 100_000)
-"""How far a decimal may be from the number that it rounds; both must hold (math_verify knows only the first)."""
+"""How far it may be from that number in proportion (math_verify compares six digits behind the point, and no more)."""
 
 _SCALE = r"(?:\\times|\\cdot|\*)\s*10\s*\^\s*(?:\{\s*([+-]?\d{1,3})\s*\}|(\d{1,3}))"
 _DECIMAL = re.compile(rf"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(?:{_SCALE})?")
@@ -26,11 +28,11 @@ class Number(NamedTuple):
 
     Args:
         value: exactly what is written.
-        rounded: whether it is written as a decimal, so that it may stand for a number nearby.
+        places: digits behind the point.
     """
 
     value: Fraction
-    rounded: bool
+    places: int
 
 
 def number(text: str) -> Number | None:
@@ -41,7 +43,7 @@ def number(text: str) -> Number | None:
     if decimal is not None:
         sign, digits, braced, bare = decimal.groups()
         value = Fraction("0" + digits) * Fraction(10) ** int(braced or bare or 0)
-        return Number(-value if sign == "-" else value, "." in digits)
+        return Number(-value if sign == "-" else value, len(digits.partition(".")[2]) - int(braced or bare or 0))
     fraction = _FRACTION.fullmatch(text)
     if fraction is None:
         return None
@@ -50,17 +52,25 @@ def number(text: str) -> Number | None:
     if int(below) == 0 or (whole and "-" in above + below):
         return None
     value = int(whole or 0) + Fraction(int(above), int(below))
-    return Number(-value if sign == "-" else value, False)
+    return Number(-value if sign == "-" else value, 0)
 
 
 def same(one: Number, other: Number) -> bool:
     """Whether two numbers are equal, or one is the other rounded to six decimals or more."""
     if one.value == other.value:
         return True
-    if not (one.rounded or other.rounded):
-        return False
     distance = abs(one.value - other.value)
-    return distance <= ABSOLUTE and distance <= RELATIVE * max(abs(one.value), abs(other.value))
+    largest = max(abs(one.value), abs(other.value))
+    return distance < tolerance(one.places, other.places) and distance <= RELATIVE * largest
+
+
+def tolerance(*places: int) -> Fraction:
+    """How far numbers with so many digits behind the point may lie apart: by less than 1 in a rounded one's last digit.
+
+    A number with fewer digits than a rounded one needs is taken to be exact.
+    """
+    rounded = [count for count in places if count >= PLACES]
+    return Fraction(1, 10 ** min(rounded)) if rounded else Fraction(0)
 
 
 def same_percentage(percentage: Number, bare: Number) -> bool:
@@ -69,4 +79,4 @@ def same_percentage(percentage: Number, bare: Number) -> bool:
     The bare number is read one way only: up to 1 it is a fraction, above it is a percentage whose sign was left out.
     """
     scale = 100 if abs(bare.value) <= 1 else 1
-    return same(Number(percentage.value / scale, percentage.rounded), bare)
+    return same(Number(percentage.value / scale, percentage.places + (2 if scale == 100 else 0)), bare)

@@ -133,7 +133,7 @@ def _told(rest: str) -> str | None:
     number = _NUMBER.match(sentence)
     if number is not None:
         behind = sentence[number.end() :]
-        prose = behind[:1].isspace() and _WORD.match(behind.lstrip()) and any(char.isdigit() for char in behind)
+        prose = behind[:1].isspace() and _WORD.match(behind.lstrip(" (")) and any(char.isdigit() for char in behind)
         return number.group() if prose and not _JOINT.match(behind) else sentence
     if len(_WORD.findall(sentence)) <= MAX_WORDS or "\\" in sentence:
         return sentence or None

@@ -7,9 +7,11 @@ import re
 from rewardstack_rules.mathematics.notation import squeeze
 from rewardstack_rules.mathematics.structure import Group, group
 
-_NAME = r"(?:[A-Za-z]|\\[a-z]+)(?:_\{?\w+\}?)?(?:\(\w+\))?|\([A-Za-z](?:\s*,\s*[A-Za-z])*\)"
+_NAME = r"(?:[A-Za-z]|\\[a-z]+|\\frac\{d\w?\}\{d\w\})'{0,3}(?:_\{?\w+\}?)?(?:\(\w+\))?|\([A-Za-z](?:\s*,\s*[A-Za-z])*\)"
 _NAMED = re.compile(rf"\s*({_NAME})\s*(?:(?<![<>!])=|\\(?:in|approx)(?![A-Za-z]))\s*([^=]+)")
 _REVERSED = re.compile(r"\s*([^=<>!]*\d[^=<>!]*)=\s*([A-Za-z])\s*")
+_ARGUMENTS = re.compile(r"_\{[^{}]*\}|_\w|(?<=[A-Za-z'])\([^()]*\)|\\text\{[^{}]*\}")
+_COMMANDS = re.compile(r"\\[A-Za-z]+")
 _POINT = re.compile(r"[A-Z]\s*(\([^()]*,[^()]*\))")
 
 
@@ -30,19 +32,28 @@ def without_point(text: str) -> str:
     return match[1] if match else text
 
 
+def is_equation(text: str) -> bool:
+    """Whether a tidied text says something of a number rather than naming it: `2x = 10`, but not `m + n = 10`."""
+    left, sign, _ = text.partition("=")
+    if not sign or left[-1:] in ("<", ">", "!"):
+        return False
+    left = _ARGUMENTS.sub("", left)
+    return any(char.isdigit() for char in left) and re.search(r"[A-Za-z]", _COMMANDS.sub("", left)) is not None
+
+
 def solutions(found: Group) -> Group:
-    """The values of one unknown, without its name and in no order: `x = 1, 2` and `x_1 = 1, x_2 = 2`."""
+    """The set of values of one unknown, without its name: `x = 1, 2` and `x_1 = 1, x_2 = 2`."""
     if found.brackets:
         return found
     first, *rest = [_NAMED.fullmatch(item) for item in found.items]
     if first is None:
         return found
     if not any("=" in item for item in found.items[1:]):
-        return found._replace(items=(first[2], *found.items[1:]), joined=True)
+        return found._replace(items=(first[2], *found.items[1:]), brackets="{}")
     names = [match[1].partition("_")[0].strip() for match in (first, *rest) if match]
     if len(names) < len(found.items) or len(set(names)) > 1:
         return found
-    return found._replace(items=tuple(match[2] for match in (first, *rest) if match), joined=True)
+    return found._replace(items=tuple(match[2] for match in (first, *rest) if match), brackets="{}")
 
 
 def coordinates(found: Group, ordered: bool = True) -> Group | None:

@@ -14,7 +14,7 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\s+", " "),
         # what sets in type only
         (r"\\\$", r"\\text{dollar}"),
-        (r"[$€£¥₹]|\\\(|\\\)", ""),
+        (r"[$£¥]|\\\(|\\\)", ""),
         (r"\\(?:left|right)\s*\.", ""),
         (r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|limits)(?![A-Za-z])", ""),
         (r"\\(?:text(?:bf|it|rm|normal|sf|tt|up)?|math(?:rm|bf|it|sf)|mbox|operatorname)\s*(?=\{)", r"\\text"),
@@ -23,6 +23,9 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\langle(?![A-Za-z])", "("),
         (r"\\rangle(?![A-Za-z])", ")"),
         # words
+        (r"^\s*\\text\{([^{}]* (?:and|or) [^{}]*)\}\s*$", r"\1"),
+        (r"^\s*(?:\\text\{)?\s*[Aa]ll real(?:s| numbers)\s*\}?\s*$", r"\\mathbb{R}"),
+        (r"\{:\}", ":"),
         (r"\\text\{\s*(and|or)\s*\}", r" \1 "),
         (r"\s*(?:\\text\{\s*percent\s*\}|\bpercent\b|\\%)", "%"),
         (r"(?<=\d)\s*(?:\\text\{\s*to\s*\}|\bto\b)\s*(?=\d)", ":"),

@@ -5,9 +5,9 @@ What this decides is what `verification.decide` would decide; it leaves alone wh
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
 
 from rewardstack_rules.mathematics import exact
 from rewardstack_rules.mathematics.bounds import MAX_DIGITS, refusal
@@ -17,14 +17,10 @@ from rewardstack_rules.mathematics.question import Question, Verdict
 MAX_ANSWER = 200
 """Characters of an answer or reference that are looked at."""
 REMEMBERED = 4096
-"""Texts whose reading is remembered."""
+"""Texts whose number is remembered."""
 
-
-class _Reading(NamedTuple):
-    """A text, tidied: without spaces and fonts, and as a number if it is one."""
-
-    squeezed: str
-    number: exact.Number | None
+_NUMERIC = re.compile(r"(?:[-+\d\s.,/*^{}]|\\[dtc]?frac|\\times|\\cdot)+")
+_NO_DIGIT = re.compile(r"\D+")
 
 
 def decide_plainly(question: Question) -> Verdict | None:
@@ -33,28 +29,31 @@ def decide_plainly(question: Question) -> Verdict | None:
     Args:
         question: about a response.
     """
-    references = [_read(reference) for reference in question.expected]
-    numbers = [one.number for one in references if one is not None and one.number is not None]
+    numbers = [number for reference in question.expected if (number := _number(reference)) is not None]
     if question.fault:
         return Verdict(False, question.fault) if numbers else None
-    answer = _read(question.answer)
+    if any(_same_text(question.answer, reference) for reference in question.expected):
+        return Verdict(True)
+    answer = _number(question.answer) if numbers else None
     if answer is None:
         return None
-    if any(one is not None and one.squeezed == answer.squeezed for one in references):
+    if any(exact.same(answer, number) for number in numbers):
         return Verdict(True)
-    if answer.number is None or not numbers:
-        return None
-    if any(exact.same(answer.number, number) for number in numbers):
-        return Verdict(True)
-    return Verdict(False, "wrong answer") if len(numbers) == len(references) else None
+    return Verdict(False, "wrong answer") if len(numbers) == len(question.expected) else None
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _read(text: str) -> _Reading | None:
-    """None where the text is too long to be looked at here, or refused."""
+def _number(text: str) -> exact.Number | None:
+    """The plain number that a text is; None where it is anything else, too long to be looked at here, or refused."""
     if len(text) <= MAX_DIGITS and text.isascii() and text.isdecimal():
-        return _Reading(text, exact.Number(Fraction(int(text)), False))
-    if len(text) > MAX_ANSWER or refusal(text):
+        return exact.Number(Fraction(int(text)), False)
+    if len(text) > MAX_ANSWER or not _NUMERIC.fullmatch(text) or refusal(text):
         return None
-    tidied = tidy(text)
-    return _Reading(squeeze(tidied), exact.number(tidied))
+    return exact.number(tidy(text))
+
+
+def _same_text(answer: str, reference: str) -> bool:
+    """Whether two texts differ in spaces and fonts only; False as well where one is not looked at."""
+    if max(len(answer), len(reference)) > MAX_ANSWER or _NO_DIGIT.sub("", answer) != _NO_DIGIT.sub("", reference):
+        return False
+    return not (refusal(answer) or refusal(reference)) and squeeze(tidy(answer)) == squeeze(tidy(reference))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -29,7 +30,10 @@ DIGITS = 40
 """To which numbers are computed."""
 
 EXACT = Float("1e-30")
-"""How far two numbers without a decimal point may lie apart, as a part of the larger: what computing leaves."""
+FLOATING = Float("1e-12")
+"""How far two numbers may lie apart that computing alone parts, without and with a decimal in them, in proportion."""
+
+_DECIMAL = re.compile(r"\d*\.(\d*)")
 
 
 def equal(answer: str, reference: str) -> bool:
@@ -42,7 +46,7 @@ def equal(answer: str, reference: str) -> bool:
     gold, target = parsed(reference), parsed(answer)
     if gold is None or target is None:
         return False
-    same = _same_number(gold, target, rounded="." in answer or "." in reference)
+    same = _same_number(gold, target, [_places(answer), _places(reference)])
     if same is not None:
         return same
     return math_verify.verify(gold, target, allow_set_relation_comp=True, timeout_seconds=None)
@@ -69,8 +73,13 @@ def parsed(text: str) -> Any | None:
     return expression
 
 
-def _same_number(one: Any, other: Any, rounded: bool) -> bool | None:
-    """Whether two numbers are equal, to six decimals if one is rounded; None where they are not two numbers."""
+def _places(text: str) -> int:
+    """Digits behind the point of the longest decimal; -1 without any."""
+    return max((len(digits) for digits in _DECIMAL.findall(text)), default=-1)
+
+
+def _same_number(one: Any, other: Any, places: Sequence[int]) -> bool | None:
+    """Whether two numbers are equal, or one is the other rounded; None where they are not two numbers."""
     value, expected = _number(one), _number(other)
     if value is None or expected is None:
         return None
@@ -78,9 +87,10 @@ def _same_number(one: Any, other: Any, rounded: bool) -> bool | None:
     if difference is None:
         return None
     distance, size = abs(difference), max(abs(value), abs(expected))
-    if rounded:
-        return bool(distance <= sympify(exact.ABSOLUTE) and distance <= sympify(exact.RELATIVE) * size)
-    return bool(distance <= EXACT * size)
+    rounded = sympify(exact.tolerance(*places))
+    if bool(distance < rounded) and bool(distance <= sympify(exact.RELATIVE) * size):
+        return True
+    return bool(distance <= (EXACT if max(places) < 0 else FLOATING) * size)
 
 
 def _number(expression: Any) -> Any | None:

@@ -31,6 +31,8 @@ _SIGNS = {
     "\u211d": "\\mathbb{R}",  # the real numbers
     "∠": "\\angle ",
     "°": "^\\circ ",
+    "€": "\\text{euro}",
+    "₹": "\\text{rupee}",
     "¢": "\\text{ cents}",
     "、": ", ",
     "\u200b": "",

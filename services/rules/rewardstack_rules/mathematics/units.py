@@ -31,6 +31,8 @@ _UNITS = {
     "year": "year yr",
     "dollar": "dollar buck usd",
     "cent": "cent",
+    "euro": "euro eur",
+    "rupee": "rupee",
     "celsius": "celsius",
     "fahrenheit": "fahrenheit",
 }
@@ -45,14 +47,14 @@ _IN_WORDS = (
     r"(?:[ /-]+(?!(?:and|or)\b)[A-Za-z]+\.?)*(?:\s*\^\s*\{?\d\}?)?"
 )
 _MEASURE = re.compile(rf"(.*?(?:[\d}})]|\\pi))((?:{_IN_TEXT})+|{_IN_WORDS})")
-_DOLLARS = re.compile(r"([+-]?\s*)\\text\{dollar\}\s*(.+)")
+_MONEY = re.compile(r"([+-]?\s*)\\text\{(dollar|euro|rupee)\}\s*(.+)")
 
 
 def measure(text: str) -> tuple[str, str]:
     """A tidied text without its unit, and the unit's symbol or, where it has none, its words; empty without a unit."""
-    money = _DOLLARS.fullmatch(text)
+    money = _MONEY.fullmatch(text)
     if money is not None:
-        return money[1] + money[2], "dollar"
+        return money[1] + money[3], money[2]
     match = _MEASURE.fullmatch(text)
     if match is None:
         return text, ""
@@ -73,7 +75,7 @@ def _symbol(factor: str) -> str:
     for word in factor.replace("^", " ^").replace(".", " ").split():
         power = _POWERS.get(word, power)
         if word not in _POWERS:
-            name.append(word[:-1] if len(word) > 3 and word.endswith("s") else word)
+            name.append(word[:-1] if len(word) > 3 and word.endswith("s") and word not in _SYMBOLS else word)
     unit = " ".join(name)
     return _SYMBOLS.get(unit, unit) + (f"^{power}" if power > 1 else "")
 

@@ -27,7 +27,7 @@ def phrase(text: str) -> str | None:
 
     Two letters can be a product, so only longer words, or those in `\\text{…}`, are words.
     """
-    words = plain(text).strip("'\"() ")
+    words = plain(text).strip("'\"() .")
     if not _PHRASE.fullmatch(words):
         return None
     if "\\text" not in text and not any(len(word) > 2 for word in words.split()):
