@@ -74,16 +74,16 @@ class Settings:
 def _parse(values: tuple[str, ...]) -> Settings:
     raw = dict(zip(DEFAULTS, values, strict=True))
     return Settings(
-        reward_server_urls=_urls(raw, "REWARD_SERVER_URL"),
+        reward_server_urls=parse_urls(raw["REWARD_SERVER_URL"], "REWARD_SERVER_URL"),
         reward_server_api_key=raw["REWARD_SERVER_API_KEY"],
-        reward_server_timeout=_number(raw, "REWARD_SERVER_TIMEOUT", float, above=0),
+        reward_server_timeout=parse_number(raw, "REWARD_SERVER_TIMEOUT", float),
         reward_type=raw["REWARD_TYPE"],
         cache_url=_cache_url(raw),
-        cache_ttl=_number(raw, "REWARD_CACHE_TTL", int, above=0),
-        cache_items=_number(raw, "REWARD_CACHE_ITEMS", int, above=-1),
+        cache_ttl=parse_number(raw, "REWARD_CACHE_TTL", int),
+        cache_items=parse_number(raw, "REWARD_CACHE_ITEMS", int, above=-1),
         routes_file=raw["REWARDSTACK_ROUTES"],
-        max_retries=_number(raw, "REWARDSTACK_MAX_RETRIES", int, above=-1),
-        max_connections=_number(raw, "REWARDSTACK_MAX_CONNECTIONS", int, above=0),
+        max_retries=parse_number(raw, "REWARDSTACK_MAX_RETRIES", int, above=-1),
+        max_connections=parse_number(raw, "REWARDSTACK_MAX_CONNECTIONS", int),
     )
 
 
@@ -112,10 +112,6 @@ def parse_urls(text: str, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(urls))
 
 
-def _urls(raw: Mapping[str, str], name: str) -> tuple[str, ...]:
-    return parse_urls(raw[name], name)
-
-
 def _cache_url(raw: Mapping[str, str]) -> str:
     url = raw["REWARD_CACHE_URL"]
     try:
@@ -130,13 +126,28 @@ def _cache_url(raw: Mapping[str, str]) -> str:
     return url
 
 
-def _number(raw: Mapping[str, str], name: str, kind: Callable[[str], N], above: int) -> N:
+def parse_number(
+    raw: Mapping[str, str], name: str, kind: Callable[[str], N], above: int = 0, most: float = math.inf
+) -> N:
+    """A number among settings.
+
+    Args:
+        raw: the settings' texts by name.
+        name: of the one to read.
+        kind: `int` or `float`.
+        above: what it must be greater than.
+        most: what it may be at most.
+
+    Raises:
+        SettingsError: it is no such number; the message names it and its bounds.
+    """
     try:
         value = kind(raw[name])
-        usable = math.isfinite(value) and value > above
+        usable = math.isfinite(value) and above < value <= most
     except (ValueError, OverflowError):
         usable = False
     if not usable:
         what = "a whole number" if kind is int else "a number"
-        raise SettingsError(f"{name}: {raw[name]!r} is not {what} above {above}", name)
+        bound = "" if math.isinf(most) else f" and at most {most:g}"
+        raise SettingsError(f"{name}: {raw[name]!r} is not {what} above {above}{bound}", name)
     return value

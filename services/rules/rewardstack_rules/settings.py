@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from rewardstack.errors import SettingsError
+from rewardstack.settings import parse_number
 from rewardstack_rules.isolation.config import MIB, IsolationConfig, usable_cores
 
 DEFAULTS = {
@@ -30,8 +29,6 @@ DEFAULTS = {
     "PROMETHEUS_MULTIPROC_DIR": "",
 }
 """Every variable the server reads, and its value where it is unset or empty."""
-
-N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +104,16 @@ class Settings:
             reward_type=raw["REWARD_TYPE"],
             function_files=tuple(_file("REWARD_FUNCTIONS", part) for part in files),
             dataset_path=_file("DATASET_PATH", dataset) if dataset else None,
-            golden_threshold=_number(raw, "GOLDEN_THRESHOLD", float, 1),
-            max_body_bytes=_number(raw, "MAX_BODY_BYTES", int),
-            verify_timeout=_number(raw, "VERIFY_TIMEOUT", float),
-            verify_processes=_number(raw, "VERIFY_PROCESSES", int) if raw["VERIFY_PROCESSES"] else usable_cores(),
+            golden_threshold=parse_number(raw, "GOLDEN_THRESHOLD", float, most=1),
+            max_body_bytes=parse_number(raw, "MAX_BODY_BYTES", int),
+            verify_timeout=parse_number(raw, "VERIFY_TIMEOUT", float),
+            verify_processes=parse_number(raw, "VERIFY_PROCESSES", int) if raw["VERIFY_PROCESSES"] else usable_cores(),
             host=raw["REWARD_HOST"],
-            port=_number(raw, "REWARD_PORT", int, 65535),
+            port=parse_number(raw, "REWARD_PORT", int, most=65535),
             socket=raw["REWARD_SOCKET"],
-            workers=_number(raw, "REWARD_WORKERS", int),
-            threads=_number(raw, "REWARD_THREADS", int),
-            graceful_timeout=_number(raw, "REWARD_GRACEFUL_TIMEOUT", int),
+            workers=parse_number(raw, "REWARD_WORKERS", int),
+            threads=parse_number(raw, "REWARD_THREADS", int),
+            graceful_timeout=parse_number(raw, "REWARD_GRACEFUL_TIMEOUT", int),
             metrics_dir=raw["PROMETHEUS_MULTIPROC_DIR"],
         )
 
@@ -138,15 +135,3 @@ def _file(name: str, text: str) -> Path:
     if not path.is_file():
         raise SettingsError(f"{name}: there is no file {text}; correct the path, or unset {name}", name)
     return path
-
-
-def _number(raw: Mapping[str, str], name: str, kind: Callable[[str], N], most: float = math.inf) -> N:
-    try:
-        value = kind(raw[name])
-    except ValueError:
-        value = None
-    if value is None or not 0 < value <= most or math.isinf(value):
-        what = "a whole number" if kind is int else "a number"
-        bound = "" if math.isinf(most) else f" and at most {most:g}"
-        raise SettingsError(f"{name}: {raw[name]!r} is not {what} above 0{bound}", name)
-    return value

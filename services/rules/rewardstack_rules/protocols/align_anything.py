@@ -6,15 +6,12 @@ the body are used, and `statuses` tells a reward of 0.0 from a sample without a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from flask import Response, jsonify
+from flask import Response
 
-from rewardstack.score import Score
-from rewardstack_rules.http_errors import unavailable
 from rewardstack_rules.protocols.body import read_columns
-from rewardstack_rules.protocols.scoring import all_failed, make_sample, reward_of, score_samples, source_of
+from rewardstack_rules.protocols.scoring import batch_reply, make_sample, score_samples, source_of
 
 
 def answer(body: dict[str, Any]) -> Response:
@@ -25,12 +22,4 @@ def answer(body: dict[str, Any]) -> Response:
     """
     rows = read_columns(body, ("prompts", "responses"), ("golden_responses",))
     source = source_of(body)
-    return _reply(score_samples([make_sample(source, *row) for row in rows]))
-
-
-def _reply(scores: Sequence[Score]) -> Response:
-    rewards = [reward_of(score) for score in scores]
-    statuses = [score.status for score in scores]
-    if all_failed(scores):
-        return unavailable(f"no sample was scored: {scores[0].reason}", rewards=rewards, statuses=statuses)
-    return jsonify(rewards=rewards, statuses=statuses)
+    return batch_reply(score_samples([make_sample(source, *row) for row in rows]))

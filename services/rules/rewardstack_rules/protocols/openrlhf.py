@@ -11,12 +11,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from flask import Response, jsonify
+from flask import Response
 
 from rewardstack.score import Request, Score
-from rewardstack_rules.http_errors import unavailable
 from rewardstack_rules.protocols.body import read_columns
-from rewardstack_rules.protocols.scoring import all_failed, make_sample, reward_of, score_samples, source_of
+from rewardstack_rules.protocols.scoring import batch_reply, make_sample, reward_of, score_samples, source_of
 
 BEFORE_PROMPT = 64
 """Characters that may stand before the prompt: the token that begins a text."""
@@ -60,15 +59,6 @@ def response_in(query: str, prompt: str) -> str:
 
 
 def _reply(scores: Sequence[Score]) -> Response:
-    rewards = [reward_of(score) for score in scores]
     # The same keys in every reply: the trainer joins the logs of its samples.
     logs = {name: [float(score.status == name) for score in scores] for name in ("failed", "unscored")}
-    reply = {
-        "rewards": rewards,
-        "scores": rewards,
-        "extra_logs": logs,
-        "statuses": [score.status for score in scores],
-    }
-    if all_failed(scores):
-        return unavailable(f"no sample was scored: {scores[0].reason}", **reply)
-    return jsonify(reply)
+    return batch_reply(scores, scores=[reward_of(score) for score in scores], extra_logs=logs)

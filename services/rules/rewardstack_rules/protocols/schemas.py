@@ -93,27 +93,35 @@ def bodies(names: Sequence[str]) -> dict[str, Schema]:
             {"query": array(ANY), "prompts": array(PROMPT)}, {"labels": nullable(array(REFERENCE)), **kind}
         ),
         "Slime": record({"prompt": PROMPT, "response": ANY}, {"label": REFERENCE, **kind}),
-        "NeMoGymVerify": record(
-            {
-                "responses_create_params": record({}, {"input": PROMPT}),
-                "response": record({"output": array(record({}, {"type": TEXT, "role": TEXT, "content": ANY}))}),
-            },
-            {"question": ANY, "expected_answer": REFERENCE, **kind},
-        ),
+        "NeMoGymVerify": _nemo_gym_verify(kind),
         "NeMoGymSession": FREE,
-        "RollTask": record(
-            {"prompt": PROMPT, "response": ANY},
-            {
-                "reward_info": nullable(record({}, {"ground_truth": REFERENCE})),
-                "timeout": nullable(NUMBER),
-                "data_id": ANY,
-                "rollout_id": ANY,
-                "priority": ANY,
-                **kind,
-            },
-        ),
+        "RollTask": _roll_task(kind),
         "RollResult": record({"reward_request_id": {"type": "string", "pattern": roll.IDENT.pattern[:-2] + "$"}}),
     }
+
+
+def _nemo_gym_verify(kind: Schema) -> Schema:
+    return record(
+        {
+            "responses_create_params": record({}, {"input": PROMPT}),
+            "response": record({"output": array(record({}, {"type": TEXT, "role": TEXT, "content": ANY}))}),
+        },
+        {"question": ANY, "expected_answer": REFERENCE, **kind},
+    )
+
+
+def _roll_task(kind: Schema) -> Schema:
+    return record(
+        {"prompt": PROMPT, "response": ANY},
+        {
+            "reward_info": nullable(record({}, {"ground_truth": REFERENCE})),
+            "timeout": nullable(NUMBER),
+            "data_id": ANY,
+            "rollout_id": ANY,
+            "priority": ANY,
+            **kind,
+        },
+    )
 
 
 REPLIES: dict[str, Schema] = {

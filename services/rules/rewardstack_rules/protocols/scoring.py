@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flask import g, request
+from flask import Response, g, jsonify, request
 
 from rewardstack.score import Request, Score
 from rewardstack_rules.context import context
-from rewardstack_rules.http_errors import ApiError
+from rewardstack_rules.http_errors import ApiError, unavailable
 from rewardstack_rules.protocols.body import json_type, read_limit
 from rewardstack_rules.protocols.messages import last_user_text
 
@@ -73,3 +73,17 @@ def reward_of(score: Score) -> float:
 def all_failed(scores: Sequence[Score]) -> bool:
     """Whether the infrastructure failed every sample, so that the caller had better ask again."""
     return bool(scores) and all(score.status == "failed" for score in scores)
+
+
+def batch_reply(samples: Sequence[Score], **beside: Any) -> Response:
+    """The rewards and statuses of a batch; 503 where the infrastructure failed all of it.
+
+    Args:
+        samples: their scores, in order.
+        beside: what else the trainer expects, by key.
+    """
+    statuses = [score.status for score in samples]
+    reply = {"rewards": [reward_of(score) for score in samples], **beside, "statuses": statuses}
+    if all_failed(samples):
+        return unavailable(f"no sample was scored: {samples[0].reason}", **reply)
+    return jsonify(reply)
