@@ -8,11 +8,12 @@ import time
 
 import pytest
 
-from rewardstack import Request, acompute_score, compute_score, score
+from rewardstack import acompute_score, compute_score
 from rewardstack.errors import LoopError
 from rewardstack.transport.runtime import loop_thread
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer
+from tests.support.waiters import impatient_and_patient
 
 
 def test_64_threads(server: FaultServer) -> None:
@@ -106,20 +107,7 @@ def test_process_ends_with_a_hung_server(server: FaultServer, run_script: Script
 def test_two_waiters_on_one_call(server: FaultServer) -> None:
     """Of two who wait for one call, the impatient one fails after 50 ms and the patient one gets the score."""
     server.set(delay=0.5)
-    results: dict[str, tuple[str, float]] = {}
-
-    def wait(name: str, timeout: float) -> None:
-        started = time.monotonic()
-        (one,) = score([Request("math", "shared", "1", {"timeout": timeout})])
-        results[name] = one.status, time.monotonic() - started
-
-    impatient = threading.Thread(target=wait, args=("impatient", 0.05))
-    patient = threading.Thread(target=wait, args=("patient", 5.0))
-    impatient.start()
-    time.sleep(0.02)
-    patient.start()
-    impatient.join()
-    patient.join()
+    results = impatient_and_patient("math")
     assert ("failed", "ok") == (results["impatient"][0], results["patient"][0])
     assert results["impatient"][1] < 0.4
     assert 1 == server.stats()["requests"]
