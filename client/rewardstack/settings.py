@@ -20,6 +20,15 @@ DEFAULTS = {
     "REWARD_SERVER_API_KEY": "",
     "REWARD_SERVER_TIMEOUT": "60",
     "REWARD_TYPE": "math_verifier",
+    "LLM_JUDGE_SERVER_URL": "",
+    "LLM_JUDGE_SERVER_API_KEY": "",
+    "LLM_JUDGE_SERVER_TIMEOUT": "60",
+    "LLM_JUDGE_MODEL": "",
+    "JUDGE_REVISION": "",
+    "REWARDSTACK_RUN_ID": "",
+    "EMBEDDING_SERVER_URL": "",
+    "EMBEDDING_SERVER_API_KEY": "",
+    "EMBEDDING_SERVER_TIMEOUT": "30",
     "REWARD_CACHE_URL": "",
     "REWARD_CACHE_TTL": "604800",
     "REWARD_CACHE_ITEMS": "100000",
@@ -41,6 +50,15 @@ class Settings:
         reward_server_api_key: sent to those servers only.
         reward_server_timeout: seconds a sample may wait for progress.
         reward_type: the reward function where a call names none.
+        judge_urls: base URLs of equivalent LLM judges.
+        judge_api_key: sent to those judges only.
+        judge_timeout: seconds a sample may wait for a judge's progress.
+        judge_model: the model that judges; empty for the one that the server serves.
+        judge_revision: the operator's name for the state of the judge, part of the cache key.
+        run_id: of the training run within which a stochastic judge's verdict is remembered; empty for this process.
+        embedding_urls: base URLs of equivalent embedding servers.
+        embedding_api_key: sent to those servers only.
+        embedding_timeout: seconds a sample may wait for an embedding server's progress.
         cache_url: the Redis that holds results; empty for none.
         cache_ttl: seconds a result stays there.
         cache_items: results kept in this process, in front of Redis.
@@ -53,6 +71,15 @@ class Settings:
     reward_server_api_key: str
     reward_server_timeout: float
     reward_type: str
+    judge_urls: tuple[str, ...]
+    judge_api_key: str
+    judge_timeout: float
+    judge_model: str
+    judge_revision: str
+    run_id: str
+    embedding_urls: tuple[str, ...]
+    embedding_api_key: str
+    embedding_timeout: float
     cache_url: str
     cache_ttl: int
     cache_items: int
@@ -78,6 +105,15 @@ def _parse(values: tuple[str, ...]) -> Settings:
         reward_server_api_key=raw["REWARD_SERVER_API_KEY"],
         reward_server_timeout=parse_number(raw, "REWARD_SERVER_TIMEOUT", float),
         reward_type=raw["REWARD_TYPE"],
+        judge_urls=parse_urls(raw["LLM_JUDGE_SERVER_URL"], "LLM_JUDGE_SERVER_URL"),
+        judge_api_key=raw["LLM_JUDGE_SERVER_API_KEY"],
+        judge_timeout=parse_number(raw, "LLM_JUDGE_SERVER_TIMEOUT", float),
+        judge_model=raw["LLM_JUDGE_MODEL"],
+        judge_revision=raw["JUDGE_REVISION"],
+        run_id=raw["REWARDSTACK_RUN_ID"],
+        embedding_urls=parse_urls(raw["EMBEDDING_SERVER_URL"], "EMBEDDING_SERVER_URL"),
+        embedding_api_key=raw["EMBEDDING_SERVER_API_KEY"],
+        embedding_timeout=parse_number(raw, "EMBEDDING_SERVER_TIMEOUT", float),
         cache_url=_cache_url(raw),
         cache_ttl=parse_number(raw, "REWARD_CACHE_TTL", int),
         cache_items=parse_number(raw, "REWARD_CACHE_ITEMS", int, above=-1),

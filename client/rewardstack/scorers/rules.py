@@ -7,8 +7,8 @@ cache is made of the former, and nothing but the latter leaves the trainer.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rewardstack.cache.key import EVERY_FIELD, read_fields, rule_key
 from rewardstack.deadline import SharedDeadline
@@ -16,24 +16,14 @@ from rewardstack.errors import RejectedError, ReplyError, RequestError, Settings
 from rewardstack.routes import RULE_PREFIX
 from rewardstack.score import STATUSES, Item, OnError, Score
 from rewardstack.scorer import Key
+from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.reward_types import RewardType, RewardTypes
-from rewardstack.settings import Settings, parse_urls
-from rewardstack.transport.service import Service
+from rewardstack.settings import Settings
 
 BATCH = 64
 """Samples in one request."""
 
 KNOCK = json.dumps({"items": []}).encode()
-
-FindService = Callable[[tuple[str, ...], str], Service]
-"""The service behind these URLs, under this key."""
-
-
-class Destination(NamedTuple):
-    """Where a sample is scored, and under which key."""
-
-    urls: tuple[str, ...]
-    api_key: str
 
 
 class RemoteRule:
@@ -53,14 +43,19 @@ class RemoteRule:
         self.source = f"rule:{name}"
         self.timeout = settings.reward_server_timeout
         self._name = name
-        self._settings = settings
+        self._servers = Servers(
+            "REWARD_SERVER_URL",
+            settings.reward_server_urls,
+            settings.reward_server_api_key,
+            "start a server with `make up` and `export REWARD_SERVER_URL=http://localhost:6000`",
+        )
         self._find = find_service
         self._types = types
 
     async def keys(self, items: Sequence[Item], deadline: SharedDeadline) -> list[Key | None]:
         """The same keys as the server's own, by the fingerprint that it gives; raises as `score` does."""
         keys: list[Key | None] = [None] * len(items)
-        for destination, members in self._by_destination(items).items():
+        for destination, members in self._servers.group(items).items():
             about = await self._about(destination, deadline)
             if about is None:
                 continue
@@ -78,7 +73,7 @@ class RemoteRule:
             SettingsError: no server is set, or it does not take the key.
         """
         scores: list[Score] = [Score.failed("not scored", self.source)] * len(items)
-        for destination, members in self._by_destination(items).items():
+        for destination, members in self._servers.group(items).items():
             about = await self._about(destination, deadline)
             fields = about.fields if about else (EVERY_FIELD,)
             body = self._body([items[at] for at in members], fields)
@@ -86,28 +81,6 @@ class RemoteRule:
             for at, score in zip(members, self._read(reply, len(members)), strict=True):
                 scores[at] = score
         return scores
-
-    def _by_destination(self, items: Sequence[Item]) -> dict[Destination, list[int]]:
-        groups: dict[Destination, list[int]] = {}
-        for at, item in enumerate(items):
-            groups.setdefault(self._destination(item.extra), []).append(at)
-        return groups
-
-    def _destination(self, extra: Mapping[str, Any]) -> Destination:
-        """Where the item says, else where the environment says; the environment's key goes to its own servers only."""
-        url, own_key = extra.get("server_url"), extra.get("api_key")
-        if not isinstance(url, (str, type(None))) or not isinstance(own_key, (str, type(None))):
-            raise RequestError("extra_info: server_url and api_key must be strings", "extra_info.server_url")
-        settings = self._settings
-        urls = parse_urls(url, "extra_info.server_url") if url else settings.reward_server_urls
-        if not urls:
-            raise SettingsError(
-                "REWARD_SERVER_URL is not set; start a server with `make up` and "
-                "`export REWARD_SERVER_URL=http://localhost:6000`",
-                "REWARD_SERVER_URL",
-            )
-        known = set(urls) <= set(settings.reward_server_urls)
-        return Destination(urls, own_key or (settings.reward_server_api_key if known else ""))
 
     async def _about(self, destination: Destination, deadline: SharedDeadline) -> RewardType | None:
         return await self._types.find(self._name, destination, self._find(*destination), deadline)

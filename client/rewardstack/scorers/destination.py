@@ -1,0 +1,63 @@
+"""Where a sample is scored: at the URL it names, else at those of the environment.
+
+The environment's key goes to the environment's own servers only, so a sample cannot carry it elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rewardstack.errors import RequestError, SettingsError
+from rewardstack.score import Item
+from rewardstack.settings import parse_urls
+from rewardstack.transport.service import Service
+
+FindService = Callable[[tuple[str, ...], str], Service]
+"""The service behind these URLs, under this key."""
+
+
+class Destination(NamedTuple):
+    """Where a sample is scored, and under which key."""
+
+    urls: tuple[str, ...]
+    api_key: str
+
+
+class Servers(NamedTuple):
+    """The servers of one kind that the environment names.
+
+    Args:
+        variable: that holds their addresses.
+        urls: their base URLs.
+        api_key: sent to those servers only.
+        start: how to have one, for the error where none is set.
+    """
+
+    variable: str
+    urls: tuple[str, ...]
+    api_key: str
+    start: str
+
+    def destination(self, extra: Mapping[str, Any]) -> Destination:
+        """Where a sample with this `extra_info` is scored.
+
+        Raises:
+            RequestError: `server_url` or `api_key` is no string.
+            SettingsError: neither the sample nor the environment names a server.
+        """
+        url, own_key = extra.get("server_url"), extra.get("api_key")
+        if not isinstance(url, (str, type(None))) or not isinstance(own_key, (str, type(None))):
+            raise RequestError("extra_info: server_url and api_key must be strings", "extra_info.server_url")
+        urls = parse_urls(url, "extra_info.server_url") if url else self.urls
+        if not urls:
+            raise SettingsError(f"{self.variable} is not set; {self.start}", self.variable)
+        known = set(urls) <= set(self.urls)
+        return Destination(urls, own_key or (self.api_key if known else ""))
+
+    def group(self, items: Sequence[Item]) -> dict[Destination, list[int]]:
+        """The positions of the items by where they are scored; raises as `destination` does."""
+        groups: dict[Destination, list[int]] = {}
+        for at, item in enumerate(items):
+            groups.setdefault(self.destination(item.extra), []).append(at)
+        return groups
