@@ -6,7 +6,7 @@ SHELL := /bin/sh
 
 BIN := .venv/bin
 NATIVE := $(BIN)/python -m services.native
-BENCHMARKS := $(addprefix benchmarks/,cache.py rules.py neighbours.py)
+BENCHMARKS := $(addprefix benchmarks/,cache.py rules.py neighbours.py benchmark_embedding_remote.py)
 PYTHON_CODE := client services tests benchmarks
 
 # Commands on a running stack: without .venv nothing has ever been started here.
@@ -34,6 +34,10 @@ logs: ## last lines of the logs (s=rules: of one service; f=1: follow)
 down: ## stop the stack
 	$(call native,down,0)
 
+.PHONY: models
+models: setup ## install vLLM, sentence-transformers and small models (some gigabytes; make up does so too)
+	@$(NATIVE) models
+
 .PHONY: test
 test: setup-dev ## run the tests (t="tests/native -k port": those only)
 	@$(NATIVE) programs || echo "the tests that need them are skipped"
@@ -57,7 +61,7 @@ format: setup-dev ## put the code into the project's style
 
 .PHONY: clean
 clean: down ## stop the stack and remove all that make has made
-	@rm -rf .run .venv .pytest_cache .mypy_cache .ruff_cache
+	@rm -rf .run .models .venv .pytest_cache .mypy_cache .ruff_cache
 	@find $(wildcard $(PYTHON_CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: setup

@@ -1,4 +1,4 @@
-"""In CI nothing is skipped: what a test needs and the machine lacks is a failure there."""
+"""In CI nothing is skipped: what a test needs and the machine lacks is a failure there. One vLLM serves a whole run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Generator
 from typing import TypeVar
 
 import pytest
+
+from tests.support.vllm import vllm as vllm
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 

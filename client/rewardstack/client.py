@@ -1,22 +1,18 @@
-"""What one event loop holds: the session, the services behind it, the cache, and a flow for the settings in force."""
+"""What one event loop holds: the backends, the cache, and a flow for the settings in force."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rewardstack.backends import Backends
 from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
 from rewardstack.flow import Flow
 from rewardstack.route_syntax import load_routes, parse_route
 from rewardstack.routes import Route, RouteTable, builtin_routes
 from rewardstack.score import OnError, Request, Score
-from rewardstack.scorers.reward_types import RewardTypes
-from rewardstack.scorers.rules import RemoteRule
 from rewardstack.settings import Settings
-from rewardstack.transport.descriptors import connection_ceiling
-from rewardstack.transport.http import open_session
 from rewardstack.transport.runtime import LoopThread, loop_thread
-from rewardstack.transport.service import Service
 
 _registered: dict[str, Route] = {}
 _clients: dict[LoopThread, Client] = {}
@@ -26,11 +22,9 @@ class Client:
     """Made and used on the loop of its thread."""
 
     def __init__(self) -> None:
-        self._session = open_session()
-        self._services: dict[tuple[object, ...], Service] = {}
+        self._backends = Backends()
         self._caches: dict[tuple[object, ...], ResultCache] = {}
         self._flows: dict[tuple[object, ...], Flow] = {}
-        self._types = RewardTypes()
 
     def flow(self, settings: Settings) -> Flow:
         """The flow under these settings and the routes registered so far."""
@@ -38,26 +32,10 @@ class Client:
         flow = self._flows.get(identity)
         if flow is None:
             self._flows.clear()
-            flow = self._flows[identity] = self._make_flow(settings)
+            cache = self._cache(settings)
+            flow = Flow(route_table(settings), self._backends.scorers(settings, cache), cache)
+            self._flows[identity] = flow
         return flow
-
-    def _make_flow(self, settings: Settings) -> Flow:
-        def find_service(urls: tuple[str, ...], api_key: str) -> Service:
-            return self._service(urls, api_key, settings)
-
-        def make_rule(name: str) -> RemoteRule:
-            return RemoteRule(name, settings, find_service, self._types)
-
-        return Flow(route_table(settings), {"rule": make_rule}, self._cache(settings))
-
-    def _service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> Service:
-        identity = (urls, api_key, settings.max_connections, settings.max_retries)
-        service = self._services.get(identity)
-        if service is None:
-            ceiling = connection_ceiling(settings.max_connections)
-            service = Service(urls, api_key, self._session, ceiling, settings.max_retries)
-            self._services[identity] = service
-        return service
 
     def _cache(self, settings: Settings) -> ResultCache:
         identity = (settings.cache_url, settings.cache_ttl, settings.cache_items)
@@ -67,11 +45,9 @@ class Client:
 
     async def close(self) -> None:
         """Closes every connection."""
-        for service in self._services.values():
-            service.close()
         for cache in self._caches.values():
             await cache.close()
-        await self._session.close()
+        await self._backends.close()
 
 
 def register_route(name: str, spec: object) -> None:

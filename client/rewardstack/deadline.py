@@ -39,7 +39,7 @@ class Deadline:
         self.timeout = timeout
         self.limit_at = math.inf if limit is None else now + limit
         self._expires = now + timeout
-        self._queues: list[Clock] = []
+        self._queues: dict[Clock, int] = {}
 
     def progress(self) -> None:
         """Something of it was sent: the timeout counts anew, the limit stays."""
@@ -47,11 +47,13 @@ class Deadline:
 
     def enter_queue(self, clock: Clock) -> None:
         """Something of it waits for its turn at a service: that service's progress counts."""
-        self._queues.append(clock)
+        self._queues[clock] = self._queues.get(clock, 0) + 1
 
     def leave_queue(self, clock: Clock) -> None:
         """It waits no longer."""
-        self._queues.remove(clock)
+        self._queues[clock] -= 1
+        if not self._queues[clock]:
+            del self._queues[clock]
 
     def remaining(self) -> float:
         """Seconds left, negative once it has passed."""
@@ -67,18 +69,18 @@ class SharedDeadline:
     __slots__ = ("_deadlines", "_queues")
 
     def __init__(self, *deadlines: Deadline) -> None:
-        self._deadlines = list(deadlines)
+        self._deadlines = {id(deadline): deadline for deadline in deadlines}
         self._queues: list[Clock] = []
 
     @property
     def timeout(self) -> float:
         """Seconds one attempt may take."""
-        return max(deadline.timeout for deadline in self._deadlines)
+        return max(deadline.timeout for deadline in self._deadlines.values())
 
     @property
     def limit_at(self) -> float:
         """When everyone gives up whatever happens, on `time.monotonic()`."""
-        return max(deadline.limit_at for deadline in self._deadlines)
+        return max(deadline.limit_at for deadline in self._deadlines.values())
 
     @property
     def patience(self) -> tuple[float, float]:
@@ -87,35 +89,43 @@ class SharedDeadline:
 
     def absorb(self, other: SharedDeadline) -> None:
         """All who wait under `other` wait for this call."""
-        for deadline in other._deadlines:
+        for deadline in other._deadlines.values():
             self.join(deadline)
 
     def join(self, deadline: Deadline) -> None:
         """One more waits for the call."""
-        if any(deadline is known for known in self._deadlines):
+        if id(deadline) in self._deadlines:
             return
-        self._deadlines.append(deadline)
+        self._deadlines[id(deadline)] = deadline
         for clock in self._queues:
             deadline.enter_queue(clock)
 
     def progress(self) -> None:
         """The call was sent: everyone's timeout counts anew."""
-        for deadline in self._deadlines:
+        for deadline in self._deadlines.values():
             deadline.progress()
+
+    def enter_queue(self, clock: Clock) -> None:
+        """The call waits for its turn at a service: that service's progress counts for everyone."""
+        self._queues.append(clock)
+        for deadline in self._deadlines.values():
+            deadline.enter_queue(clock)
+
+    def leave_queue(self, clock: Clock) -> None:
+        """It waits no longer."""
+        self._queues.remove(clock)
+        for deadline in self._deadlines.values():
+            deadline.leave_queue(clock)
 
     @contextmanager
     def queued(self, clock: Clock) -> Iterator[None]:
         """While the call waits for its turn at a service."""
-        self._queues.append(clock)
-        for deadline in self._deadlines:
-            deadline.enter_queue(clock)
+        self.enter_queue(clock)
         try:
             yield
         finally:
-            self._queues.remove(clock)
-            for deadline in self._deadlines:
-                deadline.leave_queue(clock)
+            self.leave_queue(clock)
 
     def remaining(self) -> float:
         """Seconds left, negative once the last has given up."""
-        return max(deadline.remaining() for deadline in self._deadlines)
+        return max(deadline.remaining() for deadline in self._deadlines.values())

@@ -7,72 +7,115 @@ together. A call belongs to no waiter: it goes on while anyone still waits for i
 from __future__ import annotations
 
 import asyncio
-import logging
-import math
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from rewardstack.deadline import Deadline, SharedDeadline
-from rewardstack.errors import ConfigError, ServiceError
-from rewardstack.score import Item, Score
-from rewardstack.scorer import Key, Scorer
+from rewardstack.scorer import Key
 
 GATHER = 0.001
 """Seconds that a batch waits for company before it goes out less than full."""
+GRACE = 0.02
+"""Seconds a waiter gives a call that ends at the same moment as its patience."""
 
-log = logging.getLogger(__name__)
+T = TypeVar("T")
+R = TypeVar("R")
+C = TypeVar("C", contravariant=True)
 
-Outcome = Score | ConfigError
+
+class Carrier(Protocol[C, R]):
+    """Brings batches to a service and their outcomes back."""
+
+    @property
+    def batch_size(self) -> int:
+        """How many items one batch holds at most."""
+        ...
+
+    @property
+    def dropped(self) -> R:
+        """The outcome of an item that was on its way when the client shut down."""
+        ...
+
+    async def carry(self, items: Sequence[C], deadline: SharedDeadline) -> Sequence[R]:
+        """One outcome for each item, in order; whatever goes wrong is an outcome, too."""
+        ...
+
+    async def landed(self, outcomes: Iterable[tuple[str, R]]) -> None:
+        """Told of every batch's keys and outcomes before its waiters hear of them."""
+        ...
+
+    def has_failed(self, outcome: R) -> bool:
+        """Whether asking again may bring another outcome."""
+        ...
 
 
 @dataclass(slots=True, eq=False)
-class Flight:
+class Flight(Generic[T, R]):
     """One item on its way: what became of it arrives in `outcome`."""
 
-    item: Item
+    item: T
     key: Key | None
-    outcome: asyncio.Future[Outcome]
+    outcome: asyncio.Future[R]
     deadline: SharedDeadline
 
 
-class Flights:
-    """The calls of one scorer.
+class Flights(Generic[T, R]):
+    """The calls of one carrier.
 
     Args:
-        scorer: asked for a batch at a time.
-        landed: awaited with every batch's (key, score) pairs of status `ok`, before its waiters hear of them.
+        carrier: asked for a batch at a time.
     """
 
-    def __init__(self, scorer: Scorer, landed: Callable[[list[tuple[str, Score]]], Coroutine[Any, Any, None]]) -> None:
-        self._scorer = scorer
-        self._landed = landed
-        self._shared: dict[str, Flight] = {}
-        self._waiting: list[Flight] = []
+    def __init__(self, carrier: Carrier[T, R]) -> None:
+        self._carrier = carrier
+        self._shared: dict[str, Flight[T, R]] = {}
+        self._waiting: list[Flight[T, R]] = []
+        self._boarding = 0
         self._gathering: asyncio.TimerHandle | None = None
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Task[object]] = set()
 
-    def board(self, item: Item, key: Key | None, deadline: Deadline) -> asyncio.Future[Outcome]:
+    @contextmanager
+    def boarding(self) -> Iterator[None]:
+        """While one caller's items board: none of them leaves in a batch that is less than full."""
+        self._boarding += 1
+        try:
+            yield
+        finally:
+            self._boarding -= 1
+
+    def board(self, item: T, key: Key | None, deadline: SharedDeadline) -> asyncio.Future[R]:
         """The outcome of `item`, to be awaited and never cancelled.
 
         Args:
-            item: to be scored.
-            key: of the item; None where its score is neither cached nor shared.
-            deadline: of the one who asks.
+            item: to be carried.
+            key: of the item; None where its outcome is not shared.
+            deadline: of the one who asks; more may join it.
         """
-        known = self._shared.get(key.text) if key is not None and key.deterministic else None
+        shared = key is not None and key.deterministic
+        known = self._shared.get(key.text) if key is not None and shared else None
         if known is not None:
-            known.deadline.join(deadline)
+            known.deadline.absorb(deadline)
             return known.outcome
-        flight = Flight(item, key, asyncio.get_running_loop().create_future(), SharedDeadline(deadline))
-        if key is not None and key.deterministic:
+        flight = Flight(item, key, asyncio.get_running_loop().create_future(), deadline)
+        if key is not None and shared:
             self._shared[key.text] = flight
+        self._enter(flight)
+        return flight.outcome
+
+    def _enter(self, flight: Flight[T, R]) -> None:
         self._waiting.append(flight)
-        if len(self._waiting) >= self._scorer.batch_size:
+        if len(self._waiting) >= self._carrier.batch_size:
             self._depart()
         elif self._gathering is None:
-            self._gathering = asyncio.get_running_loop().call_later(GATHER, self._depart)
-        return flight.outcome
+            self._gathering = asyncio.get_running_loop().call_later(GATHER, self._gathered)
+
+    def _gathered(self) -> None:
+        if self._boarding:
+            self._gathering = asyncio.get_running_loop().call_later(GATHER, self._gathered)
+        else:
+            self._depart()
 
     def _depart(self) -> None:
         if self._gathering is not None:
@@ -80,66 +123,49 @@ class Flights:
             self._gathering = None
         flights, self._waiting = self._waiting, []
         if flights:
-            task = asyncio.create_task(self._fly(flights))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            self._run(self._fly(flights))
 
-    async def _fly(self, flights: Sequence[Flight]) -> None:
-        deadline = SharedDeadline()
-        for flight in flights:
+    def _run(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _fly(self, flights: Sequence[Flight[T, R]]) -> Sequence[R]:
+        deadline = flights[0].deadline
+        for flight in flights[1:]:
             deadline.absorb(flight.deadline)
             flight.deadline = deadline
-        outcomes: Sequence[Outcome] = [Score.failed("dropped: the client is shutting down")] * len(flights)
+        outcomes: Sequence[R] = [self._carrier.dropped] * len(flights)
         try:
-            outcomes = await self._ask_patiently([flight.item for flight in flights], deadline)
-            await self._landed(_results(flights, outcomes))
+            items, told = [flight.item for flight in flights], deadline.patience
+            outcomes = await self._carrier.carry(items, deadline)
+            if deadline.patience > told:
+                outcomes = await self._carry_again(items, outcomes, deadline, told)
+            found = zip(flights, outcomes, strict=True)
+            await self._carrier.landed([(flight.key.text, one) for flight, one in found if flight.key is not None])
         finally:
             for flight, outcome in zip(flights, outcomes, strict=True):
                 if flight.key is not None and flight.key.deterministic:
                     self._shared.pop(flight.key.text, None)
                 flight.outcome.set_result(outcome)
+        return outcomes
 
-    async def _ask_patiently(self, items: Sequence[Item], deadline: SharedDeadline) -> Sequence[Outcome]:
-        """Asks again for what failed while someone joined who can wait longer than the service was told."""
-        told = deadline.patience
-        outcomes = list(await self._ask(items, deadline))
-        while deadline.patience > told and (failed := [at for at, one in enumerate(outcomes) if _has_failed(one)]):
+    async def _carry_again(
+        self, items: Sequence[T], outcomes: Sequence[R], deadline: SharedDeadline, told: tuple[float, float]
+    ) -> Sequence[R]:
+        """Asks again for what failed while someone joined who can wait longer than the service was `told`."""
+        has_failed = self._carrier.has_failed
+        outcomes = list(outcomes)
+        while deadline.patience > told and (failed := [at for at, one in enumerate(outcomes) if has_failed(one)]):
             told = deadline.patience
-            for at, outcome in zip(failed, await self._ask([items[at] for at in failed], deadline), strict=True):
+            again = await self._carrier.carry([items[at] for at in failed], deadline)
+            for at, outcome in zip(failed, again, strict=True):
                 outcomes[at] = outcome
         return outcomes
 
-    async def _ask(self, items: Sequence[Item], deadline: SharedDeadline) -> Sequence[Outcome]:
-        source = self._scorer.source
-        try:
-            scores = await self._scorer.score(items, deadline)
-        except ConfigError as error:
-            return [error] * len(items)
-        except ServiceError as error:
-            return [Score.failed(str(error), source)] * len(items)
-        except Exception as error:
-            log.exception("%s: a fault in its scorer", source)
-            return [Score.failed(f"internal error: {type(error).__name__}", source)] * len(items)
-        if len(scores) != len(items):
-            return [Score.failed(f"{len(scores)} scores came for {len(items)} samples", source)] * len(items)
-        return [checked(score) for score in scores]
 
-
-def _has_failed(outcome: Outcome) -> bool:
-    return isinstance(outcome, Score) and outcome.status == "failed"
-
-
-def _results(flights: Sequence[Flight], outcomes: Sequence[Outcome]) -> list[tuple[str, Score]]:
-    return [
-        (flight.key.text, outcome)
-        for flight, outcome in zip(flights, outcomes, strict=True)
-        if flight.key is not None and isinstance(outcome, Score) and outcome.status == "ok"
-    ]
-
-
-def checked(score: Score) -> Score:
-    """`score`, or a failure where it is not what its status says: NaN and infinity are no rewards."""
-    value = score.value
-    if score.status in ("ok", "fallback") and (value is None or not math.isfinite(value)):
-        return Score.failed(f"{value} is no reward", score.source)
-    return score
+async def landing(waits: Iterable[asyncio.Future[R]], deadline: Deadline | SharedDeadline) -> None:
+    """Waits until all have landed or the patience ends; a patience that grew meanwhile is heeded."""
+    pending = {wait for wait in waits if not wait.done()}
+    while pending and (left := deadline.remaining() + GRACE) > 0:
+        _, pending = await asyncio.wait(pending, timeout=left)

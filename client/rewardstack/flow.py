@@ -6,33 +6,45 @@ route by data_source → choose references → cache → scorer (batched, shared
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.deadline import Deadline
 from rewardstack.errors import ScoringError
+from rewardstack.fallback import service_time
 from rewardstack.leaf import SLICE, Runner, milliseconds
 from rewardstack.plain import is_finite, plain
 from rewardstack.references import as_references, choose
 from rewardstack.routes import Leaf, Route, RouteTable
 from rewardstack.score import NOTHING, Item, OnError, Request, Score
-from rewardstack.scorer import Scorer
-
-MakeScorer = Callable[[str], Scorer]
-"""A scorer for a leaf's target, such as a reward function's name."""
+from rewardstack.scorer import MakeScorer
 
 _Groups = dict[tuple[str, float | None], list[tuple[int, Item]]]
 
 
 @dataclass(slots=True)
 class _Call:
-    """What holds for all samples of one call that have the same timeout."""
+    """What holds for all samples of one call that have the same source and timeout."""
 
     timeout: float | None
-    ends_at: float | None
+    ends_at: float
     tenant: str
+    lexical: bool
+
+    def service_time(self) -> float | None:
+        """Seconds that a service has; None for no limit."""
+        if self.ends_at == math.inf:
+            return None
+        left = self.ends_at - time.monotonic()
+        return service_time(left) if self.lexical else left
+
+    @property
+    def substitutes_until(self) -> float | None:
+        """When the last substitute is begun; None where none is wanted."""
+        return self.ends_at if self.lexical else None
 
 
 class Flow:
@@ -70,12 +82,12 @@ class Flow:
             ConfigError: a source is unknown or a setting malformed; nothing was scored.
             ScoringError: a sample has no score and the policy is `raise`.
         """
-        ends_at = None if limit is None else time.monotonic() + limit
+        ends_at = math.inf if limit is None else time.monotonic() + limit
         scores, groups = await self._group(requests)
-        calls = [
-            self._evaluate(source, [item for _, item in members], _Call(timeout, ends_at, tenant))
-            for (source, timeout), members in groups.items()
-        ]
+        calls = []
+        for (source, timeout), members in groups.items():
+            call = _Call(timeout, ends_at, tenant, (on_error or self._policy(source)) == "lexical")
+            calls.append(self._evaluate(source, [item for _, item in members], call))
         for members, found in zip(groups.values(), await asyncio.gather(*calls), strict=True):
             for (at, _), score in zip(members, found, strict=True):
                 scores[at] = score
@@ -99,9 +111,8 @@ class Flow:
         route = self.routes.find(source)
         if isinstance(route.target, Leaf):
             runner = self._runner(route, route.target, source)
-            left = None if call.ends_at is None else call.ends_at - time.monotonic()
-            deadline = Deadline(call.timeout or runner.scorer.timeout, left)
-            return await runner.score(items, deadline, call.tenant)
+            deadline = Deadline(call.timeout or runner.scorer.timeout, call.service_time())
+            return await runner.score(items, deadline, call.tenant, substitutes_until=call.substitutes_until)
         started = time.monotonic()
         scores = await route.target.score(items, lambda part, some: self._evaluate(part, some, call))
         elapsed = milliseconds(started)

@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
+from rewardstack.asking import Outcome, ScoreCarrier, checked
 from rewardstack.cache.key import tenant_key
 from rewardstack.cache.store import ResultCache
 from rewardstack.deadline import Deadline, SharedDeadline
 from rewardstack.errors import ConfigError, ServiceError
-from rewardstack.flights import Flights, Outcome, checked
+from rewardstack.fallback import fall_back
+from rewardstack.flights import Flights, landing
+from rewardstack.lanes import Lanes
 from rewardstack.score import Item, Score
-from rewardstack.scorer import Key, QuickScorer, Scorer
+from rewardstack.scorer import FallbackScorer, Key, QuickScorer, Scorer, SlowScorer
 
 SLICE = 512
 """Samples handled before the loop gets a breath: its other callers wait no longer than these take."""
 BREATH = 0.01
 """Seconds after which it gets one where a sample can take long."""
-GRACE = 0.02
-"""Seconds a waiter gives a call that ends at the same moment as its patience."""
 
 log = logging.getLogger(__name__)
 
@@ -36,46 +38,62 @@ class Runner:
     def __init__(self, scorer: Scorer, cache: ResultCache) -> None:
         self.scorer = scorer
         self._quick = scorer if isinstance(scorer, QuickScorer) else None
+        self._slow = scorer if isinstance(scorer, SlowScorer) else None
         self._cache = cache
-        self._flights = Flights(scorer, cache.put)
+        carrier = ScoreCarrier(scorer, cache)
+        self._flights = Flights(carrier) if self._slow is None else Lanes(carrier, self._slow.lane)
 
-    async def score(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> list[Score]:
+    async def score(
+        self, items: Sequence[Item], deadline: Deadline, tenant: str, *, substitutes_until: float | None = None
+    ) -> list[Score]:
         """One score for each item, in order; what has none comes back as `unscored` or `failed`.
 
         Args:
             items: the samples.
             deadline: of the caller.
             tenant: separates those who may not see each other's results.
+            substitutes_until: when the last substitute for a failed score is begun, on `time.monotonic()`; None where
+                the caller wants none.
 
         Raises:
             ConfigError: the caller is at fault.
         """
         started = time.monotonic()
+        scores = await self._score(items, deadline, tenant)
+        if self._slow is not None:
+            self._slow.report(scores, time.monotonic() - started)
+        if substitutes_until is None:
+            scores = [_without_substitute(score) for score in scores]
+        elif isinstance(self.scorer, FallbackScorer):
+            scores = await fall_back(self.scorer, items, scores, substitutes_until)
+        return self._reported(scores)
+
+    async def _score(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> list[Score]:
+        started = time.monotonic()
         try:
             keys = await self._keys(items, deadline, tenant)
         except ServiceError as error:
-            return self._reported([Score.failed(str(error), self.scorer.source) for _ in items])
+            lost = str(error)
+            known = [self._quick.at_once(item) if self._quick else None for item in items]
+            return [score or Score.failed(lost, self.scorer.source) for score in known]
         found = await self._known(keys)
         quick = await self._decide(items, keys, found)
-        waits: dict[int, asyncio.Future[Outcome]] = {}
-        for at, score in enumerate(found):
-            if score is None and at not in quick:
-                waits[at] = self._flights.board(items[at], keys[at], deadline)
-            if at % SLICE == SLICE - 1:
-                await asyncio.sleep(0)
+        order = range(len(items)) if self._slow is None else self._slow.order(items)
+        asked = [at for at in order if found[at] is None and at not in quick]
+        waits = await self._board(items, keys, asked, deadline)
         elapsed = milliseconds(started)
         scores = [_timed(score, elapsed, cached=True) if score is not None else score for score in found]
         for at, score in quick.items():
             scores[at] = _timed(score, elapsed, cached=False)
-        await _landed(waits.values(), deadline)
+        await landing(waits.values(), deadline)
         elapsed = milliseconds(started)
         late = Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
         for at, wait in waits.items():
             outcome = wait.result() if wait.done() else late
             if isinstance(outcome, ConfigError):
                 raise outcome
-            scores[at] = _timed(outcome, elapsed, cached=outcome.cached)
-        return self._reported([score for score in scores if score is not None])
+            scores[at] = _timed(outcome, outcome.latency_ms or elapsed, cached=outcome.cached)
+        return [score for score in scores if score is not None]
 
     async def _keys(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> list[Key | None]:
         keys: list[Key | None] = []
@@ -113,6 +131,18 @@ class Runner:
         await self._cache.put([(key.text, score) for key, score in kept if key is not None])
         return quick
 
+    async def _board(
+        self, items: Sequence[Item], keys: Sequence[Key | None], asked: Sequence[int], deadline: Deadline
+    ) -> dict[int, asyncio.Future[Outcome]]:
+        """What will become of the items at the positions `asked`."""
+        waits: dict[int, asyncio.Future[Outcome]] = {}
+        with self._flights.boarding():
+            for at in asked:
+                waits[at] = self._flights.board(items[at], keys[at], SharedDeadline(deadline))
+                if len(waits) % SLICE == 0:
+                    await asyncio.sleep(0)
+        return waits
+
     def _reported(self, scores: list[Score]) -> list[Score]:
         """Says once a batch, not once a sample, that some have no score."""
         lost = [score for score in scores if score.status == "failed"]
@@ -123,11 +153,9 @@ class Runner:
         return scores
 
 
-async def _landed(waits: Iterable[asyncio.Future[Outcome]], deadline: Deadline) -> None:
-    """Waits until all have landed or the caller's patience ends; a patience that grew meanwhile is heeded."""
-    pending = set(waits)
-    while pending and (left := deadline.remaining() + GRACE) > 0:
-        _, pending = await asyncio.wait(pending, timeout=left)
+def _without_substitute(score: Score) -> Score:
+    """A reward server may have used a substitute that this caller does not want."""
+    return replace(score, value=None, status="failed") if score.status == "fallback" else score
 
 
 def milliseconds(since: float) -> float:

@@ -19,6 +19,8 @@ RULES = (
 )
 """The reward functions every reward server has; a test holds this list to its registry."""
 RULE_PREFIX = "rule_remote_"
+JUDGE = "llm_judge_remote"
+EMBEDDING = "embedding_remote"
 REMEMBERED = 4096
 """Sources whose route is remembered."""
 
@@ -123,4 +125,6 @@ def builtin_routes() -> list[Route]:
     """The routes that every client and every reward server has."""
     return [Route(name, Leaf("rule", name)) for name in RULES] + [
         Route(RULE_PREFIX, Leaf("rule", ""), exact=False),
+        Route(JUDGE, Leaf("judge", JUDGE), exact=False),
+        Route(EMBEDDING, Leaf("embedding", EMBEDDING), exact=False),
     ]

@@ -6,7 +6,7 @@ The flow (`rewardstack.flow`) does the rest for all of them: cache, shared calls
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from rewardstack.deadline import SharedDeadline
@@ -66,3 +66,33 @@ class QuickScorer(Scorer, Protocol):
     def at_once(self, item: Item) -> Score | None:
         """The score of an item, found within milliseconds; None where it takes longer."""
         ...
+
+
+@runtime_checkable
+class FallbackScorer(Scorer, Protocol):
+    """A scorer that has a substitute for what its service did not score; used under the policy `lexical`."""
+
+    def fallback(self, item: Item) -> Score:
+        """The substitute, with status `fallback`; it may take a tenth of a second and is called off the loop."""
+        ...
+
+
+@runtime_checkable
+class SlowScorer(Scorer, Protocol):
+    """A scorer whose samples take long: each is asked for by itself, in an order, with a line in the log a batch."""
+
+    def lane(self, item: Item) -> tuple[Hashable, int]:
+        """What the item waits for, and how many items it takes at a time."""
+        ...
+
+    def order(self, items: Sequence[Item]) -> Sequence[int]:
+        """The positions of the items in the order in which they are best sent."""
+        ...
+
+    def report(self, scores: Sequence[Score], seconds: float) -> None:
+        """Logs what became of a batch, and the seconds that it took."""
+        ...
+
+
+MakeScorer = Callable[[str], Scorer]
+"""A scorer for a leaf's target, such as a reward function's name."""

@@ -114,7 +114,7 @@ def _parse(values: tuple[str, ...]) -> Settings:
         embedding_urls=parse_urls(raw["EMBEDDING_SERVER_URL"], "EMBEDDING_SERVER_URL"),
         embedding_api_key=raw["EMBEDDING_SERVER_API_KEY"],
         embedding_timeout=parse_number(raw, "EMBEDDING_SERVER_TIMEOUT", float),
-        cache_url=_cache_url(raw),
+        cache_url=parse_redis_url(raw["REWARD_CACHE_URL"], "REWARD_CACHE_URL"),
         cache_ttl=parse_number(raw, "REWARD_CACHE_TTL", int),
         cache_items=parse_number(raw, "REWARD_CACHE_ITEMS", int, above=-1),
         routes_file=raw["REWARDSTACK_ROUTES"],
@@ -148,17 +148,23 @@ def parse_urls(text: str, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(urls))
 
 
-def _cache_url(raw: Mapping[str, str]) -> str:
-    url = raw["REWARD_CACHE_URL"]
+def parse_redis_url(url: str, name: str) -> str:
+    """The URL of a Redis; empty for none.
+
+    Args:
+        url: such as `redis://localhost:6379/0`.
+        name: of the variable it comes from, for the error, which does not show the URL: it can hold a password.
+
+    Raises:
+        SettingsError: it is not one.
+    """
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("redis", "rediss", "unix") and parts.port != 0
     except ValueError:
         usable = False
     if url and not usable:
-        raise SettingsError(
-            "REWARD_CACHE_URL is no Redis URL; write it like redis://localhost:6379/0", "REWARD_CACHE_URL"
-        )
+        raise SettingsError(f"{name} is no Redis URL; write it like redis://localhost:6379/0", name)
     return url
 
 

@@ -1,4 +1,4 @@
-"""`python -m services.native setup|up|status|logs|down`: what the Makefile calls."""
+"""`python -m services.native setup|programs|models|up|status|logs|down`: what the Makefile calls."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def _parser() -> argparse.ArgumentParser:
     setup = commands.add_parser("setup", help="make .venv")
     setup.add_argument("--dev", action="store_true", help="with the tools of tests and lint")
     commands.add_parser("programs", help="find or install nginx and redis-server")
+    commands.add_parser("models", help="make the environment of the model servers")
     commands.add_parser("up", help="start the services and score the shipped samples")
     commands.add_parser("status", help="state, process id, uptime and health of each service")
     logs = commands.add_parser("logs", help="the last lines of the logs")
@@ -47,6 +48,10 @@ def _run(arguments: argparse.Namespace) -> None:
         from services.native import packages
 
         packages.require()
+    elif arguments.command == "models":
+        from services.native import model_servers
+
+        model_servers.prepare()
     elif arguments.command == "up":
         from services.native.up import up
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from services.native.console import say, step, tail
 from services.native.errors import StackError
-from services.native.health import SERVICES
+from services.native.health import services
 from services.native.rundir import ROOT, RunDir
 from services.native.settings import run_dir
 from services.native.supervision import Supervision
@@ -32,7 +32,7 @@ def status() -> None:
     states = {state.name: state for state in Supervision(run).states()}
     if not states or not running:
         raise StackError("nothing runs here", "make up")
-    problems = {service.name: service.probe(run, running) for service in SERVICES}
+    problems = {service.name: service.probe(run, running) for service in services(running.services)}
     say(ROW.format("SERVICE", "STATE", "PID", "UPTIME", "HEALTH"))
     for name, problem in problems.items():
         state = states[name]
@@ -54,7 +54,8 @@ def logs(service: str = "", follow: bool = False) -> None:
         StackError: there is no such service.
     """
     run = _run_dir()
-    names = [known.name for known in SERVICES]
+    running = run.recall()
+    names = running.services if running else sorted(log.stem for log in run.logs.glob("*.log"))
     if service and service not in names:
         raise StackError(f"there is no service {service!r}", f"the services are {', '.join(names)}")
     chosen = [service] if service else names
@@ -79,7 +80,7 @@ def _print_added(run: RunDir, name: str, offset: int) -> int:
             offset = 0
         file.seek(offset)
         for line in file.read().decode(errors="replace").splitlines():
-            say(f"{name:<8} {line}")
+            say(f"{name:<9} {line}")
         return file.tell()
 
 
@@ -96,7 +97,7 @@ def down() -> None:
         if not supervision.states() and not supervision.members():
             say("nothing runs here")
             return
-        with step("stopping gateway, rules and cache"):
+        with step("stopping the services"):
             supervision.stop()
         if left := supervision.members():
             raise StackError(f"still there: {', '.join(f'{p.name} (pid {p.pid})' for p in left)}", "make down again")

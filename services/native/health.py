@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
+from services.native.ports import EMBEDDING_BACKEND
 from services.native.rundir import RunDir, Running
 
 PATIENCE = 2.0
@@ -16,19 +17,28 @@ PATIENCE = 2.0
 REPLY_BYTES = 512
 
 
+LOADING = ("judge", "embedding")
+"""The services that load a model first."""
+
+Probe = Callable[[RunDir, Running], str]
+"""Returns an empty string where the service is well, else what is wrong."""
+
+
 @dataclass(frozen=True)
 class Service:
     """One service of the stack.
 
     Args:
         name: as in supervisord.conf.
-        probe: returns an empty string where the service is well, else what is wrong.
+        probe: asks it.
         remedy: what usually helps where it does not come up.
+        loads: whether it loads a model first, which takes its time.
     """
 
     name: str
-    probe: Callable[[RunDir, Running], str]
+    probe: Probe
     remedy: str
+    loads: bool = False
 
 
 class UnixConnection(HTTPConnection):
@@ -47,12 +57,21 @@ class UnixConnection(HTTPConnection):
 
 def gateway(run: RunDir, running: Running) -> str:
     """The gateway answers /gateway/health itself."""
-    return _get(HTTPConnection(running.host, running.ports["REWARD_PORT"], timeout=PATIENCE), "/gateway/health")
+    return get(HTTPConnection(running.host, running.ports["REWARD_PORT"], timeout=PATIENCE), "/gateway/health")
 
 
-def rules(run: RunDir, running: Running) -> str:
-    """The reward server answers /ready once it can score."""
-    return _get(UnixConnection(run.rules_socket), "/ready")
+def unix_socket(service: str, path: str) -> Probe:
+    """A probe that asks a service for a path on its Unix socket."""
+
+    def probe(run: RunDir, running: Running) -> str:
+        return get(UnixConnection(run.socket(service)), path)
+
+    return probe
+
+
+def embedding(run: RunDir, running: Running) -> str:
+    """The embedding server answers /health on its own port."""
+    return get(HTTPConnection("127.0.0.1", running.ports[EMBEDDING_BACKEND], timeout=PATIENCE), "/health")
 
 
 def cache(run: RunDir, running: Running) -> str:
@@ -66,7 +85,8 @@ def cache(run: RunDir, running: Running) -> str:
     return "" if reply.startswith((b"+PONG", b"-NOAUTH")) else reply.decode(errors="replace").strip()
 
 
-def _get(connection: HTTPConnection, path: str) -> str:
+def get(connection: HTTPConnection, path: str) -> str:
+    """Ask for a path: an empty string where the answer is 200, else what is wrong."""
     try:
         connection.request("GET", path)
         response = connection.getresponse()
@@ -78,9 +98,23 @@ def _get(connection: HTTPConnection, path: str) -> str:
     return "" if response.status == 200 else f"{path} answers {response.status}: {text}"
 
 
-SERVICES = (
-    Service("cache", cache, "see that CACHE_PORT is free and CACHE_MAX_MEMORY fits this machine"),
-    Service("rules", rules, "see what the log says of REWARD_FUNCTIONS and the other settings of the reward server"),
-    Service("gateway", gateway, "see that REWARD_PORT is free and BIND_ADDRESS is an address of this machine"),
-)
-"""In the order in which they start."""
+PROBES: Mapping[str, Probe] = {"cache": cache, "embedding": embedding, "gateway": gateway}
+PATHS = {"rules": "/ready", "judge": "/health"}
+"""What those services are asked that listen on a Unix socket."""
+
+REMEDIES = {
+    "cache": "see that CACHE_PORT is free and CACHE_MAX_MEMORY fits this machine",
+    "rules": "see what the log says of REWARD_FUNCTIONS and the other settings of the reward server",
+    "judge": "see what the log says of the model and of memory; JUDGE=off leaves the judge out",
+    "embedding": "see what the log says of the model and of memory; EMBEDDING=off leaves it out",
+    "gateway": "see that its ports are free and BIND_ADDRESS is an address of this machine",
+}
+
+
+def services(names: Iterable[str]) -> list[Service]:
+    """The services of these names; a second replica's has a number behind it, such as `judge-2`."""
+    kinds = {name: name.partition("-")[0] for name in names}
+    return [
+        Service(name, PROBES.get(kind) or unix_socket(name, PATHS[kind]), REMEDIES[kind], kind in LOADING)
+        for name, kind in kinds.items()
+    ]

@@ -1,7 +1,8 @@
 """Starts one service in place of this process: `python -m services.native.launch NAME COMMAND...`.
 
 A main process that is killed can leave children that hold its port (nginx's workers do), so whatever is left of the
-service's last process group is ended first. The service is given its own settings only, as a container would be.
+service's last process group is ended first. The service is given its own settings only, as a container would be; its
+PATH begins with what is installed beside its own program.
 """
 
 from __future__ import annotations
@@ -9,20 +10,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 
 from services.native import processes
+from services.native.given import environment
 from services.native.rundir import RunDir
-from services.native.settings import GIVEN_TO
-
-FROM_THE_SYSTEM = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
-
-
-def environment(service: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a service is given, of all that its supervisor was."""
-    names = (*FROM_THE_SYSTEM, *GIVEN_TO.get(service, ()))
-    return {name: environ[name] for name in names if name in environ}
 
 
 def end_last_group(service: str, run: RunDir) -> None:
@@ -41,8 +33,13 @@ def end_last_group(service: str, run: RunDir) -> None:
 
 def main(service: str, command: list[str]) -> None:
     """Become the service."""
-    end_last_group(service, RunDir(os.environ["RUN_DIR"]))
-    os.execve(command[0], command, environment(service, os.environ))
+    run = RunDir(os.environ["RUN_DIR"])
+    end_last_group(service, run)
+    # vLLM does not listen where a socket is left.
+    run.socket(service).unlink(missing_ok=True)
+    given = environment(service, os.environ)
+    given["PATH"] = os.pathsep.join([os.path.dirname(command[0]), given.get("PATH", os.defpath)])
+    os.execve(command[0], command, given)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""Finds nginx and redis-server; on Debian as root, installs the one that is missing."""
+"""Finds nginx, redis-server and the libraries of vLLM; on Debian as root, installs what is missing."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from services.native.errors import StackError
 
 PROGRAMS = {"nginx": "nginx", "redis-server": "redis-server"}
 """Program to the Debian package that holds it."""
+
+LIBRARIES = {"libnuma.so.1": "libnuma1"}
+"""Shared library that vLLM on a CPU loads, to the Debian package that holds it."""
 
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 """Where Debian keeps nginx; only root has these on its PATH."""
@@ -35,9 +39,17 @@ def require() -> dict[str, str]:
     Raises:
         StackError: one is missing and cannot be installed; says what to install.
     """
-    if missing := missing_packages():
-        install(missing)
+    install(missing_packages)
     return find()
+
+
+def require_libraries() -> None:
+    """See that every library can be loaded; installs what is missing where that is possible.
+
+    Raises:
+        StackError: one is missing and cannot be installed; says what to install.
+    """
+    install(missing_libraries)
 
 
 def missing_packages() -> list[str]:
@@ -45,12 +57,31 @@ def missing_packages() -> list[str]:
     return sorted({package for program, package in PROGRAMS.items() if program not in find()})
 
 
-def install(packages: list[str]) -> None:
-    """Install Debian packages, without starting or enabling the services they bring.
+def missing_libraries() -> list[str]:
+    """The Debian packages of the libraries that cannot be loaded."""
+    return sorted({package for library, package in LIBRARIES.items() if not _loads(library)})
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
+def install(missing: Callable[[], list[str]]) -> None:
+    """Install the Debian packages that are missing, without starting or enabling the services they bring.
+
+    Args:
+        missing: names them, and looks anew each time.
 
     Raises:
         StackError: this is no Debian, the user is not root, or apt-get failed.
     """
+    packages = missing()
+    if not packages:
+        return
     names = " ".join(packages)
     remedy = f"install {names} (Debian: apt-get install {names}; elsewhere with your package manager), then try again"
     if not shutil.which("apt-get"):
@@ -60,7 +91,7 @@ def install(packages: list[str]) -> None:
     with step(f"installing {names} with apt-get"), _services_stay_off(packages):
         # A repository out of reach matters only if it is the one that holds the packages.
         _apt_get("update")
-        if _apt_get("install", "-y", "--no-install-recommends", *packages) != 0 or missing_packages():
+        if _apt_get("install", "-y", "--no-install-recommends", *packages) != 0 or missing():
             raise StackError(f"apt-get did not install {names}; its messages stand above", remedy)
 
 
@@ -83,5 +114,5 @@ def _services_stay_off(packages: list[str]) -> Iterator[None]:
     finally:
         if ours:
             POLICY.unlink()
-    for package in packages:
+    for package in sorted({*packages} & {*PROGRAMS.values()}):
         subprocess.run(["update-rc.d", package, "disable"], check=False)

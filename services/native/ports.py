@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 from services.native import processes
 from services.native.errors import StackError
@@ -11,32 +13,58 @@ from services.native.rundir import Running
 from services.native.settings import Settings
 
 LOOPBACK = "127.0.0.1"
+EMBEDDING_BACKEND = "EMBEDDING_BACKEND_PORT"
+"""Under which the embedding server's own port is kept beside the gateway's; no setting."""
 
 
-def wanted(settings: Settings) -> dict[str, tuple[str, int]]:
-    """Address and port by the name of the setting."""
-    return {
-        "REWARD_PORT": (settings["BIND_ADDRESS"], settings.number("REWARD_PORT")),
-        "CACHE_PORT": (LOOPBACK, settings.number("CACHE_PORT")),
-    }
+def wanted(settings: Settings, gateway: Sequence[str] = ("REWARD_PORT",)) -> dict[str, tuple[str, int]]:
+    """Address and port by the name of the setting.
+
+    Args:
+        settings: of the stack.
+        gateway: the settings of the ports that the gateway listens on.
+    """
+    ports = {name: (settings["BIND_ADDRESS"], settings.number(name)) for name in gateway}
+    return {**ports, "CACHE_PORT": (LOOPBACK, settings.number("CACHE_PORT"))}
 
 
-def require_free(settings: Settings, running: Running | None) -> None:
+def require_free(ports: Mapping[str, tuple[str, int]], running: Running | None) -> None:
     """Check every port that the stack itself does not hold already.
+
+    Args:
+        ports: address and port by the name of the setting.
+        running: what runs already.
 
     Raises:
         StackError: a port is taken, two settings name one port, or an address is not this machine's.
     """
-    ports = wanted(settings)
-    if ports["REWARD_PORT"][1] == ports["CACHE_PORT"][1]:
-        raise StackError(f"REWARD_PORT and CACHE_PORT are both {settings['CACHE_PORT']}", "give each its own")
+    for one, other in combinations(ports, 2):
+        if ports[one][1] == ports[other][1]:
+            raise StackError(f"{one} and {other} are both {ports[one][1]}", "give each its own")
     held = running.ports.values() if running else ()
     for name, (address, port) in ports.items():
         if port not in held:
-            _require_free(name, address, port)
+            require_one_free(name, address, port)
 
 
-def _require_free(name: str, address: str, port: int) -> None:
+def free() -> int:
+    """A port of loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def require_one_free(name: str, address: str, port: int) -> None:
+    """Check one port.
+
+    Args:
+        name: of the variable or flag that names it.
+        address: to listen on.
+        port: to listen on.
+
+    Raises:
+        StackError: it is taken, or the address is not this machine's.
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,73 +1,71 @@
-"""Writes the configuration of the services into the run directory, from the templates."""
+"""The configuration of the services in the run directory, and digests of it and of the code that they run."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from services.models.environment import requirements_digest
+from services.native import gateway, programs
+from services.native.gateway import Upstream
+from services.native.programs import Program
 from services.native.rundir import ROOT, RunDir
 from services.native.settings import Settings
+from services.native.template import fill
 
 TEMPLATES = ROOT / "services/native/templates"
-GATEWAY = ROOT / "services/gateway"
-
-FILES = {
-    "supervisord.conf": TEMPLATES / "supervisord.conf",
-    "redis.conf": TEMPLATES / "redis.conf",
-    "nginx.conf": GATEWAY / "nginx.conf.template",
-    "upstreams.conf": GATEWAY / "upstreams-list.conf.template",
-}
-"""Name in the run directory, and the template."""
-
-SERVER_CODE = (ROOT / "client/rewardstack", ROOT / "services/rules/rewardstack_rules")
-
-# nginx writes its own variables in lower case.
-VARIABLE = re.compile(r"\$\{([A-Z_]+)\}")
+CLIENT = ROOT / "client/rewardstack"
+PORTS = {"rules": "REWARD_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
+"""The setting of a service's port at the gateway."""
 
 
-def configuration(settings: Settings, run: RunDir, programs: Mapping[str, str]) -> dict[str, str]:
+def configuration(
+    settings: Settings, run: RunDir, found: Mapping[str, str], model_servers: Sequence[Program] = ()
+) -> dict[str, str]:
     """The text of each configuration file, by name.
 
     Args:
         settings: of the stack.
         run: where the files will be.
-        programs: paths of `nginx` and `redis-server`.
+        found: paths of `nginx` and `redis-server`.
+        model_servers: the judge's and the embedding server's programs.
     """
-    root = os.geteuid() == 0
+    rules = programs.rules(settings, run)
+    upstreams = [gateway.rules([rules.server]), *_upstreams(model_servers, settings)]
+    started = [
+        programs.cache(found["redis-server"], run),
+        rules,
+        *model_servers,
+        programs.gateway(gateway.command(found["nginx"], run.path)),
+    ]
     values = {
         **settings,
         "ROOT": str(ROOT),
         "RUN_DIR": str(run.path),
-        "PYTHON": sys.executable,
-        "LAUNCH": f"{sys.executable} -m services.native.launch",
-        "NGINX": programs["nginx"],
-        "REDIS_SERVER": programs["redis-server"],
-        # Both give up root's rights unless told otherwise, and could then not read the private directory.
-        "USER": "user = root" if root else "",
-        "NGINX_USER": "user root;" if root else "",
+        # supervisord gives up root's rights unless told otherwise, and could then not read the private directory.
+        "USER": "user = root" if os.geteuid() == 0 else "",
         "REQUIREPASS": f"requirepass {settings['CACHE_PASSWORD']}" if settings["CACHE_PASSWORD"] else "",
-        "LISTEN": f"{settings.gateway_host}:{settings['REWARD_PORT']}",
-        "RULES_STOP_SECONDS": str(settings.number("REWARD_GRACEFUL_TIMEOUT") + 5),
-        "RULES_SERVERS": f"server unix:{run.rules_socket};",
     }
-    return {name: fill(template.read_text(encoding="utf-8"), values) for name, template in FILES.items()}
+    supervisord = fill(TEMPLATES / "supervisord.conf", values)
+    return {
+        "supervisord.conf": supervisord + "".join(program.section(run) for program in started),
+        "redis.conf": fill(TEMPLATES / "redis.conf", values),
+        **gateway.files(upstreams, settings, {name: settings.listen(port) for name, port in PORTS.items()}),
+    }
 
 
-def fill(template: str, values: Mapping[str, str]) -> str:
-    """Put each value in place of its variable, in one pass."""
-    return VARIABLE.sub(lambda match: values[match.group(1)], template)
-
-
-def write(files: Mapping[str, str], run: RunDir) -> None:
-    """Write the files, readable by their owner alone."""
-    for name, text in files.items():
-        path = run.path / name
-        path.touch(mode=0o600)
-        path.write_text(text, encoding="utf-8")
+def _upstreams(model_servers: Sequence[Program], settings: Settings) -> list[Upstream]:
+    servers: dict[str, list[str]] = {}
+    for program in model_servers:
+        servers.setdefault(program.service, []).append(program.server)
+    made = []
+    if "judge" in servers:
+        made.append(gateway.judge(servers["judge"], settings))
+    if "embedding" in servers:
+        made.append(gateway.embedding(servers["embedding"]))
+    return made
 
 
 def digest(parts: Mapping[str, str]) -> str:
@@ -75,13 +73,21 @@ def digest(parts: Mapping[str, str]) -> str:
     return hashlib.sha256(repr(sorted(parts.items())).encode()).hexdigest()[:16]
 
 
-def code_digest(settings: Settings) -> str:
-    """A digest of the files that the reward server runs or reads at its start: its code, and the user's."""
-    files = [path for package in SERVER_CODE for path in sorted(package.rglob("*.py"))]
+def code_digests(settings: Settings) -> dict[str, str]:
+    """By service, a digest of what it runs or reads at its start: its code, its packages and the user's files."""
     named = [*settings["REWARD_FUNCTIONS"].split(os.pathsep), settings["REWARDSTACK_ROUTES"], settings["DATASET_PATH"]]
-    files += [ROOT / name for name in named if name and (ROOT / name).is_file()]
-    return digest({str(path): _content_digest(path) for path in files})
+    users = [ROOT / name for name in named if name and (ROOT / name).is_file()]
+    packages = {"requirements": requirements_digest()}
+    return {
+        "rules": digest(_contents([*_modules(CLIENT), *_modules(ROOT / "services/rules/rewardstack_rules"), *users])),
+        "judge": digest(packages),
+        "embedding": digest({**packages, **_contents(_modules(ROOT / "services/embedding"))}),
+    }
 
 
-def _content_digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _modules(package: Path) -> list[Path]:
+    return sorted(package.rglob("*.py"))
+
+
+def _contents(files: Sequence[Path]) -> dict[str, str]:
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

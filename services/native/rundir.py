@@ -27,17 +27,19 @@ class Running:
         session: process id of supervisord, which is the session of all it starts.
         boot: id of the boot in which it was started; process ids mean nothing after another.
         settings: digest of the settings and configuration the services were started with.
-        code: digest of the code and the user's files that the reward server was started with.
+        code: by service, a digest of the code and the files that it was started with.
         host: address at which this machine reaches the gateway.
         ports: port by the name of its setting.
+        services: names of what was started.
     """
 
     session: int
     boot: str
     settings: str
-    code: str
+    code: dict[str, str]
     host: str
     ports: dict[str, int]
+    services: list[str]
 
 
 class RunDir:
@@ -54,7 +56,6 @@ class RunDir:
         self.path = (ROOT / path).resolve()
         self.logs = self.path / "logs"
         self.supervisor_socket = self.path / "supervisor.sock"
-        self.rules_socket = self.path / "rules.sock"
         self._state = self.path / "running.json"
         for used in (ROOT, self.path):
             if not SAFE_PATH.fullmatch(str(used)):
@@ -74,6 +75,10 @@ class RunDir:
         for directory in (self.path, self.logs, self.path / "tmp"):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.chmod(0o700)
+
+    def socket(self, service: str) -> Path:
+        """The Unix socket that a service behind the gateway listens on."""
+        return self.path / f"{service}.sock"
 
     def log(self, service: str) -> Path:
         """The log file of a service, or of `supervisord`."""

@@ -1,6 +1,6 @@
 """The settings of the stack: `.env`, and the variables of the environment that beat it.
 
-Every default stands in `.env`; here stands what each value must look like and which service is given it.
+Every default stands in `.env`; here stands what each value must look like.
 """
 
 from __future__ import annotations
@@ -9,85 +9,76 @@ import difflib
 import ipaddress
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from services.native import dotenv
+from services.native.checks import Check, address, anything, flags, matches, maybe, one_of, urls, whole
 from services.native.errors import StackError
 
-Check = Callable[[str], object]
-"""Raises ValueError, saying what is expected, for a malformed value."""
+SECRETS = ("CACHE_PASSWORD", "REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY")
+"""Settings whose values are never shown."""
 
-SIZE = re.compile(r"[1-9][0-9]*(kb|mb|gb)", re.IGNORECASE)
-URL_SAFE = re.compile(r"[A-Za-z0-9._~-]*")
-WAYS = ("", "native", "compose")
-
-
-def _whole(low: int, high: int) -> Check:
-    def check(value: str) -> None:
-        if not value.isascii() or not value.isdigit() or not low <= int(value) <= high:
-            raise ValueError(f"a whole number from {low} to {high}")
-
-    return check
-
-
-def _maybe(check: Check) -> Check:
-    def check_unless_empty(value: str) -> None:
-        if value:
-            check(value)
-
-    return check_unless_empty
-
-
-def _matches(pattern: re.Pattern[str], expected: str) -> Check:
-    def check(value: str) -> None:
-        if not pattern.fullmatch(value):
-            raise ValueError(expected)
-
-    return check
-
-
-def _address(value: str) -> None:
-    try:
-        ipaddress.ip_address(value)
-    except ValueError:
-        raise ValueError("an IP address such as 127.0.0.1 or 0.0.0.0") from None
-
-
-def _way(value: str) -> None:
-    if value not in WAYS:
-        raise ValueError("native, compose, or empty to choose")
-
-
-def _anything(value: str) -> None:
-    if "\n" in value or "\0" in value:
-        raise ValueError("one line of text")
-
+PART = matches(r"1|0?\.\d*[1-9]\d*", "a number above 0 and at most 1")
+PORT = whole(1, 65_535)
+SECONDS = whole(1, 86_400)
+DURATION = matches(r"\d*[1-9]\d*(\.\d+)?|\d+\.\d*[1-9]\d*", "a number of seconds above 0")
+NAME = matches(r"\S+", "a name without spaces")
+SWITCH = one_of("on", "off", "auto")
 
 CHECKS: dict[str, Check] = {
-    "STACK": _way,
-    "RUN_DIR": _matches(re.compile(r"\S+"), "a path"),
-    "UP_TIMEOUT": _whole(1, 86_400),
-    "BIND_ADDRESS": _address,
-    "REWARD_PORT": _whole(1, 65_535),
-    "GATEWAY_TIMEOUT": _whole(1, 86_400),
-    "MAX_BODY_BYTES": _whole(1024, 2**40),
-    "CACHE_PORT": _whole(1, 65_535),
-    "CACHE_PASSWORD": _matches(URL_SAFE, "letters, digits and . _ ~ -, which a Redis URL can hold"),
-    "CACHE_MAX_MEMORY": _matches(SIZE, "a size such as 512mb or 2gb"),
-    "REWARD_CACHE_TTL": _whole(1, 10**9),
-    "REWARD_CACHE_ITEMS": _whole(0, 10**9),
-    "REWARD_WORKERS": _whole(1, 1024),
-    "REWARD_THREADS": _whole(1, 4096),
-    "REWARD_GRACEFUL_TIMEOUT": _whole(1, 3600),
-    "VERIFY_TIMEOUT": _whole(1, 3600),
-    "VERIFY_PROCESSES": _maybe(_whole(1, 1024)),
-    "REWARD_TYPE": _matches(re.compile(r"\S+"), "the name of a reward function or route"),
-    "REWARD_FUNCTIONS": _anything,
-    "DATASET_PATH": _anything,
-    "GOLDEN_THRESHOLD": _matches(re.compile(r"1|0?\.\d*[1-9]\d*"), "a number above 0 and at most 1"),
-    "REWARDSTACK_ROUTES": _anything,
-    "REWARD_SERVER_API_KEYS": _anything,
+    "STACK": one_of("native", "compose", ""),
+    "RUN_DIR": matches(r"\S+", "a path"),
+    "UP_TIMEOUT": SECONDS,
+    "BIND_ADDRESS": address,
+    "REWARD_PORT": PORT,
+    "JUDGE_PORT": PORT,
+    "EMBEDDING_PORT": PORT,
+    "GATEWAY_TIMEOUT": SECONDS,
+    "MAX_BODY_BYTES": whole(1024, 2**40),
+    "CACHE_PORT": PORT,
+    "CACHE_PASSWORD": matches(r"[A-Za-z0-9._~-]*", "letters, digits and . _ ~ -, which a Redis URL can hold"),
+    "CACHE_MAX_MEMORY": matches(r"[1-9][0-9]*(kb|mb|gb)", "a size such as 512mb or 2gb", re.IGNORECASE),
+    "REWARD_CACHE_TTL": whole(1, 10**9),
+    "REWARD_CACHE_ITEMS": whole(0, 10**9),
+    "REWARD_WORKERS": whole(1, 1024),
+    "REWARD_THREADS": whole(1, 4096),
+    "REWARD_GRACEFUL_TIMEOUT": whole(1, 3600),
+    "VERIFY_TIMEOUT": whole(1, 3600),
+    "VERIFY_PROCESSES": maybe(whole(1, 1024)),
+    "REWARD_TYPE": matches(r"\S+", "the name of a reward function or route"),
+    "REWARD_FUNCTIONS": anything,
+    "DATASET_PATH": anything,
+    "GOLDEN_THRESHOLD": PART,
+    "REWARDSTACK_ROUTES": anything,
+    "REWARD_SERVER_API_KEYS": anything,
+    "MODELS_DIR": matches(r"\S+", "a path"),
+    "MODEL_UP_TIMEOUT": SECONDS,
+    "JUDGE": SWITCH,
+    "JUDGE_MODEL": maybe(NAME),
+    "JUDGE_REPLICAS": whole(1, 64),
+    "JUDGE_TENSOR_PARALLEL_SIZE": whole(1, 64),
+    "JUDGE_DTYPE": maybe(NAME),
+    "JUDGE_MAX_MODEL_LEN": maybe(NAME),
+    "JUDGE_GPU_MEMORY_UTILIZATION": PART,
+    "JUDGE_VLLM_ARGS": flags,
+    "VLLM_CPU_KVCACHE_SPACE": whole(1, 1024),
+    "JUDGE_BALANCING": one_of("least_conn", "affinity"),
+    "JUDGE_MAX_CONNS": whole(1, 1_000_000),
+    "JUDGE_TIMEOUT": SECONDS,
+    "VLLM_IMAGE": NAME,
+    "VLLM_CPU_IMAGE": NAME,
+    "LLM_JUDGE_SERVER_URL": urls,
+    "LLM_JUDGE_SERVER_API_KEY": anything,
+    "LLM_JUDGE_SERVER_TIMEOUT": DURATION,
+    "LLM_JUDGE_MODEL": maybe(NAME),
+    "JUDGE_REVISION": anything,
+    "REWARDSTACK_RUN_ID": anything,
+    "EMBEDDING": SWITCH,
+    "EMBEDDING_MODEL": maybe(NAME),
+    "EMBEDDING_SERVER_URL": urls,
+    "EMBEDDING_SERVER_API_KEY": anything,
+    "EMBEDDING_SERVER_TIMEOUT": DURATION,
 }
 """Every setting of `.env`, and what its value must look like."""
 
@@ -102,37 +93,19 @@ RENAMED = {
     "REWARD_API_KEYS": "REWARD_SERVER_API_KEYS",
     "REWARD_MAX_BODY_BYTES": "MAX_BODY_BYTES",
     "RULES_WORKERS": "REWARD_WORKERS",
+    "MODEL_ID": "JUDGE_MODEL or EMBEDDING_MODEL",
+    "JUDGE_MODEL_ID": "JUDGE_MODEL",
+    "EMBEDDING_MODEL_ID": "EMBEDDING_MODEL",
+    "JUDGE_SERVER_URL": "LLM_JUDGE_SERVER_URL",
+    "JUDGE_API_KEY": "LLM_JUDGE_SERVER_API_KEY",
 }
 """Names under which these settings are known elsewhere, and theirs here."""
 
-OURS = ("REWARD_", "GATEWAY_")
+OURS = ("REWARD_", "GATEWAY_", "JUDGE_", "EMBEDDING_")
 """Other software sets the other old names too, so in the environment they are no mistake."""
 
 SERVICE_LINK = "tcp://"
 """Kubernetes sets a variable such as GATEWAY_PORT=tcp://10.0.0.1:80 in every pod beside a service of that name."""
-
-GIVEN_TO = {
-    "rules": (
-        "DATASET_PATH",
-        "GOLDEN_THRESHOLD",
-        "MAX_BODY_BYTES",
-        "PROMETHEUS_MULTIPROC_DIR",
-        "REWARDSTACK_ROUTES",
-        "REWARD_CACHE_ITEMS",
-        "REWARD_CACHE_TTL",
-        "REWARD_CACHE_URL",
-        "REWARD_FUNCTIONS",
-        "REWARD_GRACEFUL_TIMEOUT",
-        "REWARD_SERVER_API_KEYS",
-        "REWARD_SOCKET",
-        "REWARD_THREADS",
-        "REWARD_TYPE",
-        "REWARD_WORKERS",
-        "VERIFY_PROCESSES",
-        "VERIFY_TIMEOUT",
-    )
-}
-"""The variables that a service reads itself; the others get theirs in a configuration file."""
 
 
 class Settings(dict[str, str]):
@@ -142,11 +115,14 @@ class Settings(dict[str, str]):
         """A setting that is a whole number."""
         return int(self[name])
 
-    @property
-    def url(self) -> str:
-        """Where a client on this machine finds the gateway."""
+    def url(self, port: str = "REWARD_PORT") -> str:
+        """Where a client on this machine finds a service behind the gateway, by the setting of its port."""
         host = "localhost" if self.open_to_all or self["BIND_ADDRESS"] == "127.0.0.1" else self.gateway_host
-        return f"http://{host}:{self['REWARD_PORT']}"
+        return f"http://{host}:{self[port]}"
+
+    def listen(self, port: str) -> str:
+        """The address and port that the gateway listens on for a service."""
+        return f"{self.gateway_host}:{self[port]}"
 
     @property
     def gateway_host(self) -> str:
@@ -175,8 +151,9 @@ def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
     written = dotenv.read(root / ".env")
     for name in written.keys() - CHECKS.keys():
         raise StackError(f".env: {name} is no setting{_renamed(name)}", "docs/settings.md lists all of them")
+    environ = {name: value for name, value in environ.items() if not value.startswith(SERVICE_LINK)}
     for old, new in RENAMED.items():
-        if old.startswith(OURS) and not environ.get(old, SERVICE_LINK).startswith(SERVICE_LINK):
+        if old.startswith(OURS) and old in environ:
             raise StackError(f"environment: {old} is no setting; it is called {new} here", f"set {new} instead")
     for name in CHECKS:
         if name not in written:
@@ -187,7 +164,7 @@ def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
         try:
             check(settings[name])
         except ValueError as error:
-            shown = "its value" if name in ("CACHE_PASSWORD", "REWARD_SERVER_API_KEYS") else repr(settings[name])
+            shown = "its value" if name in SECRETS else repr(settings[name])
             raise StackError(f"{source}: {name}: {shown} is not {error}") from None
     return settings
 

@@ -12,7 +12,6 @@ from services.native.errors import StackError
 from services.native.rundir import ROOT
 
 VENV = ROOT / ".venv"
-LOG = VENV / "install.log"
 CONSTRAINTS = ROOT / "constraints.txt"
 DEV_REQUIREMENTS = ROOT / "tests/requirements.txt"
 SOURCES = (CONSTRAINTS, DEV_REQUIREMENTS, ROOT / "client/pyproject.toml", ROOT / "services/rules/pyproject.toml")
@@ -33,13 +32,35 @@ def make(dev: bool = False) -> None:
     kind = "development" if dev else "runtime"
     if _stamp("development").exists() or (not dev and _stamp("runtime").exists()):
         return
-    if not (VENV / "bin/python").exists():
-        with step(f"making {VENV.name} with {sys.executable}"):
-            _run([sys.executable, "-m", "venv", str(VENV)])
+    create(VENV)
     with step("installing Python packages (the first time takes a few minutes)"):
-        pip = (str(VENV / "bin/python"), "-m", "pip", "install", "--disable-pip-version-check")
-        _run([*pip, "--constraint", str(CONSTRAINTS), *(DEVELOPMENT if dev else RUNTIME)])
+        pip_install(VENV, "--constraint", str(CONSTRAINTS), *(DEVELOPMENT if dev else RUNTIME))
     _stamp(kind).touch()
+
+
+def create(venv: Path) -> None:
+    """Make a virtual environment where none is, with the interpreter that runs this.
+
+    Raises:
+        StackError: it could not be made; what was said is printed first.
+    """
+    # pip comes last, so that one whose making was interrupted is made anew.
+    if not (venv / "bin/pip").exists():
+        with step(f"making {_shown(venv)} with {sys.executable}"):
+            _run(venv, [sys.executable, "-m", "venv", str(venv)])
+
+
+def pip_install(venv: Path, *arguments: str) -> None:
+    """Install packages into a virtual environment; pip's words go into `install.log` there.
+
+    Args:
+        venv: where to.
+        arguments: of `pip install`; relative paths in them start at the root of the tree.
+
+    Raises:
+        StackError: pip failed; its last lines are printed first.
+    """
+    _run(venv, [str(venv / "bin/python"), "-m", "pip", "install", "--disable-pip-version-check", *arguments])
 
 
 def _stamp(kind: str) -> Path:
@@ -51,13 +72,18 @@ def _stamp(kind: str) -> Path:
     return VENV / f".installed-{kind}-{digest.hexdigest()[:16]}"
 
 
-def _run(command: list[str]) -> None:
-    VENV.mkdir(exist_ok=True)
-    with LOG.open("w") as log:
+def _shown(path: Path) -> Path:
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
+def _run(venv: Path, command: list[str]) -> None:
+    venv.mkdir(parents=True, exist_ok=True)
+    said = venv / "install.log"
+    with said.open("w") as log:
         if subprocess.run(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, check=False).returncode == 0:
             return
-    say(tail(LOG))
+    say(tail(said))
     raise StackError(
-        f"{' '.join(command[1:4])} failed; its last lines stand above, all of them in {LOG}",
+        f"{' '.join(command[1:4])} failed; its last lines stand above, all of them in {said}",
         "see that this machine reaches a Python package index (pip's own settings apply), then try again",
     )

@@ -26,7 +26,7 @@ def test_nothing_configured_is_said(cli: Cli) -> None:
     """Without a single variable the command says which to set."""
     result = cli("check")
     assert result.status == 2
-    assert "set REWARD_SERVER_URL or REWARD_CACHE_URL" in result.err
+    assert all(name in result.err for name in ("REWARD_SERVER_URL", "EMBEDDING_SERVER_URL", "REWARD_CACHE_URL"))
 
 
 def test_a_working_stack_is_ok(scoring: Cli, start_redis: Callable[..., Redis]) -> None:

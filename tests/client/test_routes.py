@@ -45,7 +45,8 @@ def test_unknown_source(source: str) -> None:
     with pytest.raises(UnknownSourceError, match=f"^data_source '{source}' has no route; known: ") as caught:
         table({"my_own": "math"}).find(source)
     listed = str(caught.value).partition("known: ")[2].split(", ")
-    assert sorted([*RULES, "my_own", "rule_remote_*"]) == listed
+    assert sorted([*RouteTable(builtin_routes()).names(), "my_own"]) == listed
+    assert {*RULES, "rule_remote_*", "llm_judge_remote*"} <= set(listed)
 
 
 def test_unknown_part() -> None:

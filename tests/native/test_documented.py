@@ -9,12 +9,13 @@ from pathlib import Path
 
 from rewardstack import settings as client
 from rewardstack_rules import settings as rules
-from services.native import dotenv
+from services.judge.arguments import FROM_ENVIRONMENT
+from services.native import dotenv, given
 from services.native import settings as native
 
 ROOT = Path(__file__).resolve().parents[2]
-OF_THE_SYSTEM = {"COLUMNS", "PATH"}
-"""Variables of the machine, not of this project."""
+OF_THE_SYSTEM = {"COLUMNS", "CUDA_VISIBLE_DEVICES", "HF_HUB_OFFLINE", "PATH"}
+"""Variables of the machine and of other software, not of this project."""
 
 
 def documented() -> set[str]:
@@ -26,7 +27,7 @@ def test_code_and_documentation() -> None:
     """Every variable that code reads is in docs/settings.md, and no other."""
     modules = [path for place in ("client", "services") for path in (ROOT / place).rglob("*.py")]
     elsewhere = {name for path in modules for name in read_by_name(ast.parse(path.read_text()))} - OF_THE_SYSTEM
-    assert documented() == {*client.DEFAULTS, *rules.DEFAULTS, *native.CHECKS, *elsewhere}
+    assert documented() == {*client.DEFAULTS, *rules.DEFAULTS, *native.CHECKS, *FROM_ENVIRONMENT, *elsewhere}
 
 
 def test_dotenv_and_code() -> None:
@@ -45,7 +46,7 @@ def test_defaults_agree() -> None:
 def test_what_the_reward_server_is_given() -> None:
     """It is given every setting of `.env` that it reads, but for the port, which is the gateway's."""
     read = {*client.DEFAULTS, *rules.DEFAULTS} & set(native.CHECKS)
-    assert read - set(native.GIVEN_TO["rules"]) == {"REWARD_PORT"}
+    assert read - set(given.GIVEN_TO["rules"]) == {"REWARD_PORT"}
 
 
 def read_by_name(module: ast.Module) -> Iterator[str]:

@@ -3,63 +3,26 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from services.native import packages, render, settings
-from services.native.rundir import RunDir
-from tests.support.servers import FaultServer, fault_server, free_port, wait_for_port
+from services.native import packages
+from services.native.gateway import rules
+from tests.native.nginx import Gateway, load
+from tests.support.servers import FaultServer, fault_server
 
-ROOT = Path(__file__).resolve().parents[2]
 ITEM = {"data_source": "gsm8k", "solution_str": "four", "ground_truth": "4", "extra_info": None}
 MAX_BODY_BYTES = 4096
 
 pytestmark = pytest.mark.skipif("nginx" not in packages.find(), reason="nginx is not installed")
 
 
-class Gateway:
-    """nginx from the shipped templates, in front of fake reward servers.
-
-    Args:
-        folder: its prefix.
-        ports: of the servers behind it, on loopback.
-    """
-
-    def __init__(self, folder: Path, ports: list[int]) -> None:
-        run = RunDir(str(folder))
-        run.make()
-        self.port = free_port()
-        values = {"REWARD_PORT": str(self.port), "MAX_BODY_BYTES": str(MAX_BODY_BYTES), "GATEWAY_TIMEOUT": "1"}
-        programs = {"nginx": "nginx", "redis-server": "redis-server"}
-        files = render.configuration(settings.load(ROOT, values), run, programs)
-        servers = " ".join(f"server 127.0.0.1:{port};" for port in ports)
-        files["upstreams.conf"] = files["upstreams.conf"].replace(f"server unix:{run.rules_socket};", servers)
-        render.write(files, run)
-        self.log = folder / "gateway.log"
-        with self.log.open("wb") as log:
-            command = [packages.find()["nginx"], "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
-        wait_for_port(self.port)
-
-    def ask(self, path: str, body: bytes | None = None) -> tuple[int, str]:
-        """Status and body of the answer; a body makes it a POST."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body)
-        try:
-            with urllib.request.urlopen(request, timeout=20) as reply:
-                return reply.status, reply.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
-
-    def score(self) -> int:
-        """Status of the answer to a sample."""
-        return self.ask("/v1/score", json.dumps({"items": [ITEM]}).encode())[0]
+def score(gateway: Gateway) -> int:
+    """Status of the answer to a sample."""
+    return gateway.ask("/v1/score", json.dumps({"items": [ITEM]}).encode())[0]
 
 
 class Scene:
@@ -78,9 +41,9 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     """Started before the test, gone after it."""
     with ExitStack() as stack:
         servers = [stack.enter_context(fault_server()) for _ in range(3)]
-        gateway = Gateway(tmp_path, [server.port for server in servers])
-        stack.callback(gateway.process.wait)
-        stack.callback(gateway.process.terminate)
+        upstream = rules([f"127.0.0.1:{server.port}" for server in servers])
+        gateway = Gateway(tmp_path, [upstream], load(MAX_BODY_BYTES=MAX_BODY_BYTES, GATEWAY_TIMEOUT=1))
+        stack.callback(gateway.stop)
         yield Scene(gateway, servers)
 
 
@@ -88,14 +51,14 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 def test_one_more_try(scene: Scene, mode: str) -> None:
     """A server that breaks the connection or hangs costs a second try on another one, not the sample."""
     scene.servers[0].set(mode=mode)
-    assert [scene.gateway.score() for _ in range(6)] == [200] * 6
+    assert [score(scene.gateway) for _ in range(6)] == [200] * 6
     assert scene.requests()[0] >= 1
 
 
 def test_dead_server(scene: Scene) -> None:
     """So does one that is gone."""
     scene.servers[0].kill()
-    assert [scene.gateway.score() for _ in range(6)] == [200] * 6
+    assert [score(scene.gateway) for _ in range(6)] == [200] * 6
 
 
 @pytest.mark.parametrize("status", ["429", "503", "500"])
@@ -103,7 +66,7 @@ def test_a_refusal_is_passed_on(scene: Scene, status: str) -> None:
     """A server that refuses is believed: no second try, and it stays in the rotation."""
     for server in scene.servers:
         server.set(mode=status)
-    assert [scene.gateway.score() for _ in range(12)] == [int(status)] * 12
+    assert [score(scene.gateway) for _ in range(12)] == [int(status)] * 12
     assert scene.requests() == [4, 4, 4]
 
 
@@ -126,10 +89,9 @@ def test_unlisted_path(scene: Scene, path: str) -> None:
 def test_listed_path(scene: Scene, path: str) -> None:
     """A listed one is asked of a server, and logged unless machines ask it all the time."""
     assert "no such path" not in scene.gateway.ask(path)[1]
-    scene.gateway.process.terminate()
-    scene.gateway.process.wait()
+    said = scene.gateway.stop()
     addresses = {f"upstream=127.0.0.1:{server.port}" for server in scene.servers}
-    logged = [line for line in scene.gateway.log.read_text().splitlines() if f"GET {path} " in line]
+    logged = [line for line in said.splitlines() if f"GET {path} " in line]
     assert bool(logged) == (path not in ("/health", "/ready", "/metrics"))
     assert not logged or addresses & set(logged[0].split())
 
@@ -153,8 +115,6 @@ def test_large_body(scene: Scene) -> None:
 def test_log_has_no_query(scene: Scene) -> None:
     """The access log holds path, server and timings, and neither query nor body."""
     scene.gateway.ask("/v1/score?key=secret-query", b"secret-body")
-    scene.gateway.process.terminate()
-    scene.gateway.process.wait()
-    logged = scene.gateway.log.read_text()
+    logged = scene.gateway.stop()
     assert "POST /v1/score " in logged and " answer=" in logged
     assert "secret" not in logged

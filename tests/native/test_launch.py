@@ -8,24 +8,58 @@ import sys
 import time
 from pathlib import Path
 
-from services.native import launch, processes
-from services.native.rundir import RunDir
+import pytest
+
+from services.native import given, launch, processes
+from services.native.rundir import ROOT, RunDir
 
 LEAVE_A_CHILD = "import os, time; os.setpgid(0, 0); os.fork() or time.sleep(60)"
 
 
-def test_own_settings_only() -> None:
+ENVIRON = {
+    "PATH": "/bin",
+    "REWARD_TYPE": "math",
+    "REWARD_SERVER_API_KEYS": "k",
+    "LLM_JUDGE_SERVER_API_KEY": "j",
+    "VLLM_API_KEY": "j",
+    "API_KEY": "e",
+    "HF_TOKEN": "t",
+    "CACHE_PASSWORD": "p",
+    "AWS_SECRET_ACCESS_KEY": "a",
+}
+
+
+@pytest.mark.parametrize(
+    ("service", "names"),
+    [
+        ("rules", ["REWARD_TYPE", "REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY"]),
+        ("judge", ["VLLM_API_KEY", "HF_TOKEN"]),
+        ("judge-2", ["VLLM_API_KEY", "HF_TOKEN"]),
+        ("embedding", ["API_KEY", "HF_TOKEN"]),
+        ("cache", []),
+        ("gateway", []),
+    ],
+)
+def test_own_settings_only(service: str, names: list[str]) -> None:
     """A service sees the system's variables and its own, not another's and not the user's secrets."""
-    environ = {
-        "PATH": "/bin",
-        "REWARD_TYPE": "math",
-        "REWARD_SERVER_API_KEYS": "k",
-        "HF_TOKEN": "t",
-        "CACHE_PASSWORD": "p",
-    }
-    rules = launch.environment("rules", environ)
-    assert rules == {"PATH": "/bin", "REWARD_TYPE": "math", "REWARD_SERVER_API_KEYS": "k"}
-    assert launch.environment("cache", environ) == launch.environment("gateway", environ) == {"PATH": "/bin"}
+    assert given.environment(service, ENVIRON) == {name: ENVIRON[name] for name in ["PATH", *names]}
+
+
+def test_becomes_the_service(tmp_path: Path) -> None:
+    """The service finds what is beside its own program first on its PATH, and its old socket is gone."""
+    left = RunDir(str(tmp_path)).socket("judge-2")
+    left.touch()
+    show = [sys.executable, "-c", "import os; print(os.environ['PATH'])"]
+    done = subprocess.run(
+        [sys.executable, "-m", "services.native.launch", "judge-2", *show],
+        cwd=ROOT,
+        env={"RUN_DIR": str(tmp_path), "PATH": "/usr/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [f"{Path(sys.executable).parent}:/usr/bin"]
+    assert not left.exists()
 
 
 def test_last_group_is_ended(tmp_path: Path) -> None:

@@ -62,3 +62,19 @@ def test_apt_get_fails(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StackError, match="apt-get did not install nginx redis-server"):
         packages.require()
     assert not packages.POLICY.exists()
+
+
+def test_library(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that cannot be loaded is named with its package, and installed where that is possible."""
+    monkeypatch.setattr(packages, "LIBRARIES", {"libc.so.6": "libc6"})
+    packages.require_libraries()
+    monkeypatch.setattr(packages, "LIBRARIES", {"libnuma.so.99": "libnuma1"})
+    with pytest.raises(StackError, match="missing: libnuma1; there is no apt-get here"):
+        packages.require_libraries()
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    program(bare, "apt-get", f'echo "$@" >>{bare}/asked')
+    program(bare, "update-rc.d", f"echo >{bare}/disabled")
+    with pytest.raises(StackError, match="apt-get did not install libnuma1"):
+        packages.require_libraries()
+    assert "install -y --no-install-recommends libnuma1" in (bare / "asked").read_text()
+    assert not (bare / "disabled").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -25,13 +26,16 @@ def taken() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def stack(**environ: object) -> settings.Settings:
-    """The shipped settings on free ports, and what a test changes."""
-    free = {"REWARD_PORT": free_port(), "CACHE_PORT": free_port()}
-    return settings.load(ROOT, {name: str(value) for name, value in {**free, **environ}.items()})
+NAMES = ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT", "CACHE_PORT")
 
 
-@pytest.mark.parametrize("name", ["REWARD_PORT", "CACHE_PORT"])
+def stack(**environ: object) -> dict[str, tuple[str, int]]:
+    """The ports of a stack with all its services, free ones but for what a test changes."""
+    values = {**{name: free_port() for name in NAMES}, **environ}
+    return ports.wanted(settings.load(ROOT, {name: str(value) for name, value in values.items()}), NAMES[:-1])
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_taken(taken: int, name: str) -> None:
     """The error names the variable, the port, the process and a way out."""
     with pytest.raises(StackError) as caught:
@@ -44,15 +48,16 @@ def test_taken(taken: int, name: str) -> None:
 
 def test_own_port(taken: int) -> None:
     """A port that the running stack holds itself is no conflict."""
-    running = Running(session=1, boot="", settings="", code="", host="", ports={"REWARD_PORT": taken})
+    running = Running(1, boot="", settings="", code={}, host="", ports={"REWARD_PORT": taken}, services=[])
     ports.require_free(stack(REWARD_PORT=taken), running)
 
 
-def test_one_port_twice() -> None:
+@pytest.mark.parametrize(("one", "other"), list(combinations(NAMES, 2)))
+def test_one_port_twice(one: str, other: str) -> None:
     """Two settings cannot name one port."""
     port = free_port()
-    with pytest.raises(StackError, match=f"REWARD_PORT and CACHE_PORT are both {port}"):
-        ports.require_free(stack(REWARD_PORT=port, CACHE_PORT=port), None)
+    with pytest.raises(StackError, match=f"{one} and {other} are both {port}"):
+        ports.require_free(stack(**{one: port, other: port}), None)
 
 
 def test_address_of_another_machine() -> None:

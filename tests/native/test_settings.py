@@ -34,7 +34,7 @@ def test_shipped(tmp_path: Path) -> None:
 
 def test_environment_wins(tmp_path: Path) -> None:
     """A variable of the environment beats the line in `.env`."""
-    assert load(tmp_path, REWARD_PORT="7000").url == "http://localhost:7000"
+    assert load(tmp_path, REWARD_PORT="7000").url() == "http://localhost:7000"
 
 
 @pytest.mark.parametrize("name", settings.CHECKS)
@@ -68,6 +68,20 @@ def test_missing(tmp_path: Path, name: str) -> None:
         ("REWARD_TYPE", ""),
         ("STACK", "docker"),
         ("UP_TIMEOUT", "0"),
+        ("JUDGE", "yes"),
+        ("EMBEDDING", ""),
+        ("JUDGE_PORT", "8k"),
+        ("JUDGE_REPLICAS", "0"),
+        ("JUDGE_MODEL", "two words"),
+        ("JUDGE_GPU_MEMORY_UTILIZATION", "90"),
+        ("JUDGE_BALANCING", "random"),
+        ("JUDGE_VLLM_ARGS", "--override 'open"),
+        ("JUDGE_VLLM_ARGS", "--seed 3 ; --trust-remote-code"),
+        ("VLLM_CPU_KVCACHE_SPACE", "1.5"),
+        ("LLM_JUDGE_SERVER_URL", "judge:8000"),
+        ("LLM_JUDGE_SERVER_URL", "http://key@judge:8000"),
+        ("LLM_JUDGE_SERVER_TIMEOUT", "0"),
+        ("EMBEDDING_SERVER_URL", "http://one:80000"),
     ],
 )
 def test_malformed(tmp_path: Path, name: str, value: str) -> None:
@@ -78,11 +92,19 @@ def test_malformed(tmp_path: Path, name: str, value: str) -> None:
         load(tmp_path, **{name: value})
 
 
-def test_secret_not_shown(tmp_path: Path) -> None:
-    """A malformed password is not printed."""
+@pytest.mark.parametrize("value", ["--seed 3 #3", "--seed '3 ;'"])
+def test_flags_that_supervisord_would_cut(tmp_path: Path, value: str) -> None:
+    """A list of flags that supervisord's configuration would cut off is refused, quoted or not."""
+    with pytest.raises(StackError, match="JUDGE_VLLM_ARGS: .* neither ; nor # can follow a space"):
+        load(tmp_path, JUDGE_VLLM_ARGS=value)
+
+
+@pytest.mark.parametrize("name", settings.SECRETS)
+def test_secret_not_shown(tmp_path: Path, name: str) -> None:
+    """A malformed password or key is not printed."""
     with pytest.raises(StackError) as caught:
-        load(tmp_path, CACHE_PASSWORD="hunter 2")
-    assert "hunter" not in str(caught.value)
+        load(tmp_path, **{name: "hunter 2\n"})
+    assert name in str(caught.value) and "hunter" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("old", "new"), settings.RENAMED.items())
@@ -98,9 +120,9 @@ def test_renamed_in_the_environment(tmp_path: Path) -> None:
         StackError, match="environment: REWARD_SERVER_PORT is no setting; it is called REWARD_PORT here"
     ):
         load(tmp_path, REWARD_SERVER_PORT="7000")
-    assert (
-        load(tmp_path, PORT="80", REDIS_PORT="6379", REWARD_SERVER_PORT="tcp://10.0.0.1:6000")["REWARD_PORT"] == "6000"
-    )
+    links = dict.fromkeys(("REWARD_SERVER_PORT", "JUDGE_PORT", "EMBEDDING_PORT"), "tcp://10.0.0.1:80")
+    loaded = load(tmp_path, PORT="80", REDIS_PORT="6379", MODEL_ID="m", **links)
+    assert [loaded[name] for name in ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT")] == ["6000", "8000", "8080"]
 
 
 def test_unknown(tmp_path: Path) -> None:

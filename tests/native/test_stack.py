@@ -48,10 +48,10 @@ def statuses(table: str) -> list[tuple[str, str]]:
     return [(row[3], row[4]) for row in rows if row[3]]
 
 
-def pids(stack: Tree) -> dict[str, int]:
+def pids(stack: Tree, services: tuple[str, ...] = SERVICES) -> dict[str, int]:
     """Process id by service, as `make status` shows them."""
     lines = (line.split() for line in stack.run("status").stdout.splitlines())
-    return {line[0]: int(line[2]) for line in lines if line and line[0] in SERVICES and line[2].isdigit()}
+    return {line[0]: int(line[2]) for line in lines if line and line[0] in services and line[2].isdigit()}
 
 
 def wait_until_well(stack: Tree, seconds: float = 30.0) -> None:

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COPIED = (".env", "Makefile", "client", "constraints.txt", "examples", "services")
 NOT_COPIED = shutil.ignore_patterns("__pycache__")
 COMMAND_SECONDS = 120
+PORTS = ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT", "CACHE_PORT")
 
 
 class Tree:
@@ -22,13 +23,17 @@ class Tree:
 
     Args:
         path: where it is made.
+        seconds: that a command may take.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, seconds: float = COMMAND_SECONDS) -> None:
         self.path = path
+        self._seconds = seconds
         path.mkdir()
         self.environment = {name: value for name, value in os.environ.items() if name not in CHECKS}
-        self.environment |= {"REWARD_PORT": str(free_port()), "CACHE_PORT": str(free_port())}
+        self.environment |= {name: str(free_port()) for name in PORTS}
+        # The model servers have tests of their own; here they would take minutes.
+        self.environment |= {"JUDGE": "off", "EMBEDDING": "off"}
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
@@ -44,7 +49,7 @@ class Tree:
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the stack as the Makefile does, to its end; stderr comes with stdout."""
         with self.start(*arguments, **environment) as process:
-            shown, _ = process.communicate(timeout=COMMAND_SECONDS)
+            shown, _ = process.communicate(timeout=self._seconds)
         return subprocess.CompletedProcess(process.args, process.returncode, shown)
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:

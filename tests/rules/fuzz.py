@@ -41,9 +41,10 @@ class Fuzzer:
     Args:
         url: of the server.
         seed: the same one makes the same requests.
+        under: how the paths of the endpoints begin that are asked.
     """
 
-    def __init__(self, url: str, seed: int) -> None:
+    def __init__(self, url: str, seed: int, under: str = "/") -> None:
         self.counts: Counts = Counter()
         self._url, self._seed = url, seed
         self._session = requests.Session()
@@ -51,6 +52,7 @@ class Fuzzer:
         found = schemathesis.openapi.from_dict(document).get_all_operations()
         self._operations = [result.ok() for result in found if isinstance(result, Ok)]
         assert len(self._operations) == sum(map(len, document["paths"].values()))
+        self._operations = [one for one in self._operations if one.path.startswith(under)]
 
     def run(self, count: int) -> None:
         """Sends at least `count` requests; every endpoint has its share, and so have right and wrong ones.

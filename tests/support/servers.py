@@ -39,14 +39,15 @@ class Served:
 
 
 class FaultServer(Served):
-    """`fault_server.py` in a process of its own.
+    """A server with faults on demand, in a process of its own.
 
     Args:
         port: to listen on; 0 for any.
+        script: the server; it prints its port.
     """
 
-    def __init__(self, port: int = 0) -> None:
-        command = [sys.executable, str(FAULT_SERVER), str(port)]
+    def __init__(self, port: int = 0, script: Path = FAULT_SERVER) -> None:
+        command = [sys.executable, str(script), str(port)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline())

@@ -31,6 +31,15 @@ def digest(parts: Iterable[str]) -> Any:
     return state
 
 
+def extended(state: Any, *parts: str) -> str:
+    """The hash over what `state` is over and `parts`, in hexadecimal; `state` stays as it is."""
+    own = state.copy()
+    for part in parts:
+        _add(own, part)
+    text: str = own.hexdigest()
+    return text
+
+
 def rule_key(name: str, fingerprint: str, fields: Sequence[str], items: Sequence[Item]) -> list[Key | None]:
     """Keys for a reward function's scores; the reward server and its clients come to the same ones.
 
@@ -53,12 +62,7 @@ def _item_key(state: Any, item: Item, fields: Sequence[str]) -> Key | None:
         text = json.dumps(extra, sort_keys=True) if extra else ""
     except (TypeError, ValueError):
         return None
-    own = state.copy()
-    _add(own, item.solution)
-    _add(own, text)
-    for reference in item.references:
-        _add(own, reference)
-    return Key(PREFIX + own.hexdigest())
+    return Key(PREFIX + extended(state, item.solution, text, *item.references))
 
 
 def tenant_key(key: Key, tenant: str) -> Key:

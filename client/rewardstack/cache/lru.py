@@ -1,35 +1,42 @@
-"""A bounded memory of the most recently used scores."""
+"""A bounded memory of what was used most recently."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Generic, TypeVar
 
-from rewardstack.score import Score
+T = TypeVar("T")
 
 
-class Memory:
+class Memory(Generic[T]):
     """Least recently used first out; not for several threads at once.
 
     Args:
-        size: scores kept; 0 keeps none.
+        size: values kept; 0 keeps none.
     """
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._scores: OrderedDict[str, Score] = OrderedDict()
+        self._values: OrderedDict[str, T] = OrderedDict()
 
-    def get(self, key: str) -> Score | None:
-        """The score under `key`, None where there is none."""
-        score = self._scores.get(key)
-        if score is not None:
-            self._scores.move_to_end(key)
-        return score
+    def get(self, key: str) -> T | None:
+        """The value under `key`, None where there is none."""
+        value = self._values.get(key)
+        if value is not None:
+            self._values.move_to_end(key)
+        return value
 
-    def put(self, key: str, score: Score) -> None:
-        """Keeps `score` under `key`."""
+    def put(self, key: str, value: T) -> None:
+        """Keeps `value` under `key`."""
         if not self._size:
             return
-        self._scores[key] = score
-        self._scores.move_to_end(key)
-        if len(self._scores) > self._size:
-            self._scores.popitem(last=False)
+        self._values[key] = value
+        self._values.move_to_end(key)
+        if len(self._values) > self._size:
+            self._values.popitem(last=False)
+
+    def resize(self, size: int) -> None:
+        """Keeps at most `size` values from now on."""
+        self._size = size
+        while len(self._values) > size:
+            self._values.popitem(last=False)

@@ -12,7 +12,9 @@ from rich.text import Text
 
 from rewardstack.cli.console import new_table, out, plain_text
 from rewardstack.cli.probes.cache import probe_cache
+from rewardstack.cli.probes.embedding import probe_embedding
 from rewardstack.cli.probes.finding import Finding
+from rewardstack.cli.probes.judge import probe_judge
 from rewardstack.cli.probes.reward_server import probe_reward_server
 from rewardstack.errors import SettingsError
 from rewardstack.settings import Settings
@@ -36,6 +38,8 @@ class Service(NamedTuple):
 
 SERVICES = (
     Service("reward server", "REWARD_SERVER_URL", lambda settings: settings.reward_server_urls, probe_reward_server),
+    Service("LLM judge", "LLM_JUDGE_SERVER_URL", lambda settings: settings.judge_urls, probe_judge),
+    Service("embedding server", "EMBEDDING_SERVER_URL", lambda settings: settings.embedding_urls, probe_embedding),
     Service("cache", "REWARD_CACHE_URL", lambda settings: list(filter(None, [settings.cache_url])), probe_cache),
 )
 

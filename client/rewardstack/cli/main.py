@@ -5,7 +5,7 @@
 | 0 | done |
 | 1 | a service is at fault, or the machine (disk full, ...) |
 | 2 | the input, the arguments or a setting is |
-| 3 | `score`: done, but rows are left without a score |
+| 3 | `score`, `submit --wait`: done, but rows are left without a score |
 | 130, 143 | interrupted, terminated |
 """
 
@@ -31,14 +31,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status.
     """
     try:
-        from rewardstack.cli import check, console, routes, score
+        from rewardstack.cli import check, console, routes, score, submit
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "rich":
             raise
         print('rewardstack: error: the command line needs rich; pip install "rewardstack[cli]"', file=sys.stderr)
         return 2
     logging.basicConfig(handlers=[console.LogHandler()], format="rewardstack: %(levelname)s: %(message)s")
-    args = _parse(argv, (score, check, routes))
+    args = _parse(argv, (score, submit, check, routes))
     try:
         return int(args.run(args))
     except KeyboardInterrupt:

@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import rewardstack
 from rewardstack.cli.data.rows import Row, to_request
+from rewardstack.cli.pipeline import Piece, score_in_order
 from rewardstack.errors import RequestError, UnknownSourceError
 from rewardstack.routes import RouteTable
 from rewardstack.score import OnError, Request, Score
+
+
+class Scoring(Protocol):
+    """Where the scores of a run's rows come from.
+
+    Attributes:
+        patience: rows that may all fail, one after the other, before the run is given up.
+    """
+
+    @property
+    def patience(self) -> int: ...
+
+    def request(self, row: Row) -> Request:
+        """The sample of `row`; raises `RequestError` for a malformed one."""
+        ...
+
+    def pieces(self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]) -> AsyncGenerator[Piece, None]:
+        """The scores of `rows`, of which the first has the number `start` (from 0), until `stopping` says so."""
+        ...
+
+
+def sample_of(row: Row, data_source: str | None) -> Request:
+    """The sample that a row holds.
+
+    Args:
+        row: of a data file.
+        data_source: for rows that have none.
+
+    Raises:
+        RequestError: it is malformed; the message names the place.
+    """
+    try:
+        return to_request(row.fields, data_source)
+    except RequestError as error:
+        raise RequestError(f"{row.place}: {error}", error.field) from error
 
 
 @dataclass(frozen=True)
@@ -35,12 +73,21 @@ class Options:
         Raises:
             RequestError: it is malformed, or no route takes it; the message names the place.
         """
+        request = sample_of(row, self.data_source)
         try:
-            request = to_request(row.fields, self.data_source)
             self.routes.find(request.data_source)
-        except (RequestError, UnknownSourceError) as error:
+        except UnknownSourceError as error:
             raise RequestError(f"{row.place}: {error}", error.field) from error
         return request
+
+    @property
+    def patience(self) -> int:
+        """As many rows as are in flight."""
+        return self.chunk_size
+
+    def pieces(self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]) -> AsyncGenerator[Piece, None]:
+        """The scores of `rows`, in order."""
+        return score_in_order(rows, self.score, self.chunk_size, stopping)
 
     async def score(self, rows: list[Row]) -> list[Score]:
         """The scores of `rows`, in order; raises as `rewardstack.ascore` does."""

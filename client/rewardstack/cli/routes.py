@@ -11,10 +11,16 @@ from rewardstack.client import route_table
 from rewardstack.composite import Cascade, Gate, WeightedSum, routes_of
 from rewardstack.routes import Leaf, Route
 from rewardstack.score import OnError
+from rewardstack.scorers.embedding import Embedding
+from rewardstack.scorers.judge import Judge
 from rewardstack.scorers.rules import RemoteRule
 from rewardstack.settings import Settings
 
-LEAVES: dict[str, tuple[str, OnError]] = {"rule": ("reward server", RemoteRule.on_error)}
+LEAVES: dict[str, tuple[str, OnError]] = {
+    "rule": ("reward server", RemoteRule.on_error),
+    "judge": ("LLM judge", Judge.on_error),
+    "embedding": ("embedding server", Embedding.on_error),
+}
 """For each kind of leaf the service that scores it, and its policy."""
 COMPOSITES: dict[type, str] = {WeightedSum: "sum", Gate: "gate", Cascade: "cascade"}
 COMPOSITE_POLICY: OnError = "zero"

@@ -15,8 +15,8 @@ from rewardstack.cli.data.output import ScoreFile, digest_of
 from rewardstack.cli.data.rows import own_fields, to_json
 from rewardstack.cli.data.source import Source, is_parquet
 from rewardstack.cli.interrupts import Interrupts
-from rewardstack.cli.options import Options
-from rewardstack.cli.pipeline import Piece, score_in_order
+from rewardstack.cli.options import Scoring
+from rewardstack.cli.pipeline import Piece
 from rewardstack.cli.progress import NOT_ALL_SCORED, Tally, progress_bar
 from rewardstack.errors import RequestError, RewardstackError, UnreachableError
 
@@ -45,7 +45,7 @@ class Run:
         RequestError: OUT is of another kind, or IN itself.
     """
 
-    def __init__(self, source: Source, output: Path, options: Options) -> None:
+    def __init__(self, source: Source, output: Path, options: Scoring) -> None:
         self._source = source
         self._output = output
         self._options = options
@@ -120,12 +120,11 @@ class Run:
 
     async def _score_rows(self, scores: ScoreFile, plan: Plan) -> int:
         """Scores what is left; returns the signal that ended it early, 0 for none."""
-        outage = _Outage(self._options.chunk_size)
+        outage = _Outage(self._options.patience)
         with progress_bar() as bar, Interrupts() as interrupts:
             task = bar.add_task("", total=plan.rows, completed=scores.kept, tally=scores.tally)
             rows = self._source.rows(scores.kept)
-            size = self._options.chunk_size
-            pieces = score_in_order(rows, self._options.score, size, lambda: bool(interrupts.received))
+            pieces = self._options.pieces(rows, scores.kept, lambda: bool(interrupts.received))
             try:
                 async with aclosing(pieces):
                     async for piece in pieces:

@@ -37,11 +37,12 @@ class Endpoint:
         self.in_flight = 0
         self._session = session
         self._attempts: set[asyncio.Task[bytes]] = set()
+        self._given_up: set[asyncio.Task[bytes]] = set()
         self._heard_at = 0.0
         self._watch: asyncio.Task[None] | None = None
 
     def start(self, request: Coroutine[Any, Any, bytes]) -> asyncio.Task[bytes]:
-        """Starts an attempt; it ends as cancelled when the endpoint turns out to hang."""
+        """Starts an attempt; it ends as cancelled, and `check` raises, when the endpoint turns out to hang."""
         if not self._attempts:
             self._heard_at = time.monotonic()
         attempt = asyncio.create_task(request)
@@ -69,9 +70,14 @@ class Endpoint:
                 continue
             log.warning("%s accepts requests and does not answer; asking elsewhere", self.url)
             self.gate.unreachable(hangs=True)
-            for attempt in list(self._attempts):
-                attempt.cancel()
+            self._given_up |= {attempt for attempt in self._attempts if attempt.cancel()}
             return
+
+    def check(self, attempt: asyncio.Task[bytes]) -> None:
+        """Raises UnreachableError if the endpoint hung in this attempt, which has ended as cancelled."""
+        if attempt in self._given_up:
+            self._given_up.discard(attempt)
+            raise UnreachableError(f"{self.url}: accepts requests and does not answer") from None
 
     async def _lives(self) -> bool:
         try:

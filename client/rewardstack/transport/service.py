@@ -10,7 +10,9 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import aiohttp
 
@@ -20,6 +22,8 @@ from rewardstack.errors import DeadlineError, OverloadError, RejectedError, Repl
 from rewardstack.transport.budget import RetryBudget
 from rewardstack.transport.endpoint import Endpoint
 from rewardstack.transport.http import exchange
+
+NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Service:
@@ -45,12 +49,19 @@ class Service:
         self._queue: deque[asyncio.Future[Endpoint]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
-    async def get(self, path: str, deadline: SharedDeadline) -> bytes:
-        """The body that a GET of `path` brings; raises as `post` does."""
-        return await self._ask("GET", path, None, deadline, None)
+    def get(self, path: str, deadline: SharedDeadline) -> Coroutine[Any, Any, bytes]:
+        """The body that a GET of `path` brings, to be awaited; raises as `post` does."""
+        return self._ask("GET", path, None, deadline)
 
-    async def post(self, path: str, body: bytes, deadline: SharedDeadline, knock: bytes | None = None) -> bytes:
-        """The body that a POST to `path` brings.
+    def post(
+        self,
+        path: str,
+        body: bytes,
+        deadline: SharedDeadline,
+        knock: bytes | None = None,
+        headers: Mapping[str, str] = NONE,
+    ) -> Coroutine[Any, Any, bytes]:
+        """The body that a POST to `path` brings, to be awaited.
 
         Args:
             path: begins with a slash.
@@ -58,16 +69,23 @@ class Service:
             deadline: of all who wait for the reply.
             knock: a body that costs the service nothing; posted first to an endpoint that took nothing of late, so that
                 an outage is not probed with work.
+            headers: beside the service's own.
 
         Raises:
             DeadlineError: no usable answer came in time; names the last obstacle.
             RejectedError: the service refused for good.
             ReplyError: it answered with an error, more often than retries allow.
         """
-        return await self._ask("POST", path, body, deadline, knock)
+        return self._ask("POST", path, body, deadline, knock, headers)
 
     async def _ask(
-        self, method: str, path: str, body: bytes | None, deadline: SharedDeadline, knock: bytes | None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        deadline: SharedDeadline,
+        knock: bytes | None = None,
+        headers: Mapping[str, str] = NONE,
     ) -> bytes:
         self._budget.earn()
         obstacle: ServiceError | None = None
@@ -81,7 +99,12 @@ class Service:
             try:
                 if knock is not None and endpoint.gate.doubtful:
                     await self._knock(endpoint, path, knock, patience)
-                return await self._attempt(endpoint, method, path, body, patience)
+                reply = await self._send(endpoint, method, path, body, patience, headers)
+                self._answered(endpoint)
+                return reply
+            except RejectedError:
+                self._answered(endpoint)
+                raise
             except (OverloadError, UnreachableError) as error:
                 obstacle = error
             except ReplyError as error:
@@ -99,29 +122,33 @@ class Service:
         except (RejectedError, ReplyError):
             return  # it is there; what it thinks of real work the next request shows
 
-    async def _attempt(
-        self, endpoint: Endpoint, method: str, path: str, body: bytes | None, patience: _Patience
+    async def _send(
+        self,
+        endpoint: Endpoint,
+        method: str,
+        path: str,
+        body: bytes | None,
+        patience: _Patience,
+        headers: Mapping[str, str] = NONE,
     ) -> bytes:
-        try:
-            reply = await self._send(endpoint, method, path, body, patience)
-        except RejectedError:
-            self._answered(endpoint)
-            raise
-        self._answered(endpoint)
-        return reply
-
-    async def _send(self, endpoint: Endpoint, method: str, path: str, body: bytes | None, patience: _Patience) -> bytes:
         sent_at = time.monotonic()
-        headers = {**self._headers, deadlines.HEADER: str(max(1, int(patience.left() * 1000)))}
+        headers = {**self._headers, **headers, deadlines.HEADER: str(max(1, int(patience.left() * 1000)))}
         attempt = endpoint.start(exchange(self._session, method, endpoint.url + path, body, headers))
+        alarm = _Alarm(attempt, patience)
         try:
-            return await _within(attempt, patience, endpoint)
+            return await attempt
+        except asyncio.CancelledError:
+            endpoint.check(attempt)
+            alarm.check(endpoint.url)
+            raise
         except OverloadError as error:
             endpoint.gate.refused(sent_at, endpoint.in_flight - 1, error.retry_after)
             raise
         except UnreachableError:
             endpoint.gate.unreachable()
             raise
+        finally:
+            alarm.stop()
 
     def _answered(self, endpoint: Endpoint) -> None:
         self.last_progress = time.monotonic()
@@ -185,6 +212,11 @@ class Service:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(min(pauses) + 0.001, self._hand_out)
 
+    def limit(self, requests: int) -> None:
+        """No more than `requests` in flight to each endpoint from now on: its server says that it holds no more."""
+        for endpoint in self._endpoints:
+            endpoint.gate.lower(requests)
+
     def close(self) -> None:
         """Ends every attempt and every watch."""
         if self._timer is not None:
@@ -210,20 +242,38 @@ class _Patience:
         return min(self._since + self.deadline.timeout, self.deadline.limit_at) - time.monotonic()
 
 
-async def _within(attempt: asyncio.Task[bytes], patience: _Patience, endpoint: Endpoint) -> bytes:
-    """The attempt's result, while anyone has the patience."""
-    try:
-        while not attempt.done():
-            left = patience.left()
-            if left <= 0:
-                raise DeadlineError(f"{endpoint.url}: no answer within {patience.deadline.timeout:g} s")
-            await asyncio.wait((attempt,), timeout=left)
-    except BaseException:
-        attempt.cancel()
-        raise
-    if attempt.cancelled():
-        raise UnreachableError(f"{endpoint.url}: accepts requests and does not answer")
-    return attempt.result()
+class _Alarm:
+    """Cancels an attempt for which nobody has the patience any more.
+
+    Args:
+        attempt: under way.
+        patience: of all who wait for it.
+    """
+
+    __slots__ = ("_attempt", "_patience", "_timer", "rang")
+
+    def __init__(self, attempt: asyncio.Task[bytes], patience: _Patience) -> None:
+        self.rang = False
+        self._attempt = attempt
+        self._patience = patience
+        self._timer = asyncio.get_running_loop().call_later(patience.left(), self._ring)
+
+    def _ring(self) -> None:
+        left = self._patience.left()
+        if left > 0:
+            self._timer = asyncio.get_running_loop().call_later(left, self._ring)
+        else:
+            self.rang = True
+            self._attempt.cancel()
+
+    def check(self, url: str) -> None:
+        """Raises DeadlineError if it was this that ended the attempt."""
+        if self.rang:
+            raise DeadlineError(f"{url}: no answer within {self._patience.deadline.timeout:g} s") from None
+
+    def stop(self) -> None:
+        """The attempt has ended."""
+        self._timer.cancel()
 
 
 def _out_of_time(obstacle: ServiceError | None) -> DeadlineError:

@@ -10,7 +10,9 @@ from rewardstack_rules.catalogue import load_registry
 from rewardstack_rules.context import Context
 from rewardstack_rules.context import install as install_context
 from rewardstack_rules.golden import load_golden
-from rewardstack_rules.protocols import get_reward, nemo_gym, reward_types, roll, score
+from rewardstack_rules.jobs.metrics import JobsCollector
+from rewardstack_rules.jobs.store import JobStore
+from rewardstack_rules.protocols import get_reward, jobs, nemo_gym, reward_types, roll, score
 from rewardstack_rules.service import Service
 from rewardstack_rules.settings import Settings
 
@@ -28,7 +30,8 @@ def create_app(settings: Settings | None = None) -> Flask:
     settings = settings or Settings.from_env()
     registry = load_registry(settings.function_files)
     golden = load_golden(settings.dataset_path, settings.golden_threshold)
-    context = Context(settings, registry, golden, Service(settings, registry))
+    store = JobStore(settings) if settings.queue_url else None
+    context = Context(settings, registry, golden, Service(settings, registry), store)
     _check_reward_type(context)
     app = Flask(__name__, static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
@@ -36,9 +39,9 @@ def create_app(settings: Settings | None = None) -> Flask:
     draining.install(app)
     request_log.install(app)
     http_errors.install(app)
-    metrics.install(app, settings.metrics_dir)
+    metrics.install(app, settings.metrics_dir, [JobsCollector(store.redis)] if store else [])
     auth.install(app, settings.api_keys)
-    for protocol in (score, get_reward, nemo_gym, roll, reward_types, health, openapi):
+    for protocol in (score, get_reward, nemo_gym, roll, jobs, reward_types, health, openapi):
         app.register_blueprint(protocol.blueprint)
     return app
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from flask import Flask, current_app
 
 from rewardstack_rules.golden import GoldenResponses
+from rewardstack_rules.jobs.store import JobStore
 from rewardstack_rules.registry import Registry
 from rewardstack_rules.service import Service
 from rewardstack_rules.settings import Settings
@@ -23,12 +24,14 @@ class Context:
         registry: its reward functions.
         golden: its golden responses.
         service: what scores.
+        jobs: its jobs; None where it has no queue.
     """
 
     settings: Settings
     registry: Registry
     golden: GoldenResponses
     service: Service
+    jobs: JobStore | None = None
 
 
 def install(app: Flask, context: Context) -> None:

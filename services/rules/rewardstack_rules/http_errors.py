@@ -85,7 +85,8 @@ def _http_error(error: HTTPException) -> Response:
 
 
 def _endpoints() -> str:
-    return ", ".join(sorted({rule.rule for rule in current_app.url_map.iter_rules()}))
+    rules = {rule.rule for rule in current_app.url_map.iter_rules()}
+    return ", ".join(sorted(rules)).replace("<", "{").replace(">", "}")
 
 
 def _fault(error: Exception) -> Response:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter as Counts
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from flask import Flask, Response, g
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
 from rewardstack.score import Score
 from rewardstack_rules.metrics_files import reading
@@ -26,15 +27,19 @@ ITEMS = Counter("rewardstack_items_total", "Samples scored, by who scored them a
 CACHED = Counter("rewardstack_cache_hits_total", "Samples whose score was read from the cache.", ["route"])
 
 
-def install(app: Flask, directory: str) -> None:
+def install(app: Flask, directory: str, collectors: Sequence[Collector] = ()) -> None:
     """Counts every request of `app`, refused ones too, and answers `GET /metrics`.
 
     Args:
         app: the application; `request_log` is installed in it.
         directory: where all processes keep their counts; empty where there is one process.
+        collectors: of what is counted elsewhere.
     """
+    elsewhere = CollectorRegistry()
+    for collector in collectors:
+        elsewhere.register(collector)
     app.after_request(_finish)
-    app.add_url_rule("/metrics", "metrics", lambda: _metrics(directory))
+    app.add_url_rule("/metrics", "metrics", lambda: _metrics(directory, elsewhere))
 
 
 def count_scores(scores: Iterable[Score]) -> None:
@@ -47,8 +52,9 @@ def count_scores(scores: Iterable[Score]) -> None:
             CACHED.labels(route).inc(count)
 
 
-def _metrics(directory: str) -> Response:
-    return Response(_all_processes(directory) if directory else generate_latest(), content_type=CONTENT_TYPE_LATEST)
+def _metrics(directory: str, elsewhere: CollectorRegistry) -> Response:
+    own = _all_processes(directory) if directory else generate_latest()
+    return Response(own + generate_latest(elsewhere), content_type=CONTENT_TYPE_LATEST)
 
 
 def _all_processes(directory: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,16 +13,18 @@ from rewardstack.deadline import HEADER as DEADLINE
 from rewardstack_rules import __version__, request_log
 from rewardstack_rules.auth import OPEN_PATHS
 from rewardstack_rules.context import context
-from rewardstack_rules.protocols.schemas import REPLIES, TEXT, bodies, one_of
+from rewardstack_rules.protocols.jobs import GIVEN_KEY, IDEMPOTENCY_KEY, JOB_ID, NUMBER, RESULTS_TYPE
+from rewardstack_rules.protocols.schemas import LINES, REPLIES, TEXT, UPLOAD, bodies, matching, one_of
 
 blueprint = Blueprint("openapi", __name__)
 
 REFUSALS = {
     400: "The request is malformed; `field` says where",
     401: "No key, or an unknown one",
-    404: "Nothing is known by that name; `error` lists what is",
+    404: "Nothing is known by that name; `error` says what is, or why",
+    409: "It does not fit what came before; `error` says what to do",
     413: "The body is longer than MAX_BODY_BYTES",
-    415: "The body does not say that it is JSON",
+    415: "The body does not say that it is of a type that can be read",
     503: "The infrastructure scored nothing; try again",
 }
 SECURITY = {
@@ -43,6 +46,9 @@ class Operation:
         bodies: names of the schemas of bodies that it takes; none where it takes no body.
         scores: whether it scores, and so takes a deadline, and a reward type in the query.
         codes: of its refusals.
+        success: the code of its answer.
+        media: the content type of its reply, where it is none of JSON's.
+        parameters: further ones, as OpenAPI has them.
     """
 
     path: str
@@ -52,12 +58,31 @@ class Operation:
     bodies: tuple[str, ...] = ()
     scores: bool = False
     codes: tuple[int, ...] = ()
+    success: int = 200
+    media: str = ""
+    parameters: tuple[dict[str, Any], ...] = ()
 
     @property
     def reads(self) -> bool:
         """Whether it has a body."""
         return bool(self.bodies)
 
+
+def parameter(where: str, name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter as OpenAPI has it; what stands in the path is needed.
+
+    Args:
+        where: `path`, `query` or `header`.
+        name: its name.
+        schema: of its value.
+    """
+    return {"in": where, "name": name, "required": where == "path", "schema": schema}
+
+
+JOB = (parameter("path", "job_id", matching(JOB_ID)),)
+PAGE = tuple(parameter("query", name, matching(NUMBER)) for name in ("start", "count"))
+PARTIAL = parameter("query", "partial", {"enum": ["0", "1"]})
+KEY = (parameter("header", IDEMPOTENCY_KEY, matching(GIVEN_KEY)),)
 
 TRAINERS = ("AlignAnything", "OpenRLHF", "Slime")
 OPERATIONS = (
@@ -68,6 +93,27 @@ OPERATIONS = (
     Operation("/roll/submit", "post", "ROLL: scores a sample", "RollSubmitted", ("RollTask",), True, (404, 503)),
     Operation("/roll/result", "get", "ROLL: tells its reward", "RollReward", ("RollResult",), codes=(404,)),
     Operation("/roll/result", "post", "ROLL: tells its reward", "RollReward", ("RollResult",), codes=(404,)),
+    Operation(
+        "/jobs",
+        "post",
+        "Takes samples to be scored later",
+        "JobTaken",
+        ("Samples",),
+        codes=(404, 409, 503),
+        success=202,
+        parameters=KEY,
+    ),
+    Operation("/jobs/{job_id}", "get", "How a job stands", "Job", codes=(404, 503), parameters=JOB),
+    Operation("/jobs/{job_id}", "delete", "Cancels a job", "Job", codes=(404, 503), parameters=JOB),
+    Operation(
+        "/jobs/{job_id}/results",
+        "get",
+        "The scores of a job's samples",
+        "",
+        codes=(400, 404, 409, 503),
+        media=RESULTS_TYPE,
+        parameters=(*JOB, *PAGE, PARTIAL),
+    ),
     Operation("/v1/reward_types", "get", "The reward functions of this server", "RewardTypes"),
     Operation("/health", "get", "Whether requests are answered", "Health"),
     Operation("/ready", "get", "Whether samples can be scored", "Readiness"),
@@ -102,13 +148,15 @@ def document(names: list[str]) -> dict[str, Any]:
 
 def _operation(one: Operation, names: list[str]) -> dict[str, Any]:
     record: dict[str, Any] = {
-        "operationId": one.method + one.path.replace("/", "_").replace(".", "_"),
+        "operationId": one.method + re.sub(r"\W+", "_", one.path).rstrip("_"),
         "summary": one.summary,
         "parameters": _parameters(one, names),
-        "responses": {"200": _answer("The answer", one.reply), **_refusals(one)},
+        "responses": {str(one.success): _answer("The answer", one.reply, one.media), **_refusals(one)},
     }
     if one.reads:
         content = {"application/json": {"schema": _any_of(one.bodies)}}
+        if one.path == "/jobs":
+            content |= {RESULTS_TYPE: {"schema": LINES}, "multipart/form-data": {"schema": UPLOAD}}
         record["requestBody"] = {"required": True, "content": content}
     if one.path in OPEN_PATHS:
         record["security"] = []
@@ -117,17 +165,14 @@ def _operation(one: Operation, names: list[str]) -> dict[str, Any]:
 
 def _parameters(one: Operation, names: list[str]) -> list[dict[str, Any]]:
     found = [
-        _parameter("header", request_log.HEADER, {"type": "string", "pattern": request_log.GIVEN.pattern[:-2] + "$"})
+        *one.parameters,
+        parameter("header", request_log.HEADER, matching(request_log.GIVEN)),
     ]
     if one.scores:
-        found.append(_parameter("header", DEADLINE, {"type": "number"}))
+        found.append(parameter("header", DEADLINE, {"type": "number"}))
     if one.scores and one.path != "/v1/score":
-        found.append(_parameter("query", "reward_type", one_of(names)))
+        found.append(parameter("query", "reward_type", one_of(names)))
     return found
-
-
-def _parameter(where: str, name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"in": where, "name": name, "required": False, "schema": schema}
 
 
 def _refusals(one: Operation) -> dict[str, Any]:
@@ -138,8 +183,8 @@ def _refusals(one: Operation) -> dict[str, Any]:
     return found
 
 
-def _answer(description: str, name: str) -> dict[str, Any]:
-    content = {"application/json": {"schema": _any_of([name])}} if name else {"text/plain": {"schema": TEXT}}
+def _answer(description: str, name: str, media: str = "") -> dict[str, Any]:
+    content = {"application/json": {"schema": _any_of([name])}} if name else {media or "text/plain": {"schema": TEXT}}
     header = {request_log.HEADER: {"schema": TEXT}}
     return {"description": description, "headers": header, "content": content}
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
+from rewardstack.backends import Backends
 from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
 from rewardstack.errors import RewardstackError, ScoringError, UnknownSourceError
 from rewardstack.flow import Flow
-from rewardstack.routes import RULE_PREFIX
+from rewardstack.routes import RULE_PREFIX, Leaf
 from rewardstack.score import Request, Score
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack.transport.runtime import loop_thread
@@ -81,6 +83,16 @@ class Service:
             ) from error
         return reward_type
 
+    def check_source(self, data_source: str) -> None:
+        """Returns where something scores this `data_source`.
+
+        Raises:
+            UnknownSourceError: nothing does; the message lists what is known.
+        """
+        route = self._routes.find(data_source)
+        if isinstance(route.target, Leaf) and route.target.kind == "rule":
+            self._registry.get(route.target.target or data_source[len(route.name) :])
+
     def isolation_answers(self) -> bool:
         """Whether a task comes back from an isolated process."""
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
@@ -93,9 +105,11 @@ class Service:
 
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
         if self._flow is None:
-            cache = ResultCache(self._client_settings)
-            loop_thread().closing.append(cache.close)
-            self._flow = Flow(self._routes, {"rule": self._make_rule}, cache)
+            backends, cache = Backends(), ResultCache(self._client_settings)
+            loop_thread().closing += [cache.close, backends.close]
+            alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
+            scorers = {**backends.scorers(alone, cache), "rule": self._make_rule}
+            self._flow = Flow(self._routes, scorers, cache)
         try:
             return await self._flow.score(requests, limit=limit, tenant=tenant)
         except ScoringError as error:  # the policy `raise` is for those who can catch

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rewardstack.errors import SettingsError
-from rewardstack.settings import parse_number
+from rewardstack.settings import parse_number, parse_redis_url
 from rewardstack_rules.isolation.config import MIB, IsolationConfig, usable_cores
 
 DEFAULTS = {
@@ -26,6 +26,10 @@ DEFAULTS = {
     "REWARD_WORKERS": "2",
     "REWARD_THREADS": "32",
     "REWARD_GRACEFUL_TIMEOUT": "30",
+    "REWARD_QUEUE_URL": "",
+    "REWARD_JOB_CHUNK_SIZE": "200",
+    "REWARD_JOB_RETRIES": "3",
+    "REWARD_JOB_TTL": "604800",
     "PROMETHEUS_MULTIPROC_DIR": "",
 }
 """Every variable the server reads, and its value where it is unset or empty."""
@@ -50,6 +54,10 @@ class Settings:
         workers: server processes.
         threads: requests that each of them answers at the same time.
         graceful_timeout: seconds that a stopping server gives to requests under way.
+        queue_url: the Redis that holds jobs; empty for none, and no jobs.
+        job_chunk_size: samples of a job that a worker scores at a time.
+        job_retries: further attempts for samples of a job that the infrastructure failed.
+        job_ttl: seconds that a job and its results stay after its end.
         metrics_dir: where several processes keep their counts (prometheus_client reads the variable itself); empty for
             one process.
     """
@@ -68,6 +76,10 @@ class Settings:
     workers: int
     threads: int
     graceful_timeout: int
+    queue_url: str
+    job_chunk_size: int
+    job_retries: int
+    job_ttl: int
     metrics_dir: str
 
     @property
@@ -114,6 +126,10 @@ class Settings:
             workers=parse_number(raw, "REWARD_WORKERS", int),
             threads=parse_number(raw, "REWARD_THREADS", int),
             graceful_timeout=parse_number(raw, "REWARD_GRACEFUL_TIMEOUT", int),
+            queue_url=parse_redis_url(raw["REWARD_QUEUE_URL"], "REWARD_QUEUE_URL"),
+            job_chunk_size=parse_number(raw, "REWARD_JOB_CHUNK_SIZE", int),
+            job_retries=parse_number(raw, "REWARD_JOB_RETRIES", int, above=-1),
+            job_ttl=parse_number(raw, "REWARD_JOB_TTL", int),
             metrics_dir=raw["PROMETHEUS_MULTIPROC_DIR"],
         )
 

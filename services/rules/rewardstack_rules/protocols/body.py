@@ -42,7 +42,7 @@ def read_object() -> dict[str, Any]:
     if not request.is_json:
         raise ApiError(415, "the body must be JSON, with Content-Type: application/json", "Content-Type")
     try:
-        body = json.loads(_read(), parse_int=_integer)
+        body = json.loads(_read(), parse_int=read_integer)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, f"the body is not JSON that can be read: {error}", "body") from error
     if not isinstance(body, dict):
@@ -62,7 +62,8 @@ def _read() -> bytes:
     return data
 
 
-def _integer(text: str) -> float:
+def read_integer(text: str) -> float:
+    """An integer of JSON, as a float where it is so long that Python refuses to read it exactly."""
     return int(text) if len(text) <= MAX_INTEGER_DIGITS else float(text)
 
 

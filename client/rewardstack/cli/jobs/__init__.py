@@ -1,0 +1,1 @@
+"""`rewardstack submit`: a file as a job of the reward server."""

@@ -1,0 +1,47 @@
+"""Which job an OUT is waiting for, kept in a file beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+
+class Memory:
+    """The file `OUT.job`.
+
+    Args:
+        output: OUT; None remembers nothing.
+    """
+
+    def __init__(self, output: Path | None) -> None:
+        self._path = None if output is None else output.with_name(output.name + ".job")
+
+    def recall(self, digest: str) -> str | None:
+        """The job that was submitted with these samples; None where none is remembered, or one of other samples.
+
+        Args:
+            digest: of the samples.
+        """
+        if self._path is None or not self._path.is_file():
+            return None
+        try:
+            record = json.loads(self._path.read_bytes())
+        except ValueError:
+            return None
+        if not isinstance(record, dict) or record.get("samples") != digest:
+            return None
+        job_id = record.get("job_id")
+        return job_id if isinstance(job_id, str) and job_id.isalnum() else None
+
+    def keep(self, job_id: str, digest: str) -> None:
+        """Remembers a job, also when the command ends."""
+        if self._path is None:
+            return
+        hidden = self._path.with_name(self._path.name + ".tmp")
+        hidden.write_text(json.dumps({"job_id": job_id, "samples": digest}) + "\n")
+        hidden.replace(self._path)
+
+    def forget(self) -> None:
+        """Removes the file."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)

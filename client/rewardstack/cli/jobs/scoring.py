@@ -1,0 +1,128 @@
+"""Scores of a file's rows that come from a job."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Callable, Iterator
+from hashlib import blake2b
+from itertools import islice
+from typing import Any
+
+from rewardstack.cli.console import say
+from rewardstack.cli.data.rows import Row, to_json
+from rewardstack.cli.data.source import Source
+from rewardstack.cli.jobs.memory import Memory
+from rewardstack.cli.jobs.server import JobServer
+from rewardstack.cli.options import sample_of
+from rewardstack.cli.pipeline import Piece
+from rewardstack.errors import RejectedError, ReplyError, RewardstackError
+from rewardstack.score import STATUSES, Request, Score
+from rewardstack.settings import Settings
+
+POLL = 1.0
+"""Seconds between two looks at the job."""
+OPEN = ("queued", "running")
+
+
+class JobScoring:
+    """Has the reward server's workers score a file.
+
+    Args:
+        source: the file.
+        data_source: for rows that have none.
+        memory: which job it was submitted as.
+        anew: submit it again, whatever is remembered.
+
+    Raises:
+        SettingsError: no reward server is named.
+    """
+
+    patience = 2**62  # a job that fails ends of itself
+
+    def __init__(self, source: Source, data_source: str | None, memory: Memory, anew: bool) -> None:
+        self._server = JobServer(Settings.from_env())
+        self._source = source
+        self._data_source = data_source
+        self._memory = memory
+        self._anew = anew
+
+    def request(self, row: Row) -> Request:
+        """The sample of `row`; whether a route takes it is the server's to say.
+
+        Raises:
+            RequestError: it is malformed; the message names the place.
+        """
+        return sample_of(row, self._data_source)
+
+    async def submit(self) -> str:
+        """The job's id, of a new one or of that which runs already."""
+        async with self._server:
+            return await self._job()
+
+    async def pieces(
+        self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]
+    ) -> AsyncGenerator[Piece, None]:
+        """The rows with their scores, in order, as the job goes on.
+
+        Args:
+            rows: those that are wanted, up to the last.
+            start: the number of the first of them, from 0.
+            stopping: once it says so, the job is left to itself.
+        """
+        async with self._server:
+            job_id = await self._job()
+            while not stopping():
+                state = await self._server.state(job_id)
+                scores = [_score(line) for line in await self._server.results(job_id, start)]
+                if scores:
+                    yield Piece(list(islice(rows, len(scores))), scores)
+                    start += len(scores)
+                elif state["status"] in OPEN:
+                    await asyncio.sleep(POLL)
+                else:
+                    _complete(state, start)
+                    return
+            say(f"the job {job_id} goes on")
+
+    async def _job(self) -> str:
+        lines = b"".join(_line(self.request(row)) for row in self._source.rows())
+        digest = blake2b(lines, digest_size=16).hexdigest()
+        job_id = None if self._anew else self._memory.recall(digest)
+        if job_id is None or not await self._is_known(job_id):
+            job_id = await self._server.submit(lines, digest + (secrets.token_hex(8) if self._anew else ""))
+            self._memory.keep(job_id, digest)
+        return job_id
+
+    async def _is_known(self, job_id: str) -> bool:
+        try:
+            await self._server.state(job_id)
+        except RejectedError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+
+def _complete(state: dict[str, Any], rows: int) -> None:
+    if state["status"] == "canceled":
+        raise RewardstackError(f"job {state['job_id']} was canceled; --force submits the rows again")
+    if rows != state["items"]:
+        raise ReplyError(f"job {state['job_id']}: {rows} results for {state['items']} rows")
+
+
+def _line(request: Request) -> bytes:
+    fields = {
+        "data_source": request.data_source,
+        "solution_str": request.solution_str,
+        "ground_truth": request.ground_truth,
+        "extra_info": request.extra_info,
+    }
+    return to_json(fields) + b"\n"
+
+
+def _score(line: dict[str, Any]) -> Score:
+    value, status, reason = line.get("value"), line.get("status"), line.get("reason")
+    if status not in STATUSES or not isinstance(value, (int, float, type(None))) or not isinstance(reason, str):
+        raise ReplyError(f"the job's result {line.get('index')} is no score")
+    return Score(value, status, reason, cached=line.get("cached") is True)

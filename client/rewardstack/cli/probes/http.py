@@ -1,0 +1,109 @@
+"""Questions to a service over HTTP, and the remedies for the ways in which they go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import aiohttp
+
+from rewardstack.cli.probes.finding import Trouble, shown_url
+from rewardstack.errors import OverloadError, RejectedError, ServiceError, UnreachableError
+from rewardstack.transport.http import exchange
+
+PATIENCE = 10.0
+"""Seconds for each question."""
+LOGS = "look at its log (`make logs`)"
+
+
+class Names(NamedTuple):
+    """What the remedies speak of.
+
+    Args:
+        url: the variable that holds the service's addresses.
+        api_key: the variable that holds its key.
+        server_key: what holds the keys that the server takes.
+    """
+
+    url: str
+    api_key: str
+    server_key: str
+
+    @property
+    def another(self) -> str:
+        """The remedy where another service answers."""
+        return f"another service answers there; correct host and port in {self.url}"
+
+
+class Probed:
+    """A service that is asked, and its troubles.
+
+    Args:
+        url: its base URL.
+        api_key: to send.
+        session: that carries the questions.
+        names: for the remedies.
+    """
+
+    def __init__(self, url: str, api_key: str, session: aiohttp.ClientSession, names: Names) -> None:
+        self.names = names
+        self._has_key = bool(api_key)
+        self._url = url
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._session = session
+
+    async def ask(self, path: str, body: bytes | None = None, patience: float = PATIENCE) -> bytes:
+        """What it answers within `patience` seconds.
+
+        Raises:
+            Trouble: nothing, or an error.
+        """
+        method = "GET" if body is None else "POST"
+        request = exchange(self._session, method, self._url + path, body, self._headers)
+        try:
+            return await asyncio.wait_for(request, patience)
+        except asyncio.TimeoutError:
+            raise Trouble(f"{path}: no answer within {patience:g} s", f"it is overloaded or hangs; {LOGS}") from None
+        except ServiceError as error:
+            what = str(error).removeprefix(self._url)
+            raise Trouble(what.replace(self._url, shown_url(self._url)), self._remedy(error)) from error
+
+    async def ask_json(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The JSON that it answers; raises as `ask` does, and where it is none."""
+        try:
+            return json.loads(await self.ask(path, None if body is None else json.dumps(body).encode()))
+        except ValueError:
+            raise Trouble(f"{path}: the answer is not JSON", self.names.another) from None
+
+    def _remedy(self, error: ServiceError) -> str:
+        if isinstance(error, UnreachableError):
+            return self._connection_remedy(error.__cause__)
+        if isinstance(error, OverloadError):
+            return f"it is there and not ready, or a gateway finds nothing behind it; `make status`, and {LOGS}"
+        if isinstance(error, RejectedError):
+            return self._rejection_remedy(error.status)
+        return f"a fault of the server's own, or another service; {LOGS}"
+
+    def _rejection_remedy(self, status: int) -> str:
+        url, api_key, server_key = self.names
+        if status in (401, 403) and self._has_key:
+            return f"{api_key} is none of the server's {server_key}; correct it"
+        if status in (401, 403):
+            return f"set {api_key} to one of the server's {server_key}"
+        if status < 400:
+            return f"set {url} to where it redirects"
+        return self.names.another
+
+    def _connection_remedy(self, cause: BaseException | None) -> str:
+        url, start = self.names.url, f"start it with `make up`, or correct {self.names.url}"
+        if isinstance(cause, aiohttp.ClientConnectorDNSError):
+            return f"no such host name; correct {url}, or the name service"
+        if isinstance(cause, aiohttp.ClientSSLError):
+            return "TLS failed: is the server's certificate trusted here (SSL_CERT_FILE), or does it speak plain http?"
+        if isinstance(cause, asyncio.TimeoutError):
+            return f"nothing answers at this address; correct {url}, or let the port through the firewall"
+        if isinstance(cause, aiohttp.ClientConnectorError):
+            return f"nothing listens there; {start}"
+        return f"the connection ends without an answer in HTTP: does it speak https, or is it another service? {start}"

@@ -1,0 +1,40 @@
+"""What a candidate loses that is much longer or shorter than its reference.
+
+Lengths are in words. With r the shorter over the longer and t the threshold, nothing is lost while the candidate has
+between 1/t and t times the reference's words; beyond that the similarity is multiplied by the penalty, at most 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+Penalty = Callable[[int, int], float]
+"""The factor for the fewer and the more words of two texts, the latter above 0."""
+
+PENALTIES: dict[str, Penalty] = {
+    "none": lambda few, many: 1.0,
+    "ratio": lambda few, many: few / many,
+    "sqrt": lambda few, many: math.sqrt(few / many),
+    "log": lambda few, many: math.log1p(few) / math.log1p(many),
+    "quadratic": lambda few, many: (few / many) ** 2,
+    "exponential": lambda few, many: math.exp(few / many - 1.0),
+}
+
+
+def length_penalty(name: str, threshold: float, candidate: int, reference: int) -> float:
+    """The factor for a candidate against a reference.
+
+    Args:
+        name: one of `PENALTIES`.
+        threshold: t, at least 1.
+        candidate: its number of words.
+        reference: its number of words.
+
+    Returns:
+        A number from 0 to 1. Two empty texts are equally long, and one empty text has r = 0.
+    """
+    few, many = min(candidate, reference), max(candidate, reference)
+    if many <= threshold * few:
+        return 1.0
+    return PENALTIES[name](few, many)

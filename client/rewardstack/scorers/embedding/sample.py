@@ -1,0 +1,116 @@
+"""One sample: what is decided without a server, and its score from the vectors that were found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from rewardstack.errors import RejectedError, RequestError, RewardstackError
+from rewardstack.score import Item, Score
+from rewardstack.scorers.embedding.lexical import lexical_similarity
+from rewardstack.scorers.embedding.options import Options, read_options
+from rewardstack.scorers.embedding.penalties import length_penalty
+from rewardstack.scorers.embedding.server import TOO_MUCH, Found
+from rewardstack.scorers.embedding.similarity import Vector, similarities
+
+SOURCE = "embedding"
+
+
+class Sample(NamedTuple):
+    """A sample that needs vectors.
+
+    Args:
+        solution: what the policy wrote, not blank.
+        references: at least one, none of them blank.
+        options: its own.
+    """
+
+    solution: str
+    references: tuple[str, ...]
+    options: Options
+
+    @property
+    def candidate(self) -> str:
+        """The text of the solution that is embedded."""
+        return self.options.prefix + self.solution
+
+    @property
+    def targets(self) -> list[str]:
+        """The texts of the references that are embedded."""
+        return [self.options.prefix + reference for reference in self.references]
+
+
+def read_sample(item: Item) -> Sample | Score:
+    """The sample that an item is, or its score where that needs no vectors."""
+    try:
+        options = read_options(item.extra)
+    except RequestError as error:
+        return Score.unscored(str(error), SOURCE)
+    if not item.references:
+        return Score.unscored("the reference (ground_truth) is missing or empty", SOURCE)
+    if not item.solution.strip():
+        return Score(0.0, reason="the response is empty", source=SOURCE)
+    return Sample(item.solution, item.references, options)
+
+
+def lexical_score(sample: Sample) -> Score:
+    """The score by the texts' characters, with status `fallback`."""
+    alike = {one: lexical_similarity(sample.solution, one) for one in sample.references}
+    return replace(_best(sample, alike), status="fallback")
+
+
+def vector_scores(samples: Sequence[Sample], found: Mapping[str, Found]) -> list[Score]:
+    """The scores by the texts' vectors, in order.
+
+    Args:
+        samples: to score.
+        found: for each of their texts its vector, or why it has none.
+    """
+    pairs = [_pairs(sample, found) for sample in samples]
+    alike = iter(similarities([pair for one in pairs if isinstance(one, dict) for pair in one.values()]))
+    scores = []
+    for sample, one in zip(samples, pairs, strict=True):
+        if isinstance(one, dict):
+            one = _best(sample, {reference: next(alike) for reference in one})
+        scores.append(one)
+    return scores
+
+
+def _pairs(sample: Sample, found: Mapping[str, Found]) -> dict[str, tuple[Vector, Vector]] | Score:
+    """The vectors to compare by reference, or the sample's score where there is nothing to compare.
+
+    A reference that the server refuses is left out; where it refuses all, there is none to judge by.
+    """
+    candidate = found[sample.candidate]
+    if isinstance(candidate, RewardstackError):
+        what = "the server refuses the response: " if _is_refusal(candidate) else ""
+        return Score.failed(f"{what}{candidate}", SOURCE)
+    pairs: dict[str, tuple[Vector, Vector]] = {}
+    refusal: RewardstackError | None = None
+    for reference, text in zip(sample.references, sample.targets, strict=True):
+        target = found[text]
+        if not isinstance(target, RewardstackError):
+            if len(target) != len(candidate):
+                return Score.failed(f"vectors of {len(candidate)} and of {len(target)} numbers", SOURCE)
+            pairs[reference] = candidate, target
+        elif _is_refusal(target):
+            refusal = target
+        else:
+            return Score.failed(str(target), SOURCE)
+    return pairs or Score.unscored(f"the server refuses the reference: {refusal}", SOURCE)
+
+
+def _is_refusal(error: RewardstackError) -> bool:
+    return isinstance(error, RejectedError) and error.status in TOO_MUCH
+
+
+def _best(sample: Sample, alike: Mapping[str, float]) -> Score:
+    """The similarity to the best reference, times the penalty for the difference in length from it."""
+    best = max(alike, key=lambda reference: alike[reference])
+    name, threshold = sample.options.penalty, sample.options.threshold
+    if name == "none":
+        return Score(alike[best], source=SOURCE)
+    factor = length_penalty(name, threshold, len(sample.solution.split()), len(best.split()))
+    parts = {"similarity": alike[best], "length_penalty": factor}
+    return Score(alike[best] * factor, source=SOURCE, parts=parts)

@@ -1,0 +1,62 @@
+"""How alike two texts are by their vectors.
+
+A vector is brought to length 1 and rounded to float16 as soon as it arrives, so that a similarity is the same whether
+its vectors come from the server or from a cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float16]
+"""One text's vector: shape (dimensions,), of length 1, or all zeros."""
+
+SLICE = 512
+"""Pairs compared at a time: few enough that no caller waits long, whatever the dimensions."""
+
+
+def rounded(vectors: NDArray[Any]) -> NDArray[np.float16]:
+    """Vectors of length 1 in float16; a vector of zeros stays one.
+
+    Args:
+        vectors: finite, shape (texts, dimensions).
+    """
+    exact = vectors.astype(np.float64)
+    exact /= np.maximum(np.abs(exact).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
+    return (exact / np.where(lengths == 0.0, 1.0, lengths)).astype(np.float16)
+
+
+def similarities(pairs: Sequence[tuple[Vector, Vector]]) -> list[float]:
+    """The cosine of each pair, mapped from [-1, 1] to [0, 1]; 0 where one of the two is all zeros.
+
+    Args:
+        pairs: of vectors, the two of each of the same number of dimensions.
+    """
+    found = [0.0] * len(pairs)
+    alike: dict[int, list[int]] = {}
+    for at, (one, _) in enumerate(pairs):
+        alike.setdefault(len(one), []).append(at)
+    for members in alike.values():
+        for start in range(0, len(members), SLICE):
+            part = members[start : start + SLICE]
+            for at, value in zip(part, _compared([pairs[at] for at in part]), strict=True):
+                found[at] = value
+    return found
+
+
+def _compared(pairs: Sequence[tuple[Vector, Vector]]) -> list[float]:
+    first, second = (np.stack([pair[side] for pair in pairs]).astype(np.float64) for side in (0, 1))
+    lengths = np.sqrt(_dots(first, first) * _dots(second, second))
+    cosines = np.clip(_dots(first, second) / np.where(lengths == 0.0, 1.0, lengths), -1.0, 1.0)
+    values: list[float] = np.where(lengths == 0.0, 0.0, (cosines + 1.0) / 2.0).tolist()
+    return values
+
+
+def _dots(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    products: NDArray[np.float64] = np.einsum("nd,nd->n", first, second)
+    return products

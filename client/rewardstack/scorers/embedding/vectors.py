@@ -1,0 +1,119 @@
+"""Vectors by text: from this process, from Redis, else from the server, and no text twice at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+
+from rewardstack.cache.key import PREFIX, digest, extended
+from rewardstack.cache.link import RedisLink
+from rewardstack.cache.store import Codec, Store
+from rewardstack.deadline import SharedDeadline
+from rewardstack.errors import DeadlineError, RejectedError, ServiceError
+from rewardstack.flights import Flights, landing
+from rewardstack.scorer import Key
+from rewardstack.scorers.embedding.options import CACHE_SIZE, Asked
+from rewardstack.scorers.embedding.protocol import About
+from rewardstack.scorers.embedding.server import Found, Server
+from rewardstack.scorers.embedding.similarity import Vector
+
+VERSION = "1"
+"""Raised whenever what is stored for a text changes."""
+CHECK = 8
+"""Characters of its key that a stored vector carries, so that one of another key is not taken for its own."""
+SLICE = 128
+"""Vectors in one round trip to Redis: 1 MB at 4096 dimensions."""
+BOARDED = 512
+"""Texts after which the loop gets a breath."""
+
+
+class VectorStore(Store[Vector]):
+    """Vectors by key.
+
+    Args:
+        link: to Redis.
+        ttl: seconds that a vector stays there.
+    """
+
+    def __init__(self, link: RedisLink, ttl: int) -> None:
+        super().__init__(link, CACHE_SIZE, ttl, Codec(encode_vector, decode_vector, SLICE))
+
+
+def encode_vector(key: str, vector: Vector) -> bytes:
+    """A vector as the bytes to store under `key`: the key's end, the number of dimensions, the numbers."""
+    return key[-CHECK:].encode() + len(vector).to_bytes(4, "little") + vector.astype("<f2").tobytes()
+
+
+def decode_vector(key: str, data: bytes) -> Vector | None:
+    """The vector that `data` holds for `key`, None where it holds no valid one."""
+    dimensions = int.from_bytes(data[CHECK : CHECK + 4], "little")
+    if data[:CHECK] != key[-CHECK:].encode() or not dimensions or len(data) != CHECK + 4 + 2 * dimensions:
+        return None
+    vector: Vector = np.frombuffer(data, dtype="<f2", offset=CHECK + 4).astype(np.float16)
+    return vector if np.isfinite(vector).all() else None
+
+
+class Embedder:
+    """The vectors of texts by one server under one set of demands; the carrier of its own flights.
+
+    Args:
+        server: that makes them.
+        about: what it says of itself.
+        asked: of it with each text.
+        store: of vectors; shared with other embedders.
+    """
+
+    def __init__(self, server: Server, about: About, asked: Asked, store: VectorStore) -> None:
+        self.dropped: Found = ServiceError("dropped: the client is shutting down")
+        self.batch_size = about.batch
+        self._server = server
+        self._asked = asked
+        self._store = store
+        self._keeps = bool(about.identity or asked.model)
+        self._state = digest(("vector", VERSION, about.identity, asked.model, asked.prompt_name, str(asked.truncate)))
+        self._flights: Flights[str, Found] = Flights(self)
+
+    async def vectors(self, texts: Collection[str], deadline: SharedDeadline, *, cached: bool) -> dict[str, Found]:
+        """What is found for each of the different texts among `texts`.
+
+        Args:
+            texts: none of them empty.
+            deadline: of all who wait for them.
+            cached: whether vectors may come from the cache and stay there.
+        """
+        ordered = sorted(set(texts), key=lambda text: (len(text), text))
+        keys = [PREFIX + extended(self._state, text) for text in ordered]
+        known = await self._store.get(keys) if cached and self._keeps else [None] * len(keys)
+        found: dict[str, Found] = {text: one for text, one in zip(ordered, known, strict=True) if one is not None}
+        missing = {text: key for text, key in zip(ordered, keys, strict=True) if text not in found}
+        waits = await self._board(missing, deadline, cached)
+        await landing(waits.values(), deadline)
+        late = DeadlineError(f"no answer within {deadline.timeout:g} s")
+        found.update({text: wait.result() if wait.done() else late for text, wait in waits.items()})
+        return found
+
+    async def _board(
+        self, keys: dict[str, str], deadline: SharedDeadline, cached: bool
+    ) -> dict[str, asyncio.Future[Found]]:
+        waits: dict[str, asyncio.Future[Found]] = {}
+        with self._flights.boarding():
+            for text, key in keys.items():
+                waits[text] = self._flights.board(text, Key(key) if cached else None, deadline)
+                if len(waits) % BOARDED == 0:
+                    await asyncio.sleep(0)
+        return waits
+
+    async def carry(self, items: Sequence[str], deadline: SharedDeadline) -> Sequence[Found]:
+        """What the server makes of each text, in order."""
+        return await self._server.embed(items, self._asked, deadline)
+
+    async def landed(self, outcomes: Iterable[tuple[str, Found]]) -> None:
+        """Keeps the vectors, where it is known whose they are."""
+        if self._keeps:
+            await self._store.put([(key, one) for key, one in outcomes if isinstance(one, np.ndarray)])
+
+    def has_failed(self, outcome: Found) -> bool:
+        """Whether the server did not answer, rather than refuse."""
+        return isinstance(outcome, ServiceError) and not isinstance(outcome, RejectedError)

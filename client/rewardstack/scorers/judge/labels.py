@@ -1,0 +1,71 @@
+"""The tokens of labels: `POST /tokenize`, asked once a model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from rewardstack.deadline import SharedDeadline
+from rewardstack.errors import RejectedError, ReplyError, RequestError
+from rewardstack.scorers.judge.models import Model
+from rewardstack.transport.service import Service
+
+TOKENIZE = "/tokenize"
+
+
+class LabelTokens:
+    """The labels of every model asked so far."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, dict[str, tuple[int, ...]]] = {}
+
+    async def find(
+        self, labels: Sequence[str], model: Model, destination: Hashable, service: Service, deadline: SharedDeadline
+    ) -> tuple[int, ...]:
+        """The token of each label, in order.
+
+        Args:
+            labels: texts.
+            model: whose tokens they are.
+            destination: the service's identity.
+            service: to ask.
+            deadline: of the caller.
+
+        Raises:
+            RequestError: a label is not one token, or two are the same.
+            ServiceError: the server does not say.
+        """
+        known = self._known.setdefault((destination, model), {})
+        missing = [label for label in labels if label not in known]
+        found = await asyncio.gather(*(_tokens(label, model.name, service, deadline) for label in missing))
+        known.update(zip(missing, found, strict=True))
+        ids = []
+        for label in labels:
+            tokens = known[label]
+            if len(tokens) != 1:
+                raise _error(f"{label!r} is {len(tokens)} tokens for {model.name}; choose labels of one token")
+            if tokens[0] in ids:
+                raise _error(f"{label!r} is the same token as another label for {model.name}; choose distinct ones")
+            ids.append(tokens[0])
+        return tuple(ids)
+
+
+async def _tokens(label: str, model: str, service: Service, deadline: SharedDeadline) -> tuple[int, ...]:
+    body = json.dumps({"model": model, "prompt": label, "add_special_tokens": False}).encode()
+    try:
+        reply: Any = json.loads(await service.post(TOKENIZE, body, deadline))
+        return tuple(int(token) for token in reply["tokens"])
+    except RejectedError as error:
+        raise RejectedError(
+            f"verdict 'logprob' needs POST {TOKENIZE} of the judge, to check its labels: {error}; let it through the "
+            "gateway, or leave `verdict` out",
+            error.status,
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ReplyError(f"the judge's answer to {TOKENIZE} is no list of tokens") from error
+
+
+def _error(message: str) -> RequestError:
+    return RequestError(f"extra_info.labels: {message}", "extra_info.labels")

@@ -1,0 +1,78 @@
+"""A chat completion, read with distrust."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewardstack.errors import ReplyError
+from rewardstack.scorers.judge.verdict import END_OF_THINKING, UnreadableError, read_verdict
+
+TOKEN_ID = "token_id:"
+
+
+def _choice(data: bytes) -> Mapping[str, Any]:
+    try:
+        choice = json.loads(data)["choices"][0]
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+        raise UnreadableError(f"it is no chat completion ({type(error).__name__})") from error
+    if not isinstance(choice, dict):
+        raise UnreadableError("it is no chat completion")
+    return choice
+
+
+def read_text_verdict(data: bytes, top: float, *, thinking: bool) -> float:
+    """The verdict in words that a completion holds, from 0 to 1.
+
+    Args:
+        data: the reply.
+        top: upper end of the template's scale.
+        thinking: whether the model was allowed to reason before.
+
+    Raises:
+        UnreadableError: there is none.
+    """
+    choice = _choice(data)
+    message = choice.get("message")
+    message = message if isinstance(message, dict) else {}
+    text, cut = message.get("content"), choice.get("finish_reason") == "length"
+    reasoned = bool(message.get("reasoning") or message.get("reasoning_content"))
+    if not isinstance(text, str) or not text.strip():
+        raise UnreadableError(
+            "nothing but reasoning; raise max_new_tokens or thinking_budget" if reasoned else "it is empty"
+        )
+    if thinking and cut and not reasoned and END_OF_THINKING not in text:
+        raise UnreadableError("its reasoning was cut; raise max_new_tokens or thinking_budget")
+    return read_verdict(text, top, cut=cut)
+
+
+def read_label_verdict(data: bytes, ids: Sequence[int], values: Sequence[float], floor: float) -> tuple[float, float]:
+    """The verdict that lies in the probabilities of labels.
+
+    Args:
+        data: the reply.
+        ids: the labels' tokens.
+        values: what each label is worth, from 0 to 1.
+        floor: probability that they must have together.
+
+    Returns:
+        The expected value over the labels, from 0 to 1, and the probability that they have together.
+
+    Raises:
+        UnreadableError: they have less than `floor`, or the reply does not tell.
+    """
+    try:
+        entries = _choice(data)["logprobs"]["content"][0]["top_logprobs"]
+        told = {entry["token"]: float(entry["logprob"]) for entry in entries}
+        chances = [math.exp(min(told[f"{TOKEN_ID}{one}"], 0.0)) for one in ids]
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ReplyError(
+            "the judge does not tell the labels' probabilities: it needs vLLM with `logprob_token_ids`, and "
+            "--max-logprobs not below the number of labels"
+        ) from error
+    mass = math.fsum(chances)
+    if not mass >= floor or mass <= 0 or not mass <= 1.001:
+        raise UnreadableError(f"the labels have a probability of {mass:.3g} together, less than {floor:g}")
+    return math.fsum(chance * value for chance, value in zip(chances, values, strict=True)) / mass, min(mass, 1.0)

@@ -1,0 +1,152 @@
+"""Prompt templates: the built-in ones, which are files beside this one, and those of one's own."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from rewardstack.errors import RequestError
+from rewardstack.scorers.judge.fences import fence
+
+FOLDER = Path(__file__).with_name("templates")
+MAX_CHARACTERS = 100_000
+"""Of a template of one's own."""
+PLACEHOLDERS = {"PROBLEM": "problem", "REFERENCE_SOLUTION": "reference", "CANDIDATE_SOLUTION": "candidate"}
+"""Each placeholder, and what the fence around its text is called."""
+
+_NUMBER = r"(0\.[0-9]{3}|1\.000)"
+_POINTS = r"(10|[0-9])"
+BUILTIN: Mapping[str, str | None] = {
+    "default": rf"REWARD: {_NUMBER}",
+    "binary": r"REWARD: [01]\.000",
+    "rubric": rf"CORRECTNESS: {_POINTS}\nCOMPLETENESS: {_POINTS}\nREASONING: {_POINTS}\nREWARD: {_NUMBER}",
+    "detailed": None,
+}
+"""The built-in templates, and the form that a short one's reply is held to."""
+LABELS: Mapping[str, Mapping[str, float]] = {
+    "default": {str(digit): digit / 9 for digit in range(10)},
+    "binary": {"0": 0.0, "1": 1.0},
+}
+"""The labels that `verdict: "logprob"` reads, and their values, where the template is built in."""
+
+_PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
+_HUNDRED = re.compile(r"(?<![\d.])0\s{0,3}(?:-|\u2013|\u2014|to|and)\s{0,3}100(?![\d.])")
+_FENCES_KEPT = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What the judge is told, with places for foreign text.
+
+    Args:
+        parts: text and names of placeholders in turn, beginning and ending with text.
+        top: the upper end of the scale, 1 or 100; the lower one is 0.
+        form: regular expression that a short reply is held to; None for a reply in the judge's own words.
+    """
+
+    parts: tuple[str, ...]
+    top: float
+    form: str | None
+
+    @property
+    def size(self) -> int:
+        """Characters of its own."""
+        return sum(map(len, self.parts[::2]))
+
+    def uses(self, placeholder: str) -> bool:
+        """Whether it has a place for this."""
+        return placeholder in self.parts[1::2]
+
+    def render(self, problem: str, reference: str, candidate: str) -> str:
+        """The text, each placeholder replaced by its fenced text in one pass.
+
+        Args:
+            problem: the task; empty for none.
+            reference: one reference solution; empty for none.
+            candidate: what the policy wrote.
+        """
+        texts = {"PROBLEM": problem, "REFERENCE_SOLUTION": reference, "CANDIDATE_SOLUTION": candidate}
+        pieces = list(self.parts)
+        for at in range(1, len(pieces), 2):
+            name = pieces[at]
+            wrap = fence if name == "CANDIDATE_SOLUTION" else _known_fence
+            pieces[at] = wrap(PLACEHOLDERS[name], texts[name]) if texts[name].strip() else "(none)"
+        return "".join(pieces)
+
+
+_known_fence = lru_cache(maxsize=_FENCES_KEPT)(fence)
+
+
+def find_template(name_or_text: str, *, labelled: bool) -> Template:
+    """A template by its name, or the text that is one itself.
+
+    Args:
+        name_or_text: one of `BUILTIN`, or a text with `{CANDIDATE_SOLUTION}` in it.
+        labelled: whether the verdict is read from the probabilities of labels.
+
+    Raises:
+        RequestError: it is neither, or has no labels.
+    """
+    if name_or_text not in BUILTIN:
+        return _own(name_or_text)
+    if labelled and name_or_text not in LABELS:
+        raise RequestError(
+            f"extra_info.prompt_template: {name_or_text!r} has no labels for verdict 'logprob'; those that have: "
+            f"{', '.join(LABELS)}",
+            "extra_info.prompt_template",
+        )
+    return _builtin(name_or_text, labelled)
+
+
+@lru_cache(maxsize=64)
+def _own(text: str) -> Template:
+    if "{CANDIDATE_SOLUTION}" not in text:
+        raise RequestError(
+            f"extra_info.prompt_template: {text[:60]!r} is none of {', '.join(BUILTIN)}, and a template of your own "
+            "needs {CANDIDATE_SOLUTION}; a file is named by prompt_template_path",
+            "extra_info.prompt_template",
+        )
+    if len(text) > MAX_CHARACTERS:
+        raise RequestError(
+            f"extra_info.prompt_template: longer than {MAX_CHARACTERS} characters", "extra_info.prompt_template"
+        )
+    return Template(tuple(_PLACEHOLDER.split(text)), 100.0 if _HUNDRED.search(text) else 1.0, None)
+
+
+@lru_cache
+def _builtin(name: str, labelled: bool) -> Template:
+    text = (FOLDER / f"{name}{'.logprob' if labelled else ''}.txt").read_text(encoding="utf-8").rstrip("\n")
+    return Template(tuple(_PLACEHOLDER.split(text)), 1.0, None if labelled else BUILTIN[name])
+
+
+def read_template(path: str) -> str:
+    """The text of a template's file.
+
+    Raises:
+        RequestError: it cannot be read.
+    """
+    try:
+        return _read(path, os.stat(path).st_mtime_ns)
+    except (OSError, ValueError) as error:
+        raise RequestError(
+            f"extra_info.prompt_template_path: {path}: {error}", "extra_info.prompt_template_path"
+        ) from error
+
+
+@lru_cache(maxsize=64)
+def _read(path: str, _: int) -> str:
+    return Path(path).read_text(encoding="utf-8")
+
+
+@lru_cache
+def system_message(closing: str) -> str:
+    """The judge's standing orders.
+
+    Args:
+        closing: how the reply ends.
+    """
+    return (FOLDER / "system.txt").read_text(encoding="utf-8").replace("{CLOSING}", closing).rstrip("\n")

@@ -1,0 +1,88 @@
+"""What a judge's reply says: the number on its last `REWARD:` line, after any reasoning.
+
+Nothing else in the reply counts, for the reply may quote the candidate. What is not exactly one number within the
+template's scale is no verdict.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rewardstack.errors import ReplyError
+
+UNREADABLE = "no verdict in the judge's reply"
+"""How the reason of every such failure begins."""
+CUT = "it was cut at max_new_tokens"
+DECORATION = " \t\r*_`#>$\"'"
+END_OF_THINKING = "</think>"
+THINKING = "<think>"
+NUMBER = re.compile(r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?(?![\w.]\d|\w)", re.ASCII)
+RATIO = re.compile(r"\s{0,3}/\s{0,3}(\d{1,3})(?![\w.]\d|\w)", re.ASCII)
+PLAIN = re.compile(r"REWARD: (0\.[0-9]{3}|1\.000)")
+"""The whole of a structured reply."""
+COMPLETE = re.compile(r"(?:\.\d{3}|100(?:\.0+)?)$")
+"""A number that a cut cannot have shortened: three decimals, or the end of the scale."""
+
+
+class UnreadableError(ReplyError):
+    """A reply without a verdict."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{UNREADABLE}: {why}")
+
+
+def read_verdict(text: str, top: float, *, cut: bool = False) -> float:
+    """The verdict in a reply, from 0 to 1.
+
+    Args:
+        text: the reply; reasoning in it ends with `</think>`.
+        top: upper end of the template's scale, 1 or 100.
+        cut: whether the reply ended at the limit of tokens.
+
+    Raises:
+        UnreadableError: there is none, or not exactly one, or it is out of range.
+    """
+    if top == 1 and (plain := PLAIN.fullmatch(text)):
+        return float(plain[1])
+    lines = _without_thinking(text, cut=cut).strip().split("\n")
+    at = next((at for at in reversed(range(len(lines))) if _is_verdict(lines[at])), None)
+    if at is None:
+        what = (
+            "it was cut at max_new_tokens" if cut else "it has no line `REWARD: <number>`" if text.strip() else "empty"
+        )
+        raise UnreadableError(what)
+    number = _number(lines[at], top)
+    if cut and (at < len(lines) - 1 or not COMPLETE.search(number)):
+        raise UnreadableError(CUT)
+    value = float(number)
+    if not 0 <= value <= top:
+        raise UnreadableError(f"{number[:24]} is not from 0 to {top:g}")
+    return value / top + 0.0
+
+
+def _without_thinking(text: str, *, cut: bool) -> str:
+    _, mark, tail = text.rpartition(END_OF_THINKING)
+    if mark:
+        return tail
+    if THINKING in tail:
+        raise UnreadableError("its reasoning was cut at max_new_tokens" if cut else "its reasoning does not end")
+    return tail
+
+
+def _is_verdict(line: str) -> bool:
+    line = line.lstrip(DECORATION)
+    return line.startswith("REWARD") and line[len("REWARD") :].lstrip(DECORATION).startswith(":")
+
+
+def _number(line: str, top: float) -> str:
+    """The one number on a verdict's line; words may follow it, and the scale's own end, `/ 1` or `/ 100`."""
+    said = line.partition(":")[2].lstrip(DECORATION + "<[(").rstrip(DECORATION + ">])")
+    found = NUMBER.match(said)
+    rest = said[found.end() :] if found else said
+    if found and (ratio := RATIO.match(rest)):
+        rest = rest[ratio.end() :] if float(ratio[1]) == top else rest
+    if found is None:
+        raise UnreadableError(f"its last `REWARD:` line has no number but {said[:24]!r}")
+    if "REWARD" in rest or any(char.isdigit() for char in rest):
+        raise UnreadableError("its last `REWARD:` line has more than one number")
+    return found[0]

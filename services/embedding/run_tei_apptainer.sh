@@ -1,0 +1,68 @@
+#!/bin/sh
+# Serve embeddings with Text Embeddings Inference under Apptainer, in the foreground:
+#
+#   MODEL_ID=Qwen/Qwen3-Embedding-8B PORT=8080 ./run_tei_apptainer.sh
+#
+# Environment: MODEL_ID (a folder or a name on the model hub), PORT, HOST, HF_TOKEN, DTYPE, MAX_BATCH_TOKENS,
+# MAX_CLIENT_BATCH_SIZE, EMBEDDING_SERVER_API_KEY, CUDA_VISIBLE_DEVICES (its first GPU is used), TEI_CACHE (folder for
+# models and image files, best on shared storage), TEI_IMAGE. Arguments go to TEI as they are; --dry-run only prints the
+# command.
+set -eu
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source-path=SCRIPTDIR source=tei_container.sh
+. "$root/services/embedding/tei_container.sh"
+
+# Has the container's environment hold a variable: by name, so that no command line holds its value.
+pass() {
+    export "APPTAINERENV_$1=$2" "SINGULARITYENV_$1=$2"
+}
+
+dry=
+if [ "${1:-}" = --dry-run ]; then
+    dry=yes
+    shift
+fi
+runtime=apptainer
+command -v apptainer >/dev/null || ! command -v singularity >/dev/null || runtime=singularity
+if [ -z "$dry" ] && ! command -v "$runtime" >/dev/null; then
+    fail "apptainer is not installed" "load its module, or use run_tei_python.py"
+fi
+
+find_gpu
+set_defaults
+find_image
+sif=$cache/$(printf %s "$image" | tr '/:' '__').sif
+
+# The flags that come first; those of the user come after them and win.
+set -- --hostname "$HOST" --port "$PORT" --dtype "$DTYPE" --max-batch-tokens "$MAX_BATCH_TOKENS" \
+    --max-client-batch-size "$MAX_CLIENT_BATCH_SIZE" "$@"
+if [ -d "$MODEL_ID" ]; then
+    set -- --bind "$(cd "$MODEL_ID" && pwd):/model:ro" "$sif" --model-id /model --served-model-name "$MODEL_ID" "$@"
+else
+    set -- "$sif" --model-id "$MODEL_ID" "$@"
+fi
+if [ -n "$gpu" ]; then
+    pass CUDA_VISIBLE_DEVICES "$gpu"
+    set -- --nv "$@"
+fi
+if [ -n "${EMBEDDING_SERVER_API_KEY:-}" ]; then pass API_KEY "$EMBEDDING_SERVER_API_KEY"; fi
+if [ -n "${HF_TOKEN:-}" ]; then pass HF_TOKEN "$HF_TOKEN"; fi
+# Nothing of the user's home or environment leaks into the container.
+set -- "$runtime" run --cleanenv --no-home --writable-tmpfs --bind "$cache/models:/data" "$@"
+
+if [ -n "$dry" ]; then
+    show "$@"
+    exit 0
+fi
+mkdir -p "$cache/models"
+if [ ! -f "$sif" ]; then
+    echo "==> fetching $image into $sif"
+    # Under another name until it is whole: several nodes may share the folder.
+    "$runtime" pull "$sif.$$" "docker://$image" || fail "$runtime pull failed" "see what it says above"
+    mv "$sif.$$" "$sif"
+fi
+echo "==> starting $MODEL_ID with $image; once it says Ready, in the shell of your trainer:"
+announce
+echo
+exec "$@"

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Serves text embeddings as Text Embeddings Inference does: `run_tei_python.py --model-id MODEL --port 8080`.
+
+`--help` lists the flags. It needs Python 3.10 or later with sentence-transformers, PyTorch and aiohttp.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[0] = str(ROOT)
+
+from services.embedding.tei_python import settings  # noqa: E402 - the root is on the path only now
+from services.models.environment import Models  # noqa: E402
+from services.native.errors import StackError  # noqa: E402
+from services.native.settings import load  # noqa: E402
+
+NEEDED = {"sentence_transformers": "sentence-transformers", "torch": "torch", "aiohttp": "aiohttp"}
+"""What is imported, to the package that brings it."""
+
+
+def main() -> None:
+    """Serves until it is told to stop; exits with a message where it cannot start."""
+    chosen = settings.parse()
+    # PyTorch's threads would spin while they wait for each other, and take the processor from all others.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        _require()
+    except StackError as error:
+        sys.exit(f"run_tei_python: {error}")
+    from services.embedding.tei_python.errors import StartError
+    from services.embedding.tei_python.serve import run
+
+    try:
+        run(chosen)
+    except StartError as error:
+        sys.exit(f"run_tei_python: {error}")
+
+
+def _require() -> None:
+    """Goes on in the interpreter that `make up` has made for models where this one lacks what is needed."""
+    missing = [package for module, package in NEEDED.items() if importlib.util.find_spec(module) is None]
+    if not missing:
+        return
+    models = Models(Path(load(ROOT)["MODELS_DIR"]))
+    if Path(models.python).exists() and Path(sys.prefix) != models.venv:
+        os.execv(models.python, [models.python, __file__, *sys.argv[1:]])
+    sys.exit(f"run_tei_python: missing: {', '.join(missing)}; {sys.executable} -m pip install {' '.join(missing)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""A server that answers as Text Embeddings Inference does, on sentence-transformers."""

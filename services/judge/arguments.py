@@ -1,0 +1,91 @@
+"""The command line and environment of `run_vllm_server.py`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+
+from services.judge.engine import Options
+from services.native.errors import StackError
+from services.native.settings import Settings
+
+FROM_ENVIRONMENT = {
+    "MODEL_ID": "JUDGE_MODEL",
+    "PORT": "JUDGE_PORT",
+    "DTYPE": "JUDGE_DTYPE",
+    "MAX_MODEL_LEN": "JUDGE_MAX_MODEL_LEN",
+    "GPU_MEMORY_UTILIZATION": "JUDGE_GPU_MEMORY_UTILIZATION",
+}
+"""The script's own variables, and the settings of the stack that stand in for those that are not set."""
+
+EVERY_ADDRESS = "0.0.0.0"
+
+
+def parse(
+    arguments: Sequence[str], settings: Settings, environ: Mapping[str, str] = os.environ
+) -> tuple[argparse.Namespace, Options]:
+    """What to start: a flag beats a variable of the script, and that one a setting of the stack.
+
+    Args:
+        arguments: of the command line; those that are not known here go to vLLM as they are.
+        settings: of the stack.
+        environ: the environment.
+
+    Returns:
+        The namespace with model (may be empty), host, port, replicas and yes; and vLLM's options.
+
+    Raises:
+        StackError: a variable is no number.
+    """
+    values = {name: environ.get(name) or settings[setting] for name, setting in FROM_ENVIRONMENT.items()}
+    if not values["PORT"].isdigit():
+        raise StackError(f"PORT: {values['PORT']!r} is no port", "unset PORT, or give --port")
+    known, further = _parser(values, settings).parse_known_args(arguments)
+    return known, Options(
+        dtype=known.dtype,
+        max_model_len=known.max_model_len,
+        gpu_memory_utilization=known.gpu_memory_utilization,
+        tensor_parallel_size=known.tensor_parallel_size,
+        max_num_seqs=known.max_num_seqs,
+        max_num_batched_tokens=known.max_num_batched_tokens,
+        further=tuple(further),
+    )
+
+
+def _parser(values: Mapping[str, str], settings: Settings) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="run_vllm_server.py",
+        description="Serve an LLM judge with vLLM, on GPUs or processors. Flags that are not listed go to vLLM.",
+        allow_abbrev=False,
+    )
+    tensor_parallel = settings.number("JUDGE_TENSOR_PARALLEL_SIZE")
+    parser.add_argument("--model", default=values["MODEL_ID"], help="a folder or a name on the model hub (MODEL_ID)")
+    parser.add_argument("--port", type=int, default=int(values["PORT"]), help="default %(default)s (PORT)")
+    parser.add_argument("--host", default=EVERY_ADDRESS, help="address to listen on, default %(default)s")
+    parser.add_argument("--replicas", type=_count, default=1, help="servers behind one address, each on its own GPUs")
+    parser.add_argument("--yes", action="store_true", help="install vLLM without asking where it is missing")
+    _add(parser, "tensor-parallel-size", tensor_parallel, "GPUs that one replica spreads over", _count)
+    _add(parser, "dtype", values["DTYPE"], "of weights and activations (DTYPE)")
+    _add(parser, "max-model-len", values["MAX_MODEL_LEN"], "tokens of a prompt and its answer (MAX_MODEL_LEN)")
+    _add(
+        parser,
+        "gpu-memory-utilization",
+        values["GPU_MEMORY_UTILIZATION"],
+        "part of a GPU's memory (GPU_MEMORY_UTILIZATION)",
+    )
+    _add(parser, "max-num-seqs", "", "requests that are worked on at once")
+    _add(parser, "max-num-batched-tokens", "", "tokens of one step")
+    return parser
+
+
+def _add(parser: argparse.ArgumentParser, name: str, default: object, text: str, kind: type | object = str) -> None:
+    """A flag of vLLM, which people spell with underscores too."""
+    spellings = dict.fromkeys((f"--{name}", f"--{name.replace('-', '_')}"))
+    parser.add_argument(*spellings, default=default, help=text, type=kind)  # type: ignore[arg-type]
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)

@@ -1,0 +1,135 @@
+"""vLLM's command line and environment for a judge."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.judge.model import Model
+from services.native.errors import StackError
+
+PROBE = """
+import importlib.metadata, importlib.util
+spec = importlib.util.find_spec("vllm")
+print(spec.submodule_search_locations[0] if spec else "")
+print(importlib.metadata.version("vllm") if spec else "")
+"""
+PROBE_SECONDS = 60
+NO_THINKING = json.dumps({"enable_thinking": False})
+QUIET = "/health,/metrics,/ping"
+
+
+@dataclass(frozen=True)
+class Vllm:
+    """An installed vLLM.
+
+    Args:
+        python: the interpreter that has it.
+        version: of it.
+        template_defaults: whether it knows --default-chat-template-kwargs.
+    """
+
+    python: str
+    version: str
+    template_defaults: bool
+
+    @property
+    def for_cpu(self) -> bool:
+        """Whether it was built for processors; it picks its platform by this."""
+        return "cpu" in self.version
+
+
+@dataclass(frozen=True)
+class Options:
+    """What can be set; a field that is empty is left to vLLM.
+
+    Args:
+        dtype: of weights and activations.
+        max_model_len: tokens of a prompt and its answer, or `auto` for what memory allows.
+        gpu_memory_utilization: the part of a GPU's memory that vLLM takes, from 0 to 1.
+        tensor_parallel_size: GPUs that one replica spreads over.
+        max_num_seqs: requests that are worked on at once.
+        max_num_batched_tokens: tokens of one step.
+        further: more flags of vLLM, as they are.
+    """
+
+    dtype: str = ""
+    max_model_len: str = ""
+    gpu_memory_utilization: str = ""
+    tensor_parallel_size: int = 1
+    max_num_seqs: str = ""
+    max_num_batched_tokens: str = ""
+    further: tuple[str, ...] = ()
+
+
+def find(python: str) -> Vllm | None:
+    """The vLLM of an interpreter, None where it has none.
+
+    Raises:
+        StackError: the interpreter does not run.
+    """
+    try:
+        done = subprocess.run(
+            [python, "-c", PROBE], capture_output=True, text=True, timeout=PROBE_SECONDS, check=True, cwd="/"
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise StackError(f"{python} does not run: {error}") from None
+    folder, version = done.stdout.split("\n")[:2]
+    if not folder:
+        return None
+    sources = (Path(folder) / "entrypoints").rglob("cli_args.py")
+    return Vllm(python, version, any("default_chat_template_kwargs" in path.read_text() for path in sources))
+
+
+def command(vllm: Vllm, model: Model, listen: Sequence[str], options: Options) -> list[str]:
+    """The command that serves a model.
+
+    Args:
+        vllm: that serves it.
+        model: to serve.
+        listen: flags that say where, such as `--uds PATH`.
+        options: flags among `further` come last, so that they win.
+    """
+    flags = [*listen, "--served-model-name", model.name, "--generation-config", "vllm"]
+    flags += ["--enable-prefix-caching", "--enable-prompt-tokens-details", "--enable-request-id-headers"]
+    flags += ["--disable-access-log-for-endpoints", QUIET]
+    if vllm.template_defaults:
+        flags += ["--default-chat-template-kwargs", NO_THINKING]
+    if vllm.for_cpu:
+        # Compilation takes longer than it saves on a small model, and needs a compiler.
+        flags += ["--enforce-eager"]
+    else:
+        flags += _flag("--gpu-memory-utilization", options.gpu_memory_utilization)
+    flags += _flag("--dtype", options.dtype or ("auto" if vllm.for_cpu else "float16"))
+    flags += _flag("--max-model-len", options.max_model_len or ("auto" if vllm.for_cpu else "32768"))
+    flags += _flag("--max-num-seqs", options.max_num_seqs)
+    flags += _flag("--max-num-batched-tokens", options.max_num_batched_tokens)
+    if options.tensor_parallel_size > 1:
+        flags += ["--tensor-parallel-size", str(options.tensor_parallel_size)]
+    return [vllm.python, "-m", "vllm.entrypoints.cli.main", "serve", model.source, *flags, *options.further]
+
+
+def environment(vllm: Vllm, model: Model, gpus: Sequence[str], cpu_cache: str) -> dict[str, str]:
+    """The variables that vLLM is given beside those of the system; the key is not among them.
+
+    Args:
+        vllm: that serves.
+        model: that it serves.
+        gpus: those of this replica, as CUDA_VISIBLE_DEVICES names them.
+        cpu_cache: GiB of the cache of keys and values on a processor.
+    """
+    own = {"VLLM_NO_USAGE_STATS": "1"}
+    if model.local:
+        own["HF_HUB_OFFLINE"] = "1"
+    if vllm.for_cpu:
+        own["VLLM_CPU_KVCACHE_SPACE"] = cpu_cache
+    else:
+        own["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+    return own
+
+
+def _flag(name: str, value: str) -> list[str]:
+    return [name, value] if value else []

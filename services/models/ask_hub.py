@@ -1,0 +1,47 @@
+"""`ask_hub.py MODEL`: prints where a model can be had: cached, reachable (the hub answers), unreachable, or malformed
+where this cannot be a model's name.
+
+Run by the interpreter that has huggingface_hub, which knows the hub's address, the proxies and the cache.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+SECONDS = 5.0
+INDEX = "model.safetensors.index.json"
+WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
+
+
+def where(model: str) -> str:
+    """Where it can be had; a hub that answers anything, be it that it knows no such model, is reachable."""
+    from huggingface_hub import HfApi, try_to_load_from_cache
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    try:
+        configuration = try_to_load_from_cache(model, "config.json")
+    except HFValidationError:
+        return "malformed"
+    if isinstance(configuration, str) and complete(Path(configuration).parent):
+        return "cached"
+    try:
+        HfApi().model_info(model, timeout=SECONDS)
+    except HfHubHTTPError:
+        return "reachable"
+    except Exception:  # noqa: BLE001 - offline mode, no route, no name, a proxy that refuses: each of another library
+        return "unreachable"
+    return "reachable"
+
+
+def complete(snapshot: Path) -> bool:
+    """Whether a cached model has its weights: every file that its index lists, or any where it has no index."""
+    index = snapshot / INDEX
+    if index.exists():
+        return all((snapshot / file).exists() for file in set(json.loads(index.read_text())["weight_map"].values()))
+    return any(any(snapshot.glob(kind)) for kind in WEIGHTS)
+
+
+if __name__ == "__main__":
+    print(where(sys.argv[1]))

@@ -1,0 +1,133 @@
+"""What a worker does for one chunk: `run`, which RQ calls by its name.
+
+| what happened | what becomes of the chunk |
+| --- | --- |
+| every sample has a score | committed |
+| the infrastructure failed some | put off; these alone are tried again; after the last attempt all is committed |
+| a sample is malformed | that one is `unscored`, the others are scored |
+| the worker ends | another begins it; after `MOST_DEATHS` such ends its samples are `failed` |
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from rewardstack.errors import ConfigError, RequestError
+from rewardstack.score import Request, Score
+from rewardstack_rules.catalogue import load_registry
+from rewardstack_rules.jobs.lease import Lease
+from rewardstack_rules.jobs.ledger import Chunk, Ledger, Reply
+from rewardstack_rules.jobs.link import connect
+from rewardstack_rules.protocols.score import reply_of
+from rewardstack_rules.service import Service
+from rewardstack_rules.settings import Settings
+
+MOST_DEATHS = 5
+"""Workers that may be lost over one chunk."""
+FIRST_DELAY, DELAY_FACTOR, LONGEST_DELAY = 5.0, 4.0, 300.0
+"""Seconds before the first further attempt; each later one waits longer by the factor."""
+PATIENCE = 30
+"""Attempts to reach the queue, a second apart: while its Redis starts again a worker waits, and loses nothing."""
+
+log = logging.getLogger(__name__)
+
+
+class Workshop(NamedTuple):
+    """What a worker works with.
+
+    Args:
+        service: what scores.
+        ledger: which chunks are whose.
+        retries: further attempts for a chunk of which the infrastructure failed something.
+    """
+
+    service: Service
+    ledger: Ledger
+    retries: int
+
+
+@lru_cache(maxsize=1)
+def workshop() -> Workshop:
+    """This process's, as its environment says; one for all chunks, so that connections and caches stay warm."""
+    settings = Settings.from_env()
+    service = Service(settings, load_registry(settings.function_files))
+    return Workshop(service, Ledger(connect(settings.queue_url, PATIENCE)), settings.job_retries)
+
+
+def run(job_id: str, number: int) -> None:
+    """Scores a chunk, unless nobody needs it any more.
+
+    Args:
+        job_id: the job's name.
+        number: the chunk's, from 0.
+
+    Raises:
+        ServiceError: the queue did not answer; the chunk is sent again.
+    """
+    shop = workshop()
+    started = time.monotonic()
+    chunk = shop.ledger.begin(job_id, number)
+    if chunk is None:
+        return
+    with Lease(shop.ledger, chunk):
+        replies = _replies(shop, chunk)
+        failed = [at for at, reply in enumerate(replies) if reply["status"] == "failed"]
+        if failed and chunk.put_off < shop.retries and chunk.deaths < MOST_DEATHS:
+            outcome = "put off"
+            done = {at: reply for at, reply in enumerate(replies) if reply["status"] != "failed"}
+            shop.ledger.put_off(chunk, _delay(chunk.put_off), done)
+        else:
+            outcome = shop.ledger.commit(chunk, replies)
+    _tell(chunk, replies, outcome, time.monotonic() - started)
+
+
+def _replies(shop: Workshop, chunk: Chunk) -> list[Reply]:
+    """What is said of each sample: known from an earlier attempt, or found now."""
+    wanted = [at for at in range(len(chunk.requests)) if at not in chunk.done]
+    requests = [chunk.requests[at] for at in wanted]
+    try:
+        if chunk.deaths >= MOST_DEATHS:
+            scores = [Score.failed(f"{chunk.deaths} workers ended while they scored its chunk")] * len(requests)
+        else:
+            scores = _score(shop.service, requests, chunk.keys.tenant)
+    except SystemExit:
+        shop.ledger.hand_back(chunk)
+        raise
+    except Exception as error:
+        log.exception("a chunk raised")
+        scores = [Score.failed(f"scoring its chunk raised {type(error).__name__}")] * len(requests)
+    found = dict(zip(wanted, map(reply_of, scores), strict=True))
+    return [found[at] if at in found else chunk.done[at] for at in range(len(chunk.requests))]
+
+
+def _score(service: Service, requests: Sequence[Request], tenant: str) -> list[Score]:
+    """The scores; where a sample is at fault, it alone goes without."""
+    try:
+        return service.score(requests, limit=None, tenant=tenant)
+    except ConfigError as error:
+        if len(requests) > 1:
+            half = len(requests) // 2
+            return _score(service, requests[:half], tenant) + _score(service, requests[half:], tenant)
+        return [Score.unscored(str(error)) if isinstance(error, RequestError) else Score.failed(str(error))]
+
+
+def _delay(put_off: int) -> float:
+    return min(FIRST_DELAY * DELAY_FACTOR**put_off, LONGEST_DELAY)
+
+
+def _tell(chunk: Chunk, replies: Sequence[Reply], outcome: str, seconds: float) -> None:
+    fields = {
+        "job_id": chunk.keys.job_id,
+        "chunk": chunk.number,
+        "outcome": outcome,
+        "begun": chunk.begun,
+        "items": len(replies),
+        "statuses": dict(Counter(reply["status"] for reply in replies)),
+        "ms": round(1000 * seconds, 1),
+    }
+    log.info("chunk", extra={"fields": fields})

@@ -1,0 +1,44 @@
+"""While a worker works on a chunk, it says so; when it stops saying so, the chunk is sent to another."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from types import TracebackType
+
+from rewardstack.errors import ServiceError
+from rewardstack_rules.jobs.ledger import LEASE, Chunk, Ledger
+
+log = logging.getLogger(__name__)
+
+
+class Lease:
+    """Renews a chunk's lease as long as it is entered.
+
+    Args:
+        ledger: which chunks are whose.
+        chunk: this worker's.
+    """
+
+    def __init__(self, ledger: Ledger, chunk: Chunk) -> None:
+        self._ledger = ledger
+        self._chunk = chunk
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+
+    def __enter__(self) -> Lease:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+
+    def _run(self) -> None:
+        while not self._ended.wait(LEASE / 3):
+            try:
+                if not self._ledger.renew(self._chunk):
+                    return
+            except ServiceError as error:
+                log.warning("a chunk's lease is not renewed: %s", error)

@@ -1,0 +1,110 @@
+"""Jobs as a worker sees them: chunks that are begun, kept, put off, committed."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rewardstack.score import Request
+from rewardstack_rules.jobs import scripts
+from rewardstack_rules.jobs.codec import pack_partial, pack_result, unpack_input, unpack_partial
+from rewardstack_rules.jobs.keys import OPEN, JobKeys
+from rewardstack_rules.jobs.link import RedisClient, reaching
+from rewardstack_rules.jobs.state import COUNTED
+
+LEASE = 10.0
+"""Seconds that a chunk stays a worker's of which nothing is heard."""
+
+Reply = dict[str, Any]
+"""What `/v1/score` says of a sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A chunk that is this worker's.
+
+    Args:
+        keys: of its job.
+        number: in the job, from 0.
+        start: position of its first sample in the job.
+        requests: its samples.
+        done: what an earlier attempt found, by position in the chunk.
+        begun: how often it was begun, this time included.
+        put_off: how often an attempt of it ended without a result.
+        holder: the name of this attempt.
+    """
+
+    keys: JobKeys
+    number: int
+    start: int
+    requests: list[Request]
+    done: dict[int, Reply]
+    begun: int
+    put_off: int
+    holder: str = field(repr=False)
+
+    @property
+    def deaths(self) -> int:
+        """How many workers were lost over it."""
+        return self.begun - 1 - self.put_off
+
+
+class Ledger:
+    """The chunks of one queue; for any thread. Its methods raise `ServiceError` where the queue does not answer.
+
+    Args:
+        redis: of the queue.
+    """
+
+    def __init__(self, redis: RedisClient) -> None:
+        self._redis = redis
+        self._begin = redis.register_script(scripts.BEGIN)
+        self._renew = redis.register_script(scripts.RENEW)
+        self._put_off = redis.register_script(scripts.PUT_OFF)
+        self._commit = redis.register_script(scripts.COMMIT)
+
+    def begin(self, job_id: str, number: int) -> Chunk | None:
+        """The chunk; None where it needs nobody: it has a result, or a worker, or its job has ended."""
+        with reaching():
+            tenant = self._redis.hget(OPEN, job_id)
+            if tenant is None:
+                return None
+            keys, holder = JobKeys(tenant.decode(), job_id), secrets.token_hex(8)
+            found = self._begin(keys.of_scripts(), [job_id, number, holder, LEASE])
+        if found is None:
+            return None
+        begun, put_off, data, partial = found
+        start, requests = unpack_input(data)
+        return Chunk(keys, number, start, requests, unpack_partial(partial), int(begun), int(put_off), holder)
+
+    def renew(self, chunk: Chunk) -> bool:
+        """Keeps the chunk for another `LEASE`; whether it is still this worker's."""
+        return bool(self._call(self._renew, chunk, chunk.holder, LEASE))
+
+    def put_off(self, chunk: Chunk, delay: float, done: Mapping[int, Reply]) -> None:
+        """Gives the chunk back, to be tried again after `delay` seconds for what is not in `done`."""
+        self._call(self._put_off, chunk, chunk.holder, delay, pack_partial(done))
+
+    def hand_back(self, chunk: Chunk) -> None:
+        """Gives the chunk back, as if it had not been begun."""
+        self._call(self._put_off, chunk, chunk.holder, 0, "")
+
+    def commit(self, chunk: Chunk, replies: Sequence[Reply]) -> str:
+        """Makes `replies` the chunk's result.
+
+        Returns:
+            `committed`, or `duplicate` where it has one already, or `dropped` where its job has ended.
+        """
+        counts = Counter(reply["status"] for reply in replies)
+        counts["cached"] = sum(reply["cached"] for reply in replies)
+        pairs = [part for name in COUNTED for part in (name, counts[name])]
+        outcome: bytes = self._call(self._commit, chunk, pack_result(chunk.start, replies), *pairs)
+        return outcome.decode()
+
+    @staticmethod
+    def _call(script: Any, chunk: Chunk, *arguments: Any) -> Any:
+        with reaching():
+            return script(chunk.keys.of_scripts(), [chunk.keys.job_id, chunk.number, *arguments])

@@ -1,0 +1,129 @@
+"""What happens to a job in Redis, each step whole or not at all (https://redis.io/docs/latest/develop/programmability/).
+
+A job consists of `meta` (hash), `input` and `results` (hashes: chunk number to bytes), `partial` (of chunks that are
+tried again: what they have), `due` (sorted set: chunks without a result, by when somebody should look after them) and
+`tries` (hash: for each begun chunk how often it was begun, how often put off, who has it, and until when).
+Time is Redis' own, so the workers' clocks need not agree.
+"""
+
+from __future__ import annotations
+
+PRELUDE = """
+local meta, input, partial, results, due, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local open, started, counts = KEYS[7], KEYS[8], KEYS[9]
+local id = ARGV[1]
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+local function at(seconds) return string.format('%.3f', now + seconds) end
+local function count(name) redis.call('HINCRBY', counts, name, 1) end
+local function is_open() return redis.call('HEXISTS', open, id) == 1 end
+local function forget(n) redis.call('HDEL', tries, n, n .. ':put_off', n .. ':holder', n .. ':until') end
+local function close(state)
+  local ttl, key = redis.call('HGET', meta, 'ttl'), redis.call('HGET', meta, 'key')
+  redis.call('HSET', meta, 'state', state, 'ended', at(0))
+  redis.call('HDEL', open, id)
+  redis.call('SREM', started, id)
+  redis.call('DEL', input, partial, due, tries)
+  redis.call('EXPIRE', meta, ttl)
+  redis.call('EXPIRE', results, ttl)
+  if key ~= '' and state == 'canceled' then redis.call('DEL', key)
+  elseif key ~= '' then redis.call('EXPIRE', key, ttl) end
+  count('jobs_' .. state)
+end
+"""
+
+PUBLISH = (
+    PRELUDE
+    + """
+local tenant, key, digest, items, chunks, starts, ttl, grace = unpack(ARGV, 2)
+if key ~= '' then
+  local known = redis.call('GET', key)
+  if known then return known end
+  redis.call('SET', key, id .. ':' .. digest)
+end
+redis.call('HSET', meta, 'items', items, 'chunks', chunks, 'starts', starts, 'ttl', ttl, 'key', key,
+  'submitted', at(0), 'state', '')
+redis.call('HSET', open, id, tenant)
+redis.call('PERSIST', input)
+for n = 0, chunks - 1 do redis.call('ZADD', due, at(grace), n) end
+count('jobs_submitted')
+if tonumber(chunks) == 0 then close('finished') end
+return id .. ':' .. digest
+"""
+)
+"""The job is there, with all its input; or what was submitted before under the same idempotency key, as `id:digest`."""
+
+BEGIN = (
+    PRELUDE
+    + """
+local n, holder, lease = unpack(ARGV, 2)
+if not is_open() or not redis.call('ZSCORE', due, n) then return false end
+local held = redis.call('HGET', tries, n .. ':until')
+if held and tonumber(held) > now then return false end
+local begun = redis.call('HINCRBY', tries, n, 1)
+redis.call('HSET', tries, n .. ':holder', holder, n .. ':until', at(lease))
+redis.call('ZADD', due, at(lease), n)
+redis.call('HSETNX', meta, 'started', at(0))
+redis.call('SADD', started, id)
+if begun > 1 then count('chunks_retried') end
+return {begun, redis.call('HGET', tries, n .. ':put_off') or '0', redis.call('HGET', input, n),
+  redis.call('HGET', partial, n) or ''}
+"""
+)
+"""The chunk is this worker's: how often it was begun and put off, its input, and what it has already; else nothing."""
+
+RENEW = (
+    PRELUDE
+    + """
+local n, holder, lease = unpack(ARGV, 2)
+if not is_open() or redis.call('HGET', tries, n .. ':holder') ~= holder then return 0 end
+redis.call('HSET', tries, n .. ':until', at(lease))
+redis.call('ZADD', due, 'XX', at(lease), n)
+return 1
+"""
+)
+"""The chunk stays this worker's; 0 where it is not, or where the job has ended."""
+
+PUT_OFF = (
+    PRELUDE
+    + """
+local n, holder, delay, kept = unpack(ARGV, 2)
+if not is_open() or redis.call('HGET', tries, n .. ':holder') ~= holder then return 0 end
+redis.call('HDEL', tries, n .. ':holder', n .. ':until')
+if kept == '' then redis.call('HINCRBY', tries, n, -1)
+else
+  redis.call('HINCRBY', tries, n .. ':put_off', 1)
+  redis.call('HSET', partial, n, kept)
+end
+redis.call('ZADD', due, at(delay), n)
+return 1
+"""
+)
+"""The chunk is nobody's until it is due again; what it has is kept. Without that it is as if it had not been begun."""
+
+COMMIT = (
+    PRELUDE
+    + """
+local n, result = ARGV[2], ARGV[3]
+if not is_open() then count('chunks_dropped') return 'dropped' end
+if redis.call('HSETNX', results, n, result) == 0 then count('chunks_duplicate') return 'duplicate' end
+redis.call('HDEL', input, n)
+redis.call('HDEL', partial, n)
+redis.call('ZREM', due, n)
+forget(n)
+for i = 4, #ARGV, 2 do
+  redis.call('HINCRBY', meta, ARGV[i], ARGV[i + 1])
+  redis.call('HINCRBY', counts, 'items_' .. ARGV[i], ARGV[i + 1])
+end
+count('chunks_committed')
+if redis.call('HINCRBY', meta, 'committed', 1) == tonumber(redis.call('HGET', meta, 'chunks')) then
+  local all_failed = redis.call('HGET', meta, 'failed') == redis.call('HGET', meta, 'items')
+  close(all_failed and 'failed' or 'finished')
+end
+return 'committed'
+"""
+)
+"""The first result of a chunk is its result; the last chunk's ends the job."""
+
+CANCEL = PRELUDE + "if is_open() then close('canceled') return 1 end return 0"
+"""No chunk of the job is begun or committed any more; 0 where it has ended already."""

@@ -1,0 +1,132 @@
+"""Jobs as the reward server sees them: taken, looked up, streamed, canceled."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+
+from rewardstack.errors import UnreachableError
+from rewardstack.score import Request
+from rewardstack_rules.jobs import scripts
+from rewardstack_rules.jobs.codec import unpack_lines
+from rewardstack_rules.jobs.delivery import Delivery
+from rewardstack_rules.jobs.durability import confirm_written
+from rewardstack_rules.jobs.keys import JobKeys, idempotency_key, new_job_id
+from rewardstack_rules.jobs.link import connect, reaching
+from rewardstack_rules.jobs.state import FIELDS, JobState, read_state
+from rewardstack_rules.jobs.submission import Submission
+from rewardstack_rules.settings import Settings
+
+GRACE = 30.0
+"""Seconds after which a submitted chunk that is neither queued nor begun counts as lost."""
+
+
+class Conflict(Exception):
+    """An idempotency key came again with other samples."""
+
+
+class JobStore:
+    """The jobs of one queue; for any thread. Its methods raise `ServiceError` where the queue does not do its part.
+
+    Args:
+        settings: which queue, the size of chunks, how long results stay.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.redis = connect(settings.queue_url)
+        self._delivery = Delivery(self.redis)
+        self._chunk_size = settings.job_chunk_size
+        self._ttl = settings.job_ttl
+        self._publish = self.redis.register_script(scripts.PUBLISH)
+        self._cancel = self.redis.register_script(scripts.CANCEL)
+
+    def submit(self, requests: Iterable[Request], tenant: str, key: str = "") -> str:
+        """Takes a job; when this returns, it is on the queue's disk.
+
+        Args:
+            requests: its samples, which may be read as they come.
+            tenant: whose job it is.
+            key: a name of the caller's own, by which the same job is recognised when it comes again; empty for none.
+
+        Returns:
+            Its id; that of the earlier job where `key` came before.
+
+        Raises:
+            Conflict: `key` came before, with other samples.
+            Exception: whatever `requests` raises; there is no job then.
+        """
+        keys = JobKeys(tenant, new_job_id())
+        with reaching():
+            submission = Submission(self.redis, keys, self._chunk_size)
+            submission.write(requests)
+            job_id, digest = self._announce(keys, submission, idempotency_key(tenant, key) if key else "")
+            if job_id != keys.job_id:
+                submission.discard()
+                if digest != submission.digest:
+                    raise Conflict
+                return job_id
+            self._keep(keys)
+            self._delivery.send((job_id, number) for number in range(len(submission.starts)))
+        return job_id
+
+    def _announce(self, keys: JobKeys, submission: Submission, key: str) -> tuple[str, str]:
+        starts = json.dumps(submission.starts)
+        counts = (submission.items, len(submission.starts), starts, self._ttl, GRACE)
+        found = self._publish(keys.of_scripts(), [keys.job_id, keys.tenant, key, submission.digest, *counts])
+        job_id, _, digest = found.decode().partition(":")
+        return job_id, digest
+
+    def _keep(self, keys: JobKeys) -> None:
+        try:
+            confirm_written(self.redis)
+        except BaseException:
+            self._cancel(keys.of_scripts(), [keys.job_id])
+            raise
+
+    def state(self, tenant: str, job_id: str) -> JobState | None:
+        """How a job stands; None where the tenant has none of that name."""
+        with reaching():
+            return read_state(job_id, self.redis.hmget(JobKeys(tenant, job_id)["meta"], FIELDS))
+
+    def cancel(self, tenant: str, job_id: str) -> None:
+        """Ends a job that has not ended: what is committed stays, the rest is not scored, or not taken."""
+        keys = JobKeys(tenant, job_id)
+        with reaching():
+            self._cancel(keys.of_scripts(), [job_id])
+
+    def results(
+        self, tenant: str, job_id: str, first: int = 0, count: int | None = None, *, partial: bool = False
+    ) -> Iterator[bytes]:
+        """The results in input order.
+
+        Args:
+            tenant: whose job it is.
+            job_id: its name.
+            first: position of the first item wanted.
+            count: how many at most; None for all.
+            partial: end before the first chunk that has no result; else there must be none.
+
+        Yields:
+            Lines of JSON, some at a time.
+
+        Raises:
+            UnreachableError: a result is missing, or the queue does not answer.
+        """
+        keys = JobKeys(tenant, job_id)
+        with reaching():
+            starts = json.loads(self.redis.hget(keys["meta"], "starts") or b"[]")
+        end = float("inf") if count is None else first + count
+        for number in range(max(0, bisect_right(starts, first) - 1), len(starts)):
+            start = starts[number]
+            if start >= end:
+                return
+            with reaching():
+                data = self.redis.hget(keys["results"], str(number))
+            if data is not None:
+                numbered = enumerate(unpack_lines(data), start)
+                yield b"".join(line for at, line in numbered if first <= at < end)
+            elif partial:
+                return
+            else:
+                raise UnreachableError(f"job {job_id}: its results have expired")

@@ -1,0 +1,82 @@
+"""Taking a job: its samples go to Redis chunk by chunk as they are read, and it exists when all are there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import Any
+
+from rewardstack.score import Request
+from rewardstack_rules.jobs.codec import pack_input
+from rewardstack_rules.jobs.keys import JobKeys
+from rewardstack_rules.jobs.link import RedisClient
+
+CHUNK_CHARACTERS = 2**22
+"""About how many characters a chunk has at most, unless one sample alone has more."""
+UNFINISHED_SECONDS = 3600
+"""After which the samples of a job go that never came to exist; its server died."""
+
+
+class Submission:
+    """The input of a job that does not exist yet.
+
+    Args:
+        redis: of the queue.
+        keys: of the job.
+        chunk_size: samples in a chunk.
+    """
+
+    def __init__(self, redis: RedisClient, keys: JobKeys, chunk_size: int) -> None:
+        self.items = 0
+        self.starts: list[int] = []
+        self._redis = redis
+        self._key = keys["input"]
+        self._chunk_size = chunk_size
+        self._digest = blake2b(digest_size=16)
+
+    @property
+    def digest(self) -> str:
+        """Of all samples, however they were written and cut."""
+        return self._digest.hexdigest()
+
+    def write(self, requests: Iterable[Request]) -> None:
+        """Writes the samples.
+
+        Raises:
+            RedisError: the queue does not take them.
+            Exception: whatever `requests` raises; nothing is left behind in either case.
+        """
+        try:
+            for chunk in self._chunks(requests):
+                self._redis.hset(self._key, str(len(self.starts)), pack_input(self.items, chunk))
+                if not self.starts:
+                    self._redis.expire(self._key, UNFINISHED_SECONDS)
+                self.starts.append(self.items)
+                self.items += len(chunk)
+        except BaseException:
+            self.discard()
+            raise
+
+    def discard(self) -> None:
+        """Removes what was written."""
+        self._redis.delete(self._key)
+
+    def _chunks(self, requests: Iterable[Request]) -> Iterator[list[Request]]:
+        chunk: list[Request] = []
+        characters = 0
+        for request in requests:
+            text = _canonical(request)
+            self._digest.update(len(text).to_bytes(8, "little") + text)
+            if chunk and (len(chunk) >= self._chunk_size or characters + len(text) > CHUNK_CHARACTERS):
+                yield chunk
+                chunk, characters = [], 0
+            chunk.append(request)
+            characters += len(text)
+        if chunk:
+            yield chunk
+
+
+def _canonical(request: Request) -> bytes:
+    fields: tuple[Any, ...] = (request.data_source, request.solution_str, request.ground_truth, request.extra_info)
+    return json.dumps(fields, sort_keys=True).encode()

@@ -1,0 +1,90 @@
+"""A worker for jobs: `python -m rewardstack_rules.jobs.worker`; start as many as there is work for.
+
+It works on one chunk at a time, in this process: connections, caches and isolated processes stay warm from chunk to
+chunk, and nothing is forked that could outlive it. SIGTERM lets it finish its chunk; a second one, or SIGKILL, leaves
+the chunk to another worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging.config
+import os
+import socket
+import sys
+import time
+
+from redis.exceptions import RedisError
+from rq import SimpleWorker
+from rq.exceptions import StopRequested
+from rq.serializers import JSONSerializer
+
+from rewardstack.errors import ConfigError, SettingsError
+from rewardstack_rules.isolation.launch import prepare
+from rewardstack_rules.jobs.chunk import PATIENCE, workshop
+from rewardstack_rules.jobs.delivery import QUEUE, ChunkJob
+from rewardstack_rules.jobs.link import connect
+from rewardstack_rules.jobs.sweeper import Sweeper
+from rewardstack_rules.request_log import LOGGING
+from rewardstack_rules.settings import Settings
+
+LIFE_SECONDS = 60
+"""How long RQ lists a worker of which it hears nothing; a worker speaks more often than that."""
+MAINTENANCE_SECONDS = 60
+PAUSE = 2.0
+"""Seconds before a worker that lost the queue begins anew."""
+
+log = logging.getLogger("rewardstack_rules.jobs")
+
+
+class ChunkWorker(SimpleWorker):
+    """RQ's worker, for entries of this project alone."""
+
+    log_result_lifespan = False
+
+    @property
+    def told_to_stop(self) -> bool:
+        """Whether a signal ended it."""
+        return self._shutdown_requested_date is not None
+
+
+def main() -> None:
+    """Works until it is told to stop; exits with a message where a setting is wrong."""
+    logging.config.dictConfig(LOGGING)
+    try:
+        settings = Settings.from_env()
+        if not settings.queue_url:
+            raise SettingsError("REWARD_QUEUE_URL: unset; name the Redis that holds the jobs", "REWARD_QUEUE_URL")
+        prepare(settings.isolation)
+        workshop()
+    except ConfigError as error:
+        sys.exit(f"worker: {error}")
+    name = f"{socket.gethostname()}-{os.getpid()}"
+    Sweeper(connect(settings.queue_url), name).start()
+    log.info("Running as %s", name)
+    with contextlib.suppress(StopRequested):  # between two lives of RQ's worker
+        while not _work(settings.queue_url):
+            time.sleep(PAUSE)
+
+
+def _work(url: str) -> bool:
+    """Works until the queue is lost; whether a signal ended it instead."""
+    worker: ChunkWorker | None = None
+    try:
+        worker = ChunkWorker(
+            [QUEUE],
+            connection=connect(url, PATIENCE),
+            job_class=ChunkJob,
+            serializer=JSONSerializer,
+            worker_ttl=LIFE_SECONDS,
+            maintenance_interval=MAINTENANCE_SECONDS,
+            log_job_description=False,
+        )
+        worker.work(logging_level="WARNING")
+    except (RedisError, OSError) as error:
+        log.warning("the queue is lost: %s", str(error).partition("\n")[0])
+    return worker is not None and worker.told_to_stop
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Reading the samples of a job: a JSON body as `/v1/score` takes it, or JSONL, read line by line however long it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from io import BufferedReader
+from typing import Any
+
+from flask import request
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from rewardstack.score import Request
+from rewardstack_rules.context import context
+from rewardstack_rules.draining import BROKEN_BODY
+from rewardstack_rules.http_errors import ApiError
+from rewardstack_rules.protocols.body import read_field, read_integer, read_object
+from rewardstack_rules.protocols.score import read_sample
+
+LINES = frozenset({"application/x-ndjson", "application/jsonl"})
+FORM = "multipart/form-data"
+TYPES = f"application/json, {', '.join(sorted(LINES))} or {FORM} with one file"
+BUFFER = 2**16
+BOM = b"\xef\xbb\xbf"
+
+
+def read_samples() -> Iterable[Request]:
+    """The samples, checked as they are read; each has a source that something scores.
+
+    Raises:
+        ApiError: 400 for a malformed body or sample, 415 for another content type.
+        UnknownSourceError: nothing scores a sample's source.
+        RequestEntityTooLarge: the body is longer than the server reads.
+    """
+    kind = request.mimetype
+    if request.is_json:
+        items: Iterable[Any] = read_field(read_object(), "items", list)
+    elif kind in LINES:
+        items = _rows(_body())
+    elif kind == FORM:
+        items = _rows(_file())
+    else:
+        raise ApiError(415, f"the body must be {TYPES}", "Content-Type")
+    return _checked(items)
+
+
+def _checked(items: Iterable[Any]) -> Iterator[Request]:
+    service = context().service
+    known: set[str] = set()
+    for at, item in enumerate(items):
+        sample = read_sample(item, f"items[{at}]")
+        if sample.data_source not in known:
+            service.check_source(sample.data_source)
+            known.add(sample.data_source)
+        yield sample
+
+
+def _rows(lines: Iterable[bytes]) -> Iterator[Any]:
+    for number, line in enumerate(lines, 1):
+        line = line.removeprefix(BOM) if number == 1 else line
+        if not line.strip():
+            continue
+        try:
+            yield json.loads(line, parse_int=read_integer)
+        except (ValueError, RecursionError) as error:
+            raise ApiError(400, f"line {number} is not JSON that can be read: {error}", f"line {number}") from error
+
+
+def _body() -> Iterator[bytes]:
+    """The lines of the body, whether it says its length or not."""
+    limit = context().settings.max_body_bytes
+    request.max_content_length = limit + 1  # a body without a length is cut there without a word
+    read = 0
+    try:
+        for line in BufferedReader(request.stream, BUFFER):  # type: ignore[arg-type]  # a raw stream, which reads bytewise
+            read += len(line)
+            if read > limit:
+                raise RequestEntityTooLarge
+            yield line
+    except BROKEN_BODY as error:
+        raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
+
+
+def _file() -> Iterator[bytes]:
+    """The lines of the one file of a form, which is kept in a temporary file while it is read."""
+    request.max_content_length = context().settings.max_body_bytes
+    try:
+        files = list(request.files.values())
+    except BROKEN_BODY as error:
+        raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
+    if len(files) != 1:
+        raise ApiError(400, f"the form must have one file, got {len(files)}", "body")
+    return iter(files[0].stream)

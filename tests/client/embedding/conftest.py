@@ -1,0 +1,21 @@
+"""What the tests of the embedding similarity share: a server with faults on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.servers import FaultServer
+
+STAND_IN = Path(__file__).with_name("stand_in.py")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
+    """A stand-in for an embedding server, to which EMBEDDING_SERVER_URL points."""
+    one = FaultServer(script=STAND_IN)
+    monkeypatch.setenv("EMBEDDING_SERVER_URL", one.url)
+    yield one
+    one.kill()

@@ -1,0 +1,191 @@
+"""Work is not done twice, and goes out in full batches that the server can take."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from rewardstack import Request, Score, acompute_score, score
+from tests.client.conftest import Script
+from tests.support.servers import FaultServer, Redis
+
+SOURCE = "embedding_remote"
+
+AGAIN = """
+    from rewardstack import score
+    from tests.client.embedding.test_batches import group
+    scores = score(group(1024))
+    print({(one.status, one.cached) for one in scores}, repr(sum(one.value for one in scores)))
+"""
+
+
+def group(count: int, label: str = "") -> list[Request]:
+    """Samples in groups of eight that share a reference, of different lengths."""
+    words = ["word"] * 40
+    return [
+        Request(SOURCE, f"{label}candidate {at} {' '.join(words[: at % 40])}", f"{label}reference {at // 8}")
+        for at in range(count)
+    ]
+
+
+def statuses(scores: list[Score]) -> set[str]:
+    """The different statuses."""
+    return {one.status for one in scores}
+
+
+def test_each_text_once_in_full_batches(server: FaultServer) -> None:
+    """Of 1,024 samples in groups of eight the server sees 1,152 texts, each once, in 36 full batches by length."""
+    assert {"ok"} == statuses(score(group(1024)))
+    stats = server.stats()
+    assert (1152, []) == (stats["texts"], stats["twice"])
+    assert [32] * 36 == [len(batch) for batch in stats["batches"]]
+    assert all(batch == sorted(batch) for batch in stats["batches"])
+    spans = sorted((batch[0], batch[-1]) for batch in stats["batches"])
+    assert all(last <= first for (_, last), (first, _) in itertools.pairwise(spans))
+
+
+def test_info_is_asked_once(server: FaultServer) -> None:
+    """What the server says of itself is asked once for all calls."""
+    for label in "abc":
+        score(group(16, label))
+    assert 1 == server.stats()["info"]
+
+
+def test_none_in_a_new_process(server: FaultServer, redis: Redis, run_script: Script) -> None:
+    """A new process reads from Redis what another computed, to the last bit, and asks for no text."""
+    first = sum(one.value or 0.0 for one in score(group(1024)))
+    texts = server.stats()["texts"]
+    assert f"{{('ok', True)}} {first!r}" == run_script(AGAIN)
+    assert texts == server.stats()["texts"]
+
+
+def test_vectors_outlive_scores(server: FaultServer, redis: Redis, run_script: Script) -> None:
+    """Another penalty is another score of the same vectors: those come from Redis, and the similarity is the same."""
+    cold = [one.value for one in score(group(64))]
+    texts = server.stats()["texts"]
+    script = """
+        from rewardstack import score
+        from tests.client.embedding.test_batches import group
+        requests = group(64)
+        for one in requests:
+            one.extra_info = {"length_penalty": "ratio"}
+        scores = score(requests)
+        print([one.parts["similarity"] for one in scores], {one.cached for one in scores})
+    """
+    assert f"{cold!r} {{False}}" == run_script(script)
+    assert texts == server.stats()["texts"]
+
+
+def test_concurrent_calls_share_vectors(server: FaultServer) -> None:
+    """Calls that are under way at the same time share the texts of each other, references and candidates alike."""
+    server.set(delay=0.3)
+    extras: list[dict[str, Any]] = [{}, {"length_penalty": "ratio"}, {"length_penalty": "sqrt"}]
+    found: list[Score] = []
+
+    def call(extra: dict[str, Any]) -> None:
+        requests = group(64)
+        for one in requests:
+            one.extra_info = extra
+        found.extend(score(requests))
+
+    threads = [threading.Thread(target=call, args=(extra,)) for extra in extras]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.05)
+    for thread in threads:
+        thread.join()
+    assert {"ok"} == statuses(found)
+    assert (72, []) == (server.stats()["texts"], server.stats()["twice"])
+
+
+async def test_single_calls_go_out_together(server: FaultServer) -> None:
+    """A trainer that scores one sample a call, many at a time, does not pay a request for each."""
+    await acompute_score(SOURCE, "first", "of all")
+    requests = group(64)
+    calls = [acompute_score(one.data_source, one.solution_str, one.ground_truth) for one in requests]
+    assert 64 == len(await asyncio.gather(*calls))
+    assert [] == server.stats()["twice"]
+    assert server.stats()["requests"] < 16
+
+
+def test_own_limit_of_the_server(server: FaultServer) -> None:
+    """The batch is as large as the server says, and no more batches are under way than it holds."""
+    server.set(
+        info={"model_id": "m", "max_client_batch_size": 10, "max_concurrent_requests": 40}, permits=40, delay=0.01
+    )
+    assert {"ok"} == statuses(score(group(160)))
+    stats = server.stats()
+    assert {10} == {len(batch) for batch in stats["batches"]}
+    assert (40, 0) == (stats["most_at_work"], stats.get("refused", 0))
+
+
+def test_overload_is_waited_out(server: FaultServer) -> None:
+    """A server with fewer permits than it says refuses requests with 429; they are sent again, and none is lost."""
+    server.set(permits=96, delay=0.02)
+    assert {"ok"} == statuses(score(group(512)))
+    stats = server.stats()
+    assert stats["refused"] > 0
+    assert [] == stats["twice"]
+    assert stats["requests"] < 3 * len(stats["batches"])
+
+
+def test_too_much_is_split(server: FaultServer) -> None:
+    """A batch that is refused as too much is halved until it is not."""
+    server.set(most=10)
+    assert {"ok"} == statuses(score(group(64)))
+    assert [] == server.stats()["twice"]
+    assert max(len(batch) for batch in server.stats()["batches"]) == 8
+
+
+def test_refused_texts(server: FaultServer) -> None:
+    """A text that is refused by itself is its own sample's affair, whichever batch it stood in."""
+    requests = group(32)
+    requests[3].solution_str = "REFUSED response"
+    requests[9].ground_truth = "REFUSED reference"
+    requests[17].ground_truth = ["REFUSED reference", "a fine one"]
+    found = score(requests, on_error="none")
+    assert {3: "failed", 9: "unscored"} == {at: one.status for at, one in enumerate(found) if one.status != "ok"}
+    assert "the server refuses the response" in found[3].reason
+    assert "the server refuses the reference" in found[9].reason
+
+
+def test_cache_disabled(server: FaultServer, redis: Redis) -> None:
+    """Without a cache nothing is read or kept, and a batch still asks for each of its texts once."""
+    requests = group(16)
+    for one in requests:
+        one.extra_info = {"cache_enabled": False}
+    for _ in range(2):
+        assert {("ok", False)} == {(one.status, one.cached) for one in score(requests)}
+    assert 36 == server.stats()["texts"]
+
+
+@pytest.mark.parametrize(("size", "texts"), [(100, 18), (0, 36)])
+def test_cache_size(size: int, texts: int, server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many vectors stay in this process, and none where the size is 0."""
+    monkeypatch.setenv("REWARD_CACHE_ITEMS", "0")
+    requests = group(16)
+    for one in requests:
+        one.extra_info = {"cache_size": size}
+    for _ in range(2):
+        assert {"ok"} == statuses(score(requests))
+    assert texts == server.stats()["texts"]
+
+
+def test_another_model_is_another_key(server: FaultServer, redis: Redis, run_script: Script) -> None:
+    """When the server's model changes, neither scores nor vectors of the one before are read."""
+    score(group(1024))
+    server.set(info={"model_id": "stand-in", "model_sha": "2"})
+    assert run_script(AGAIN).startswith("{('ok', False)}")
+    assert 2 * 1152 == server.stats()["texts"]
+
+
+def test_many_made_up_models(server: FaultServer) -> None:
+    """Samples of many different models in one batch are all scored, each by its own."""
+    requests = [Request(SOURCE, "a", "b", {"model": f"model {at}"}) for at in range(100)]
+    assert {"ok"} == statuses(score(requests))
+    assert 200 == server.stats()["texts"]

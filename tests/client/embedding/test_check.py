@@ -1,0 +1,58 @@
+"""`rewardstack check` on an embedding server: what works, and the remedy for what does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.support.servers import FaultServer
+
+
+def check() -> tuple[int, str]:
+    """Status and output of the command."""
+    command = [sys.executable, "-m", "rewardstack", "check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
+    "key": ({"key": "secret"}, "set EMBEDDING_SERVER_API_KEY to one of the server's keys"),
+    "neither path": ({"embed": False, "openai": False, "info": None}, "another service answers there"),
+    "error": ({"mode": "500"}, "look at its log"),
+    "overload": ({"mode": "429"}, "it is there and not ready"),
+    "no vectors": ({"mode": "garbage"}, "it is no embedding server, or a faulty one"),
+    "one vector less": ({"mode": "short"}, "it is no embedding server, or a faulty one"),
+    "no numbers": ({"mode": "nan"}, "its model is broken"),
+    "meaningless": ({"mode": "zero"}, "is it a model for sentence embeddings"),
+}
+
+
+@pytest.mark.parametrize(
+    "state", [{}, {"embed": False}, {"embed": False, "info": None, "models": [{"id": "stand-in"}]}]
+)
+def test_works(state: dict[str, Any], server: FaultServer) -> None:
+    """A server of either protocol is well, and its model is named."""
+    server.set(**state)
+    status, output = check()
+    assert 0 == status, output
+    assert "stand-in" in output
+
+
+@pytest.mark.parametrize(("state", "remedy"), TROUBLES.values(), ids=TROUBLES)
+def test_remedies(state: dict[str, Any], remedy: str, server: FaultServer) -> None:
+    """What is wrong is said with its remedy."""
+    server.set(**state)
+    status, output = check()
+    assert 1 == status
+    assert remedy in output
+
+
+def test_gone(server: FaultServer) -> None:
+    """A server that is not there is said to be."""
+    server.kill()
+    status, output = check()
+    assert 1 == status
+    assert "nothing listens there; start it with `make up`, or correct EMBEDDING_SERVER_URL" in output

@@ -1,0 +1,48 @@
+"""`docs/embedding.md` holds: its Python runs as printed, its tables name what there is, its files are there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from rewardstack.scorers.embedding import FIELDS
+from rewardstack.scorers.embedding.penalties import PENALTIES
+from tests.support.servers import FaultServer
+
+ROOT = Path(__file__).resolve().parents[3]
+TEXT = (ROOT / "docs" / "embedding.md").read_text()
+BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+BLOCKS = [(language, textwrap.dedent(body)) for _, language, body in BLOCK.findall(TEXT)]
+PYTHON = [body for language, body in BLOCKS if language == "python"]
+PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("code", PYTHON, ids=range(len(PYTHON)))
+def test_python(code: str, server: FaultServer) -> None:
+    """Each block runs with nothing but a server in the environment, and prints what its comments say."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "client")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert 0 == done.returncode, done.stderr
+    assert PRINTED.findall(code) == done.stdout.splitlines()
+
+
+def test_options() -> None:
+    """Every option stands in the table."""
+    rows = re.findall(r"^\| (`.*?) \|", TEXT, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert {*FIELDS, *PENALTIES, "target_gt", "filter_gt_by_prompt_token", "prompt", "server_url"} <= named
+
+
+def test_files() -> None:
+    """Every script and document that it names is there."""
+    scripts = set(re.findall(r"[\w/]*\w+\.(?:py|sh|md)\b", TEXT))
+    folders = ["", "services/embedding/", "tests/", "benchmarks/", "client/rewardstack/"]
+    assert [] == [name for name in scripts if not any((ROOT / folder / name).exists() for folder in folders)]

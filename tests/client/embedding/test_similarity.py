@@ -1,0 +1,74 @@
+"""Similarity of vectors, and what a difference in length costs."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rewardstack.scorers.embedding.penalties import PENALTIES, length_penalty
+from rewardstack.scorers.embedding.similarity import SLICE, Vector, rounded, similarities
+
+CASES = json.loads((Path(__file__).parents[2] / "cases" / "embedding_penalties.json").read_text())
+
+
+def vectors(count: int, dimensions: int = 384) -> list[Vector]:
+    """Different vectors, as they are kept."""
+    return list(rounded(np.random.default_rng(7).normal(size=(count, dimensions))))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["why"] for case in CASES])
+def test_penalties(case: dict[str, Any]) -> None:
+    """Each penalty gives the factor of the table, and the table has them all."""
+    found = {name: length_penalty(name, case["threshold"], case["candidate"], case["reference"]) for name in PENALTIES}
+    assert found == pytest.approx(case["factors"], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ([3.0, 0.0], [5.0, 0.0], 1.0),
+        ([3.0, 0.0], [0.0, 5.0], 0.5),
+        ([3.0, 0.0], [-5.0, 0.0], 0.0),
+        ([3.0, 4.0], [4.0, 3.0], (0.96 + 1) / 2),
+        ([0.0, 0.0], [1.0, 0.0], 0.0),
+        ([0.0, 0.0], [0.0, 0.0], 0.0),
+        ([1e300, 0.0], [1e-300, 0.0], 1.0),
+    ],
+)
+def test_cosine_from_0_to_1(first: list[float], second: list[float], expected: float) -> None:
+    """The cosine of [-1, 1] is mapped to [0, 1] whatever the vectors' lengths, and zeros are worth 0."""
+    one, other = rounded(np.array([first, second]))
+    assert similarities([(one, other)]) == pytest.approx([expected], abs=1e-3)
+
+
+def test_in_range_whatever_is_rounded() -> None:
+    """No rounding lifts a similarity above 1, and a vector is as good as its own likeness."""
+    assert all(1 - 1e-9 < value <= 1 for value in similarities([(one, one) for one in vectors(2000)]))
+
+
+def test_company_does_not_matter() -> None:
+    """A pair's similarity is the same to the last bit, whatever pairs are compared with it."""
+    some = vectors(2 * SLICE + 6)
+    pairs = list(zip(some[::2], some[1::2], strict=True))
+    together = similarities(pairs)
+    assert [similarities([pair])[0] for pair in pairs] == together
+    assert together[3:] == similarities(pairs[3:])
+
+
+def test_different_dimensions_side_by_side() -> None:
+    """Pairs of different numbers of dimensions are compared in one call, each with its own."""
+    small, large = vectors(2, 8), vectors(2, 16)
+    pairs = [(small[0], small[0]), (large[0], large[1]), (small[0], small[1])]
+    assert [similarities([pair])[0] for pair in pairs] == similarities(pairs)
+
+
+def test_length_one_in_float16() -> None:
+    """What is kept of a vector is its direction, in two bytes a number."""
+    kept = rounded(np.array([[3e9, 4e9], [0.0, 0.0]]))
+    assert np.float16 == kept.dtype
+    assert [1.0, 0.0] == pytest.approx([math.hypot(*map(float, one)) for one in kept], abs=1e-3)

@@ -1,0 +1,131 @@
+"""vLLM's interface with faults on demand, for what a real server cannot be made to do.
+
+`python fake_judge.py [PORT]` prints its port. `POST /_set` changes what it answers: `content`, `reasoning`, `finish`
+of the message, `raw` for the whole body, `status`, `delay` in seconds, `replies` for contents in turn, `models`,
+`refuse` for a path that is not there. `GET /_stats` tells what it was asked. Its tokens are the words of a text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import json
+import math
+import socket
+import sys
+import zlib
+from typing import Any
+
+from aiohttp import web
+
+FRESH: dict[str, Any] = {
+    "content": None,
+    "reasoning": None,
+    "finish": "stop",
+    "raw": None,
+    "status": 200,
+    "delay": 0.0,
+    "replies": [],
+    "models": [{"id": "small", "root": "/models/small", "max_model_len": 4096}],
+    "refuse": "",
+    "chances": {},
+    "ignores": [],
+}
+STATE = dict(FRESH)
+COUNTS: collections.Counter[str] = collections.Counter()
+BODIES: list[dict[str, Any]] = []
+ANSWERED: collections.Counter[str] = collections.Counter()
+
+
+def token_of(word: str) -> int:
+    return zlib.crc32(word.encode()) % 50_000
+
+
+async def chat(request: web.Request) -> web.StreamResponse:
+    body = await request.json()
+    BODIES.append({**body, "key": request.headers.get("Authorization", "")})
+    COUNTS["at_once"] += 1
+    COUNTS["most_at_once"] = max(COUNTS["most_at_once"], COUNTS["at_once"])
+    try:
+        await asyncio.sleep(STATE["delay"])
+    finally:
+        COUNTS["at_once"] -= 1
+    if STATE["status"] != 200:
+        return web.json_response({"error": {"message": f"status {STATE['status']}"}}, status=STATE["status"])
+    if "thinking_token_budget" in body and "thinking_token_budget" in STATE["ignores"]:
+        return web.json_response({"error": {"message": "thinking_token_budget is set but ..."}}, status=400)
+    ANSWERED[body["messages"][-1]["content"]] += 1
+    if STATE["raw"] is not None:
+        return web.Response(body=STATE["raw"].encode(), content_type="application/json")
+    return web.json_response({"object": "chat.completion", "model": body["model"], "choices": [choice(body)]})
+
+
+def choice(body: dict[str, Any]) -> dict[str, Any]:
+    content = STATE["replies"].pop(0) if STATE["replies"] else STATE["content"]
+    if content is None:
+        content = f"REWARD: 0.{zlib.crc32(body['messages'][-1]['content'].encode()) % 1000:03}"
+    message = {"role": "assistant", "content": content or None, "reasoning": STATE["reasoning"]}
+    logprobs = None
+    if body.get("logprobs"):
+        told = {token_of(word): chance for word, chance in STATE["chances"].items()}
+        ids = [] if "logprob_token_ids" in STATE["ignores"] else body["logprob_token_ids"]
+        entries = [{"token": f"token_id:{one}", "logprob": math.log(told.get(one, 1e-9))} for one in ids]
+        logprobs = {"content": [{"token": "token_id:0", "logprob": -1.0, "top_logprobs": entries}]}
+    return {"index": 0, "message": message, "logprobs": logprobs, "finish_reason": STATE["finish"]}
+
+
+async def tokenize(request: web.Request) -> web.StreamResponse:
+    if STATE["refuse"] == "/tokenize":
+        return web.json_response({"error": "not found"}, status=404)
+    COUNTS["tokenized"] += 1
+    tokens = [token_of(word) for word in (await request.json())["prompt"].split()]
+    return web.json_response({"count": len(tokens), "max_model_len": 4096, "tokens": tokens})
+
+
+async def models(_: web.Request) -> web.StreamResponse:
+    if STATE["refuse"] == "/v1/models":
+        return web.json_response({"error": "not found"}, status=404)
+    COUNTS["models"] += 1
+    return web.json_response({"object": "list", "data": STATE["models"]})
+
+
+async def change(request: web.Request) -> web.StreamResponse:
+    STATE.update(await request.json())
+    return web.json_response(STATE)
+
+
+async def reset(_: web.Request) -> web.StreamResponse:
+    STATE.update(json.loads(json.dumps(FRESH)))
+    COUNTS.clear()
+    BODIES.clear()
+    ANSWERED.clear()
+    return web.json_response(STATE)
+
+
+async def stats(_: web.Request) -> web.StreamResponse:
+    return web.json_response({**COUNTS, "requests": len(BODIES), "answered": ANSWERED, "bodies": BODIES})
+
+
+async def serve(port: int) -> None:
+    app = web.Application(client_max_size=2**28)
+    app.add_routes(
+        [
+            web.post("/v1/chat/completions", chat),
+            web.post("/tokenize", tokenize),
+            web.get("/v1/models", models),
+            web.get("/health", lambda _: web.Response()),
+            web.post("/_set", change),
+            web.post("/_reset", reset),
+            web.get("/_stats", stats),
+        ]
+    )
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    listener = socket.create_server(("127.0.0.1", port), backlog=2048)
+    await web.SockSite(runner, listener).start()
+    print(listener.getsockname()[1], flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(int(sys.argv[1]) if len(sys.argv) > 1 else 0))

@@ -1,0 +1,100 @@
+"""The server answers as Text Embeddings Inference does, status and body, for each row of tests/cases/tei.json."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import struct
+from typing import Any
+
+import pytest
+
+from tests.embedding_server.conftest import TEI
+from tests.embedding_server.served import EmbeddingServer
+
+
+def written_out(value: Any) -> Any:
+    """A value with every {repeat, times} in it written out."""
+    if isinstance(value, dict) and value.keys() == {"repeat", "times"}:
+        return value["repeat"] * value["times"]
+    if isinstance(value, dict):
+        return {key: written_out(part) for key, part in value.items()}
+    return [written_out(part) for part in value] if isinstance(value, list) else value
+
+
+def ask(server: EmbeddingServer, request: dict[str, Any]) -> tuple[int, bytes]:
+    """Status and body of the answer to a row's request."""
+    body = written_out(request["json"]) if "json" in request else None
+    sent = json.dumps(body).encode() if "json" in request else request.get("text", "").encode()
+    kind = request.get("type", "application/json")
+    headers = {**request.get("headers", {}), **({"Content-Type": kind} if kind else {})}
+    return server.ask(request["method"], request["path"], sent, **headers)
+
+
+def shape(value: Any) -> list[int]:
+    """The lengths of nested arrays, whose numbers must be finite."""
+    if isinstance(value, list):
+        shapes = {tuple(shape(part)) for part in value}
+        assert len(shapes) == 1
+        return [len(value), *shapes.pop()]
+    assert isinstance(value, int | float) and math.isfinite(value)
+    return []
+
+
+def embedding(value: Any) -> list[float]:
+    """The numbers of an embedding of `/v1/embeddings`, which may be base64 of float32."""
+    octets = base64.b64decode(value) if isinstance(value, str) else b""
+    return list(struct.unpack(f"<{len(octets) // 4}f", octets)) if octets else value
+
+
+def contains(value: Any, part: Any) -> bool:
+    """Whether `value` has all that `part` has, field by field."""
+    if isinstance(part, dict):
+        return all(key in value and contains(value[key], inner) for key, inner in part.items())
+    if isinstance(part, list):
+        return len(value) == len(part) and all(map(contains, value, part))
+    return bool(value == part)
+
+
+def check(reply: dict[str, Any], body: bytes) -> None:
+    """Fails unless the body is as the row says; its keys are explained in the file."""
+    if "text" in reply:
+        assert reply["text"] == body.decode()
+    if "holds" in reply:
+        assert reply["holds"] in body.decode().splitlines()
+    if reply.keys() <= {"status", "text", "holds"}:
+        return
+    value = json.loads(body)
+    if "json" in reply:
+        assert reply["json"] == value
+    if "contains" in reply:
+        assert contains(value, reply["contains"]), value
+    if "keys" in reply:
+        assert sorted(reply["keys"]) == sorted(value)
+    if "shape" in reply:
+        assert reply["shape"] == shape(value)
+    if "vectors" in reply:
+        assert reply["vectors"] == shape([embedding(row["embedding"]) for row in value["data"]])
+    if "near" in reply:
+        assert pytest.approx(reply["near"], abs=1e-4) == value
+    if "tokens" in reply:
+        assert reply["tokens"] == len(value[0])
+
+
+@pytest.mark.parametrize(
+    ("server", "row"),
+    [pytest.param(row["server"], row, id=row["name"].replace(" ", "-")) for row in TEI["rows"]],
+    indirect=["server"],
+)
+def test_answers_as_tei_does(server: EmbeddingServer, row: dict[str, Any]) -> None:
+    """A request of the table gets the status and the body that TEI gives it."""
+    status, body = ask(server, row["request"])
+    assert (row["reply"]["status"], "") == (status, body.decode() if status != row["reply"]["status"] else "")
+    check(row["reply"], body)
+
+
+def test_every_row_names_its_source() -> None:
+    """Each row says in which file and line of TEI's repository its answer stands, and no two have one name."""
+    assert all(":" in row["source"] and row["source"].split(":")[0].endswith(".rs") for row in TEI["rows"])
+    assert len(TEI["rows"]) == len({row["name"] for row in TEI["rows"]})

@@ -1,0 +1,126 @@
+"""Real jobs: a queue that persists, a reward server and workers, each in processes of their own."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rules.conftest import RewardServer, clean_environment, running
+from tests.support.jobs import Queue, Worker
+
+HERE = Path(__file__).parent
+FUNCTIONS = HERE / "functions" / "job_rewards.py"
+CHUNK_SIZE = 5
+ENDED = ("finished", "failed", "canceled")
+KEY = {"X-API-Key": "first-key"}
+OTHER_KEY = {"X-API-Key": "second-key"}
+
+
+def sample(at: int, **fields: Any) -> dict[str, Any]:
+    """A sample whose value is 1.0 where `at` is even, else 0.0."""
+    return {"data_source": "gsm8k", "solution_str": f"#### {at}", "ground_truth": str(at + at % 2), **fields}
+
+
+class Site:
+    """A queue, and what works on it.
+
+    Args:
+        folder: for files and logs.
+        variables: of the environment of server and workers.
+    """
+
+    def __init__(self, folder: Path, **variables: Any) -> None:
+        self.folder = folder
+        self.queue = Queue(folder)
+        self.variables = {
+            "REWARD_QUEUE_URL": self.queue.url,
+            "REWARD_JOB_CHUNK_SIZE": CHUNK_SIZE,
+            "REWARD_FUNCTIONS": FUNCTIONS,
+            "JOB_TRACES": folder,
+            "VERIFY_PROCESSES": 2,
+            **variables,
+        }
+        self.server: RewardServer
+        self.workers: list[Worker] = []
+
+    def add_worker(self) -> Worker:
+        """Another worker, ready."""
+        worker = Worker(self.folder, clean_environment(**self.variables), f"worker-{len(self.workers)}")
+        self.workers.append(worker)
+        worker.wait_until_ready()
+        return worker
+
+    def submit(self, *items: dict[str, Any], headers: dict[str, str] | None = None) -> str:
+        """The id of a new job."""
+        reply = self.server.post("/jobs", {"items": items}, headers=headers or {})
+        assert reply.status_code == 202, reply.text
+        job_id: str = reply.json()["job_id"]
+        return job_id
+
+    def state(self, job_id: str, **options: Any) -> dict[str, Any]:
+        """How a job stands."""
+        reply = self.server.get(f"/jobs/{job_id}", **options)
+        assert reply.status_code == 200, reply.text
+        state: dict[str, Any] = reply.json()
+        return state
+
+    def begun(self) -> list[str]:
+        """The responses that the reward function `slow` has begun to judge."""
+        traces = self.folder / "begun"
+        return traces.read_text().splitlines() if traces.exists() else []
+
+    def end_of(self, job_id: str, seconds: float = 60, **options: Any) -> dict[str, Any]:
+        """How a job stands once it has ended."""
+        eventually(lambda: self.state(job_id, **options)["status"] in ENDED, seconds)
+        return self.state(job_id, **options)
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
+    """Returns when something holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never came to hold"
+        time.sleep(0.05)
+
+
+@contextmanager
+def site(folder: Path, **variables: Any) -> Iterator[Site]:
+    """A queue with a server, and no worker yet; all gone afterwards."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed")
+    here = Site(folder, **variables)
+    try:
+        with running(folder, "--workers", "1", **here.variables) as here.server:
+            yield here
+    finally:
+        for process in (*here.workers, here.queue):
+            process.kill()
+
+
+@pytest.fixture(scope="session")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site with a worker, for tests that harm nothing."""
+    with site(tmp_path_factory.mktemp("jobs")) as here:
+        here.add_worker()
+        yield here
+
+
+@pytest.fixture(scope="session")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site without workers, with two keys and a limit of 100,000 bytes."""
+    variables = {"REWARD_SERVER_API_KEYS": "first-key,second-key", "MAX_BODY_BYTES": 100_000}
+    with site(tmp_path_factory.mktemp("idle"), **variables) as here:
+        yield here
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Site]:
+    """A site of the test's own, without workers."""
+    with site(tmp_path) as here:
+        yield here

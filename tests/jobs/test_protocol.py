@@ -1,0 +1,310 @@
+"""`/jobs` over HTTP: what is taken, told, streamed and canceled."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+import requests
+
+from tests.jobs.conftest import CHUNK_SIZE, KEY, OTHER_KEY, Site, eventually, sample, site
+from tests.rules.conftest import running
+from tests.rules.test_refusals import refusal
+
+SAMPLES = [sample(at) for at in range(2 * CHUNK_SIZE + 1)]
+LINES = "".join(json.dumps(one) + "\n" for one in SAMPLES)
+NDJSON = {"Content-Type": "application/x-ndjson"}
+COMPARED = ("value", "status", "reason", "source")
+
+
+def lines_of(reply: requests.Response) -> list[dict[str, Any]]:
+    """The lines of a reply."""
+    assert reply.status_code == 200, reply.text
+    return [json.loads(line) for line in reply.text.splitlines()]
+
+
+def pick(scores: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """What does not change from one scoring to the next."""
+    return [tuple(one[name] for name in COMPARED) for one in scores]
+
+
+def left_behind(here: Site) -> set[str]:
+    """The keys of jobs in the queue, those that hold for all jobs aside."""
+    found = redis.Redis.from_url(here.queue.url).scan_iter("rewardstack:jobs:*:*", count=1000)
+    return {key.decode() for key in found}
+
+
+def test_scores_are_those_of_the_score_endpoint(jobs: Site) -> None:
+    """A job's results are what /v1/score says of the same samples, each once, in order."""
+    mixed = [*SAMPLES, sample(0, ground_truth=None), sample(0, data_source="math"), sample(0, solution_str=7)]
+    job_id = jobs.submit(*mixed)
+
+    state = jobs.end_of(job_id)
+    results = lines_of(jobs.server.get(f"/jobs/{job_id}/results"))
+
+    assert pick(results) == pick(jobs.server.score(*mixed))
+    assert [one["index"] for one in results] == list(range(len(mixed)))
+    assert (state["status"], state["items"], state["done"], state["progress"]) == ("finished", 14, 14, 1.0)
+    assert state["statuses"] == {"ok": 12, "fallback": 0, "unscored": 2, "failed": 0}
+    assert state["submitted_at"] <= state["started_at"] <= state["ended_at"] < state["expires_at"]
+
+
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        pytest.param({"data": LINES, "headers": NDJSON}, id="lines"),
+        pytest.param({"data": "\ufeff" + LINES.replace("\n", "\r\n\n"), "headers": NDJSON}, id="blank lines and a BOM"),
+        pytest.param({"data": iter([LINES[:100].encode(), LINES[100:].encode()]), "headers": NDJSON}, id="no length"),
+        pytest.param({"files": {"file": ("samples.jsonl", LINES)}}, id="form"),
+    ],
+)
+def test_an_upload_is_the_same_job(jobs: Site, request_of: dict[str, Any]) -> None:
+    """However the samples come, under one key they are one job."""
+    key = {"Idempotency-Key": f"upload-{jobs.folder}"}
+    expected = jobs.submit(*SAMPLES, headers=key)
+    if isinstance(data := request_of.get("data"), str):
+        request_of = request_of | {"data": data.encode()}
+
+    reply = requests.post(
+        f"{jobs.server.url}/jobs", **{**request_of, "headers": {**request_of.get("headers", {}), **key}}, timeout=60
+    )
+
+    assert (202, expected) == (reply.status_code, reply.json()["job_id"])
+    assert f"/jobs/{expected}" == reply.headers["Location"]
+
+
+def test_idempotency(idle: Site) -> None:
+    """The same key is the same job; with other samples it is a conflict; another tenant's is its own."""
+    key = {"Idempotency-Key": "one"}
+    first = idle.submit(*SAMPLES, headers=KEY | key)
+    again = idle.submit(*SAMPLES, headers=KEY | key)
+    other_tenant = idle.submit(*SAMPLES, headers=OTHER_KEY | key)
+    without = idle.submit(*SAMPLES, headers=KEY)
+    conflict = idle.server.post("/jobs", {"items": SAMPLES[1:]}, headers=KEY | key)
+
+    assert first == again
+    assert len({first, other_tenant, without}) == 3
+    assert refusal(conflict) == (409, "Idempotency-Key")
+    assert all(re.fullmatch("[0-9a-f]{32}", one) for one in (first, other_tenant, without))
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("DELETE", ""), ("GET", "/results")])
+def test_somebody_elses_job_is_no_job(idle: Site, method: str, path: str) -> None:
+    """What a tenant submitted is found with its key alone; all else is 404."""
+    job_id = idle.submit(*SAMPLES, headers=KEY)
+    url = f"{idle.server.url}/jobs"
+
+    for ident, key in [(job_id, OTHER_KEY), ("0" * 32, KEY), (job_id.upper(), KEY), ("x" * 500, KEY), ("%2e%2e", KEY)]:
+        assert refusal(requests.request(method, f"{url}/{ident}{path}", headers=key, timeout=60))[0] == 404
+    assert refusal(requests.request(method, f"{url}/{job_id}{path}", timeout=60)) == (401, "Authorization")
+    assert idle.state(job_id, headers=KEY)["status"] == "queued"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "status", "field"),
+    [
+        ("application/json", b"[]", 400, "body"),
+        ("application/json", b"{}", 400, "items"),
+        ("application/json", json.dumps({"items": [SAMPLES[0], 3]}), 400, "items[1]"),
+        ("application/json", json.dumps({"items": [sample(0, data_source=3)]}), 400, "items[0].data_source"),
+        ("application/json", json.dumps({"items": [sample(0, data_source="gsm9k")]}), 404, "data_source"),
+        ("application/x-ndjson", LINES + "{\n", 400, "line 12"),
+        ("application/x-ndjson", LINES + "[" * 50_000, 400, "line 12"),
+        ("application/x-ndjson", LINES + "7\n", 400, "items[11]"),
+        ("application/x-ndjson", LINES + json.dumps(sample(0, data_source="rule_remote_no")), 404, "data_source"),
+        (
+            "application/x-ndjson",
+            LINES + json.dumps(sample(0, extra_info={"server_url": "http://x"})),
+            *(400, "items[11].extra_info.server_url"),
+        ),
+        ("application/x-ndjson", b"\xff\xfe\x00", 400, "line 1"),
+        ("text/csv", LINES, 415, "Content-Type"),
+        ("multipart/form-data; boundary=x", b"--x--\r\n", 400, "body"),
+        ("multipart/form-data", b"--x--\r\n", 400, "body"),
+        ("application/x-ndjson", LINES * 200, 413, "body"),
+    ],
+)
+def test_malformed(idle: Site, kind: str, data: str | bytes, status: int, field: str) -> None:
+    """What is malformed is refused, naming the place, and nothing of it stays in the queue."""
+    before = left_behind(idle)
+    data = data.encode() if isinstance(data, str) else data
+
+    for body in (data, iter([data])):
+        reply = idle.server.post("/jobs", data=body, headers=KEY | {"Content-Type": kind})
+        assert refusal(reply) == (status, field)
+    assert left_behind(idle) == before
+
+
+@pytest.mark.parametrize("key", ["", "a b", "ä", "x" * 256])
+def test_malformed_idempotency_key(idle: Site, key: str) -> None:
+    """A key is visible ASCII."""
+    reply = idle.server.post("/jobs", {"items": SAMPLES}, headers={**KEY, "Idempotency-Key": key.encode("latin-1")})
+
+    assert refusal(reply) == (400, "Idempotency-Key")
+
+
+def test_a_refusal_in_the_middle_of_a_long_upload_is_read(jobs: Site) -> None:
+    """The sender of 30 MB whose first line is wrong comes to know it."""
+    reply = requests.post(f"{jobs.server.url}/jobs", data=b"{\n" + b" " * 30_000_000, headers=NDJSON, timeout=60)
+
+    assert refusal(reply) == (400, "line 1")
+
+
+def test_no_samples(jobs: Site) -> None:
+    """A job without samples is finished at once."""
+    job_id = jobs.submit()
+
+    assert jobs.state(job_id)["status"] == "finished"
+    assert lines_of(jobs.server.get(f"/jobs/{job_id}/results")) == []
+
+
+def test_parts_of_results(jobs: Site) -> None:
+    """`start` and `count` choose lines, whatever the chunks are."""
+    job_id = jobs.submit(*SAMPLES)
+    jobs.end_of(job_id)
+
+    for start in range(len(SAMPLES) + 2):
+        for count in (None, 0, 1, CHUNK_SIZE, CHUNK_SIZE + 1, 10**15 - 1):
+            query = f"?start={start}" + ("" if count is None else f"&count={count}")
+            found = [one["index"] for one in lines_of(jobs.server.get(f"/jobs/{job_id}/results{query}"))]
+            assert found == list(range(len(SAMPLES)))[start:][:count]
+
+
+@pytest.mark.parametrize("query", ["start=-1", "start=x", "count=1.0", "count=" + "9" * 16, "partial=yes", "start=²"])
+def test_malformed_parts(jobs: Site, query: str) -> None:
+    """What is no number is refused."""
+    reply = jobs.server.get(f"/jobs/{jobs.submit(*SAMPLES)}/results?{query}")
+
+    assert refusal(reply) == (400, query.partition("=")[0])
+
+
+def test_results_before_the_end(own: Site) -> None:
+    """Before a job is complete its results are refused, unless they may be partial; these have no gaps."""
+    own.add_worker()
+    items = [sample(at) for at in range(CHUNK_SIZE)]
+    job_id = own.submit(*items, *(sample(at, data_source="rule_remote_slow") for at in range(4 * CHUNK_SIZE)))
+    eventually(lambda: own.state(job_id)["done"] >= CHUNK_SIZE)
+
+    refused = own.server.get(f"/jobs/{job_id}/results")
+    partial = lines_of(own.server.get(f"/jobs/{job_id}/results?partial=1"))
+
+    assert refusal(refused) == (409, "partial")
+    assert CHUNK_SIZE <= len(partial) < 5 * CHUNK_SIZE
+    assert [one["index"] for one in partial] == list(range(len(partial)))
+    assert own.state(job_id)["status"] == "running"
+
+
+def test_cancel(own: Site) -> None:
+    """A canceled job scores nothing more, keeps what it has, frees its key, and stays canceled."""
+    key = {"Idempotency-Key": "one"}
+    own.add_worker()
+    items = [sample(at, data_source="rule_remote_slow") for at in range(40 * CHUNK_SIZE)]
+    job_id = own.submit(*items, headers=key)
+    eventually(lambda: len(own.begun()) > CHUNK_SIZE)
+
+    state = requests.delete(f"{own.server.url}/jobs/{job_id}", timeout=60).json()
+    fast = own.submit(sample(0))
+
+    assert CHUNK_SIZE == state["done"]
+    assert own.end_of(fast)["status"] == "finished"
+    assert (state["status"], own.state(job_id)) == ("canceled", state)
+    assert requests.delete(f"{own.server.url}/jobs/{job_id}", timeout=60).json() == state
+    assert len(lines_of(own.server.get(f"/jobs/{job_id}/results?partial=1"))) == state["done"]
+    assert job_id != own.submit(*items, headers=key)
+    assert 'rewardstack_job_chunks_total{event="dropped"} 1.0' in own.server.get("/metrics").text
+
+
+def test_expiry(tmp_path: Path) -> None:
+    """After its time a job is forgotten, and nothing of it is left."""
+    with site(tmp_path, REWARD_JOB_TTL=1) as here:
+        here.add_worker()
+        job_id = here.submit(*SAMPLES, headers={"Idempotency-Key": "one"})
+        eventually(lambda: here.server.get(f"/jobs/{job_id}").status_code == 404)
+        eventually(lambda: not left_behind(here))
+
+
+def test_without_a_queue(tmp_path: Path) -> None:
+    """A server without a queue says so, and is ready all the same."""
+    with running(tmp_path) as server:
+        for reply in (server.post("/jobs", {"items": SAMPLES}), server.get("/jobs/" + "0" * 32)):
+            assert refusal(reply) == (503, "REWARD_QUEUE_URL")
+        assert server.get("/ready").status_code == 200
+
+
+def test_a_queue_that_is_away(own: Site) -> None:
+    """Without its Redis the server answers 503, and scores; when Redis is back, the jobs are all there."""
+    job_id = own.submit(*SAMPLES)
+    own.queue.kill()
+
+    for reply in (own.server.post("/jobs", {"items": SAMPLES}), own.server.get(f"/jobs/{job_id}")):
+        assert refusal(reply) == (503, None)
+        assert reply.headers["Retry-After"]
+    assert own.server.score(sample(0))[0]["value"] == 1.0
+    assert "rewardstack_queue_up 0.0" in own.server.get("/metrics").text
+    own.queue.start()
+    eventually(lambda: own.server.get(f"/jobs/{job_id}").status_code == 200)
+    assert own.state(job_id)["status"] == "queued"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("appendonly", "no", "appendonly yes"),
+        ("appendfsync", "everysec", "appendfsync always"),
+        ("maxmemory-policy", "allkeys-lru", "noeviction"),
+    ],
+)
+def test_a_queue_that_does_not_keep(own: Site, option: str, value: str, words: str) -> None:
+    """No job is taken that the queue could lose; the reply says what to change."""
+    link = redis.Redis.from_url(own.queue.url)
+    link.config_set("maxmemory", "1gb")
+    link.config_set(option, value)
+
+    if option == "appendfsync" and link.info("server")["redis_version"] >= "7.2":
+        pytest.skip("this Redis can be asked whether it has written")
+    reply = own.server.post("/jobs", {"items": SAMPLES}, headers={"Idempotency-Key": "one"})
+
+    assert refusal(reply) == (503, None)
+    assert words in reply.json()["error"]
+    assert link.hlen("rewardstack:jobs:open") == 0
+
+
+def test_a_full_queue(own: Site) -> None:
+    """Where its memory is full the queue takes no job, and says so; nothing is left behind."""
+    link = redis.Redis.from_url(own.queue.url)
+    before = left_behind(own)
+    link.config_set("maxmemory", str(link.info("memory")["used_memory"] + 2**20))
+    big = [sample(at, solution_str=str(at) * 100_000 + "".join(map(chr, range(256, 30_000)))) for at in range(100)]
+
+    reply = own.server.post("/jobs", {"items": big})
+
+    assert refusal(reply) == (503, None)
+    assert "full" in reply.json()["error"]
+    assert left_behind(own) == before
+
+
+def test_metrics(jobs: Site) -> None:
+    """Jobs, chunks, samples and workers are counted over all processes."""
+
+    def counts() -> dict[str, float]:
+        lines = jobs.server.get("/metrics").text.splitlines()
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+
+    before = counts()
+    jobs.end_of(jobs.submit(*SAMPLES))
+    after = counts()
+
+    changed = {name: after[name] - before[name] for name in after if "_job" in name and after[name] != before.get(name)}
+    changed = {name: count for name, count in changed.items() if not name.startswith("rewardstack_request")}
+    assert changed == {
+        'rewardstack_jobs_total{event="submitted"}': 1,
+        'rewardstack_jobs_total{event="finished"}': 1,
+        'rewardstack_job_chunks_total{event="committed"}': 3,
+        'rewardstack_job_items_total{status="ok"}': len(SAMPLES),
+    }
+    assert (after["rewardstack_queue_up"], after["rewardstack_job_workers"]) == (1, 1)
+    assert 'rewardstack_jobs_open{status="running"}' in after and "rewardstack_queue_chunks" in after

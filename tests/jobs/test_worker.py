@@ -1,0 +1,240 @@
+"""Workers that are killed, stopped, cut off and lied to: every sample is scored, and appears once."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from rq import Queue as RqQueue
+from rq.job import Job
+from rq.serializers import JSONSerializer
+
+from rewardstack_rules.jobs.delivery import FUNCTION, QUEUE
+from tests.jobs.conftest import CHUNK_SIZE, Site, eventually, sample
+from tests.rules.conftest import clean_environment
+from tests.support.jobs import START_SECONDS, Worker
+
+
+def slow(count: int) -> list[dict[str, Any]]:
+    """Samples that take their time."""
+    return [sample(at, data_source="rule_remote_slow", solution_str=str(at)) for at in range(count)]
+
+
+def results(here: Site, job_id: str) -> list[dict[str, Any]]:
+    """The lines of a job's results."""
+    return [json.loads(line) for line in here.server.get(f"/jobs/{job_id}/results").text.splitlines()]
+
+
+def chunks(worker: Worker) -> list[dict[str, Any]]:
+    """What a worker says in its log about the chunks it had."""
+    lines = [json.loads(line) for line in worker.log.read_text().splitlines() if '"message": "chunk"' in line]
+    return lines
+
+
+def descendants(pid: int) -> set[int]:
+    """The processes that came from a process, itself left out, by their environment's mark."""
+    mark = f"JOB_MARK={pid}".encode()
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (folder / "environ").read_bytes().split(b"\0"):
+                found.add(int(folder.name))
+        except OSError:
+            continue  # it has ended, or is not ours
+    return found
+
+
+def test_killed_in_the_middle_of_a_chunk(own: Site) -> None:
+    """What a killed worker had begun another one scores, soon, and once."""
+    first = own.add_worker()
+    job_id = own.submit(*slow(2 * CHUNK_SIZE))
+    eventually(lambda: len(own.begun()) > 0)
+    first.kill()
+    killed_at = time.monotonic()
+    own.add_worker()
+
+    state = own.end_of(job_id)
+
+    found = results(own, job_id)
+    assert [(one["index"], one["value"]) for one in found] == [(at, float(at % 2 == 0)) for at in range(2 * CHUNK_SIZE)]
+    assert (state["status"], state["statuses"]["ok"]) == ("finished", 2 * CHUNK_SIZE)
+    assert {2, 1} == {one["begun"] for one in chunks(own.workers[1])}
+    assert time.monotonic() - killed_at < 60
+
+
+def test_nothing_outlives_a_killed_worker(own: Site) -> None:
+    """The processes that judge for a worker end with it, however it ends."""
+    own.variables["JOB_MARK"] = mark = os.getpid()
+    worker = own.add_worker()
+    own.submit(*slow(CHUNK_SIZE))
+    eventually(lambda: len(own.begun()) > 0)
+    assert len(descendants(mark)) > 2
+
+    worker.kill()
+
+    eventually(lambda: not descendants(mark), 30)
+
+
+def test_a_stalled_worker_is_late(own: Site) -> None:
+    """The result of a worker that was taken for dead does not count; the other's stays."""
+    stalled = own.add_worker()
+    job_id = own.submit(*slow(CHUNK_SIZE))
+    eventually(lambda: len(own.begun()) > 0)
+    stalled.freeze()
+    own.add_worker()
+    state = own.end_of(job_id)
+    before = results(own, job_id)
+
+    stalled.thaw()
+    eventually(lambda: bool(chunks(stalled)))
+
+    assert [one["outcome"] for one in chunks(stalled)] == ["dropped"]
+    assert (own.state(job_id), results(own, job_id)) == (state, before)
+
+
+def test_a_stopped_worker_finishes_its_chunk(own: Site) -> None:
+    """SIGTERM ends a worker after its chunk, with status 0; the rest waits for another."""
+    worker = own.add_worker()
+    job_id = own.submit(*slow(4 * CHUNK_SIZE))
+    eventually(lambda: len(own.begun()) > 0)
+
+    assert worker.stop() == 0
+
+    assert own.state(job_id)["done"] == CHUNK_SIZE
+    assert [one["outcome"] for one in chunks(worker)] == ["committed"]
+    other = own.add_worker()
+    assert own.end_of(job_id)["statuses"]["ok"] == 4 * CHUNK_SIZE
+    eventually(lambda: len(chunks(other)) == 3)
+    assert {1} == {one["begun"] for one in chunks(other)}
+
+
+def test_an_idle_worker_stops_at_once(own: Site) -> None:
+    """A worker without work does not wait for some."""
+    worker = own.add_worker()
+    time.sleep(1)
+    started = time.monotonic()
+
+    assert worker.stop() == 0
+    assert time.monotonic() - started < 20
+
+
+def test_the_queue_is_killed(own: Site) -> None:
+    """Workers wait for the queue's Redis; what was taken is still there, and is scored once."""
+    own.add_worker()
+    job_id = own.submit(*slow(3 * CHUNK_SIZE))
+    eventually(lambda: len(own.begun()) > 0)
+    own.queue.kill()
+    time.sleep(2)
+    own.queue.start()
+
+    eventually(lambda: own.server.get(f"/jobs/{job_id}").status_code == 200)
+    assert own.end_of(job_id)["statuses"]["ok"] == 3 * CHUNK_SIZE
+    assert [one["index"] for one in results(own, job_id)] == list(range(3 * CHUNK_SIZE))
+
+
+def test_deliveries_that_are_lost(own: Site) -> None:
+    """Chunks that RQ does not know any more are sent again when their time has come."""
+    link = redis.Redis.from_url(own.queue.url)
+    job_id = own.submit(*(sample(at) for at in range(3 * CHUNK_SIZE)))
+    link.delete(f"rq:queue:{QUEUE}")
+    [due] = link.scan_iter("rewardstack:jobs:*:due")
+    link.zadd(due, dict.fromkeys(map(str, range(3)), 0), xx=True)
+    own.add_worker()
+
+    assert own.end_of(job_id)["statuses"]["ok"] == 3 * CHUNK_SIZE
+
+
+def test_failures_of_the_infrastructure(own: Site) -> None:
+    """What the infrastructure failed is tried again, and nothing else is; then it is a score like all others."""
+    own.add_worker()
+    (own.folder / "broken").touch()
+    items = [
+        sample(at, data_source="rule_remote_flaky", solution_str=text) for at, text in enumerate(["a", "bad", "b"])
+    ]
+    job_id = own.submit(*items)
+    eventually(lambda: [one["outcome"] for one in chunks(own.workers[0])] == ["put off"])
+    assert own.state(job_id)["done"] == 0
+    (own.folder / "broken").unlink()
+
+    assert own.end_of(job_id)["statuses"]["ok"] == 3
+    assert Counter((own.folder / "calls").read_text().split()) == {"a": 1, "b": 1, "bad": 2}
+
+
+def test_a_failure_that_stays(own: Site) -> None:
+    """After the last attempt a sample is `failed`, and so is a job of such samples only."""
+    own.variables["REWARD_JOB_RETRIES"] = 0
+    own.add_worker()
+    (own.folder / "broken").touch()
+    bad = sample(0, data_source="rule_remote_flaky", solution_str="bad")
+
+    partly, wholly = own.submit(bad, sample(0)), own.submit(bad, bad)
+
+    assert (own.end_of(partly)["status"], own.end_of(wholly)["status"]) == ("finished", "failed")
+    found = [(one["status"], one["value"]) for one in results(own, partly)]
+    assert found == [("failed", 0.0), ("ok", 1.0)]
+    assert "out of order" in results(own, wholly)[0]["reason"]
+
+
+@pytest.mark.parametrize("data", ["json", "pickle", "callback"])
+def test_foreign_entries_are_not_run(own: Site, data: str) -> None:
+    """Whoever can write to the queue cannot have a worker call what he likes."""
+    target = own.folder / "made"
+    link = redis.Redis.from_url(own.queue.url)
+    function = FUNCTION if data == "callback" else "os.mkdir"
+    serializer: Any = pickle if data == "pickle" else JSONSerializer
+    queue = RqQueue(QUEUE, connection=link, serializer=serializer)
+    job = Job.create(function, args=("0" * 32, 0) if data == "callback" else (str(target),), connection=link,
+                     serializer=serializer)  # fmt: skip
+    if data == "callback":
+        job._success_callback_name = "tests.jobs.test_worker.touch"
+    queue.enqueue_job(job)
+    own.variables |= {"TOUCHED": target, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    own.add_worker()
+    eventually(lambda: not link.llen(f"rq:queue:{QUEUE}"))
+
+    assert own.end_of(own.submit(sample(0)))["status"] == "finished"
+    assert not target.exists()
+
+
+def touch(*arguments: Any) -> None:
+    """What a callback would call."""
+    Path(os.environ["TOUCHED"]).touch()
+
+
+def test_settings() -> None:
+    """Without a queue, or with a wrong one, a worker ends with one line that names the variable."""
+    for url, complaint in [("", "unset; name the Redis"), ("http://x", "REWARD_QUEUE_URL is no Redis URL")]:
+        done = subprocess.run(
+            [sys.executable, "-m", "rewardstack_rules.jobs.worker"],
+            env=clean_environment(REWARD_QUEUE_URL=url),
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS,
+            check=False,
+        )
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert "REWARD_QUEUE_URL" in done.stderr and complaint in done.stderr
+
+
+def test_interrupted_twice(own: Site) -> None:
+    """A second SIGTERM ends a worker at once; its chunk is scored by another, and counts for no death."""
+    worker = own.add_worker()
+    job_id = own.submit(*slow(CHUNK_SIZE))
+    eventually(lambda: len(own.begun()) > 0)
+    worker.process.send_signal(signal.SIGTERM)
+    time.sleep(1.1)  # RQ takes two within a second for one
+    worker.process.send_signal(signal.SIGTERM)
+    worker.process.wait(START_SECONDS)
+    own.add_worker()
+
+    assert own.end_of(job_id)["statuses"]["ok"] == CHUNK_SIZE

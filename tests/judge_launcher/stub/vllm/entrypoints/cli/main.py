@@ -1,0 +1,53 @@
+"""`python -m vllm.entrypoints.cli.main serve MODEL FLAGS`: answers /health, and tells on every path how it was started.
+
+STUB_VLLM=die ends it while it starts; STUB_VLLM=hang never answers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import socketserver
+import subprocess
+import sys
+import time
+from http.server import BaseHTTPRequestHandler
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers every request in the same way."""
+
+    def do_GET(self) -> None:
+        body = json.dumps({"pid": os.getpid(), "arguments": sys.argv[1:], "environment": dict(os.environ)}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def address_string(self) -> str:
+        return "client"
+
+
+def flag(name: str) -> str:
+    return sys.argv[sys.argv.index(name) + 1]
+
+
+def main() -> None:
+    print("the stub begins", flush=True)
+    if os.environ.get("STUB_VLLM") == "die":
+        sys.exit("the stub is out of memory")
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    if os.environ.get("STUB_VLLM") == "hang":
+        time.sleep(600)
+    if "--uds" in sys.argv:
+        server: socketserver.BaseServer = socketserver.ThreadingUnixStreamServer(flag("--uds"), Handler)
+    else:
+        socketserver.ThreadingTCPServer.allow_reuse_address = True
+        socketserver.ThreadingTCPServer.address_family = socket.AF_INET
+        server = socketserver.ThreadingTCPServer((flag("--host"), int(flag("--port"))), Handler)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

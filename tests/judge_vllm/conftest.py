@@ -1,0 +1,57 @@
+"""The real judges of these tests: the small model, and the same with Qwen3's tokens behind its reasoning parser."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from rewardstack import Request, Score, score
+from rewardstack.settings import DEFAULTS
+from services.judge.model import Model
+from tests.support.vllm import VllmServer, missing, models, running
+
+QWEN3_LIKE = Path(__file__).with_name("qwen3_like.py")
+PROBLEM = "A baker sells 12 loaves a day on five days and 30 on Saturday. How many in the week?"
+REFERENCE = "5 * 12 = 60 and 60 + 30 = 90. The answer is 90."
+RIGHT = "Five days of 12 loaves are 60, with Saturday 60 + 30 = 90. The answer is 90."
+WRONG = "12 + 30 = 42. The answer is 42."
+
+
+@pytest.fixture(autouse=True)
+def environment(vllm: VllmServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the developer's own; the small model judges, and nothing is remembered."""
+    for name in DEFAULTS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LLM_JUDGE_SERVER_URL", vllm.url)
+    monkeypatch.setenv("REWARD_CACHE_ITEMS", "1")
+
+
+@pytest.fixture(scope="session")
+def qwen3_like(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
+    """A second server: Qwen3's control tokens and reasoning parser, the small model's weights."""
+    if lacks := missing():
+        pytest.skip(lacks)
+    folder = tmp_path_factory.mktemp("qwen3-like")
+    here = models()
+    subprocess.run([here.python, QWEN3_LIKE, here.small_judge, folder / "model"], check=True, capture_output=True)
+    model = Model(source=str(folder / "model"), name="qwen3-like", local=True)
+    with running(folder / "log", "--reasoning-parser", "qwen3", model=model) as server:
+        yield server
+
+
+def judge(candidate: str, reference: Any = REFERENCE, **extra: Any) -> Score:
+    """The score of one candidate for the bakery's problem."""
+    [one] = score([Request("llm_judge_remote_bakery", candidate, reference, {"problem": PROBLEM, **extra})])
+    return one
+
+
+def post(server: VllmServer, path: str, **body: Any) -> Any:
+    """A server's answer to a request of its own interface."""
+    reply = requests.post(server.url + path, json={"model": server.model.name, **body}, timeout=60)
+    reply.raise_for_status()
+    return reply.json()

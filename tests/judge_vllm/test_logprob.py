@@ -1,0 +1,75 @@
+"""Verdicts read from the probabilities of labels."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from rewardstack.transport.service import Service
+from tests.judge_vllm.conftest import RIGHT, WRONG, judge, post
+from tests.support.vllm import VllmServer
+
+QUESTION = "Does {CANDIDATE_SOLUTION} come to the result of {REFERENCE_SOLUTION}? A for yes, B for no."
+LABELS = {"A": 1.0, "B": 0.25}
+
+
+def test_expected_value(vllm: VllmServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The score is the labels' expected value, as the model itself rates each label after the same prompt."""
+    sent: list[dict[str, Any]] = []
+    watch(monkeypatch, sent)
+    one = judge(RIGHT, prompt_template=QUESTION, verdict="logprob", labels=LABELS, label_mass_floor=0)
+    [chat] = [body for body in sent if "messages" in body]
+    chances = [probability(vllm, chat, label) for label in LABELS]
+
+    assert one.status == "ok" and one.value is not None and one.label_mass is not None
+    assert one.label_mass == pytest.approx(sum(chances), rel=0.05)
+    expected = sum(chance * value for chance, value in zip(chances, LABELS.values(), strict=True)) / sum(chances)
+    assert one.value == pytest.approx(expected, abs=0.02)
+
+
+def watch(monkeypatch: pytest.MonkeyPatch, sent: list[dict[str, Any]]) -> None:
+    """Keeps what the client posts."""
+    real = Service.post
+
+    async def post_and_keep(self: Service, path: str, body: bytes, *rest: Any, **more: Any) -> bytes:
+        sent.append(json.loads(body))
+        return await real(self, path, body, *rest, **more)
+
+    monkeypatch.setattr(Service, "post", post_and_keep)
+
+
+def probability(vllm: VllmServer, chat: dict[str, Any], label: str) -> float:
+    """What the model gives to `label` as the next token, read from its rating of a prompt that ends with it."""
+    kwargs = {"chat_template_kwargs": chat["chat_template_kwargs"], "add_generation_prompt": True}
+    prompt = post(vllm, "/tokenize", messages=chat["messages"], **kwargs)["tokens"]
+    [token] = post(vllm, "/tokenize", prompt=label, add_special_tokens=False)["tokens"]
+    reply = post(vllm, "/v1/completions", prompt=[*prompt, token], max_tokens=1, prompt_logprobs=0)
+    return math.exp(reply["choices"][0]["prompt_logprobs"][-1][str(token)]["logprob"])
+
+
+@pytest.mark.parametrize("template", ["default", "binary"])
+def test_built_in_labels(template: str) -> None:
+    """The built-in labels are single tokens of this model, and the same sample gets the same score."""
+    first, again = (judge(WRONG, prompt_template=template, verdict="logprob", label_mass_floor=0) for _ in range(2))
+
+    assert (first.status, first.value, first.label_mass) == ("ok", again.value, again.label_mass)
+    assert first.value is not None and 0 <= first.value <= 1
+
+
+def test_floor() -> None:
+    """Labels that the model hardly thinks of are no verdict."""
+    one = judge(RIGHT, verdict="logprob", label_mass_floor=1.0)
+
+    assert one.status == "failed"
+    assert "the labels have a probability of" in one.reason
+
+
+def test_labels_of_several_tokens() -> None:
+    """A label of several tokens is the caller's fault, and named."""
+    one = judge(RIGHT, prompt_template="binary", verdict="logprob", labels={"A": 1, "certainly not": 0})
+
+    assert one.status == "unscored"
+    assert "'certainly not' is 3 tokens for SmolLM2-135M-Instruct; choose labels of one token" in one.reason

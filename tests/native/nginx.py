@@ -1,0 +1,61 @@
+"""nginx from the shipped templates, for tests."""
+
+from __future__ import annotations
+
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+
+from services.native import gateway, packages, settings, template
+from services.native.gateway import Upstream
+from services.native.rundir import ROOT, RunDir
+from tests.support.servers import free_port, wait_for_port
+
+
+class Gateway:
+    """A gateway with a port for each service.
+
+    Args:
+        folder: its prefix.
+        upstreams: of the services.
+        configured: settings that the templates are filled in with.
+    """
+
+    def __init__(self, folder: Path, upstreams: Sequence[Upstream], configured: settings.Settings) -> None:
+        run = RunDir(str(folder))
+        run.make()
+        self.ports = {upstream.service: free_port() for upstream in upstreams}
+        listen = {service: f"127.0.0.1:{port}" for service, port in self.ports.items()}
+        template.write(gateway.files(upstreams, configured, listen), folder)
+        self.log = folder / "gateway.log"
+        with self.log.open("wb") as log:
+            command = gateway.command(packages.find()["nginx"], folder)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        for port in self.ports.values():
+            wait_for_port(port)
+
+    def ask(
+        self, path: str, body: bytes | None = None, service: str = "", headers: dict[str, str] | None = None
+    ) -> tuple[int, str]:
+        """Status and body of the answer; a body makes it a POST."""
+        port = self.ports[service or next(iter(self.ports))]
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, headers or {})
+        try:
+            with urllib.request.urlopen(request, timeout=20) as reply:
+                return reply.status, reply.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def stop(self) -> str:
+        """Stop it; returns all that it logged."""
+        self.process.terminate()
+        self.process.wait()
+        return self.log.read_text()
+
+
+def load(**values: object) -> settings.Settings:
+    """The shipped settings, and what a test changes."""
+    return settings.load(ROOT, {name: str(value) for name, value in values.items()})

@@ -1,0 +1,221 @@
+"""The gateway before judges and an embedding server: paths, keys, balancing, and replicas that break."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from services.native import gateway, packages
+from tests.native.nginx import Gateway, load
+from tests.support.servers import FaultServer, wait_for_port
+
+UPSTREAM = Path(__file__).with_name("model_upstream.py")
+CHAT = "/v1/chat/completions"
+EMBED = "/embed"
+LISTED = {
+    "judge": ["/v1/models", CHAT, "/v1/completions", "/tokenize", "/version", "/health", "/metrics"],
+    "embedding": [EMBED, "/similarity", "/tokenize", "/v1/embeddings", "/info", "/health", "/metrics"],
+}
+UNLISTED = {
+    "judge": [
+        "/",
+        "/invocations",
+        "/score",
+        "/generative_scoring",
+        "/pooling",
+        "/v1/embeddings",
+        "/v1/chat/completions/batch",
+        "/v1/load_lora_adapter",
+        "/detokenize",
+        "/docs",
+        "/ping",
+        "/key",
+        "//key",
+        "/_stats",
+    ],
+    "embedding": ["/", "/docs", "/rerank", "/predict", "/embed_all", "/embed_sparse", "/decode", "/ping", "/_stats"],
+}
+NO_SUCH_PATH = '{"error": "no such path; README.md lists the paths there are"}\n'
+
+pytestmark = pytest.mark.skipif("nginx" not in packages.find(), reason="nginx is not installed")
+
+
+class Scene:
+    """A gateway before three judges and an embedding server."""
+
+    def __init__(self, gateway: Gateway, judges: list[FaultServer]) -> None:
+        self.gateway, self.judges = gateway, judges
+
+    def chat(self, **headers: str) -> int:
+        """Status of the answer to a chat."""
+        return self.gateway.ask(CHAT, b"{}", "judge", {name.replace("_", "-"): v for name, v in headers.items()})[0]
+
+    def asked(self, path: str = CHAT) -> list[int]:
+        """How often each judge was asked for a path."""
+        return [judge.stats().get(path, 0) for judge in self.judges]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Callable[..., Scene]]:
+    """Starts a scene with settings of the test's; gone after it."""
+    with ExitStack() as stack:
+
+        def start(**values: object) -> Scene:
+            with ThreadPoolExecutor(4) as pool:
+                servers = list(pool.map(lambda _: FaultServer(script=UPSTREAM), range(4)))
+            for server in servers:
+                stack.callback(server.kill)
+            configured = load(**{"JUDGE_TIMEOUT": 1, "GATEWAY_TIMEOUT": 1, **values})
+            addresses = [f"127.0.0.1:{server.port}" for server in servers]
+            upstreams = [gateway.judge(addresses[:3], configured), gateway.embedding(addresses[3:])]
+            started = Gateway(tmp_path, upstreams, configured)
+            stack.callback(started.stop)
+            return Scene(started, servers[:3])
+
+        yield start
+
+
+@pytest.mark.parametrize("service", ["judge", "embedding"])
+def test_paths(scene: Callable[..., Scene], service: str) -> None:
+    """A listed path reaches its service and no other; an unlisted one reaches none."""
+    started = scene().gateway
+    for path in LISTED[service]:
+        status, body = started.ask(path, service=service)
+        assert (status, json.loads(body)["path"]) == (200, path)
+    for path in UNLISTED[service]:
+        assert started.ask(path, b"{}", service) == (
+            404,
+            '{"error": "no such path; README.md lists the paths there are"}\n',
+        )
+
+
+def test_own_paths(scene: Callable[..., Scene]) -> None:
+    """Each service's port has the gateway's own health and counts, whatever becomes of the servers."""
+    started = scene()
+    for judge in started.judges:
+        judge.kill()
+    for service in LISTED:
+        assert started.gateway.ask("/gateway/health", service=service) == (200, '{"status": "ok"}\n')
+        assert "Active connections" in started.gateway.ask("/gateway/status", service=service)[1]
+    status, body = started.gateway.ask("/v1/models", service="judge")
+    assert (status, json.loads(body)) == (502, {"error": "the judge does not answer the gateway; try again"})
+
+
+def test_key(scene: Callable[..., Scene]) -> None:
+    """Paths that vLLM leaves open beside its key are open only to those who have it; /health is open to all."""
+    started = scene()
+    for judge in started.judges:
+        judge.set(key="Bearer right")
+    for path in ("/tokenize", "/version", CHAT):
+        statuses = [
+            started.gateway.ask(path, b'{"prompt": "x"}', "judge", headers)[0]
+            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer right"})
+        ]
+        assert statuses == [401, 401, 200]
+    assert sum(started.asked("/tokenize")) == 1
+    assert started.gateway.ask("/health", service="judge")[0] == 200
+    assert json.loads(started.gateway.ask("/tokenize", b"{}", "judge")[1]) == {"error": "wrong or no API key"}
+
+
+def test_least_connections(scene: Callable[..., Scene]) -> None:
+    """A busy judge is sent less: what comes goes to the one with the fewest requests."""
+    started = scene(JUDGE_TIMEOUT=30)
+    started.judges[0].set(delay=1.0)
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(lambda _: started.chat(), range(30))) == [200] * 30
+    slow, *fast = started.asked()
+    assert slow < min(fast)
+
+
+def test_affinity(scene: Callable[..., Scene]) -> None:
+    """With JUDGE_BALANCING=affinity the same header goes to the same judge, and requests without one are spread."""
+    started = scene(JUDGE_BALANCING="affinity")
+    for problem in range(8):
+        before = started.asked()
+        assert [started.chat(X_Prompt_Affinity=f"problem {problem}") for _ in range(4)] == [200] * 4
+        assert sorted(now - then for now, then in zip(started.asked(), before, strict=True)) == [0, 0, 4]
+    before = started.asked()
+    assert all(before)
+    assert [started.chat() for _ in range(40)] == [200] * 40
+    assert all(now > then for now, then in zip(started.asked(), before, strict=True))
+
+
+def test_affinity_is_bounded(scene: Callable[..., Scene]) -> None:
+    """Past JUDGE_MAX_CONNS the next judge takes what the chosen one has no room for."""
+    started = scene(JUDGE_BALANCING="affinity", JUDGE_MAX_CONNS=2, JUDGE_TIMEOUT=30)
+    for judge in started.judges:
+        judge.set(delay=1.0)
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(lambda _: started.chat(X_Prompt_Affinity="one"), range(6))) == [200] * 6
+    assert started.asked() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("balancing", ["least_conn", "affinity"])
+@pytest.mark.parametrize("mode", ["drop", "hang", "gone"])
+def test_broken_replica(scene: Callable[..., Scene], mode: str, balancing: str) -> None:
+    """A judge that breaks, hangs or is gone costs a second try on another one, not the sample."""
+    started = scene(JUDGE_BALANCING=balancing)
+    if mode == "gone":
+        started.judges[0].kill()
+    else:
+        started.judges[0].set(mode=mode)
+    assert [started.chat(X_Prompt_Affinity=str(number)) for number in range(9)] == [200] * 9
+
+
+def test_frozen_replica(scene: Callable[..., Scene]) -> None:
+    """So does one that is frozen: it still accepts connections."""
+    started = scene()
+    started.judges[0].freeze()
+    assert [started.chat() for _ in range(6)] == [200] * 6
+    started.judges[0].thaw()
+
+
+@pytest.mark.parametrize("status", [429, 503, 500, 400])
+def test_refusals_are_passed_on(scene: Callable[..., Scene], status: int) -> None:
+    """A judge that refuses is believed, its Retry-After too: no second try, and it stays in the rotation."""
+    started = scene()
+    for judge in started.judges:
+        judge.set(mode=str(status))
+    assert [started.chat() for _ in range(12)] == [status] * 12
+    assert started.asked() == [4, 4, 4]
+
+
+def test_one_failure_ejects_nobody(scene: Callable[..., Scene]) -> None:
+    """A judge that broke once is asked again at once; after three failures it is left alone for a while."""
+    started = scene()
+    started.judges[0].set(mode="drop")
+    assert [started.chat() for _ in range(30)] == [200] * 30
+    assert 2 <= started.asked()[0] <= 6
+
+
+def test_replica_comes_back(scene: Callable[..., Scene]) -> None:
+    """A judge that was gone and is back is asked again without a restart of the gateway."""
+    started = scene()
+    gone = started.judges[0]
+    gone.kill()
+    assert [started.chat() for _ in range(12)] == [200] * 12
+    started.judges[0] = back = FaultServer(gone.port, UPSTREAM)
+    wait_for_port(back.port)
+    try:
+        deadline = time.monotonic() + 20
+        while not started.asked()[0]:
+            assert (started.chat(), time.monotonic() < deadline) == (200, True)
+            time.sleep(0.1)
+    finally:
+        back.kill()
+
+
+def test_log(scene: Callable[..., Scene]) -> None:
+    """The log of a chat holds the replica and its times, and no key."""
+    started = scene()
+    started.chat(Authorization="Bearer secret-key")
+    logged = started.gateway.stop()
+    assert f"port={started.gateway.ports['judge']} POST {CHAT} 200 " in logged
+    assert " upstream=127.0.0.1:" in logged and " answer=0." in logged
+    assert "secret" not in logged

@@ -1,0 +1,74 @@
+"""Which model servers `make up` starts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from services.models import environment, machine
+from services.models.machine import GIB
+from services.native import model_servers, settings
+from services.native.errors import StackError
+from services.native.model_servers import EMBEDDING, JUDGE
+from services.native.rundir import Running
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = json.loads((ROOT / "tests/cases/model_servers.json").read_text())
+
+
+def load(**values: object) -> settings.Settings:
+    """The shipped settings, and what a test changes."""
+    return settings.load(ROOT, {name: str(value) for name, value in values.items()})
+
+
+def running(*services: str) -> Running:
+    """A stack with these services."""
+    return Running(1, boot="", settings="", code={}, host="", ports={}, services=list(services))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["holds"])
+def test_choice(case: dict, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each case starts what it names and says why the others are left out."""
+    monkeypatch.setattr(machine, "free_memory", lambda: int(case.get("free_gib", 64) * GIB))
+    monkeypatch.setattr(environment, "obstacle", lambda models: case.get("obstacle", ""))
+    up = running(*case["running"]) if "running" in case else None
+    chosen = model_servers.choose(load(**case.get("settings", {})), up)
+    said = capsys.readouterr().out
+    assert [server.name for server in chosen] == case["started"]
+    for words in case.get("said", []):
+        assert words in said
+    assert said.count("==> no ") == 2 - len(case["started"])
+
+
+def test_install_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """An environment that cannot be made leaves servers out that are `auto`, and is an error where one is `on`."""
+
+    def fail(models: environment.Models) -> None:
+        raise StackError("pip install failed")
+
+    monkeypatch.setattr(environment, "make", fail)
+    assert model_servers.install([JUDGE, EMBEDDING], load()) == []
+    assert "==> no judge and no embedding: pip install failed" in capsys.readouterr().out
+    with pytest.raises(StackError, match="pip install failed"):
+        model_servers.install([JUDGE, EMBEDDING], load(EMBEDDING="on"))
+
+
+@pytest.mark.parametrize(
+    ("written", "started", "expected"),
+    [
+        ("", True, "http://localhost:8000"),
+        ("", False, ""),
+        ("http://localhost:8000", True, "http://localhost:8000"),
+        ("http://localhost:8000", False, ""),
+        ("http://127.0.0.1:8000/", False, ""),
+        ("http://node-7:8000,http://node-8:8000", False, "http://node-7:8000,http://node-8:8000"),
+        ("http://node-7:8000", True, "http://localhost:8000"),
+        ("http://localhost:9000", False, "http://localhost:9000"),
+    ],
+)
+def test_address(written: str, started: bool, expected: str) -> None:
+    """Clients find the stack's own judge where there is one, else one elsewhere; its own address is none."""
+    chosen = [JUDGE] if started else []
+    assert model_servers.url(JUDGE, load(LLM_JUDGE_SERVER_URL=written), chosen) == expected

@@ -1,0 +1,29 @@
+"""An embedding server for the scripts that run by hand and under pytest: a given one, else one of their own."""
+
+from __future__ import annotations
+
+import os
+import unittest
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.embedding_server.served import embedding_server, models_python
+
+NONE = "EMBEDDING_SERVER_URL is not set, and no interpreter here has sentence-transformers (`make up` makes one)"
+
+
+@contextmanager
+def embedding_url() -> Iterator[str]:
+    """The first server of EMBEDDING_SERVER_URL, else one that is gone afterwards.
+
+    Raises:
+        unittest.SkipTest: neither is to be had.
+    """
+    if given := os.environ.get("EMBEDDING_SERVER_URL"):
+        yield given.split(",")[0].strip()
+        return
+    python = models_python()
+    if python is None:
+        raise unittest.SkipTest(NONE)
+    with embedding_server(python) as server:
+        yield server.url

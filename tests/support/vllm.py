@@ -1,0 +1,161 @@
+"""A real vLLM on the processor, with the small model; it takes half a minute to start, so one serves a whole run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from rewardstack_rules.isolation.process import die_with_parent
+from services.judge import engine
+from services.judge.model import SMALL, Model
+from services.models.environment import Models
+from services.native import settings
+from services.native.rundir import ROOT
+from tests.support.servers import free_port
+
+START_SECONDS = 240
+CACHE_GIB = "1"
+"""For keys and values; with it a server takes some 3 GiB of memory."""
+
+
+class VllmServer:
+    """A vLLM in a process group of its own.
+
+    Args:
+        model: to serve.
+        log: file for what it says.
+        flags: further ones of vLLM.
+        environment: further variables of it.
+    """
+
+    def __init__(self, model: Model, log: Path, *flags: str, **environment: str) -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self.model = model
+        self._log = log
+        found = engine.find(models().python)
+        assert found is not None, "models() has a vLLM"
+        listen = ["--host", "127.0.0.1", "--port", str(port)]
+        command = engine.command(found, model, listen, engine.Options(further=flags))
+        variables = {**os.environ, **engine.environment(found, model, [], CACHE_GIB), **environment}
+        beside = str(Path(found.python).parent)
+        variables["PATH"] = os.pathsep.join([beside, variables.get("PATH", os.defpath)])
+        with log.open("wb") as out:
+            self._process = subprocess.Popen(
+                command,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                preexec_fn=partial(die_with_parent, os.getpid()),
+            )
+
+    def wait(self) -> None:
+        """Returns when it is well; raises RuntimeError with its last words when it ended or takes too long."""
+        end = time.monotonic() + START_SECONDS
+        while not self._is_well():
+            if self._process.poll() is not None or time.monotonic() > end:
+                said = self._log.read_text(errors="replace")[-3000:]
+                raise RuntimeError(f"vLLM did not start:\n{said}")
+            time.sleep(0.2)
+
+    def _is_well(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/health", timeout=5):
+                return True
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def freeze(self) -> None:
+        """It accepts connections and does not answer."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """It goes on."""
+        self._signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """It is gone, with all that it started."""
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+
+def models() -> Models:
+    """Where the model servers' environment and the small model are: MODELS_DIR, which checkouts can share."""
+    return Models(Path(settings.load(ROOT)["MODELS_DIR"]))
+
+
+def missing() -> str:
+    """What this machine lacks for a vLLM; empty for nothing."""
+    here = models()
+    if not Path(here.python).exists() or engine.find(here.python) is None:
+        return f"there is no vLLM in {here.venv}; `make up` makes it, MODELS_DIR names another"
+    if not here.small_judge.exists():
+        return f"the small judge is not unpacked in {here.small_judge}; `make up` does it"
+    return ""
+
+
+def small_model() -> Model:
+    """The small model as vLLM is given it."""
+    return Model(source=str(models().small_judge), name=SMALL, local=True)
+
+
+@contextmanager
+def running(log: Path, *flags: str, model: Model | None = None, **environment: str) -> Iterator[VllmServer]:
+    """A server that is well, and gone afterwards.
+
+    Args:
+        log: file for what it says.
+        flags: further ones of vLLM.
+        model: to serve; None for the small one.
+        environment: further variables of it.
+    """
+    server = VllmServer(model or small_model(), log, *flags, **environment)
+    try:
+        server.wait()
+        yield server
+    finally:
+        server.kill()
+
+
+@contextmanager
+def running_together(folder: Path, count: int) -> Iterator[list[VllmServer]]:
+    """Several servers whose prefix caches can be emptied (`POST /reset_prefix_cache`), started at the same time.
+
+    Args:
+        folder: for their logs.
+        count: how many.
+    """
+    logs = [folder / f"vllm-{number}.log" for number in range(count)]
+    servers = [VllmServer(small_model(), log, VLLM_SERVER_DEV_MODE="1") for log in logs]
+    try:
+        for server in servers:
+            server.wait()
+        yield servers
+    finally:
+        for server in servers:
+            server.kill()
+
+
+@pytest.fixture(scope="session")
+def vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
+    """The one real judge of the test run."""
+    if lacks := missing():
+        pytest.skip(lacks)
+    with running(tmp_path_factory.mktemp("vllm") / "log") as server:
+        yield server
