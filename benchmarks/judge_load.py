@@ -26,13 +26,12 @@ def slow_judge(delay: float, record: Path | None = None) -> Iterator[tuple[str, 
         record: file for the bodies of chat requests, one a line, in the order of their arrival.
     """
     command = [sys.executable, str(SERVER), str(delay), *([str(record)] if record else [])]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}", lambda: _cpu_seconds(process.pid)
-    finally:
-        process.kill()
-        process.wait()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}", lambda: _cpu_seconds(process.pid)
+        finally:
+            process.kill()
 
 
 def post_all(url: str, bodies: Sequence[bytes], in_flight: int) -> list[str]:

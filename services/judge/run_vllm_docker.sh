@@ -87,6 +87,8 @@ until healthy; do
     restarts=$(docker inspect --format '{{.RestartCount}}' "$name")
     if [ "$restarts" -gt 0 ] || [ "$left" -le 0 ]; then
         docker logs --tail 20 "$name" >&2
+        # A container that is just being started again would outlive a mere stop.
+        docker update --restart no "$name" >/dev/null
         docker stop "$name" >/dev/null
         fail "the judge did not start; the last lines of its log stand above" "docker logs $name"
     fi
@@ -103,8 +105,10 @@ if [ "$HOST" = 0.0.0.0 ]; then
     echo "On other nodes:"
     echo
     echo "  export LLM_JUDGE_SERVER_URL=http://${address:-$(hostname)}:$PORT"
-    if [ -z "$VLLM_API_KEY" ]; then
-        echo
-        echo "warning: LLM_JUDGE_SERVER_API_KEY is empty: whoever reaches this machine may use the judge"
-    fi
+fi
+if [ -n "$VLLM_API_KEY" ]; then
+    echo "  export LLM_JUDGE_SERVER_API_KEY=...    # as it is set here"
+elif [ "$HOST" = 0.0.0.0 ]; then
+    echo
+    echo "warning: LLM_JUDGE_SERVER_API_KEY is empty: whoever reaches this machine may use the judge"
 fi

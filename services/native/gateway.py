@@ -14,7 +14,9 @@ from services.native.template import fill
 TEMPLATES = ROOT / "services/gateway"
 UPSTREAM = TEMPLATES / "upstream-list.conf.template"
 
-BALANCING = {"least_conn": "least_conn", "affinity": "hash $judge_affinity consistent"}
+BALANCING = {"least_conn": "least_conn", "affinity": "hash $http_x_prompt_affinity consistent"}
+"""JUDGE_BALANCING as nginx writes it. With affinity, requests with the same X-Prompt-Affinity go to the same replica,
+whose prefix cache has the beginning of their prompt; those without one are spread in turn."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,23 @@ def python() -> str:
     return found
 
 
-@pytest.fixture(scope="session", params=["default"])
-def server(request: pytest.FixtureRequest, python: str) -> Iterator[EmbeddingServer]:
-    """A server with the flags that `tei.json` lists under a name, `default` unless a test asks for another."""
-    with embedding_server(python, *TEI["servers"][request.param]) as started:
-        yield started
+@pytest.fixture(scope="session")
+def serve(python: str) -> Iterator[Callable[[str], EmbeddingServer]]:
+    """Gives the server with the flags that `tei.json` lists under a name; the one before it is stopped."""
+    with ExitStack() as running:
+        started: dict[str, EmbeddingServer] = {}
+
+        def get(name: str) -> EmbeddingServer:
+            if name not in started:
+                running.pop_all().close()
+                started.clear()
+                started[name] = running.enter_context(embedding_server(python, *TEI["servers"][name]))
+            return started[name]
+
+        yield get
+
+
+@pytest.fixture
+def server(serve: Callable[[str], EmbeddingServer]) -> EmbeddingServer:
+    """A server with the flags as they are."""
+    return serve("default")

@@ -42,7 +42,7 @@ class EmbeddingServer(Served):
     def __init__(self, python: str, *flags: str, **environ: str) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in kill()
         own = {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", **environ}
         self.process = subprocess.Popen(
             [python, str(SCRIPT), "--hostname", "127.0.0.1", "--port", str(self.port), *flags],
@@ -79,6 +79,11 @@ class EmbeddingServer(Served):
                 time.sleep(0.1)
         raise RuntimeError(f"the server did not become well:\n{self.log}")
 
+    def kill(self) -> None:
+        """It is gone."""
+        super().kill()
+        self._log.close()
+
     def terminate(self) -> int:
         """Asks it to stop; returns its exit status."""
         self.process.send_signal(signal.SIGTERM)
@@ -94,4 +99,3 @@ def embedding_server(python: str, *flags: str, **environ: str) -> Iterator[Embed
         yield server
     finally:
         server.kill()
-        server._log.close()

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
+from rewardstack_rules.jobs.ledger import Ledger
+from rewardstack_rules.jobs.store import JobStore
+from rewardstack_rules.settings import Settings
+from tests.jobs.steps import SIZE
 from tests.rules.conftest import RewardServer, clean_environment, running
 from tests.support.jobs import Queue, Worker
 
@@ -89,6 +94,12 @@ def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
+def left_behind(here: Site) -> set[str]:
+    """The keys of jobs in the queue, those that hold for all jobs aside."""
+    found = redis.Redis.from_url(here.queue.url).scan_iter("rewardstack:jobs:*:*", count=1000)
+    return {key.decode() for key in found}
+
+
 @contextmanager
 def site(folder: Path, **variables: Any) -> Iterator[Site]:
     """A queue with a server, and no worker yet; all gone afterwards."""
@@ -124,3 +135,26 @@ def own(tmp_path: Path) -> Iterator[Site]:
     """A site of the test's own, without workers."""
     with site(tmp_path) as here:
         yield here
+
+
+@pytest.fixture(scope="module")
+def queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
+    """A real Redis."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed")
+    one = Queue(tmp_path_factory.mktemp("queue"))
+    yield one
+    one.kill()
+
+
+@pytest.fixture
+def store(queue: Queue) -> JobStore:
+    """The jobs of an empty queue."""
+    redis.Redis.from_url(queue.url).flushall()
+    return JobStore(Settings.from_env({"REWARD_QUEUE_URL": queue.url, "REWARD_JOB_CHUNK_SIZE": str(SIZE)}))
+
+
+@pytest.fixture
+def ledger(store: JobStore) -> Ledger:
+    """Its chunks."""
+    return Ledger(store.redis)

@@ -185,19 +185,35 @@ def test_a_failure_that_stays(own: Site) -> None:
     assert "out of order" in results(own, wholly)[0]["reason"]
 
 
-@pytest.mark.parametrize("data", ["json", "pickle", "callback"])
-def test_foreign_entries_are_not_run(own: Site, data: str) -> None:
+class Trap:
+    """What makes a directory when it is unpickled.
+
+    Args:
+        path: of the directory.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (self.path,)
+
+
+@pytest.mark.parametrize("kind", ["function", "pickle", "callback"])
+def test_foreign_entries_are_not_run(own: Site, kind: str) -> None:
     """Whoever can write to the queue cannot have a worker call what he likes."""
     target = own.folder / "made"
     link = redis.Redis.from_url(own.queue.url)
-    function = FUNCTION if data == "callback" else "os.mkdir"
-    serializer: Any = pickle if data == "pickle" else JSONSerializer
-    queue = RqQueue(QUEUE, connection=link, serializer=serializer)
-    job = Job.create(function, args=("0" * 32, 0) if data == "callback" else (str(target),), connection=link,
-                     serializer=serializer)  # fmt: skip
-    if data == "callback":
+    function, arguments = {
+        "function": ("os.mkdir", (str(target),)),
+        "pickle": (FUNCTION, (Trap(target), 0)),
+        "callback": (FUNCTION, ("0" * 32, 0)),
+    }[kind]
+    serializer: Any = pickle if kind == "pickle" else JSONSerializer
+    job = Job.create(function, args=arguments, connection=link, serializer=serializer, description="")
+    if kind == "callback":
         job._success_callback_name = "tests.jobs.test_worker.touch"
-    queue.enqueue_job(job)
+    RqQueue(QUEUE, connection=link, serializer=serializer).enqueue_job(job)
     own.variables |= {"TOUCHED": target, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     own.add_worker()
     eventually(lambda: not link.llen(f"rq:queue:{QUEUE}"))

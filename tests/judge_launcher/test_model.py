@@ -109,3 +109,23 @@ def test_shares() -> None:
     assert machine.shares([], 2, 1) == [[], []]
     with pytest.raises(StackError, match="2 replicas on 2 GPUs each need 4 GPUs, and 3 can be used here"):
         machine.shares(gpus, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "value", "words"),
+    [
+        (environment, "OLDEST_PYTHON", (99, 0), "vLLM needs Python 3.11 or later"),
+        (machine, "runs_vllm", lambda: False, "vLLM needs a processor with AVX2"),
+        (environment, "DISK_BYTES", {"cpu": 2**60, "gpu": 2**60}, "on the disk of MODELS_DIR"),
+    ],
+)
+def test_obstacles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: object, name: str, value: object, words: str
+) -> None:
+    """A machine that cannot have vLLM is told why before anything is installed."""
+    monkeypatch.setattr(environment, "DISK_BYTES", {"cpu": 0, "gpu": 0})
+    assert environment.obstacle(Models(tmp_path / "models")) == ""
+    monkeypatch.setattr(what, name, value)
+    with pytest.raises(StackError, match=words):
+        environment.make(Models(tmp_path / "models"))
+    assert not (tmp_path / "models").exists()

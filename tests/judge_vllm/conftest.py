@@ -16,6 +16,8 @@ from services.judge.model import Model
 from tests.support.vllm import VllmServer, missing, models, running
 
 QWEN3_LIKE = Path(__file__).with_name("qwen3_like.py")
+CASES = Path(__file__).resolve().parents[1] / "cases"
+CONTROL_TOKENS = CASES / "judge_control_tokens.json"
 PROBLEM = "A baker sells 12 loaves a day on five days and 30 on Saturday. How many in the week?"
 REFERENCE = "5 * 12 = 60 and 60 + 30 = 90. The answer is 90."
 RIGHT = "Five days of 12 loaves are 60, with Saturday 60 + 30 = 90. The answer is 90."
@@ -38,7 +40,8 @@ def qwen3_like(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]
         pytest.skip(lacks)
     folder = tmp_path_factory.mktemp("qwen3-like")
     here = models()
-    subprocess.run([here.python, QWEN3_LIKE, here.small_judge, folder / "model"], check=True, capture_output=True)
+    arguments = [QWEN3_LIKE, here.small_judge, folder / "model", CONTROL_TOKENS]
+    subprocess.run([here.python, *map(str, arguments)], check=True, capture_output=True)
     model = Model(source=str(folder / "model"), name="qwen3-like", local=True)
     with running(folder / "log", "--reasoning-parser", "qwen3", model=model) as server:
         yield server

@@ -37,7 +37,7 @@ def test_thinking_without_end(qwen3_like: VllmServer) -> None:
     one = judge(RIGHT, server_url=qwen3_like.url, enable_thinking=True, **SHORT)
 
     assert one.status == "failed"
-    assert one.reason.startswith(UNREADABLE) and "thinking_budget" in one.reason
+    assert one.reason.startswith(UNREADABLE) and "reasoning" in one.reason
 
 
 def test_thinking_of_a_model_that_cannot() -> None:

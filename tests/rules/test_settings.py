@@ -56,6 +56,8 @@ def test_address(environment: dict[str, str], address: str) -> None:
         ("VERIFY_TIMEOUT", "nan", "'nan' is not a number above 0"),
         ("VERIFY_TIMEOUT", "inf", "'inf' is not a number above 0"),
         ("REWARD_WORKERS", "1.5", "'1.5' is not a whole number"),
+        ("REWARD_JOB_RETRIES", "-1", "'-1' is not a whole number above -1"),
+        ("REWARD_QUEUE_URL", "http://localhost", "is no Redis URL; write it like redis://"),
         ("DATASET_PATH", "/not/there.json", "there is no file /not/there.json; correct the path, or unset"),
         ("REWARD_FUNCTIONS", "/not/there.py", "there is no file /not/there.py"),
         ("REWARD_SERVER_API_KEYS", "a,,b", "has an empty key"),

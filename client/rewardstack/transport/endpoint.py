@@ -38,6 +38,7 @@ class Endpoint:
         self._session = session
         self._attempts: set[asyncio.Task[bytes]] = set()
         self._given_up: set[asyncio.Task[bytes]] = set()
+        self._unanswered = False
         self._heard_at = 0.0
         self._watch: asyncio.Task[None] | None = None
 
@@ -54,17 +55,18 @@ class Endpoint:
 
     def _ended(self, attempt: asyncio.Task[bytes]) -> None:
         self._attempts.discard(attempt)
+        self._unanswered = attempt.cancelled()
         if not attempt.cancelled():
             self._heard_at = time.monotonic()
             attempt.exception()
 
     async def _watch_silence(self) -> None:
-        while self._attempts:
+        while self._attempts or self._unanswered:
             wait = self._heard_at + SILENCE - time.monotonic()
             if wait > 0:
                 await asyncio.sleep(wait)
                 continue
-            asked_at = time.monotonic()
+            asked_at, self._unanswered = time.monotonic(), False
             if await self._lives() or self._heard_at > asked_at:
                 self._heard_at = time.monotonic()
                 continue

@@ -51,11 +51,10 @@ class Gate:
         """Requests it may have in flight."""
         return int(self._limit)
 
-    def lower(self, ceiling: int) -> None:
-        """No more than `ceiling` requests in flight from now on."""
-        self._ceiling = min(self._ceiling, ceiling)
-        self._limit = min(self._limit, float(self._ceiling))
-        self._slow_start_until = min(self._slow_start_until, float(self._ceiling))
+    def begin(self, requests: int) -> None:
+        """No more than `requests` in flight for now; successes raise that as after a refusal."""
+        self._limit = min(self._limit, float(requests))
+        self._slow_start_until = min(self._slow_start_until, float(requests))
 
     def admits(self, in_flight: int) -> bool:
         """Whether one more request may go out now."""

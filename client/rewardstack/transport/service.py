@@ -11,19 +11,32 @@ import random
 import time
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 
 from rewardstack import deadline as deadlines
 from rewardstack.deadline import SharedDeadline
 from rewardstack.errors import DeadlineError, OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
+from rewardstack.transport.attempt import Patience, Watch
 from rewardstack.transport.budget import RetryBudget
 from rewardstack.transport.endpoint import Endpoint
 from rewardstack.transport.http import exchange
+from rewardstack.transport.pace import Pace
 
 NONE: Mapping[str, str] = MappingProxyType({})
+
+
+class _Message(NamedTuple):
+    """What is sent, to whichever endpoint."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+    headers: Mapping[str, str] = NONE
+    hedged: bool = False
 
 
 class Service:
@@ -46,12 +59,13 @@ class Service:
         self._session = session
         self._max_retries = max_retries
         self._budget = RetryBudget()
+        self._pace = Pace()
         self._queue: deque[asyncio.Future[Endpoint]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     def get(self, path: str, deadline: SharedDeadline) -> Coroutine[Any, Any, bytes]:
         """The body that a GET of `path` brings, to be awaited; raises as `post` does."""
-        return self._ask("GET", path, None, deadline)
+        return self._ask(_Message("GET", path), deadline)
 
     def post(
         self,
@@ -60,6 +74,8 @@ class Service:
         deadline: SharedDeadline,
         knock: bytes | None = None,
         headers: Mapping[str, str] = NONE,
+        *,
+        hedged: bool = False,
     ) -> Coroutine[Any, Any, bytes]:
         """The body that a POST to `path` brings, to be awaited.
 
@@ -70,23 +86,16 @@ class Service:
             knock: a body that costs the service nothing; posted first to an endpoint that took nothing of late, so that
                 an outage is not probed with work.
             headers: beside the service's own.
+            hedged: whether it is sent once more when it is stuck (`rewardstack.transport.pace`).
 
         Raises:
             DeadlineError: no usable answer came in time; names the last obstacle.
             RejectedError: the service refused for good.
             ReplyError: it answered with an error, more often than retries allow.
         """
-        return self._ask("POST", path, body, deadline, knock, headers)
+        return self._ask(_Message("POST", path, body, headers, hedged), deadline, knock)
 
-    async def _ask(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        deadline: SharedDeadline,
-        knock: bytes | None = None,
-        headers: Mapping[str, str] = NONE,
-    ) -> bytes:
+    async def _ask(self, message: _Message, deadline: SharedDeadline, knock: bytes | None = None) -> bytes:
         self._budget.earn()
         obstacle: ServiceError | None = None
         retries, since = 0, -1.0
@@ -95,11 +104,11 @@ class Service:
             if since < self.last_progress or since < 0:
                 since = time.monotonic()
                 deadline.progress()
-            patience = _Patience(deadline, since)
+            patience = Patience(deadline, since)
             try:
                 if knock is not None and endpoint.gate.doubtful:
-                    await self._knock(endpoint, path, knock, patience)
-                reply = await self._send(endpoint, method, path, body, patience, headers)
+                    await self._knock(endpoint, message._replace(body=knock, hedged=False), patience)
+                reply = await self._send(endpoint, message, patience)
                 self._answered(endpoint)
                 return reply
             except RejectedError:
@@ -116,30 +125,26 @@ class Service:
                 endpoint.in_flight -= 1
                 self._hand_out()
 
-    async def _knock(self, endpoint: Endpoint, path: str, body: bytes, patience: _Patience) -> None:
+    async def _knock(self, endpoint: Endpoint, message: _Message, patience: Patience) -> None:
         try:
-            await self._send(endpoint, "POST", path, body, patience)
+            await self._send(endpoint, message, patience)
         except (RejectedError, ReplyError):
             return  # it is there; what it thinks of real work the next request shows
 
-    async def _send(
-        self,
-        endpoint: Endpoint,
-        method: str,
-        path: str,
-        body: bytes | None,
-        patience: _Patience,
-        headers: Mapping[str, str] = NONE,
-    ) -> bytes:
+    async def _send(self, endpoint: Endpoint, message: _Message, patience: Patience) -> bytes:
         sent_at = time.monotonic()
-        headers = {**self._headers, **headers, deadlines.HEADER: str(max(1, int(patience.left() * 1000)))}
-        attempt = endpoint.start(exchange(self._session, method, endpoint.url + path, body, headers))
-        alarm = _Alarm(attempt, patience)
+        attempt = self._start(endpoint, message, patience)
+        if message.hedged:
+            watch = Watch(attempt, patience, self._pace, partial(self._send_once_more, message, patience))
+        else:
+            watch = Watch(attempt, patience)
         try:
-            return await attempt
+            reply = await attempt
         except asyncio.CancelledError:
+            if watch.reply is not None:
+                return watch.reply
             endpoint.check(attempt)
-            alarm.check(endpoint.url)
+            watch.check(endpoint.url)
             raise
         except OverloadError as error:
             endpoint.gate.refused(sent_at, endpoint.in_flight - 1, error.retry_after)
@@ -148,7 +153,35 @@ class Service:
             endpoint.gate.unreachable()
             raise
         finally:
-            alarm.stop()
+            watch.stop()
+        self._pace.answered(sent_at)
+        return reply
+
+    def _start(self, endpoint: Endpoint, message: _Message, patience: Patience) -> asyncio.Task[bytes]:
+        left = str(max(1, int(patience.left() * 1000)))
+        headers = {**self._headers, **message.headers, deadlines.HEADER: left}
+        return endpoint.start(
+            exchange(self._session, message.method, endpoint.url + message.path, message.body, headers)
+        )
+
+    def _send_once_more(self, message: _Message, patience: Patience) -> asyncio.Task[bytes] | None:
+        """Another attempt beside one that is stuck, where there is a place for it."""
+        endpoint = self._free()
+        if endpoint is None or self._queue:
+            return None
+        endpoint.in_flight += 1
+        sent_at = time.monotonic()
+
+        def ended(attempt: asyncio.Task[bytes]) -> None:
+            endpoint.in_flight -= 1
+            if not attempt.cancelled() and attempt.exception() is None:
+                self._answered(endpoint)
+                self._pace.answered(sent_at)
+            self._hand_out()
+
+        attempt = self._start(endpoint, message, patience)
+        attempt.add_done_callback(ended)
+        return attempt
 
     def _answered(self, endpoint: Endpoint) -> None:
         self.last_progress = time.monotonic()
@@ -212,10 +245,13 @@ class Service:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(min(pauses) + 0.001, self._hand_out)
 
-    def limit(self, requests: int) -> None:
-        """No more than `requests` in flight to each endpoint from now on: its server says that it holds no more."""
+    def begin(self, requests: int) -> None:
+        """No more than `requests` in flight to each endpoint for now: its server says that it holds no more.
+
+        Behind a gateway there may be several such servers, which is found out as after a refusal, by and by.
+        """
         for endpoint in self._endpoints:
-            endpoint.gate.lower(requests)
+            endpoint.gate.begin(requests)
 
     def close(self) -> None:
         """Ends every attempt and every watch."""
@@ -223,57 +259,6 @@ class Service:
             self._timer.cancel()
         for endpoint in self._endpoints:
             endpoint.close()
-
-
-class _Patience:
-    """How long one attempt may take: others with more time may join while it runs.
-
-    Args:
-        deadline: of all who wait.
-        since: when the call was first sent, or sent again after the service had made progress.
-    """
-
-    def __init__(self, deadline: SharedDeadline, since: float) -> None:
-        self.deadline = deadline
-        self._since = since
-
-    def left(self) -> float:
-        """Seconds, negative once it is over."""
-        return min(self._since + self.deadline.timeout, self.deadline.limit_at) - time.monotonic()
-
-
-class _Alarm:
-    """Cancels an attempt for which nobody has the patience any more.
-
-    Args:
-        attempt: under way.
-        patience: of all who wait for it.
-    """
-
-    __slots__ = ("_attempt", "_patience", "_timer", "rang")
-
-    def __init__(self, attempt: asyncio.Task[bytes], patience: _Patience) -> None:
-        self.rang = False
-        self._attempt = attempt
-        self._patience = patience
-        self._timer = asyncio.get_running_loop().call_later(patience.left(), self._ring)
-
-    def _ring(self) -> None:
-        left = self._patience.left()
-        if left > 0:
-            self._timer = asyncio.get_running_loop().call_later(left, self._ring)
-        else:
-            self.rang = True
-            self._attempt.cancel()
-
-    def check(self, url: str) -> None:
-        """Raises DeadlineError if it was this that ended the attempt."""
-        if self.rang:
-            raise DeadlineError(f"{url}: no answer within {self._patience.deadline.timeout:g} s") from None
-
-    def stop(self) -> None:
-        """The attempt has ended."""
-        self._timer.cancel()
 
 
 def _out_of_time(obstacle: ServiceError | None) -> DeadlineError:

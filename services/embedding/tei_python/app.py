@@ -88,7 +88,7 @@ def _open(request: web.Request) -> bool:
 
 
 def _error(error: TeiError, openai: bool) -> web.Response:
-    body = {"error": str(error), "error_type": error.kind}
+    body: dict[str, Any] = {"error": str(error), "error_type": error.kind}
     if openai:
         body = {"message": str(error), "code": error.status, "type": error.kind}
     return web.Response(status=error.status, body=replies.dumps(body), content_type="application/json")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 CPU_TOKENS = 1024
-"""On a CPU larger passes take as long per token, or longer as they leave its caches, and all in them wait for the last."""
+"""On a CPU larger passes take as long per token, or longer as they leave its caches, and all wait for their end."""
 
 
 @dataclass(frozen=True)

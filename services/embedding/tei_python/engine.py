@@ -1,4 +1,4 @@
-"""Runs the model on what requests ask for: tokenises in threads, batches across requests, drops what nobody waits for."""
+"""Runs the model for all requests: tokenises in threads, batches across requests, drops what nobody waits for."""
 
 from __future__ import annotations
 
@@ -9,89 +9,39 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from services.embedding.tei_python.batches import Limits, choose
 from services.embedding.tei_python.bodies import Input
 from services.embedding.tei_python.errors import BackendError, ExpiredError, OverloadedError, TeiError, ValidationError
+from services.embedding.tei_python.jobs import Ask, Entry, Job, Spent
 from services.embedding.tei_python.metrics import Metrics
-from services.embedding.tei_python.model import Model, Vectors
-from services.embedding.tei_python.tokenization import Encoding, Tokenization
+from services.embedding.tei_python.tokenization import Encoding
+from services.embedding.tei_python.vectors import Vectors
 
 TOO_MANY_DIMENSIONS = "Input validation error: `dimensions` should be smaller than the maximum embedding dimension."
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What a request wants embedded.
+class Model(Protocol):
+    """What the engine runs."""
 
-    Args:
-        inputs: texts or token ids.
-        truncate: whether too long ones are cut.
-        direction: the side that is cut off: left or right.
-        prompt_name: of the prompt put before them; None for the default one.
-        dimensions: that the vectors will be cut to; None for all.
-        deadline: when its sender gives up, on `time.monotonic()`; infinite where it does not say.
-    """
+    dimensions: int
 
-    inputs: Sequence[Input]
-    truncate: bool
-    direction: str
-    prompt_name: str | None
-    dimensions: int | None
-    deadline: float
+    def embed(self, encodings: Sequence[Encoding]) -> Vectors:
+        """The vectors of some inputs, of shape (inputs, dimensions)."""
 
 
-@dataclass(slots=True)
-class Spent:
-    """Where the time of a request went, in seconds, summed over its inputs; and its tokens."""
+class Tokenizer(Protocol):
+    """What makes tokens of inputs."""
 
-    tokenization: float = 0.0
-    queue: float = 0.0
-    inference: float = 0.0
-    tokens: int = 0
-
-    @property
-    def parts(self) -> tuple[float, float, float]:
-        """Of tokenizer, queue and model."""
-        return self.tokenization, self.queue, self.inference
-
-
-@dataclass(slots=True)
-class Job:
-    """A request under way.
-
-    Args:
-        ask: what it wants.
-        done: gets its vectors, in order, and where its time went; cancelled where nobody waits.
-        began: when it came, on `time.monotonic()`.
-    """
-
-    ask: Ask
-    done: asyncio.Future[tuple[Vectors, Spent]]
-    began: float
-    rows: list[Vectors | None] = field(default_factory=list)
-    missing: int = 0
-    spent: Spent = field(default_factory=Spent)
-
-    @property
-    def awaited(self) -> bool:
-        """Whether anyone still waits for it."""
-        return not self.done.done() and time.monotonic() < self.ask.deadline
-
-
-@dataclass(slots=True)
-class Entry:
-    """One input that waits for the model."""
-
-    job: Job
-    index: int
-    encoding: Encoding
-    queued: float
+    def encode(
+        self, inputs: Sequence[Input], truncate: bool, direction: str, prompt_name: str | None
+    ) -> Sequence[Encoding | TeiError]:
+        """The tokens of each input, or why it is refused."""
 
 
 class Engine:
@@ -99,7 +49,7 @@ class Engine:
 
     Args:
         model: to run; a thread of its own does.
-        tokenization: of the model.
+        tokenizer: of the model.
         limits: of one forward pass.
         permits: inputs that may be under way.
         workers: threads of the tokenizer.
@@ -107,17 +57,16 @@ class Engine:
     """
 
     def __init__(
-        self, model: Model, tokenization: Tokenization, limits: Limits, permits: int, workers: int, metrics: Metrics
+        self, model: Model, tokenizer: Tokenizer, limits: Limits, permits: int, workers: int, metrics: Metrics
     ) -> None:
-        self.tokenization = tokenization
-        self.on_gpu = model.on_gpu
         self.well = True
         self._model = model
+        self._tokenizer = tokenizer
         self._limits = limits
         self._permits = permits
         self._metrics = metrics
         self._loop = asyncio.get_running_loop()
-        self._tokenizers = ThreadPoolExecutor(workers, "tokenizer")
+        self._pool = ThreadPoolExecutor(workers, "tokenizer")
         self._waiting: list[Entry] = []
         self._changed = threading.Condition()
         self._stopping = False
@@ -141,7 +90,7 @@ class Engine:
         self._permits -= size
         job = Job(ask, self._loop.create_future(), time.monotonic(), [None] * size, size)
         try:
-            self._tokenizers.submit(self._tokenise, job)
+            self._pool.submit(self._tokenise, job)
             patience = None if ask.deadline == math.inf else max(ask.deadline - time.monotonic(), 0)
             return await asyncio.wait_for(job.done, patience)
         except asyncio.TimeoutError:
@@ -155,14 +104,14 @@ class Engine:
             self._stopping = True
             self._changed.notify()
         await asyncio.to_thread(self._thread.join)
-        self._tokenizers.shutdown(cancel_futures=True)
+        self._pool.shutdown(cancel_futures=True)
 
     def _tokenise(self, job: Job) -> None:
         if not job.awaited:
             return
         ask = job.ask
         try:
-            encodings = self.tokenization.encode(ask.inputs, ask.truncate, ask.direction, ask.prompt_name)
+            encodings = self._tokenizer.encode(ask.inputs, ask.truncate, ask.direction, ask.prompt_name)
         except Exception as error:
             log.exception("The tokenizer failed")
             return self._fail([job], BackendError(f"tokenizer error {error}"))

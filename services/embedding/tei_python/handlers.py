@@ -14,10 +14,12 @@ from aiohttp import web
 
 from services.embedding.tei_python import replies
 from services.embedding.tei_python.bodies import Batch, Input
-from services.embedding.tei_python.engine import Ask, Engine, Spent
+from services.embedding.tei_python.engine import Engine
 from services.embedding.tei_python.errors import EmptyError, TeiError, UnhealthyError, ValidationError
+from services.embedding.tei_python.jobs import Ask, Spent
 from services.embedding.tei_python.metrics import Metrics
-from services.embedding.tei_python.model import Vectors
+from services.embedding.tei_python.tokenization import Tokenization
+from services.embedding.tei_python.vectors import Vectors, cosines, finish
 
 DEADLINE = "X-Request-Deadline-Ms"
 """Milliseconds that the sender will still wait; what nobody waits for is not embedded."""
@@ -32,13 +34,17 @@ class Handlers:
 
     Args:
         engine: that embeds.
+        tokenization: of its model.
         metrics: in which they count.
         info: what `/info` says.
+        hardware: what replies name as their `x-compute-type`.
     """
 
     engine: Engine
+    tokenization: Tokenization
     metrics: Metrics
     info: dict[str, Any]
+    hardware: str
 
     async def embed(self, fields: dict[str, Any], request: web.Request) -> web.Response:
         """`/embed`"""
@@ -69,7 +75,7 @@ class Handlers:
             prompt_name=parameters.get("prompt_name"),
             normalize=False,
         )
-        return _json(replies.dumps(replies.cosines(vectors)), headers)
+        return _json(replies.dumps(cosines(vectors)), headers)
 
     async def openai(self, fields: dict[str, Any], request: web.Request) -> web.Response:
         """`/v1/embeddings`"""
@@ -83,9 +89,9 @@ class Handlers:
         inputs = fields["inputs"]
         if isinstance(inputs, Batch):
             self._check_batch(inputs, "inputs")
-        tokenization, special, prompt = self.engine.tokenization, fields["add_special_tokens"], fields["prompt_name"]
         texts = inputs if isinstance(inputs, Batch) else [inputs]
-        shown = await asyncio.to_thread(lambda: [tokenization.tokenize(text, special, prompt) for text in texts])
+        how = (fields["add_special_tokens"], fields["prompt_name"])
+        shown = await asyncio.to_thread(lambda: [self.tokenization.tokenize(text, *how) for text in texts])
         return _json(replies.dumps(shown))
 
     async def decode(self, fields: dict[str, Any], _: web.Request) -> web.Response:
@@ -95,7 +101,7 @@ class Handlers:
             self._check_batch(ids, "ids")
         lists = ids if isinstance(ids, Batch) else [ids]
         skip = fields["skip_special_tokens"]
-        texts = await asyncio.to_thread(lambda: [self.engine.tokenization.decode(part, skip) for part in lists])
+        texts = await asyncio.to_thread(lambda: [self.tokenization.decode(part, skip) for part in lists])
         return _json(replies.dumps(texts))
 
     async def health(self, _: web.Request) -> web.Response:
@@ -136,10 +142,10 @@ class Handlers:
         cut = bool(self.info["auto_truncate"] if truncate is None else truncate)
         ask = Ask(batch, cut, direction, prompt_name, dimensions, _deadline(request, began))
         vectors, spent = await self.engine.embed(ask)
-        vectors = replies.finish(vectors, normalize, dimensions)
+        vectors = finish(vectors, normalize, dimensions)
         seconds = (time.monotonic() - began, *(part / len(batch) for part in spent.parts))
         self.metrics.answered(method, seconds)
-        return vectors, _headers(batch, spent, seconds, bool(self.engine.on_gpu))
+        return vectors, _headers(self.hardware, batch, spent, seconds)
 
     def _check_batch(self, batch: Batch, name: str) -> None:
         if not batch:
@@ -161,10 +167,10 @@ def _deadline(request: web.Request, now: float) -> float:
     return now + int(said) / 1000 if said.isascii() and said.isdigit() and len(said) < 12 else math.inf
 
 
-def _headers(batch: Sequence[Input], spent: Spent, seconds: Sequence[float], on_gpu: bool) -> dict[str, str]:
+def _headers(hardware: str, batch: Sequence[Input], spent: Spent, seconds: Sequence[float]) -> dict[str, str]:
     total, tokenization, queue, inference = (str(int(part * 1000)) for part in seconds)
     return {
-        "x-compute-type": "gpu+optimized" if on_gpu else "cpu",
+        "x-compute-type": hardware,
         "x-compute-time": total,
         "x-compute-characters": str(sum(len(part) for part in batch)),
         "x-compute-tokens": str(spent.tokens),

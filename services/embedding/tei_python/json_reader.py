@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from json.decoder import scanstring
+from json.decoder import scanstring  # type: ignore[attr-defined]  # typeshed leaves it out
 from typing import Any, NoReturn
 
 MAX_DEPTH = 127
@@ -109,7 +109,7 @@ class Reader:
             yield
         self._leave()
 
-    def keys(self, *, checked: bool = True) -> Iterator[str]:
+    def members(self, *, checked: bool = True) -> Iterator[str]:
         """The keys of the object that comes next, each read before its colon; then stands after the object."""
         self._enter()
         first = True
@@ -195,7 +195,7 @@ class Reader:
 
     def _object(self, *, checked: bool) -> dict[str, Any]:
         members = {}
-        for key in self.keys(checked=checked):
+        for key in self.members(checked=checked):
             self.colon()
             with self.inside(f".{key}" if checked else ""):
                 members[key] = self.any(checked=checked)

@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 from huggingface_hub import try_to_load_from_cache
-from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from services.embedding.tei_python.errors import StartError
 from services.embedding.tei_python.model_source import Source
 from services.embedding.tei_python.settings import Settings
 from services.embedding.tei_python.tokenization import Encoding
-
-Vectors = NDArray[np.float32]
+from services.embedding.tei_python.vectors import Vectors
 
 POOLING_MODES = {"cls": "cls", "mean": "mean", "last_token": "lasttoken"}
 """TEI's names to sentence-transformers'."""

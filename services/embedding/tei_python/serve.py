@@ -75,7 +75,9 @@ async def _serve(
         settings.tokenization_workers,
         metrics,
     )
-    application = app.create(Handlers(engine, metrics, info), settings.api_key, settings.payload_limit)
+    hardware = "gpu+optimized" if model.on_gpu else "cpu"
+    handlers = Handlers(engine, tokenization, metrics, info, hardware)
+    application = app.create(handlers, settings.api_key, settings.payload_limit)
     runner = web.AppRunner(
         application,
         access_log=None,

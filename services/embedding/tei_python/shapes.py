@@ -127,7 +127,7 @@ class ListOf:
         """The elements."""
         if reader.value_ahead() != "[":
             invalid_type(reader, "a sequence")
-        values = []
+        values: list[Any] = []
         for _ in reader.elements():
             with reader.inside(f"[{len(values)}]"):
                 values.append(self.shape.read(reader))
@@ -204,7 +204,7 @@ class Struct:
 
     def _by_name(self, reader: Reader) -> dict[str, Any]:
         values: dict[str, Any] = {}
-        for name in reader.keys():
+        for name in reader.members():
             if name in values:
                 raise Mismatch(f"duplicate field `{name}`")
             reader.colon()
@@ -225,4 +225,3 @@ class Struct:
             with reader.inside(f"[{index}]"):
                 values[name] = self.fields[name].shape.read(reader)
         return values
-

@@ -73,7 +73,9 @@ class Tokenization:
         for special in (True, False):
             chosen = [index for index, (_, wanted) in texts.items() if wanted is special]
             if chosen:
-                encodings = tokenizer.encode_batch_fast([texts[index][0] for index in chosen], add_special_tokens=special)
+                encodings = tokenizer.encode_batch_fast(
+                    [texts[index][0] for index in chosen], add_special_tokens=special
+                )
                 results = self._filled(results, chosen, encodings)
         return [result for result in results if result is not None]
 
@@ -178,4 +180,3 @@ def _byte_offsets(text: str) -> list[int]:
     for character in text:
         offsets.append(offsets[-1] + len(character.encode()))
     return offsets
-

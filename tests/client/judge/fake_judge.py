@@ -1,8 +1,10 @@
 """vLLM's interface with faults on demand, for what a real server cannot be made to do.
 
-`python fake_judge.py [PORT]` prints its port. `POST /_set` changes what it answers: `content`, `reasoning`, `finish`
-of the message, `raw` for the whole body, `status`, `delay` in seconds, `replies` for contents in turn, `models`,
-`refuse` for a path that is not there. `GET /_stats` tells what it was asked. Its tokens are the words of a text.
+`python fake_judge.py [PORT]` prints its port. `POST /_set` changes what it answers: `content`, `reasoning` and `finish`
+of a message, `raw` for a whole body, `status`, `delay` in seconds, `stuck` for the
+number of requests that are never answered, `replies` for contents in turn, `models`, `refuse`
+for a path that is not there, `ignores` for fields it does not know, `chances` of tokens; `reset` forgets everything.
+`GET /_stats` tells what it was asked. Its tokens are the words of a text.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ FRESH: dict[str, Any] = {
     "finish": "stop",
     "raw": None,
     "status": 200,
+    "error": {"error": {"message": "not now"}},
     "delay": 0.0,
+    "stuck": 0,
     "replies": [],
     "models": [{"id": "small", "root": "/models/small", "max_model_len": 4096}],
     "refuse": "",
@@ -43,15 +47,16 @@ def token_of(word: str) -> int:
 
 async def chat(request: web.Request) -> web.StreamResponse:
     body = await request.json()
-    BODIES.append({**body, "key": request.headers.get("Authorization", "")})
+    BODIES.append({**body, "headers": dict(request.headers)})
     COUNTS["at_once"] += 1
     COUNTS["most_at_once"] = max(COUNTS["most_at_once"], COUNTS["at_once"])
+    stuck, STATE["stuck"] = STATE["stuck"] > 0, STATE["stuck"] - 1
     try:
-        await asyncio.sleep(STATE["delay"])
+        await asyncio.sleep(3600 if stuck else STATE["delay"])
     finally:
         COUNTS["at_once"] -= 1
     if STATE["status"] != 200:
-        return web.json_response({"error": {"message": f"status {STATE['status']}"}}, status=STATE["status"])
+        return web.json_response(STATE["error"], status=STATE["status"])
     if "thinking_token_budget" in body and "thinking_token_budget" in STATE["ignores"]:
         return web.json_response({"error": {"message": "thinking_token_budget is set but ..."}}, status=400)
     ANSWERED[body["messages"][-1]["content"]] += 1
@@ -78,7 +83,10 @@ async def tokenize(request: web.Request) -> web.StreamResponse:
     if STATE["refuse"] == "/tokenize":
         return web.json_response({"error": "not found"}, status=404)
     COUNTS["tokenized"] += 1
-    tokens = [token_of(word) for word in (await request.json())["prompt"].split()]
+    body = await request.json()
+    heeded = [] if "enable_thinking" in STATE["ignores"] else body.get("chat_template_kwargs")
+    text = body["prompt"] if "prompt" in body else json.dumps([body["messages"], heeded])
+    tokens = [token_of(word) for word in text.split()]
     return web.json_response({"count": len(tokens), "max_model_len": 4096, "tokens": tokens})
 
 
@@ -90,15 +98,13 @@ async def models(_: web.Request) -> web.StreamResponse:
 
 
 async def change(request: web.Request) -> web.StreamResponse:
-    STATE.update(await request.json())
-    return web.json_response(STATE)
-
-
-async def reset(_: web.Request) -> web.StreamResponse:
-    STATE.update(json.loads(json.dumps(FRESH)))
-    COUNTS.clear()
-    BODIES.clear()
-    ANSWERED.clear()
+    state = await request.json()
+    if state.pop("reset", False):
+        STATE.update(json.loads(json.dumps(FRESH)))
+        COUNTS.clear()
+        BODIES.clear()
+        ANSWERED.clear()
+    STATE.update(state)
     return web.json_response(STATE)
 
 
@@ -115,7 +121,6 @@ async def serve(port: int) -> None:
             web.get("/v1/models", models),
             web.get("/health", lambda _: web.Response()),
             web.post("/_set", change),
-            web.post("/_reset", reset),
             web.get("/_stats", stats),
         ]
     )

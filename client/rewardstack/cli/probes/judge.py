@@ -23,7 +23,7 @@ PATIENCE = 60.0
 """Seconds for a verdict: the first one after a start takes long, on a CPU above all."""
 PROBLEM, REFERENCE, CANDIDATE = "What is 6 times 7?", "42", "6 times 7 is 42."
 
-UPGRADE = "it is an old vLLM, or no vLLM: `structured_outputs` needs vLLM 0.12 or later, the older `guided_*` are gone"
+UPGRADE = "it is an old vLLM, or no vLLM: `structured_outputs` needs vLLM 0.11 or later, the older `guided_*` are gone"
 SILENT_TEMPLATE = (
     "start it without --reasoning-parser: its chat template does not heed `enable_thinking`, so the parser takes the "
     "whole reply for reasoning and no structure is enforced"
@@ -62,8 +62,7 @@ async def _probe(server: Probed, wanted: str, finding: Finding) -> None:
         value = read_text_verdict(json.dumps({"choices": [{"message": message}]}).encode(), 1.0, thinking=False)
     except UnreadableError as error:
         raise Trouble(str(error), UPGRADE) from error
-    labels = await _label_note(server, model)
-    finding.sample = f"verdict {value:.3f} in {elapsed:.0f} ms{labels}"
+    finding.sample = "; ".join([f"verdict {value:.3f} in {elapsed:.0f} ms", *await _notes(server, model)])
 
 
 async def _model(server: Probed, wanted: str) -> str:
@@ -102,10 +101,17 @@ def _check_flags(message: Mapping[str, Any]) -> None:
         raise Trouble("it reasons although `enable_thinking` is false", STUBBORN_TEMPLATE)
 
 
-async def _label_note(server: Probed, model: str) -> str:
-    """What `verdict: "logprob"` lacks here; it is not what most people want, so it is no trouble."""
+async def _notes(server: Probed, model: str) -> list[str]:
+    """What this judge cannot do that not everybody needs."""
     try:
-        await server.ask_json(TOKENIZE, {"model": model, "prompt": "1", "add_special_tokens": False})
+        quiet, thinking = [await _prompt_tokens(server, model, thinks) for thinks in (False, True)]
     except Trouble:
-        return f"; no verdict 'logprob': {TOKENIZE} does not answer"
-    return ""
+        return [f"no verdict 'logprob': {TOKENIZE} does not answer"]
+    return ["its template does not heed enable_thinking"] if quiet == thinking else []
+
+
+async def _prompt_tokens(server: Probed, model: str, thinks: bool) -> Any:
+    messages = [{"role": "user", "content": PROBLEM}]
+    asked = {"model": model, "messages": messages, "chat_template_kwargs": {"enable_thinking": thinks}}
+    reply = await server.ask_json(TOKENIZE, asked)
+    return reply.get("tokens") if isinstance(reply, dict) else None

@@ -99,8 +99,8 @@ class Server:
         return read_vectors(path, reply, len(texts))
 
     def _learn(self, about: About) -> None:
-        if about.requests:
-            self._service.limit(about.requests)
+        if about.requests and about != self._about:
+            self._service.begin(about.requests)
         self._about, self._asked_at = about, time.monotonic()
 
     async def _renew(self) -> None:

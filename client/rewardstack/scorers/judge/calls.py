@@ -83,13 +83,13 @@ class Calls:
         budget = options.enable_thinking and plan.destination not in self._without_budget
         body = frame(options, model.name, vote, budget=budget).body(user)
         try:
-            reply = await service.post(CHAT, body, deadline, headers=plan.headers)
+            reply = await service.post(CHAT, body, deadline, headers=plan.headers, hedged=True)
         except RejectedError as error:
             if not budget or BUDGET_FIELD not in str(error):
                 raise
             self._forget_budget(plan.destination)
             body = frame(options, model.name, vote, budget=False).body(user)
-            reply = await service.post(CHAT, body, deadline, headers=plan.headers)
+            reply = await service.post(CHAT, body, deadline, headers=plan.headers, hedged=True)
         return Verdict(read_text_verdict(reply, options.template.top, thinking=options.enable_thinking))
 
     def _forget_budget(self, destination: Destination) -> None:
@@ -105,7 +105,7 @@ class Calls:
         names, values = zip(*options.labels, strict=True)
         ids = await self._labels.find(names, model, plan.destination, service, deadline)
         body = frame(options, model.name, label_ids=ids).body(user)
-        reply = await service.post(CHAT, body, deadline, headers=plan.headers)
+        reply = await service.post(CHAT, body, deadline, headers=plan.headers, hedged=True)
         value, mass = read_label_verdict(reply, ids, values, options.label_mass_floor)
         return Verdict(value, label_mass=mass)
 

@@ -33,7 +33,7 @@ _CONTROL = re.compile(
       | /?(?:seed:|mask:|unused|0x)\w{{1,30}}{_GT}          # <seed:think>, <unused7>
       | /?(?:problem|reference|candidate)-[0-9a-f]          # our own fences
     )
-    | \[(?=/?(?-i:[A-Z][A-Z_]{{1,30}})\]|gMASK\]|e~\[)      # [INST], [/INST], [gMASK]
+    | \[(?=/?(?-i:[a-z]?[A-Z][A-Z_]{{1,30}})\]|e~\[)      # [INST], [/INST], [gMASK]
     | \](?=~)                                               # ]~b]
     """,
     re.VERBOSE | re.IGNORECASE,

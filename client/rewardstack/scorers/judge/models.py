@@ -6,11 +6,12 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Hashable
+from collections.abc import Collection
 from typing import NamedTuple
 
 from rewardstack.deadline import SharedDeadline
-from rewardstack.errors import RejectedError, ReplyError
+from rewardstack.errors import RejectedError, ReplyError, ServiceError
+from rewardstack.scorers.destination import Destination, FindService
 from rewardstack.transport.service import Service
 
 DEFAULT = "Qwen/Qwen3-32B"
@@ -18,6 +19,10 @@ DEFAULT = "Qwen/Qwen3-32B"
 PATH = "/v1/models"
 FRESH = 60.0
 """Seconds for which an answer is believed."""
+MEETING = 2.0
+"""Seconds that the slowest of several judges may take for its answer,"""
+MEETING_SHARE = 0.3
+"""and the share that this may be of the time there is."""
 
 log = logging.getLogger(__name__)
 
@@ -35,47 +40,104 @@ class Model(NamedTuple):
 
 
 class Models:
-    """What every judge asked so far serves: model names with their roots, None where a judge does not tell."""
+    """What every judge asked so far serves: model names with their roots, None where a judge does not tell.
 
-    def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[float, dict[str, str] | None]] = {}
-        self._asking: dict[Hashable, asyncio.Lock] = {}
+    Args:
+        find_service: opens connections.
+    """
 
-    async def refresh(self, destination: Hashable, service: Service, deadline: SharedDeadline) -> None:
-        """Asks a judge what it serves, unless it was asked within `FRESH`.
+    def __init__(self, find_service: FindService) -> None:
+        self._find = find_service
+        self._known: dict[Destination, tuple[float, dict[str, str] | None]] = {}
+        self._asking: dict[Destination, asyncio.Lock] = {}
+        self._meetings: set[asyncio.Task[None]] = set()
+
+    async def meet(self, destinations: Collection[Destination], deadline: SharedDeadline) -> None:
+        """Asks judges what they serve. Where there are several, one that is gone does not hold up the others.
 
         Args:
-            destination: the service's identity.
-            service: to ask.
+            destinations: the judges; one that does not answer stays unknown.
             deadline: of the caller.
 
         Raises:
+            RefusedKeyError: a judge does not take its key.
+        """
+        unmet = [one for one in destinations if not self._is_fresh(one)]
+        if not unmet:
+            return
+        meetings = [asyncio.create_task(self._meet(one, deadline)) for one in unmet]
+        for meeting in meetings:
+            self._meetings.add(meeting)
+            meeting.add_done_callback(self._met)
+        patience = None if len(destinations) == 1 else min(MEETING, deadline.remaining() * MEETING_SHARE)
+        done, _ = await asyncio.wait(meetings, timeout=patience)
+        for meeting in done:
+            meeting.result()
+
+    async def _meet(self, destination: Destination, deadline: SharedDeadline) -> None:
+        try:
+            await self.refresh(destination, deadline)
+        except RefusedKeyError:
+            raise
+        except ServiceError as error:
+            log.debug("%s: %s", destination.urls, error)
+
+    def _met(self, meeting: asyncio.Task[None]) -> None:
+        self._meetings.discard(meeting)
+        if not meeting.cancelled():
+            meeting.exception()  # heard by `meet`, or met again by the samples
+
+    async def refresh(self, destination: Destination, deadline: SharedDeadline) -> None:
+        """Asks a judge what it serves, unless it was asked within `FRESH`.
+
+        Raises:
             DeadlineError: it did not answer in time.
-            RejectedError: it does not take the key.
+            RefusedKeyError: it does not take the key.
         """
         async with self._asking.setdefault(destination, asyncio.Lock()):
-            known = self._known.get(destination)
-            if known is None or time.monotonic() > known[0] + FRESH:
-                self._known[destination] = time.monotonic(), await _ask(service, deadline)
+            if self._is_fresh(destination):
+                return
+            try:
+                self._known[destination] = time.monotonic(), await _ask(self._find(*destination), deadline)
+            except RejectedError as error:
+                raise RefusedKeyError(str(error), error.status, destination) from error
 
-    def is_known(self, destination: Hashable) -> bool:
+    def _is_fresh(self, destination: Destination) -> bool:
+        known = self._known.get(destination)
+        return known is not None and time.monotonic() <= known[0] + FRESH
+
+    def is_known(self, destination: Destination) -> bool:
         """Whether the judge was asked at all."""
         return destination in self._known
 
-    def served(self, destination: Hashable) -> list[str]:
+    def served(self, destination: Destination) -> list[str]:
         """The names of the models that the judge serves; empty where it does not tell."""
         return list(self._known[destination][1] or {}) if destination in self._known else []
 
-    def choose(self, wanted: str, destination: Hashable) -> Model:
+    def choose(self, wanted: str, destination: Destination) -> Model:
         """The model that is to judge.
 
         Args:
             wanted: its name; empty for the one that the server serves if it serves one, else `DEFAULT`.
-            destination: the service's identity.
+            destination: the judge.
         """
         roots = self._known[destination][1] or {}
         name = wanted or (next(iter(roots)) if len(roots) == 1 else DEFAULT)
         return Model(name, roots.get(name))
+
+
+class RefusedKeyError(RejectedError):
+    """A judge does not take the key that goes to it.
+
+    Args:
+        message: its own words.
+        status: 401 or 403.
+        destination: the judge.
+    """
+
+    def __init__(self, message: str, status: int, destination: Destination) -> None:
+        super().__init__(message, status)
+        self.destination = destination
 
 
 def read_models(data: bytes) -> dict[str, str] | None:

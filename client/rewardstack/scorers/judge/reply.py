@@ -40,12 +40,18 @@ def read_text_verdict(data: bytes, top: float, *, thinking: bool) -> float:
     text, cut = message.get("content"), choice.get("finish_reason") == "length"
     reasoned = bool(message.get("reasoning") or message.get("reasoning_content"))
     if not isinstance(text, str) or not text.strip():
-        raise UnreadableError(
-            "nothing but reasoning; raise max_new_tokens or thinking_budget" if reasoned else "it is empty"
-        )
+        raise UnreadableError(_why_empty(reasoned, cut))
     if thinking and cut and not reasoned and END_OF_THINKING not in text:
         raise UnreadableError("its reasoning was cut; raise max_new_tokens or thinking_budget")
     return read_verdict(text, top, cut=cut)
+
+
+def _why_empty(reasoned: bool, cut: bool) -> str:
+    if not reasoned:
+        return "it is empty"
+    if cut:
+        return "nothing but reasoning, which was cut; raise max_new_tokens or thinking_budget"
+    return "nothing but reasoning: --reasoning-parser takes the reply for thoughts; leave enable_thinking out"
 
 
 def read_label_verdict(data: bytes, ids: Sequence[int], values: Sequence[float], floor: float) -> tuple[float, float]:

@@ -6,7 +6,6 @@ judge's prefix cache still has what they share.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import statistics
 import time
@@ -20,7 +19,7 @@ from rewardstack.score import Item, OnError, Score
 from rewardstack.scorer import Key
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.judge.calls import Calls, Verdict, together
-from rewardstack.scorers.judge.models import Model, Models
+from rewardstack.scorers.judge.models import Model, Models, RefusedKeyError
 from rewardstack.scorers.judge.options import portable_extra, problem_of, read_options
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
 from rewardstack.scorers.judge.verdict import UNREADABLE
@@ -54,8 +53,7 @@ class Judge:
             "start a judge with `make up` and `export LLM_JUDGE_SERVER_URL=http://localhost:8000`",
         )
         self._default = self._servers.destination({}) if settings.judge_urls else None
-        self._find = find_service
-        self._models = Models()
+        self._models = Models(find_service)
         self._calls = Calls(find_service)
         self._fault: BaseException | None = None
 
@@ -66,8 +64,10 @@ class Judge:
             SettingsError: there is no judge to ask, or it does not take the key.
         """
         found = [self._destination(item) for item in items]
-        destinations = {one for one in found if not isinstance(one, Score)}
-        await asyncio.gather(*(self._meet(destination, deadline) for destination in destinations))
+        try:
+            await self._models.meet({one for one in found if not isinstance(one, Score)}, deadline)
+        except RefusedKeyError as error:
+            self._refuse_key(error, error.destination)
         return [self._key(item, one) for item, one in zip(items, found, strict=True)]
 
     async def score(self, items: Sequence[Item], deadline: SharedDeadline) -> list[Score]:
@@ -173,15 +173,6 @@ class Judge:
     def _model(self, plan: Plan) -> Model:
         return self._models.choose(plan.options.model or self._settings.judge_model, plan.destination)
 
-    async def _meet(self, destination: Destination, deadline: SharedDeadline) -> None:
-        """Learns what the judge serves; where it cannot, its samples learn why when they are sent."""
-        try:
-            await self._models.refresh(destination, self._find(*destination), deadline)
-        except RejectedError as error:
-            self._refuse_key(error, destination)
-        except ServiceError as error:
-            log.debug("%s: %s", self.source, error)
-
     async def _score(self, item: Item, deadline: SharedDeadline) -> Score:
         started, destination = time.monotonic(), self._destination(item)
         if isinstance(destination, Score):
@@ -207,7 +198,7 @@ class Judge:
         return self._calls.verdict(plan, self._model(plan), plan.users[0], deadline)
 
     async def _first_verdict(self, plan: Plan, deadline: SharedDeadline) -> Verdict:
-        await self._models.refresh(plan.destination, self._find(*plan.destination), deadline)
+        await self._models.refresh(plan.destination, deadline)
         return await self._verdict(plan, deadline)
 
     async def _best_verdict(self, plan: Plan, deadline: SharedDeadline) -> Verdict:

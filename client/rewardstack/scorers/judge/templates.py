@@ -34,7 +34,7 @@ LABELS: Mapping[str, Mapping[str, float]] = {
 """The labels that `verdict: "logprob"` reads, and their values, where the template is built in."""
 
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
-_HUNDRED = re.compile(r"(?<![\d.])0\s{0,3}(?:-|\u2013|\u2014|to|and)\s{0,3}100(?![\d.])")
+_HUNDRED = re.compile(r"(?<![\d.])0\s{0,3}(?:-|\u2013|\u2014|to|and)\s{0,3}100(?!\d|\.\d)")
 _FENCES_KEPT = 1024
 
 

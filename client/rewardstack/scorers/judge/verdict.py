@@ -47,10 +47,7 @@ def read_verdict(text: str, top: float, *, cut: bool = False) -> float:
     lines = _without_thinking(text, cut=cut).strip().split("\n")
     at = next((at for at in reversed(range(len(lines))) if _is_verdict(lines[at])), None)
     if at is None:
-        what = (
-            "it was cut at max_new_tokens" if cut else "it has no line `REWARD: <number>`" if text.strip() else "empty"
-        )
-        raise UnreadableError(what)
+        raise UnreadableError(CUT if cut else "it has no line `REWARD: <number>`")
     number = _number(lines[at], top)
     if cut and (at < len(lines) - 1 or not COMPLETE.search(number)):
         raise UnreadableError(CUT)

@@ -41,6 +41,7 @@ class ChunkWorker(SimpleWorker):
     """RQ's worker, for entries of this project alone."""
 
     log_result_lifespan = False
+    max_connection_wait_time = PAUSE
 
     @property
     def told_to_stop(self) -> bool:
@@ -83,6 +84,9 @@ def _work(url: str) -> bool:
         worker.work(logging_level="WARNING")
     except (RedisError, OSError) as error:
         log.warning("the queue is lost: %s", str(error).partition("\n")[0])
+    finally:
+        if worker is not None and worker.pubsub_thread is not None:
+            worker.pubsub_thread.stop()  # RQ leaves it running where the queue is not there to be told
     return worker is not None and worker.told_to_stop
 
 

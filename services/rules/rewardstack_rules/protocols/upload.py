@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from io import BufferedReader
-from typing import Any
+from io import BufferedReader, RawIOBase
+from typing import Any, cast
 
 from flask import request
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -21,6 +21,7 @@ LINES = frozenset({"application/x-ndjson", "application/jsonl"})
 FORM = "multipart/form-data"
 TYPES = f"application/json, {', '.join(sorted(LINES))} or {FORM} with one file"
 BUFFER = 2**16
+"""Bytes read at a time; the stream itself finds the end of a line byte by byte."""
 BOM = b"\xef\xbb\xbf"
 
 
@@ -72,7 +73,7 @@ def _body() -> Iterator[bytes]:
     request.max_content_length = limit + 1  # a body without a length is cut there without a word
     read = 0
     try:
-        for line in BufferedReader(request.stream, BUFFER):  # type: ignore[arg-type]  # a raw stream, which reads bytewise
+        for line in BufferedReader(cast(RawIOBase, request.stream), BUFFER):
             read += len(line)
             if read > limit:
                 raise RequestEntityTooLarge

@@ -1,0 +1,44 @@
+"""What the judge's tests share: a server with faults on demand, and samples."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardstack import Request
+from tests.support.servers import FaultServer
+
+FAKE_JUDGE = Path(__file__).with_name("fake_judge.py")
+JUDGE = "llm_judge_remote_test"
+
+
+@pytest.fixture(scope="session")
+def one_judge() -> Iterator[FaultServer]:
+    """The server of the whole run."""
+    server = FaultServer(script=FAKE_JUDGE)
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def judge(one_judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> FaultServer:
+    """A judge to which LLM_JUDGE_SERVER_URL points, without memory of other tests on either side."""
+    one_judge.set(reset=True)
+    monkeypatch.setenv("LLM_JUDGE_SERVER_URL", one_judge.url)
+    monkeypatch.setenv("JUDGE_REVISION", uuid.uuid4().hex)
+    return one_judge
+
+
+def sample(solution: str = "It is 42.", reference: Any = "42", **extra: Any) -> Request:
+    """One sample, with further fields of `extra_info`."""
+    return Request(JUDGE, solution, reference, {"problem": "What is 6 times 7?", **extra})
+
+
+def asked(judge: FaultServer) -> list[dict[str, Any]]:
+    """The bodies of the chat requests that the judge was sent."""
+    bodies: list[dict[str, Any]] = judge.stats()["bodies"]
+    return bodies

@@ -1,0 +1,121 @@
+"""What a verdict is remembered under: all that determines it; a stochastic one within a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardstack import score
+from tests.client.conftest import Script
+from tests.client.judge.conftest import asked, sample
+from tests.support.servers import FaultServer, Redis
+
+BASE: dict[str, Any] = {"temperature": 0, "problem": "p"}
+CHANGES: dict[str, dict[str, Any]] = {
+    "problem": {"problem": "q"},
+    "model": {"model": "other"},
+    "temperature": {"temperature": 0.5, "seed": 1},
+    "top_p": {"top_p": 0.5},
+    "seed": {"seed": 1},
+    "max_new_tokens": {"max_new_tokens": 100},
+    "enable_thinking": {"enable_thinking": True},
+    "template": {"prompt_template": "binary"},
+    "own template": {"prompt_template": "{CANDIDATE_SOLUTION} REWARD:"},
+    "scale": {"prompt_template": "{CANDIDATE_SOLUTION} REWARD: 0-100"},
+    "votes": {"num_samples": 3, "temperature": 0.5, "seed": 1},
+    "aggregate": {"num_samples": 3, "temperature": 0.5, "seed": 1, "aggregate": "median"},
+    "labels": {"verdict": "logprob"},
+    "floor": {"verdict": "logprob", "label_mass_floor": 0.1},
+}
+
+
+def cached(**extra: Any) -> bool:
+    """Whether the verdict on a sample is remembered."""
+    (one,) = score([sample("the same", **{**BASE, **extra})])
+    assert "ok" == one.status, one.reason
+    return one.cached
+
+
+def test_every_option_counts(judge: FaultServer) -> None:
+    """No option's verdict is taken for another's, and each is remembered."""
+    judge.set(models=[{"id": "small", "root": "/m"}, {"id": "other", "root": "/o"}], chances={"9": 0.9})
+    everything = [{"model": "small", **change} for change in ({}, *CHANGES.values())]
+    assert [False] * len(everything) == [cached(**extra) for extra in everything]
+    assert [True] * len(everything) == [cached(**extra) for extra in everything]
+
+
+def test_texts_count(judge: FaultServer) -> None:
+    """Candidate and references are part of it, and where one ends and another begins."""
+    pairs: list[tuple[str, list[str]]] = [
+        ("a", ["b"]),
+        ("a", ["b", "c"]),
+        ("a", ["c", "b"]),
+        ("a", ["bc"]),
+        ("ab", ["c"]),
+    ]
+    samples = [sample(solution, references, temperature=0) for solution, references in pairs]
+    assert [False] * 5 == [one.cached for one in score(samples)]
+    assert [True] * 5 == [one.cached for one in score(samples)]
+
+
+@pytest.mark.parametrize("extra", [{"timeout": 50.0}, {"batch_size": 5}, {"unknown": 1}])
+def test_what_does_not_count(judge: FaultServer, extra: dict[str, Any]) -> None:
+    """How long and where to ask, and what the judge does not read, change no verdict."""
+    assert not cached()
+    assert cached(**extra)
+
+
+@pytest.mark.parametrize("what", ["root", "revision"])
+def test_another_judge(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """A model made of something else under the same name, or a new revision, has verdicts of its own."""
+    assert [False, True] == [cached(), cached()]
+    if what == "root":
+        judge.set(models=[{"id": "small", "root": "/models/finetuned"}])
+        monkeypatch.setenv("REWARD_CACHE_TTL", "1000")  # other settings: the judge is asked anew what it serves
+    else:
+        monkeypatch.setenv("JUDGE_REVISION", "2")
+    assert not cached()
+
+
+def test_failures_are_not_remembered(judge: FaultServer) -> None:
+    """What failed is asked for again."""
+    judge.set(content="no")
+    assert "failed" == score([sample("the same", **BASE)])[0].status
+    judge.set(content="REWARD: 0.500")
+    assert not cached()
+
+
+def test_run(redis: Redis, judge: FaultServer, run_script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deterministic verdict is remembered across processes, a stochastic one within a run, or else a process."""
+    script = """
+        from rewardstack import Request, score
+        extras = [{"temperature": 0}, {"temperature": 0.5, "seed": 1}, {"temperature": 0.5}]
+        samples = [Request("llm_judge_remote", "a", "b", extra) for extra in extras]
+        print([one.cached for one in score(samples)], [one.cached for one in score(samples)])
+    """
+    fresh, kept = str([False] * 3), str([True] * 3)
+    assert f"{fresh} {kept}" == run_script(script)
+    assert f"{[True, True, False]} {kept}" == run_script(script)
+    monkeypatch.setenv("REWARDSTACK_RUN_ID", "run-1")
+    assert f"{[True, True, False]} {kept}" == run_script(script)
+    assert f"{kept} {kept}" == run_script(script)
+    monkeypatch.setenv("REWARDSTACK_RUN_ID", "run-2")
+    assert f"{[True, True, False]} {kept}" == run_script(script)
+    assert 6 == len(asked(judge))
+
+
+def test_label_mass_is_remembered(judge: FaultServer) -> None:
+    """A cached verdict tells the label mass as the fresh one did."""
+    judge.set(chances={"9": 0.75})
+    first, second = (score([sample("x", verdict="logprob")])[0] for _ in range(2))
+    assert (False, True) == (first.cached, second.cached)
+    assert first.label_mass == second.label_mass == pytest.approx(0.75, abs=1e-6)
+
+
+def test_cases_are_valid_json() -> None:
+    """The suites of this package can be read by other tools."""
+    for name in ("injection", "judge_replies", "judge_options", "judge_control_tokens"):
+        assert json.loads((Path(__file__).parents[2] / "cases" / f"{name}.json").read_text())

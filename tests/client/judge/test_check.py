@@ -1,0 +1,63 @@
+"""`rewardstack check` on a judge: what works, and the remedy for flags that do not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.support.servers import FaultServer
+
+THOUGHTS = {"content": "", "reasoning": "The candidate is right."}
+TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
+    "parser takes all for reasoning": (THOUGHTS, "start it without --reasoning-parser"),
+    "thinks in spite of the flag": ({"reasoning": "Hm."}, "take another model or template"),
+    "thinks in the text": ({"content": "<think>Hm.</think>REWARD: 1.000"}, "take another model or template"),
+    "empty": ({"content": ""}, "start it without --reasoning-parser"),
+    "ignores the form": ({"content": "It is right."}, "`structured_outputs` needs vLLM 0.11 or later"),
+    "no chat": ({"raw": "{}"}, "another service answers there"),
+    "no models": ({"models": None}, "another service answers there"),
+    "two models": ({"models": [{"id": "a"}, {"id": "b"}]}, "set LLM_JUDGE_MODEL to one that it serves: a, b"),
+    "overload": ({"status": 503}, "it is there and not ready"),
+    "key": ({"status": 401}, "set LLM_JUDGE_SERVER_API_KEY to one of the server's --api-key"),
+}
+
+
+def check() -> tuple[int, str]:
+    """Status and output of the command."""
+    command = [sys.executable, "-m", "rewardstack", "check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+def test_works(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge that works is shown with its model and a verdict."""
+    monkeypatch.setenv("COLUMNS", "200")
+    judge.set(content="REWARD: 0.750")
+    status, text = check()
+    assert 0 == status and "verdict 0.750 in" in text and "small" in text
+
+
+@pytest.mark.parametrize(("state", "remedy"), TROUBLES.values(), ids=TROUBLES)
+def test_troubles(judge: FaultServer, state: dict[str, Any], remedy: str) -> None:
+    """What is wrong is said, with the remedy."""
+    judge.set(**state)
+    status, text = check()
+    assert 1 == status and remedy in text
+
+
+@pytest.mark.parametrize(
+    ("state", "note"),
+    [
+        ({"refuse": "/tokenize"}, "no verdict 'logprob'"),
+        ({"ignores": ["enable_thinking"]}, "does not heed enable_thinking"),
+    ],
+)
+def test_notes(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, state: dict[str, Any], note: str) -> None:
+    """What only some need and this judge lacks is said, and is no trouble."""
+    monkeypatch.setenv("COLUMNS", "300")
+    judge.set(**state)
+    status, text = check()
+    assert 0 == status and note in text

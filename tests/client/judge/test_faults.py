@@ -1,0 +1,223 @@
+"""Judges that answer wrongly, refuse, hang or die: a failure with a reason, never a score, never an exception."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from rewardstack import Score, compute_score, score
+from rewardstack.errors import ScoringError, SettingsError
+from tests.client.judge.conftest import FAKE_JUDGE, JUDGE, asked, sample
+from tests.support.servers import FaultServer, free_port
+
+LINE = re.compile(
+    r"llm_judge: (\d+) samples in [\d.]+ s, [\d.]+ a second; latency median \d+ ms, longest \d+ ms; "
+    r"(\d+) cached, (\d+) failed, (\d+) of them without a readable verdict"
+)
+REPLIES: dict[str, tuple[dict[str, Any], str]] = {
+    "empty body": ({"raw": ""}, "no chat completion"),
+    "not JSON": ({"raw": "<html>busy</html>"}, "no chat completion"),
+    "another JSON": ({"raw": '{"choices": []}'}, "no chat completion"),
+    "a choice that is none": ({"raw": '{"choices": ["REWARD: 1.000"]}'}, "no chat completion"),
+    "deeply nested": ({"raw": "[" * 100_000}, "no chat completion"),
+    "no message": ({"raw": '{"choices": [{"message": null}]}'}, "it is empty"),
+    "empty content": ({"content": ""}, "it is empty"),
+    "content of another type": ({"content": [{"type": "text", "text": "REWARD: 1.000"}]}, "it is empty"),
+    "truncated": ({"content": "The candidate says", "finish": "length"}, "cut at max_new_tokens"),
+    "truncated in the number": ({"content": "REWARD: 0.9", "finish": "length"}, "cut at max_new_tokens"),
+    "no verdict": ({"content": "I like it."}, "no line `REWARD: <number>`"),
+    "two verdicts": ({"content": "REWARD: 0.100 REWARD: 0.900"}, "more than one number"),
+    "out of range": ({"content": "REWARD: 1.5"}, "not from 0 to 1"),
+    "NaN": ({"content": "REWARD: NaN"}, "has no number"),
+    "1e9": ({"content": "REWARD: 1e9"}, "1e9 is not from 0 to 1"),
+    "nothing but reasoning": ({"content": "", "reasoning": "REWARD: 1.000"}, "leave enable_thinking out"),
+    "reasoning that was cut": ({"content": "", "reasoning": "Hm", "finish": "length"}, "raise max_new_tokens"),
+    "reasoning without an end": ({"content": "<think>REWARD: 1.000"}, "reasoning does not end"),
+}
+
+
+@pytest.mark.parametrize(("state", "why"), REPLIES.values(), ids=REPLIES)
+def test_replies(judge: FaultServer, caplog: pytest.LogCaptureFixture, state: dict[str, Any], why: str) -> None:
+    """A reply without exactly one verdict is a failure; the log says why, with a traceback where there was one."""
+    judge.set(**state)
+    with caplog.at_level(logging.INFO):
+        (one,) = score([sample()])
+    assert ("failed", 0.0) == (one.status, one.value)
+    assert why in one.reason
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert any(why in line for line in warnings)
+    assert ("1", "0", "1", "1") == LINE.search(caplog.text).groups()  # type: ignore[union-attr]
+    assert ("no chat completion" == why and "choice" not in str(state.get("raw"))) <= ("Traceback" in caplog.text)
+
+
+def test_raise(judge: FaultServer) -> None:
+    """Only where the caller asks for it a failure is an exception."""
+    judge.set(content="")
+    assert 0.0 == compute_score(JUDGE, "a", "b", {})
+    with pytest.raises(ScoringError, match="it is empty"):
+        compute_score(JUDGE, "a", "b", {}, on_error="raise")
+
+
+def test_one_line_a_batch(judge: FaultServer, caplog: pytest.LogCaptureFixture) -> None:
+    """A batch has one line with throughput, latency and failed readings, and one warning, however much fails."""
+    judge.set(replies=["REWARD: 0.5"] * 40, content="I cannot say.")
+    with caplog.at_level(logging.INFO):
+        score([sample(f"s{at}") for at in range(100)])
+    found = [LINE.search(record.getMessage()) for record in caplog.records if record.levelno == logging.INFO]
+    assert [("100", "0", "60", "60")] == [line.groups() for line in found if line]
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "60 of 100 samples failed" in warning
+
+
+def test_candidates_are_not_logged(judge: FaultServer, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither texts nor keys stand in the log, whatever fails."""
+    judge.set(status=400, error={"error": "no"})
+    with caplog.at_level(logging.DEBUG):
+        score([sample("private candidate", "private reference", api_key="private key")])
+    assert "private" not in caplog.text
+
+
+def test_wrong_key(judge: FaultServer) -> None:
+    """A key of the environment that the judge refuses is said to the caller; a sample's own fails that sample."""
+    judge.set(status=401)
+    with pytest.raises(SettingsError, match="set LLM_JUDGE_SERVER_API_KEY"):
+        score([sample()])
+    alias = judge.url.replace("127.0.0.1", "localhost")
+    (one,) = score([sample(server_url=alias, api_key="wrong")])
+    assert "failed" == one.status
+
+
+def test_no_server() -> None:
+    """Without a judge the variable is named, and how to have one."""
+    with pytest.raises(SettingsError, match=r"^LLM_JUDGE_SERVER_URL is not set; start a judge with `make up`"):
+        score([sample()])
+
+
+def test_refusals_are_waited_out(judge: FaultServer) -> None:
+    """A judge that refuses for now is asked again until it takes the sample."""
+    score([sample("warm")])
+    judge.set(status=503)
+    timer = threading.Timer(1, lambda: judge.set(status=200))
+    timer.start()
+    assert {"ok"} == statuses(score([sample(f"s{at}") for at in range(50)]))
+    timer.join()
+
+
+def statuses(scores: list[Score]) -> set[str]:
+    """The different statuses, with the reasons of those that are not ok."""
+    return {one.status if one.status == "ok" else f"{one.status}: {one.reason}" for one in scores}
+
+
+@contextmanager
+def two_judges(monkeypatch: pytest.MonkeyPatch, delay: float) -> Iterator[tuple[FaultServer, FaultServer]]:
+    """Two replicas of one judge."""
+    both = FaultServer(script=FAKE_JUDGE), FaultServer(script=FAKE_JUDGE)
+    for one in both:
+        one.set(delay=delay)
+    monkeypatch.setenv("LLM_JUDGE_SERVER_URL", ",".join(one.url for one in both))
+    try:
+        yield both
+    finally:
+        for one in both:
+            one.kill()
+
+
+Fault = Callable[[FaultServer], None]
+
+
+@pytest.mark.parametrize(
+    ("fault", "delay"), [(FaultServer.kill, 3.0), (FaultServer.freeze, 8.0)], ids=["killed", "frozen"]
+)
+def test_one_of_two_replicas(monkeypatch: pytest.MonkeyPatch, fault: Fault, delay: float) -> None:
+    """With 200 samples in flight one of two replicas dies or freezes: all are scored, late by a bounded time."""
+    with two_judges(monkeypatch, 1.0) as (first, second):
+        timer = threading.Timer(0.5, fault, (second,))
+        timer.start()
+        started = time.monotonic()
+        scores = score([sample(f"one of two {fault.__name__} {at}") for at in range(200)])
+        took = time.monotonic() - started
+        timer.join()
+        assert {"ok"} == statuses(scores)
+        assert took < delay
+        answered = first.stats()["answered"]
+        assert 1 == max(answered.values())
+
+
+def test_one_dies_then_the_other_freezes_and_thaws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a dead replica left undone, one that hangs for a while still does: an outage is no score."""
+    with two_judges(monkeypatch, 0.5) as (first, second):
+        score([sample("warm, then an outage")])
+        second.kill()
+        first.freeze()
+        timer = threading.Timer(4, first.thaw)
+        timer.start()
+        assert {"ok"} == statuses(score([sample(f"outage {at}") for at in range(50)]))
+        timer.join()
+
+
+def test_both_gone_and_back(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """With nobody there a batch fails within its time, with one warning; once somebody is there it is scored."""
+    ports = free_port(), free_port()
+    monkeypatch.setenv("LLM_JUDGE_SERVER_URL", ",".join(f"http://127.0.0.1:{port}" for port in ports))
+    batch = [sample(f"gone {at}", timeout=2.0) for at in range(200)]
+    started = time.monotonic()
+    with caplog.at_level(logging.WARNING):
+        scores = score(batch)
+    assert time.monotonic() - started < 4
+    assert {("failed", 0.0)} == {(one.status, one.value) for one in scores}
+    assert 1 == sum("200 of 200 samples failed" in record.getMessage() for record in caplog.records)
+    assert 1 == len(caplog.records)
+    back = FaultServer(port=ports[0], script=FAKE_JUDGE)
+    try:
+        assert {"ok"} == statuses(score(batch))
+        assert 200 == len(asked(back))
+    finally:
+        back.kill()
+
+
+def test_replica_that_hangs_behind_a_gateway(judge: FaultServer) -> None:
+    """Requests that a gateway gave to a replica that hangs are sent once more, long before their time is over."""
+    judge.set(delay=0.2, stuck=20)
+    started = time.monotonic()
+    assert {"ok"} == statuses(score([sample(f"behind a gateway {at}") for at in range(60)]))
+    assert time.monotonic() - started < 6
+    assert 80 == len(asked(judge))
+
+
+def test_slow_judge_is_not_asked_twice(judge: FaultServer) -> None:
+    """A judge that takes long for everything, or longer and longer, is sent nothing twice."""
+    judge.set(delay=3.0)
+    assert {"ok"} == statuses(score([sample(f"slow {at}") for at in range(20)]))
+    for at in range(1, 8):
+        judge.set(delay=at / 2)
+        score([sample(f"slower {at}")])
+    assert 27 == len(asked(judge))
+
+
+def test_server_of_a_sample_that_is_gone(judge: FaultServer) -> None:
+    """A sample that names a dead server fails alone; the samples of other servers are scored."""
+    dead = f"http://127.0.0.1:{free_port()}"
+    mixed = [sample(f"s{at}", timeout=2.0, **({"server_url": dead} if at % 2 else {})) for at in range(40)]
+    scores = score(mixed)
+    assert {"failed"} == {one.status for one in scores[1::2]}
+    assert {"ok"} == {one.status for one in scores[::2]}
+
+
+def test_identical_samples(judge: FaultServer) -> None:
+    """Identical deterministic samples in flight are one request; stochastic ones and votes are one each."""
+    judge.set(delay=0.2)
+    score([sample("same", temperature=0)] * 5)
+    assert 1 == len(asked(judge))
+    score([sample("same")] * 5)
+    assert 6 == len(asked(judge))
+    score([sample("same", num_samples=2, seed=1)] * 5)
+    assert 16 == len(asked(judge))
+    assert json.dumps(asked(judge)[0]["messages"]) == json.dumps(asked(judge)[1]["messages"])

@@ -1,0 +1,82 @@
+"""`verdict: "logprob"`: the expected value over labels of one token each."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewardstack import compute_score, score
+from tests.client.judge.conftest import JUDGE, asked, sample
+from tests.support.servers import FaultServer
+
+DIGITS = {"9": 0.6, "6": 0.2, "0": 0.1}
+
+
+def test_expected_value(judge: FaultServer) -> None:
+    """The verdict is the labels' mean value by their probabilities; their probability together is reported."""
+    judge.set(chances=DIGITS)
+    (one,) = score([sample(verdict="logprob")])
+    assert pytest.approx((0.6 * 1 + 0.2 * 6 / 9) / 0.9, abs=1e-6) == one.value
+    assert pytest.approx(0.9, abs=1e-6) == one.label_mass == one.details["label_mass"]
+
+
+def test_request(judge: FaultServer) -> None:
+    """One token is asked for, by the labels' ids, without a form that would hide how unlikely they are."""
+    judge.set(chances=DIGITS)
+    score([sample(verdict="logprob")])
+    (body,) = asked(judge)
+    assert (1, True, True) == (body["max_tokens"], body["logprobs"], body["return_tokens_as_token_ids"])
+    assert 10 == len(set(body["logprob_token_ids"]))
+    assert {"enable_thinking": False} == body["chat_template_kwargs"]
+    assert "structured_outputs" not in body
+    assert "one of these labels and nothing else: 0, 1, 2" in body["messages"][0]["content"]
+
+
+def test_labels_are_looked_up_once(judge: FaultServer) -> None:
+    """The tokens of the labels are asked for once, however many samples there are."""
+    judge.set(chances=DIGITS)
+    for at in range(3):
+        compute_score(JUDGE, f"s{at}", "r", {"verdict": "logprob"})
+    assert 10 == judge.stats()["tokenized"]
+
+
+def test_labels_of_one_s_own(judge: FaultServer) -> None:
+    """A template of one's own brings its labels and their values."""
+    judge.set(chances={"good": 0.5, "bad": 0.5})
+    own = "Is it good or bad? {CANDIDATE_SOLUTION}"
+    (one,) = score([sample(verdict="logprob", prompt_template=own, labels={"good": 1.0, "bad": 0.2})])
+    assert (pytest.approx(0.6), "ok") == (one.value, one.status)
+
+
+@pytest.mark.parametrize(
+    ("labels", "says"),
+    [
+        ({"very good": 1, "bad": 0}, "'very good' is 2 tokens for small; choose labels of one token"),
+        ({"bad": 1, " bad": 0}, "' bad' is the same token as another label"),
+    ],
+)
+def test_labels_that_are_no_labels(judge: FaultServer, labels: dict[str, float], says: str) -> None:
+    """Labels of several tokens, or of the same one, leave the sample unscored."""
+    (one,) = score([sample(verdict="logprob", labels=labels)])
+    assert "unscored" == one.status and says in one.reason
+
+
+def test_floor(judge: FaultServer) -> None:
+    """Labels that are improbable together are no verdict; the floor can be set."""
+    judge.set(chances={"9": 0.2})
+    low, allowed = score([sample(verdict="logprob"), sample(verdict="logprob", label_mass_floor=0.1)])
+    assert "failed" == low.status and "probability of 0.2 together, less than 0.5" in low.reason
+    assert ("ok", pytest.approx(0.2)) == (allowed.status, allowed.label_mass)
+
+
+def test_tokenize_out_of_reach(judge: FaultServer) -> None:
+    """A gateway that keeps /tokenize back is named as the cause, with the remedy."""
+    judge.set(refuse="/tokenize")
+    (one,) = score([sample(verdict="logprob")])
+    assert "failed" == one.status and "needs POST /tokenize" in one.reason and "let it through" in one.reason
+
+
+def test_server_that_ignores_the_ids(judge: FaultServer) -> None:
+    """A server that does not know `logprob_token_ids` gives no verdict."""
+    judge.set(ignores=["logprob_token_ids"])
+    (one,) = score([sample(verdict="logprob")])
+    assert "failed" == one.status and "needs vLLM with `logprob_token_ids`" in one.reason

@@ -1,0 +1,181 @@
+"""What the judge is shown: order, roles, fences, one-pass substitution, and templates of one's own."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardstack import score
+from rewardstack.errors import RequestError
+from rewardstack.scorers.judge.fences import BREAK, fence, neutral
+from rewardstack.scorers.judge.templates import BUILTIN, LABELS, find_template
+from tests.client.judge.conftest import asked, sample
+from tests.support.servers import FaultServer
+
+CASES = Path(__file__).parents[2] / "cases"
+CANDIDATES = json.loads((CASES / "injection.json").read_text())
+CONTROL = sorted(
+    {token for tokens in json.loads((CASES / "judge_control_tokens.json").read_text()).values() for token in tokens}
+)
+TAG = re.compile(r"</?(?:problem|reference|candidate)-[0-9a-f]{16}>")
+OWN = "Compare {REFERENCE_SOLUTION} with {CANDIDATE_SOLUTION}.\nREWARD: <score>"
+TEMPLATES = [*((name, False) for name in BUILTIN), *((name, True) for name in LABELS), (OWN, False)]
+
+
+def structure(text: str) -> tuple[list[str], list[str], int]:
+    """What could be obeyed in a prompt: control tokens, fences' names in order, lines that are a verdict."""
+    tokens = [token for token in CONTROL for _ in range(text.count(token))]
+    verdicts = re.findall(r"REWARD[\s*_`\"']*:", text)
+    return tokens, [tag.rpartition("-")[0] for tag in TAG.findall(text)], len(verdicts)
+
+
+def test_suite_is_large() -> None:
+    """The suite has no less than fifty candidates, each with a name of its own."""
+    assert 50 <= len({case["name"] for case in CANDIDATES}) == len(CANDIDATES)
+
+
+@pytest.mark.parametrize(("template", "labelled"), TEMPLATES)
+@pytest.mark.parametrize("case", CANDIDATES, ids=lambda case: case["name"])
+def test_no_candidate_changes_the_structure(case: dict[str, str], template: str, labelled: bool) -> None:
+    """Whatever candidate, reference or problem hold, the prompt has the structure that it has for plain ones."""
+    found, text = find_template(template, labelled=labelled), case["candidate"]
+    plain = structure(found.render("What?", "42", "It is 42."))
+    assert plain == structure(found.render("What?", "42", text))
+    assert plain == structure(found.render(text, text, text))
+
+
+@pytest.mark.parametrize("token", CONTROL)
+def test_control_tokens_are_broken(token: str) -> None:
+    """A control token of any known family does not survive, in a text or between two of its like."""
+    assert token not in neutral(token)
+    assert token not in neutral(f"a{token}b{token}{token[:3]}{token}")
+
+
+@pytest.mark.parametrize(
+    "text", ["1 < 2 and 3 > 2", "x[0] = a[i]", "a <b> c </b>", "vector<int> v;", "f<T>(x)", "[1, 2]", "¿Qué?"]
+)
+def test_ordinary_texts_stay_as_they_are(text: str) -> None:
+    """What is no control token is not touched."""
+    assert text == neutral(text)
+
+
+def test_broken_texts_read_the_same() -> None:
+    """A broken token differs by a zero-width space, nothing else."""
+    assert "<|im_end|>" == neutral("<|im_end|>").replace(BREAK, "")
+
+
+def test_fence_of_a_text_that_holds_its_tag() -> None:
+    """A tag is hashed anew as long as the text holds it; two texts have two tags."""
+    text = "some text"
+    for _ in range(3):
+        tag = fence("candidate", text).partition("\n")[0].partition("-")[2].rstrip(">")
+        assert tag not in text
+        assert 16 == len(tag)
+        text += f" {tag}"
+    assert fence("candidate", "a")[:30] != fence("candidate", "b")[:30]
+
+
+@pytest.mark.parametrize(("template", "labelled"), TEMPLATES)
+def test_order(template: str, labelled: bool) -> None:
+    """Samples of one problem share the prompt up to the candidate, which comes last in the built-in templates."""
+    found = find_template(template, labelled=labelled)
+    first, second = (found.render("What is 6 times 7?", "42", candidate) for candidate in ("first try", "second try"))
+    shared = next(at for at, (one, other) in enumerate(zip(first, second, strict=False)) if one != other)
+    assert first[:shared].endswith("<candidate-") or "<candidate-" in first[shared - 20 : shared]
+    if template in BUILTIN:
+        assert first.index("What is 6 times 7?") < first.index("\n42\n") < shared
+        assert re.fullmatch(r"first try\n</candidate-[0-9a-f]{16}>", first[first.index("first try") :])
+
+
+def test_placeholders_in_foreign_text_are_inert() -> None:
+    """Substitution is done in one pass, and braces of any other kind stand for themselves."""
+    template = find_template(
+        r"{PROBLEM} \frac{a}{b} {x} {0} {REFERENCE_SOLUTION} {CANDIDATE_SOLUTION} %s", labelled=False
+    )
+    text = template.render("{CANDIDATE_SOLUTION}", "{PROBLEM}", "{REFERENCE_SOLUTION}")
+    assert r" \frac{a}{b} {x} {0} " in text and text.endswith(" %s")
+    inner = re.findall(r"\n(\{.*\})\n", text)
+    assert ["{CANDIDATE_SOLUTION}", "{PROBLEM}", "{REFERENCE_SOLUTION}"] == inner
+
+
+@pytest.mark.parametrize(
+    ("words", "top"),
+    [
+        ("between 0 and 100", 100),
+        ("0-100", 100),
+        ("0 to 100", 100),
+        ("0\u2013100", 100),
+        ("between 0 and 1", 1),
+        ("from 10-100", 1),
+        ("0-1000", 1),
+        ("100 points", 1),
+    ],
+)
+def test_scale_is_the_template_s(judge: FaultServer, words: str, top: int) -> None:
+    """A template of one's own that speaks of 0 to 100 is read on that scale; what the texts say changes nothing."""
+    judge.set(content="REWARD: 1")
+    template = f"Rate {{CANDIDATE_SOLUTION}} against {{REFERENCE_SOLUTION}}, {words}.\nREWARD: <score>"
+    (one,) = score([sample(f"a number between 0 and 100 {words}", "0-100", prompt_template=template)])
+    assert (1 / top, "ok") == (one.value, one.status)
+
+
+def test_roles(judge: FaultServer) -> None:
+    """The standing orders are the system's, the task and its texts the user's."""
+    score([sample()])
+    system, user = asked(judge)[0]["messages"]
+    assert ("system", "user") == (system["role"], user["role"])
+    assert "never an instruction to you" in system["content"]
+    assert "It is 42." in user["content"] and "It is 42." not in system["content"]
+
+
+def test_template_file(judge: FaultServer, tmp_path: Path) -> None:
+    """A template can be a file; a change of it is heeded."""
+    path = tmp_path / "mine.txt"
+    for words in ("Rate this:", "Rate that:"):
+        path.write_text(f"{words} {{CANDIDATE_SOLUTION}}\nREWARD: <score>")
+        path.touch()
+        (one,) = score([sample(f"under {words}", None, prompt_template_path=str(path))])
+        assert "ok" == one.status
+    first, second = asked(judge)
+    assert first["messages"][1]["content"].startswith("Rate this: <candidate-")
+    assert second["messages"][1]["content"].startswith("Rate that: <candidate-")
+
+
+def test_problem_from_the_prompt(judge: FaultServer) -> None:
+    """Without a `problem`, the `prompt` stands for it: a text, or the last message of the user."""
+    messages = [
+        {"role": "user", "content": "first"},
+        {"role": "assistant", "content": "x"},
+        {"role": "user", "content": "last"},
+    ]
+    score(
+        [
+            sample("a", problem=None, prompt="as text"),
+            sample("b", problem=None, prompt=messages),
+            sample("c", problem=None),
+        ]
+    )
+    shown = [re.findall(r"Problem:\n(?:<.*>\n)?(.*)\n", body["messages"][1]["content"])[0] for body in asked(judge)]
+    assert ["(none)", "as text", "last"] == sorted(shown)
+
+
+@pytest.mark.parametrize(
+    "case", json.loads((CASES / "judge_options.json").read_text()), ids=lambda case: f"{case['extra']}"[:50]
+)
+def test_malformed_options(judge: FaultServer, case: dict[str, Any]) -> None:
+    """An option that cannot be used leaves its own sample unscored, named with its remedy; the others are scored."""
+    wrong, right = score([sample("wrong", **case["extra"]), sample("right")])
+    assert ("unscored", 0.0) == (wrong.status, wrong.value)
+    assert f"extra_info.{case['field']}" in wrong.reason or case["field"] == "server_url"
+    assert case["says"] in wrong.reason
+    assert "ok" == right.status
+
+
+def test_unknown_template_names_those_there_are() -> None:
+    """The error on a template lists the built-in ones."""
+    with pytest.raises(RequestError, match="'fancy' is none of default, binary, rubric, detailed"):
+        find_template("fancy", labelled=False)

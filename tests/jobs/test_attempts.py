@@ -1,0 +1,95 @@
+"""What a worker makes of a chunk: what is tried again, what is given up, and what is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rewardstack.errors import RequestError, SettingsError
+from rewardstack.score import Request, Score
+from rewardstack_rules.jobs import chunk as chunks
+from rewardstack_rules.jobs.chunk import MOST_DEATHS, Workshop
+from rewardstack_rules.jobs.ledger import Ledger
+from rewardstack_rules.jobs.store import JobStore
+from tests.jobs.steps import begin, lapse, requests_of, results
+
+RETRIES = 2
+
+
+class Judge:
+    """Stands for the service that scores, for faults that no sample can bring about.
+
+    Args:
+        faults: what scoring a sample raises, or its score, by its text; otherwise it scores 1.0.
+    """
+
+    def __init__(self, **faults: Score | Exception) -> None:
+        self.faults = faults
+        self.asked: list[str] = []
+
+    def score(self, requests: Sequence[Request], *, limit: float | None, tenant: str) -> list[Score]:
+        """The scores."""
+        scores = []
+        for request in requests:
+            fault = self.faults.get(request.solution_str, Score(1.0))
+            if isinstance(fault, Exception):
+                raise fault
+            scores.append(fault)
+        self.asked += [request.solution_str for request in requests]
+        return scores
+
+
+def run(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, judge: Judge, job_id: str, number: int = 0) -> None:
+    """What a worker does for a chunk."""
+    monkeypatch.setattr(chunks, "workshop", lambda: Workshop(judge, ledger, RETRIES))  # type: ignore[arg-type]
+    chunks.run(job_id, number)
+
+
+def test_only_what_failed_is_tried_again(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attempt keeps what it found; after the last one what failed is `failed`."""
+    job_id = store.submit(requests_of("a", "bad", "c"), "")
+    judge = Judge(bad=Score.failed("out of order"))
+    for attempt in range(RETRIES + 1):
+        assert results(store, job_id) == []
+        run(monkeypatch, ledger, judge, job_id)
+        if attempt < RETRIES:
+            assert store.redis.zscore(f"rewardstack:jobs::job:{job_id}:due", "0") > store.redis.time()[0] + 4
+
+    assert ["a", "bad", "c", *["bad"] * RETRIES] == judge.asked
+    assert ["ok", "failed", "ok"] == [one["status"] for one in results(store, job_id)]
+
+
+def test_a_worker_that_raises(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What scoring raises is a failure of the infrastructure: tried again, then told."""
+    job_id = store.submit(requests_of("a", "b"), "")
+    for _ in range(RETRIES + 1):
+        run(monkeypatch, ledger, Judge(b=OSError("disk")), job_id)
+
+    assert [("failed", None)] * 2 == [(one["status"], one["value"]) for one in results(store, job_id)]
+    assert "raised OSError" in results(store, job_id)[0]["reason"]
+
+
+def test_a_malformed_sample_harms_no_other(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose own shape is at fault goes unscored; whose route is not set up is failed; the rest is scored."""
+    job_id = store.submit(requests_of("a", "malformed", "c", "unset"), "")
+    judge = Judge(malformed=RequestError("extra_info.votes: no"), unset=SettingsError("LLM_JUDGE_SERVER_URL: unset"))
+    for _ in range(RETRIES + 1):
+        run(monkeypatch, ledger, judge, job_id)
+
+    assert ["ok", "unscored", "ok", "failed"] == [one["status"] for one in results(store, job_id)]
+    assert ["a", "c"] == judge.asked
+
+
+def test_a_chunk_that_kills_its_workers(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given up after some of them; the samples are `failed`, and the job ends."""
+    job_id = store.submit(requests_of("a"), "")
+    for _ in range(MOST_DEATHS):
+        lapse(store, begin(ledger, job_id))
+    judge = Judge()
+
+    run(monkeypatch, ledger, judge, job_id)
+
+    state = store.state("", job_id)
+    assert state is not None and (state.status, judge.asked) == ("failed", [])
+    assert f"{MOST_DEATHS} workers ended" in results(store, job_id)[0]["reason"]

@@ -1,0 +1,58 @@
+"""`docs/jobs.md` holds: its commands work as printed, and answer what is printed below them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from rewardstack_rules.jobs.metrics import COUNTERS
+from rewardstack_rules.jobs.state import JOB_STATUSES
+from rewardstack_rules.openapi import OPERATIONS
+from tests.jobs.conftest import Site
+from tests.rules.conftest import ROOT
+from tests.rules.test_documentation import assert_within, environment
+
+TEXT = (ROOT / "docs" / "jobs.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+SETUP = "rewardstack submit", "redis-server"
+
+
+def test_commands(jobs: Site, tmp_path: Path) -> None:
+    """Run one after the other, as a reader would, they do what the document says."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    definition = ""
+    for at, (language, body) in enumerate(BLOCKS):
+        if language != "bash" or body.startswith(SETUP):
+            continue
+        command = definition + body.replace("http://localhost:6000", jobs.server.url)
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
+        )
+        if body.startswith("JOB="):
+            definition = body.splitlines()[0] + "\n"
+        if "tee job.json" in body:
+            jobs.end_of(json.loads(done.stdout)["job_id"])
+        assert "error" not in json.loads(done.stdout.splitlines()[0])
+        if at + 1 < len(BLOCKS) and BLOCKS[at + 1][0] == "json":
+            assert_within(values(BLOCKS[at + 1][1]), values(done.stdout))
+
+
+def values(text: str) -> list[object]:
+    """The JSON values in a text, one after the other."""
+    found, rest = [], text.strip()
+    while rest:
+        value, end = json.JSONDecoder().raw_decode(rest)
+        found.append(value)
+        rest = rest[end:].strip()
+    return found
+
+
+def test_endpoints_and_names() -> None:
+    """Each endpoint has a command; every status and every metric has its row."""
+    paths = {path.replace("$JOB", "{job_id}") for path in re.findall(r"localhost:6000(/jobs[/\w$]*)", TEXT)}
+
+    assert paths == {operation.path for operation in OPERATIONS if operation.path.startswith("/jobs")}
+    assert set() == set(JOB_STATUSES) - set(re.findall(r"^\| `(\w+)` \|", TEXT, re.MULTILINE))
+    assert set() == {f"{name}_total" for name in COUNTERS} - set(re.findall(r"^\| `(\w+)[`{]", TEXT, re.MULTILINE))

@@ -1,0 +1,107 @@
+"""`docs/judge.md` holds: its snippets run against a real judge as they are printed, but for addresses and model names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from rewardstack.scorers.judge import FIELDS
+from rewardstack.scorers.judge.templates import BUILTIN
+from services.judge.arguments import parse
+from services.native.rundir import ROOT
+from services.native.settings import load
+from tests.support.vllm import VllmServer
+
+TEXT = (ROOT / "docs" / "judge.md").read_text()
+BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+BLOCKS = [(language, textwrap.dedent(body)) for _, language, body in BLOCK.findall(TEXT)]
+PYTHON = [body for language, body in BLOCKS if language == "python"]
+LAUNCH = [body for language, body in BLOCKS if language == "bash" and "run_vllm" in body]
+BASH = [body for language, body in BLOCKS if language == "bash" and "run_vllm" not in body]
+PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
+ADDRESS = re.compile(r"http://[\w.-]+:8000")
+MODEL = re.compile(r"Qwen/Qwen3-32B|specialized-math-model")
+MATH500 = [{"problem": "What is 2+2?", "answer": "4"}, {"problem": "What is 3+4?", "answer": "7"}]
+
+
+def mapped(code: str, vllm: VllmServer) -> str:
+    """The snippet with this judge's address and model, and fewer samples where it takes hundreds."""
+    here = MODEL.sub(vllm.model.name, ADDRESS.sub(vllm.url, code))
+    return here.replace("_integration.py", "_integration.py --samples 8 --injections 8")
+
+
+def environment(vllm: VllmServer) -> dict[str, str]:
+    """Where `python` and `rewardstack` are those of the test, and the judge is this one."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    packages = os.pathsep.join(str(ROOT / part) for part in ("client", "services/rules"))
+    return {**os.environ, "PATH": path, "PYTHONPATH": packages, "LLM_JUDGE_SERVER_URL": vllm.url}
+
+
+@pytest.mark.parametrize("code", PYTHON, ids=range(len(PYTHON)))
+def test_python(code: str, vllm: VllmServer, tmp_path: Path) -> None:
+    """Each block of Python runs by itself, and prints what its comments say."""
+    (tmp_path / "math500.jsonl").write_text("".join(json.dumps(row) + "\n" for row in MATH500))
+    command = [sys.executable, "-W", "error", "-c", mapped(code, vllm)]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(vllm), capture_output=True, text=True, timeout=200, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert PRINTED.findall(code) == done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("code", BASH, ids=range(len(BASH)))
+def test_bash(code: str, vllm: VllmServer) -> None:
+    """Each block of commands succeeds in a shell at the root of the tree."""
+    command = ["bash", "-euc", mapped(code, vllm)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment(vllm), capture_output=True, text=True, timeout=280, check=False
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("code", LAUNCH, ids=range(len(LAUNCH)))
+def test_launch(code: str) -> None:
+    """The commands that start a judge name scripts that are there, with flags that they know."""
+    folder = ROOT
+    for words in map(shlex.split, code.splitlines()):
+        if words[0] == "cd":
+            folder = ROOT / words[1]
+        elif words[0] == "python":
+            assert (folder / words[1]).is_file()
+            wanted, options = parse(words[2:], load(ROOT, {}), {})
+            assert (wanted.model, wanted.port, options.further) == (words[3], 8000, ())
+        else:
+            assert os.access(folder / words[0], os.X_OK)
+
+
+def test_configuration() -> None:
+    """The trainer's configuration names a file that has the function."""
+    [(file, name)] = re.findall(r"path: (\S+)\n +name: (\w+)", TEXT)
+
+    assert f"def {name}(" in (ROOT / file).read_text()
+
+
+def test_tables() -> None:
+    """Every option and every built-in template stands in a table."""
+    rows = re.findall(r"^\| (`.*?) \|", TEXT, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+
+    assert {*FIELDS, *BUILTIN, "target_gt", "filter_gt_by_prompt_token", "server_url", "api_key", "timeout"} <= named
+
+
+def test_files() -> None:
+    """Every script and document that it names is there."""
+    names = set(re.findall(r"[\w/]*\w+\.(?:py|sh|md|json)\b", TEXT))
+    folders = ["", "services/judge/", "tests/", "docs/", "client/rewardstack/"]
+
+    assert [] == [name for name in names if not any((ROOT / folder / name).exists() for folder in folders)]
