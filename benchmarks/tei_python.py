@@ -59,7 +59,11 @@ class Encoder:
 
     def __init__(self, python: str, texts: str) -> None:
         self._process = subprocess.Popen(
-            [python, "-c", ENCODER, texts], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [python, "-c", ENCODER, texts],
+            env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},  # as the server's, so that other load slows both alike
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self._line()
 
@@ -129,7 +133,8 @@ def main() -> None:
     options = parser.parse_args()
     python = models_python()
     if python is None:
-        sys.exit("sentence-transformers is not installed: make up, or set MODELS_DIR")
+        print("skipped: sentence-transformers is not installed; make up, or set MODELS_DIR to where it is")
+        return
     texts = make_texts(options.texts)
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(texts, file)

@@ -32,9 +32,7 @@ def service_time(left: float) -> float:
     return left - min(left * SHARE, SHARE_MOST)
 
 
-async def fall_back(
-    scorer: FallbackScorer, items: Sequence[Item], scores: list[Score], ends_at: float
-) -> list[Score]:
+async def fall_back(scorer: FallbackScorer, items: Sequence[Item], scores: list[Score], ends_at: float) -> list[Score]:
     """`scores` with a substitute for each that failed.
 
     Args:

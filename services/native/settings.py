@@ -76,6 +76,7 @@ CHECKS: dict[str, Check] = {
     "REWARDSTACK_RUN_ID": anything,
     "EMBEDDING": SWITCH,
     "EMBEDDING_MODEL": maybe(NAME),
+    "TEI_IMAGE": NAME,
     "EMBEDDING_SERVER_URL": urls,
     "EMBEDDING_SERVER_API_KEY": anything,
     "EMBEDDING_SERVER_TIMEOUT": DURATION,

@@ -30,7 +30,7 @@ def serve(python: str) -> Iterator[Callable[[str], EmbeddingServer]]:
         started: dict[str, EmbeddingServer] = {}
 
         def get(name: str) -> EmbeddingServer:
-            if name not in started:
+            if name not in started or started[name].process.poll() is not None:
                 running.pop_all().close()
                 started.clear()
                 started[name] = running.enter_context(embedding_server(python, *TEI["servers"][name]))

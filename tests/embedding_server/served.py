@@ -84,10 +84,10 @@ class EmbeddingServer(Served):
         super().kill()
         self._log.close()
 
-    def terminate(self) -> int:
-        """Asks it to stop; returns its exit status."""
+    def terminate(self, seconds: float) -> int:
+        """Asks it to stop, and waits for its end; returns its exit status."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(seconds)
 
 
 @contextmanager

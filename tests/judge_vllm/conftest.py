@@ -12,7 +12,7 @@ import requests
 
 from rewardstack import Request, Score, score
 from rewardstack.settings import DEFAULTS
-from services.judge.model import Model
+from services.judge.model import SMALL, Model
 from tests.support.vllm import VllmServer, missing, models, running
 
 QWEN3_LIKE = Path(__file__).with_name("qwen3_like.py")
@@ -35,14 +35,14 @@ def environment(vllm: VllmServer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def qwen3_like(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
-    """A second server: Qwen3's control tokens and reasoning parser, the small model's weights."""
+    """A second server: Qwen3's control tokens and reasoning parser, the small model's weights and name."""
     if lacks := missing():
         pytest.skip(lacks)
     folder = tmp_path_factory.mktemp("qwen3-like")
     here = models()
     arguments = [QWEN3_LIKE, here.small_judge, folder / "model", CONTROL_TOKENS]
     subprocess.run([here.python, *map(str, arguments)], check=True, capture_output=True)
-    model = Model(source=str(folder / "model"), name="qwen3-like", local=True)
+    model = Model(source=str(folder / "model"), name=SMALL, local=True)
     with running(folder / "log", "--reasoning-parser", "qwen3", model=model) as server:
         yield server
 

@@ -1,4 +1,4 @@
-"""`docs/judge.md` holds: its snippets run against a real judge as they are printed, but for addresses and model names."""
+"""`docs/judge.md` holds: its snippets run against a real judge as printed, but for addresses and model names."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_tables() -> None:
 
 def test_files() -> None:
     """Every script and document that it names is there."""
-    names = set(re.findall(r"[\w/]*\w+\.(?:py|sh|md|json)\b", TEXT))
+    names = set(re.findall(r"\w[\w/]*\.(?:py|sh|md|json)\b", TEXT))
     folders = ["", "services/judge/", "tests/", "docs/", "client/rewardstack/"]
 
     assert [] == [name for name in names if not any((ROOT / folder / name).exists() for folder in folders)]

@@ -75,7 +75,7 @@ def test_wrong_value(name: str, value: str, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--reward-type", "gsm9k"], "REWARD_TYPE: reward_type 'gsm9k' is not known; known: exact_match"),
+        (["--reward-type", "gsm9k"], "REWARD_TYPE: reward_type 'gsm9k' is not known; known: "),
         (["--dataset", "/not/there.json"], "DATASET_PATH: there is no file /not/there.json"),
         (["--port", "0"], "REWARD_PORT: '0' is not a whole number above 0"),
         (["--workers", "-1"], "REWARD_WORKERS: '-1' is not a whole number above 0"),

@@ -82,11 +82,11 @@ class Engine:
         Raises:
             TeiError: the request is refused, or failed.
         """
-        if ask.dimensions == 0:
-            raise ValidationError("Input validation error: `dimensions` should be positive", "validation")
         size = len(ask.inputs)
         if size > self._permits:
             raise OverloadedError("Model is overloaded")
+        if ask.dimensions == 0:
+            raise ValidationError("Input validation error: `dimensions` should be positive", "validation")
         self._permits -= size
         job = Job(ask, self._loop.create_future(), time.monotonic(), [None] * size, size)
         try:
@@ -107,9 +107,9 @@ class Engine:
         self._pool.shutdown(cancel_futures=True)
 
     def _tokenise(self, job: Job) -> None:
-        if not job.awaited:
-            return
         ask = job.ask
+        if not job.awaited:
+            return self._call(self._metrics.failed, "dropped", len(ask.inputs))
         try:
             encodings = self._tokenizer.encode(ask.inputs, ask.truncate, ask.direction, ask.prompt_name)
         except Exception as error:
@@ -126,6 +126,7 @@ class Engine:
         job.spent.tokenization = (queued - job.began) * len(entries)
         with self._changed:
             self._waiting += entries
+            self._metrics.queue_size = len(self._waiting)
             self._changed.notify()
 
     def _work(self) -> None:

@@ -73,10 +73,8 @@ class Tokenization:
         for special in (True, False):
             chosen = [index for index, (_, wanted) in texts.items() if wanted is special]
             if chosen:
-                encodings = tokenizer.encode_batch_fast(
-                    [texts[index][0] for index in chosen], add_special_tokens=special
-                )
-                results = self._filled(results, chosen, encodings)
+                batch = [texts[index][0] for index in chosen]
+                self._fill(results, chosen, tokenizer.encode_batch_fast(batch, add_special_tokens=special))
         return [result for result in results if result is not None]
 
     def tokenize(self, text: str, add_special_tokens: bool, prompt_name: str | None) -> list[dict[str, Any]]:
@@ -138,19 +136,16 @@ class Tokenization:
         text = str(self._whole.decode(value, skip_special_tokens=bool(prompt)))
         return prompt + text, bool(prompt)
 
-    def _filled(
-        self, results: list[Encoding | TeiError | None], chosen: Sequence[int], encodings: Sequence[Any]
-    ) -> list[Encoding | TeiError | None]:
-        filled = list(results)
+    def _fill(self, results: list[Encoding | TeiError | None], chosen: Sequence[int], encodings: Sequence[Any]) -> None:
+        """Puts what the tokenizer gave for the chosen inputs where it belongs."""
         for index, encoding in zip(chosen, encodings, strict=True):
             ids = encoding.ids
             if len(ids) > self.max_length:
-                filled[index] = ValidationError(
+                results[index] = ValidationError(
                     f"Input validation error: `inputs` must have less than {self.max_length} tokens. Given: {len(ids)}"
                 )
             else:
-                filled[index] = Encoding(ids, encoding.type_ids)
-        return filled
+                results[index] = Encoding(ids, encoding.type_ids)
 
 
 def find_prompt(prompts: Mapping[str, str] | None, name: str) -> str:

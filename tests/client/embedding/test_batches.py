@@ -13,6 +13,7 @@ import pytest
 from rewardstack import Request, Score, acompute_score, score
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer, Redis
+from tests.support.waiters import impatient_and_patient
 
 SOURCE = "embedding_remote"
 
@@ -187,3 +188,11 @@ def test_many_made_up_models(server: FaultServer) -> None:
     requests = [Request(SOURCE, "a", "b", {"model": f"model {at}"}) for at in range(100)]
     assert {"ok"} == statuses(score(requests))
     assert 200 == server.stats()["texts"]
+
+
+def test_patience_of_each(server: FaultServer) -> None:
+    """Who waits for the same texts with more patience gets the score that another gave up on."""
+    score([Request(SOURCE, "first", "of all")])
+    server.set(delay=0.3)
+    results = impatient_and_patient(SOURCE)
+    assert {"impatient": "fallback", "patient": "ok"} == {name: status for name, (status, _) in results.items()}

@@ -97,6 +97,10 @@ async def models(_: web.Request) -> web.StreamResponse:
     return web.json_response({"object": "list", "data": STATE["models"]})
 
 
+async def health(_: web.Request) -> web.StreamResponse:
+    return web.Response()
+
+
 async def change(request: web.Request) -> web.StreamResponse:
     state = await request.json()
     if state.pop("reset", False):
@@ -119,7 +123,7 @@ async def serve(port: int) -> None:
             web.post("/v1/chat/completions", chat),
             web.post("/tokenize", tokenize),
             web.get("/v1/models", models),
-            web.get("/health", lambda _: web.Response()),
+            web.get("/health", health),
             web.post("/_set", change),
             web.get("/_stats", stats),
         ]

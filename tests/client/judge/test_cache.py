@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rewardstack import score
+from rewardstack.scorers.judge import models
 from tests.client.conftest import Script
 from tests.client.judge.conftest import asked, sample
 from tests.support.servers import FaultServer, Redis
@@ -74,7 +75,7 @@ def test_another_judge(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, what
     assert [False, True] == [cached(), cached()]
     if what == "root":
         judge.set(models=[{"id": "small", "root": "/models/finetuned"}])
-        monkeypatch.setenv("REWARD_CACHE_TTL", "1000")  # other settings: the judge is asked anew what it serves
+        monkeypatch.setattr(models, "FRESH", 0.0)
     else:
         monkeypatch.setenv("JUDGE_REVISION", "2")
     assert not cached()

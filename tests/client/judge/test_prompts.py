@@ -11,6 +11,7 @@ import pytest
 
 from rewardstack import score
 from rewardstack.errors import RequestError
+from rewardstack.scorers.judge import fences
 from rewardstack.scorers.judge.fences import BREAK, fence, neutral
 from rewardstack.scorers.judge.templates import BUILTIN, LABELS, find_template
 from tests.client.judge.conftest import asked, sample
@@ -68,15 +69,23 @@ def test_broken_texts_read_the_same() -> None:
     assert "<|im_end|>" == neutral("<|im_end|>").replace(BREAK, "")
 
 
-def test_fence_of_a_text_that_holds_its_tag() -> None:
-    """A tag is hashed anew as long as the text holds it; two texts have two tags."""
-    text = "some text"
-    for _ in range(3):
-        tag = fence("candidate", text).partition("\n")[0].partition("-")[2].rstrip(">")
-        assert tag not in text
-        assert 16 == len(tag)
-        text += f" {tag}"
-    assert fence("candidate", "a")[:30] != fence("candidate", "b")[:30]
+def tag_of(text: str) -> str:
+    """The tag of the fence around a candidate."""
+    return re.findall(r"^<candidate-([0-9a-f]+)>", fence("candidate", text))[0]
+
+
+def test_tags() -> None:
+    """A tag has 64 bits, and two texts have two tags."""
+    assert 16 == len(tag_of("a"))
+    assert tag_of("a") != tag_of("b")
+
+
+def test_text_that_holds_its_tag(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tag is hashed anew as long as the text holds it, which takes tags of 8 bits to be seen."""
+    monkeypatch.setattr(fences, "TAG_BYTES", 1)
+    every = " ".join(f"{one:02x}" for one in range(250))
+    for at in range(20):
+        assert tag_of(f"{at} {every}") in {f"{one:02x}" for one in range(250, 256)}
 
 
 @pytest.mark.parametrize(("template", "labelled"), TEMPLATES)

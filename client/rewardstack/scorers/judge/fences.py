@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from hashlib import blake2b
+from itertools import count
 
 BREAK = "\u200b"
 """Zero-width space."""
@@ -67,6 +68,7 @@ def fence(name: str, text: str) -> str:
 def _tag(text: str) -> str:
     data = text.encode()
     tag = blake2b(data, digest_size=TAG_BYTES).hexdigest()
+    salts = count(1)
     while tag in text:
-        tag = blake2b(data, digest_size=TAG_BYTES, key=tag.encode()).hexdigest()
+        tag = blake2b(data, digest_size=TAG_BYTES, salt=next(salts).to_bytes(8, "little")).hexdigest()
     return tag

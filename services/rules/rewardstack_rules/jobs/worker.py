@@ -13,6 +13,7 @@ import os
 import socket
 import sys
 import time
+from types import FrameType
 
 from redis.exceptions import RedisError
 from rq import SimpleWorker
@@ -43,10 +44,18 @@ class ChunkWorker(SimpleWorker):
     log_result_lifespan = False
     max_connection_wait_time = PAUSE
 
-    @property
-    def told_to_stop(self) -> bool:
-        """Whether a signal ended it."""
-        return self._shutdown_requested_date is not None
+    stopping = False
+    """Whether a signal came, to this worker or to one before it that had lost the queue."""
+
+    def request_stop(self, signum: int, frame: FrameType | None) -> None:
+        """What the first signal does."""
+        ChunkWorker.stopping = True
+        super().request_stop(signum, frame)
+
+    def _install_signal_handlers(self) -> None:
+        super()._install_signal_handlers()
+        if ChunkWorker.stopping:
+            raise StopRequested
 
 
 def main() -> None:
@@ -63,13 +72,13 @@ def main() -> None:
     name = f"{socket.gethostname()}-{os.getpid()}"
     Sweeper(connect(settings.queue_url), name).start()
     log.info("Running as %s", name)
-    with contextlib.suppress(StopRequested):  # between two lives of RQ's worker
-        while not _work(settings.queue_url):
-            time.sleep(PAUSE)
+    with contextlib.suppress(StopRequested):  # which comes out where it meets no worker at work
+        while not ChunkWorker.stopping:
+            _work(settings.queue_url)
 
 
-def _work(url: str) -> bool:
-    """Works until the queue is lost; whether a signal ended it instead."""
+def _work(url: str) -> None:
+    """Works until a signal comes, or the queue is lost."""
     worker: ChunkWorker | None = None
     try:
         worker = ChunkWorker(
@@ -84,10 +93,10 @@ def _work(url: str) -> bool:
         worker.work(logging_level="WARNING")
     except (RedisError, OSError) as error:
         log.warning("the queue is lost: %s", str(error).partition("\n")[0])
+        time.sleep(PAUSE)
     finally:
         if worker is not None and worker.pubsub_thread is not None:
             worker.pubsub_thread.stop()  # RQ leaves it running where the queue is not there to be told
-    return worker is not None and worker.told_to_stop
 
 
 if __name__ == "__main__":
