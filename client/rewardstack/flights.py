@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from rewardstack.deadline import Deadline, SharedDeadline
 from rewardstack.errors import ConfigError, ServiceError
@@ -20,10 +20,13 @@ from rewardstack.scorer import Key, Scorer
 
 GATHER = 0.001
 """Seconds that a batch waits for company before it goes out less than full."""
+GRACE = 0.02
+"""Seconds a waiter gives a call that ends at the same moment as its patience."""
 
 log = logging.getLogger(__name__)
 
 Outcome = Score | ConfigError
+T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)
@@ -135,6 +138,13 @@ def _results(flights: Sequence[Flight], outcomes: Sequence[Outcome]) -> list[tup
         for flight, outcome in zip(flights, outcomes, strict=True)
         if flight.key is not None and isinstance(outcome, Score) and outcome.status == "ok"
     ]
+
+
+async def landing(waits: Iterable[asyncio.Future[T]], deadline: Deadline) -> None:
+    """Waits until all have landed or the patience ends; a patience that grew meanwhile is heeded."""
+    pending = {wait for wait in waits if not wait.done()}
+    while pending and (left := deadline.remaining() + GRACE) > 0:
+        _, pending = await asyncio.wait(pending, timeout=left)
 
 
 def checked(score: Score) -> Score:

@@ -5,22 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rewardstack.cache.key import tenant_key
 from rewardstack.cache.store import ResultCache
 from rewardstack.deadline import Deadline, SharedDeadline
 from rewardstack.errors import ConfigError, ServiceError
-from rewardstack.flights import Flights, Outcome, checked
+from rewardstack.flights import Flights, Outcome, checked, landing
 from rewardstack.score import Item, Score
-from rewardstack.scorer import Key, QuickScorer, Scorer
+from rewardstack.scorer import DirectScorer, Key, Scorer
 
 SLICE = 512
 """Samples handled before the loop gets a breath: its other callers wait no longer than these take."""
-BREATH = 0.01
-"""Seconds after which it gets one where a sample can take long."""
-GRACE = 0.02
-"""Seconds a waiter gives a call that ends at the same moment as its patience."""
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +31,7 @@ class Runner:
 
     def __init__(self, scorer: Scorer, cache: ResultCache) -> None:
         self.scorer = scorer
-        self._quick = scorer if isinstance(scorer, QuickScorer) else None
+        self._direct = scorer if isinstance(scorer, DirectScorer) else None
         self._cache = cache
         self._flights = Flights(scorer, cache.put)
 
@@ -55,29 +51,20 @@ class Runner:
             keys = await self._keys(items, deadline, tenant)
         except ServiceError as error:
             return self._reported([Score.failed(str(error), self.scorer.source) for _ in items])
-        found = await self._known(keys)
-        quick = await self._decide(items, keys, found)
-        waits: dict[int, asyncio.Future[Outcome]] = {}
-        for at, score in enumerate(found):
-            if score is None and at not in quick:
-                waits[at] = self._flights.board(items[at], keys[at], deadline)
-            if at % SLICE == SLICE - 1:
-                await asyncio.sleep(0)
+        scores = await self._known(keys)
         elapsed = milliseconds(started)
-        scores = [_timed(score, elapsed, cached=True) if score is not None else score for score in found]
-        for at, score in quick.items():
-            scores[at] = _timed(score, elapsed, cached=False)
-        await _landed(waits.values(), deadline)
+        missing = [at for at, score in enumerate(scores) if score is None]
+        scores = [_timed(score, elapsed, cached=True) if score is not None else score for score in scores]
+        ask = self._answer if self._direct is not None else self._fly
+        fresh = await ask([items[at] for at in missing], [keys[at] for at in missing], deadline)
         elapsed = milliseconds(started)
-        late = Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
-        for at, wait in waits.items():
-            outcome = wait.result() if wait.done() else late
-            if isinstance(outcome, ConfigError):
-                raise outcome
-            scores[at] = _timed(outcome, elapsed, cached=outcome.cached)
+        for at, score in zip(missing, fresh, strict=True):
+            scores[at] = _timed(score, elapsed, cached=score.cached)
         return self._reported([score for score in scores if score is not None])
 
     async def _keys(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> list[Key | None]:
+        if self._direct is not None and not self._cache.keeps:
+            return [None] * len(items)
         keys: list[Key | None] = []
         for start in range(0, len(items), SLICE):
             keys += await self.scorer.keys(items[start : start + SLICE], SharedDeadline(deadline))
@@ -94,24 +81,32 @@ class Runner:
             found[at] = score
         return found
 
-    async def _decide(
-        self, items: Sequence[Item], keys: Sequence[Key | None], found: Sequence[Score | None]
-    ) -> dict[int, Score]:
-        """The scores by position that the scorer has without asking anybody; they are kept like all others."""
-        quick: dict[int, Score] = {}
-        if self._quick is None:
-            return quick
-        rested = time.monotonic()
-        for at, item in enumerate(items):
-            score = self._quick.at_once(item) if found[at] is None else None
-            if score is not None:
-                quick[at] = checked(score)
-            if time.monotonic() - rested > BREATH:
+    async def _fly(self, items: Sequence[Item], keys: Sequence[Key | None], deadline: Deadline) -> list[Score]:
+        """The scores of a scorer that is asked in batches."""
+        waits: list[asyncio.Future[Outcome]] = []
+        for item, key in zip(items, keys, strict=True):
+            waits.append(self._flights.board(item, key, deadline))
+            if len(waits) % SLICE == 0:
                 await asyncio.sleep(0)
-                rested = time.monotonic()
-        kept = ((keys[at], score) for at, score in quick.items() if score.status == "ok")
-        await self._cache.put([(key.text, score) for key, score in kept if key is not None])
-        return quick
+        await landing(waits, deadline)
+        late = Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
+        scores = []
+        for wait in waits:
+            outcome = wait.result() if wait.done() else late
+            if isinstance(outcome, ConfigError):
+                raise outcome
+            scores.append(outcome)
+        return scores
+
+    async def _answer(self, items: Sequence[Item], keys: Sequence[Key | None], deadline: Deadline) -> list[Score]:
+        """The scores of a scorer that takes a caller's items itself; they are kept like all others."""
+        assert self._direct is not None
+        scores = [checked(score) for score in await self._direct.answer(items, deadline)]
+        kept = [
+            (key.text, one) for key, one in zip(keys, scores, strict=True) if key is not None and one.status == "ok"
+        ]
+        await self._cache.put(kept)
+        return scores
 
     def _reported(self, scores: list[Score]) -> list[Score]:
         """Says once a batch, not once a sample, that some have no score."""
@@ -121,13 +116,6 @@ class Runner:
                 "%s: %d of %d samples failed; the first: %s", self.scorer.source, len(lost), len(scores), lost[0].reason
             )
         return scores
-
-
-async def _landed(waits: Iterable[asyncio.Future[Outcome]], deadline: Deadline) -> None:
-    """Waits until all have landed or the caller's patience ends; a patience that grew meanwhile is heeded."""
-    pending = set(waits)
-    while pending and (left := deadline.remaining() + GRACE) > 0:
-        _, pending = await asyncio.wait(pending, timeout=left)
 
 
 def milliseconds(since: float) -> float:

@@ -15,7 +15,7 @@ class Memory:
     """
 
     def __init__(self, size: int) -> None:
-        self._size = size
+        self.size = size
         self._scores: OrderedDict[str, Score] = OrderedDict()
 
     def get(self, key: str) -> Score | None:
@@ -27,9 +27,9 @@ class Memory:
 
     def put(self, key: str, score: Score) -> None:
         """Keeps `score` under `key`."""
-        if not self._size:
+        if not self.size:
             return
         self._scores[key] = score
         self._scores.move_to_end(key)
-        if len(self._scores) > self._size:
+        if len(self._scores) > self.size:
             self._scores.popitem(last=False)

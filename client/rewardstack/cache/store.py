@@ -47,6 +47,11 @@ class ResultCache:
         self._rest_until = {"read": 0.0, "written": 0.0}
         self._said: set[str] = set()
 
+    @property
+    def keeps(self) -> bool:
+        """Whether it keeps anything, here or in Redis."""
+        return self._redis is not None or self._memory.size > 0
+
     async def get(self, keys: Sequence[str]) -> list[Score | None]:
         """What is known under each of `keys`, None for the rest."""
         found = [self._memory.get(key) for key in keys]
