@@ -48,6 +48,10 @@ bench: setup-dev ## run the benchmarks and print their figures
 	@$(NATIVE) programs
 	@for benchmark in $(BENCHMARKS); do echo "==> $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
 
+.PHONY: fuzz
+fuzz: setup-dev ## send the reward server 10,000 generated requests (n=100: fewer); none may be a 500
+	@$(BIN)/python -m tests.rules.fuzz --requests $(or $(n),10000)
+
 .PHONY: lint
 lint: setup-dev ## check style and types
 	@$(BIN)/ruff check .

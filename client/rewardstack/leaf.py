@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rewardstack.asking import Outcome, ScoreCarrier, checked
@@ -17,7 +17,7 @@ from rewardstack.fallback import fall_back
 from rewardstack.flights import Flights, landing
 from rewardstack.lanes import Lanes
 from rewardstack.score import Item, Score
-from rewardstack.scorer import FallbackScorer, Key, QuickScorer, Scorer, SlowScorer
+from rewardstack.scorer import DirectScorer, FallbackScorer, Key, QuickScorer, Scorer, SlowScorer
 
 SLICE = 512
 """Samples handled before the loop gets a breath: its other callers wait no longer than these take."""
@@ -37,6 +37,7 @@ class Runner:
 
     def __init__(self, scorer: Scorer, cache: ResultCache) -> None:
         self.scorer = scorer
+        self._direct = scorer if isinstance(scorer, DirectScorer) else None
         self._quick = scorer if isinstance(scorer, QuickScorer) else None
         self._slow = scorer if isinstance(scorer, SlowScorer) else None
         self._cache = cache
@@ -77,25 +78,18 @@ class Runner:
             known = [self._quick.at_once(item) if self._quick else None for item in items]
             return [score or Score.failed(lost, self.scorer.source) for score in known]
         found = await self._known(keys)
-        quick = await self._decide(items, keys, found)
-        order = range(len(items)) if self._slow is None else self._slow.order(items)
-        asked = [at for at in order if found[at] is None and at not in quick]
-        waits = await self._board(items, keys, asked, deadline)
         elapsed = milliseconds(started)
         scores = [_timed(score, elapsed, cached=True) if score is not None else score for score in found]
-        for at, score in quick.items():
-            scores[at] = _timed(score, elapsed, cached=False)
-        await landing(waits.values(), deadline)
+        ask = self._answer if self._direct is not None else self._fly
+        fresh = await ask(items, keys, [at for at, score in enumerate(found) if score is None], deadline)
         elapsed = milliseconds(started)
-        late = Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
-        for at, wait in waits.items():
-            outcome = wait.result() if wait.done() else late
-            if isinstance(outcome, ConfigError):
-                raise outcome
-            scores[at] = _timed(outcome, outcome.latency_ms or elapsed, cached=outcome.cached)
+        for at, score in fresh.items():
+            scores[at] = _timed(score, score.latency_ms or elapsed, cached=score.cached)
         return [score for score in scores if score is not None]
 
     async def _keys(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> list[Key | None]:
+        if self._direct is not None and not self._cache.keeps:
+            return [None] * len(items)
         keys: list[Key | None] = []
         for start in range(0, len(items), SLICE):
             keys += await self.scorer.keys(items[start : start + SLICE], SharedDeadline(deadline))
@@ -112,24 +106,54 @@ class Runner:
             found[at] = score
         return found
 
-    async def _decide(
-        self, items: Sequence[Item], keys: Sequence[Key | None], found: Sequence[Score | None]
+    async def _answer(
+        self, items: Sequence[Item], keys: Sequence[Key | None], missing: Sequence[int], deadline: Deadline
     ) -> dict[int, Score]:
-        """The scores by position that the scorer has without asking anybody; they are kept like all others."""
+        """The scores, by position, of a scorer that takes a caller's items itself; they are kept like all others."""
+        assert self._direct is not None
+        found = await self._direct.answer([items[at] for at in missing], deadline)
+        scores = {at: checked(score) for at, score in zip(missing, found, strict=True)}
+        await self._keep(scores, keys)
+        return scores
+
+    async def _fly(
+        self, items: Sequence[Item], keys: Sequence[Key | None], missing: Sequence[int], deadline: Deadline
+    ) -> dict[int, Score]:
+        """The scores, by position, of a scorer that is asked in batches."""
+        scores = await self._decide(items, keys, missing)
+        order = missing if self._slow is None else self._slow.order(items)
+        wanted = set(missing) - scores.keys()
+        waits = await self._board(items, keys, [at for at in order if at in wanted], deadline)
+        await landing(waits.values(), deadline)
+        late = Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
+        for at, wait in waits.items():
+            outcome = wait.result() if wait.done() else late
+            if isinstance(outcome, ConfigError):
+                raise outcome
+            scores[at] = outcome
+        return scores
+
+    async def _decide(
+        self, items: Sequence[Item], keys: Sequence[Key | None], missing: Sequence[int]
+    ) -> dict[int, Score]:
+        """The scores, by position, that the scorer has without asking anybody; they are kept like all others."""
         quick: dict[int, Score] = {}
         if self._quick is None:
             return quick
         rested = time.monotonic()
-        for at, item in enumerate(items):
-            score = self._quick.at_once(item) if found[at] is None else None
+        for at in missing:
+            score = self._quick.at_once(items[at])
             if score is not None:
                 quick[at] = checked(score)
             if time.monotonic() - rested > BREATH:
                 await asyncio.sleep(0)
                 rested = time.monotonic()
-        kept = ((keys[at], score) for at, score in quick.items() if score.status == "ok")
-        await self._cache.put([(key.text, score) for key, score in kept if key is not None])
+        await self._keep(quick, keys)
         return quick
+
+    async def _keep(self, scores: Mapping[int, Score], keys: Sequence[Key | None]) -> None:
+        kept = ((keys[at], score) for at, score in scores.items() if score.status == "ok")
+        await self._cache.put([(key.text, score) for key, score in kept if key is not None])
 
     async def _board(
         self, items: Sequence[Item], keys: Sequence[Key | None], asked: Sequence[int], deadline: Deadline

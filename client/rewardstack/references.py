@@ -56,6 +56,8 @@ def choose(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, 
     Raises:
         TypeError: `target_gt` holds something else than text and numbers.
     """
+    if not extra:
+        return references
     wanted = set(as_references(extra.get("target_gt"), "extra_info.target_gt"))
     if wanted:
         references = tuple(one for one in references if one in wanted) or references

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from rewardstack.deadline import SharedDeadline
+from rewardstack.deadline import Deadline, SharedDeadline
 from rewardstack.score import Item, OnError, Score
 
 
@@ -65,6 +65,19 @@ class QuickScorer(Scorer, Protocol):
 
     def at_once(self, item: Item) -> Score | None:
         """The score of an item, found within milliseconds; None where it takes longer."""
+        ...
+
+
+@runtime_checkable
+class DirectScorer(Scorer, Protocol):
+    """A scorer that takes a caller's items as they come: it batches, shares and waits in its own way."""
+
+    async def answer(self, items: Sequence[Item], deadline: Deadline) -> list[Score]:
+        """One score for each item, in order, within the deadline; what could not be scored by then is `failed`.
+
+        Raises:
+            ConfigError: the caller is at fault.
+        """
         ...
 
 

@@ -89,12 +89,21 @@ def nice_after(seconds: float) -> int:
     return os.nice(0)
 
 
+def nice_after_work(seconds: float) -> int:
+    """The priority of this process, after so long on a core, however long that takes."""
+    start = time.process_time()
+    while time.process_time() - start < seconds:
+        pass
+    return os.nice(0)
+
+
 KEPT: list[bytes] = []
 
 ACTIONS: dict[str, Any] = {
     "echo": lambda value: value,
     "pid": lambda _: os.getpid(),
     "nice_after": nice_after,
+    "nice_after_work": nice_after_work,
     "environment": lambda _: sorted(os.environ),
     "threads": lambda _: len(os.listdir(f"/proc/{os.getppid()}/task")),
     "sleep": sleep,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+from collections.abc import Iterator
 
 import pytest
 
@@ -50,3 +53,39 @@ async def test_slow_stands_back(make_runner: MakeRunner, waits: bool) -> None:
     tasks = [{"do": "nice_after", "with": 0.3}, {"do": "nice_after", "with": 0.0}]
     assert await runner.run(tasks, timeout=5) == [{"value": 19}, {"value": 0}]
     await first
+
+
+@pytest.fixture
+def crowded_core() -> Iterator[None]:
+    """This process and what it starts have one core, which they share with a dozen that never rest."""
+    usable = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(usable)})
+    hog = ["sh", "-c", "while :; do :; done"]
+    crowd = [subprocess.Popen(hog, start_new_session=True) for _ in range(12)]  # sessions have equal shares
+    yield
+    for one in crowd:
+        one.kill()
+        one.wait()
+    os.sched_setaffinity(0, usable)
+
+
+async def test_starved_is_not_slow(crowded_core: None, make_runner: MakeRunner) -> None:
+    """A task that needs a core for 0.05 s stays in the fast lane, though others let it have that in 0.5 s at best."""
+    runner = make_runner(fast=1, slow=1, slow_after=0.4)
+    started = asyncio.get_running_loop().time()
+
+    results = await runner.run([{"do": "nice_after_work", "with": 0.05}], timeout=30)
+
+    assert results == [{"value": 0}]
+    assert asyncio.get_running_loop().time() - started > 0.4
+
+
+@pytest.mark.parametrize("action", ["loop", "sleep"])
+async def test_brief(make_runner: MakeRunner, action: str) -> None:
+    """A task that has to be brief is given up when it turns out to be slow, long before its seconds are over."""
+    runner = make_runner(fast=1, slow=1)
+
+    hasty = await runner.run([{"do": action, "with": 30}, {"with": 1}], timeout=60, limit=30, brief=True)
+
+    assert hasty == [{"error": "timeout"}, {"value": 1}]
+    assert (await runner.stats())["timeouts_total"] == 1

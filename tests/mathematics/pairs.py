@@ -159,6 +159,10 @@ RIGHT: dict[str, Callable[[random.Random], Made]] = {
     ),
     "both signs written out": _of_two("<A> \\pm \\sqrt{<B>}", "<A> + \\sqrt{<B>}, <A> - \\sqrt{<B>}"),
     "a percentage as a fraction": _of_two("<A>\\%", "\\frac{<A>}{100}"),
+    "a column for a point": _of_two("(<A>,<B>)", "\\begin{pmatrix} <A> \\\\ <B> \\end{pmatrix}"),
+    "a converted unit": _of_two("<A> \\text{ m}", "<A>00 \\text{ cm}"),
+    "a distance for an interval": _of_two("(-<A>, <A>)", "|x| < <A>"),
+    "the same answer twice": _of_two("\\frac{<A>}{<B>}", "\\frac{<A>}{<B>} \\text{ or } \\frac{<A>0}{<B>0}"),
     "a ratio not reduced": _of_two("<A>:<B>1", "<A>0:<B>10"),
 }
 WRONG: dict[str, Callable[[random.Random], Made]] = {
@@ -186,6 +190,12 @@ WRONG: dict[str, Callable[[random.Random], Made]] = {
     "a hundred times the percentage": _of_two("<A>", "<A>00\\%"),
     "another unit": _of_two("<A> \\text{ cm}", "<A> \\text{ km}"),
     "a letter behind the number": _of_two("<A>", "<A>t"),
+    "a row for a column": _of_two(
+        "\\begin{pmatrix} <A> \\\\ <B> \\end{pmatrix}", "\\begin{pmatrix} <A> & <B> \\end{pmatrix}"
+    ),
+    "a ratio of three in another order": _of_two("1:<A>:<B>", "1:<B>:<A>"),
+    "a false equation": _of_two("<B>", "<A> = <B>"),
+    "an equation not solved": _of_two("x = <A>", "2x = 2 \\cdot <A>"),
     "another base": _of_two("<P>_{10}", "<P>_{12}"),
     "letters exchanged": _anagram,
     "a small number": _small,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest_asyncio
 
 from benchmarks.mix import make_samples
 from rewardstack.cache.store import ResultCache
-from rewardstack.deadline import Deadline, SharedDeadline
+from rewardstack.deadline import Deadline
 from rewardstack.leaf import Runner
 from rewardstack.score import Item, Score
 from rewardstack.settings import Settings as ClientSettings
@@ -38,6 +39,8 @@ NUMBERS = (
     *("50%", "50\\%", "5 \\times 10^{3}", "5000", "10^{3}", "5e3", "1/0", "\\frac{1}{0}", "\\$5", "5 cm", "x = 5"),
     *("5\\text{ cm}", "{5}", "(5)", "\\{5\\}", "5;", "5, 6", "6, 5", "1,234, 5", "", "five", "5^\\circ", "1011_2"),
 )
+SLOW = Item("\\boxed{(x+y+z+w+1)^{60}}", ("(x+y+z+w+2)^{60}",))
+ORDINARY = [Item(f"\\boxed{{\\sqrt{{{2 * n * n}}}}}", (f"{n}\\sqrt{{2}}",)) for n in range(3, 9)]
 
 
 def questions() -> Iterator[Question]:
@@ -115,12 +118,12 @@ async def test_same_score(name: str, isolation: Isolation) -> None:
 
 
 async def test_what_is_at_once(isolation: Isolation) -> None:
-    """Numbers and equal texts are decided at once; algebra, long responses and missing references are not."""
+    """Numbers and equal texts are decided at once; algebra is asked about; the rest is handed on."""
     one = verifier("math", isolation)
     long = "x" * MAX_INLINE
 
     at_once = [
-        one.at_once(item) is not None
+        type(one.settle(item))
         for item in (
             Item("#### 5", ("5",)),
             Item("#### 6", ("5",)),
@@ -131,17 +134,17 @@ async def test_what_is_at_once(isolation: Isolation) -> None:
         )
     ]
 
-    assert at_once == [True, True, True, False, False, False]
+    assert at_once == [Score, Score, Score, Question, type(None), type(None)]
 
 
 async def test_verdict_is_remembered(isolation: Isolation) -> None:
     """What an isolated process decided once is known at once, also for another response with the same answer."""
     one = verifier("math", isolation)
 
-    [first] = await one.score([Item("\\boxed{\\sqrt{8}}", ("2\\sqrt{2}",))], SharedDeadline(Deadline(60)))
-    again = one.at_once(Item("So it is $\\boxed{\\sqrt{8}}$.", ("2\\sqrt{2}",)))
+    [first] = await one.answer([Item("\\boxed{\\sqrt{8}}", ("2\\sqrt{2}",))], Deadline(60))
+    again = one.settle(Item("So it is $\\boxed{\\sqrt{8}}$.", ("2\\sqrt{2}",)))
 
-    assert again is not None
+    assert isinstance(again, Score)
     assert plainly(first) == plainly(again)
 
 
@@ -154,6 +157,31 @@ async def test_fault_inline(isolation: Isolation, monkeypatch: pytest.MonkeyPatc
     scores = await runner.score([Item("#### 6", ("5",)), Item("#### 5", ("5",))], Deadline(60), "")
 
     assert [(score.value, score.status) for score in scores] == [(0.0, "ok"), (1.0, "ok")]
+
+
+async def test_slow_among_others(isolation: Isolation) -> None:
+    """A sample that takes minutes ends at the deadline; those whose questions travel with its own do not."""
+    isolation.timeout = 1.0
+
+    scores = await verifier("math", isolation).answer([*ORDINARY, SLOW, *ORDINARY], Deadline(60))
+
+    assert [score.value for score in scores] == [1.0] * 6 + [None] + [1.0] * 6
+    assert (scores[6].status, scores[6].reason) == ("failed", "math: the sample took longer than 1 s")
+
+
+async def test_caller_gives_up(isolation: Isolation) -> None:
+    """What is not done when the caller's patience ends has failed, the rest is scored, and nothing goes on."""
+    isolation.timeout = 60.0
+
+    scores = await verifier("math", isolation).answer([SLOW, *ORDINARY], Deadline(60, limit=2))
+
+    assert [score.status for score in scores] == ["failed"] + ["ok"] * 6
+    for _ in range(200):
+        stats = await isolation._runner.stats()
+        if not stats["busy"]:
+            break
+        await asyncio.sleep(0.05)
+    assert (stats["busy"], stats["queued"], stats["slow_queued"]) == (0, 0, 0)
 
 
 async def test_cached_like_others(isolation: Isolation) -> None:

@@ -40,6 +40,11 @@ class RedisLink:
         self._rest_until = {"read": 0.0, "written": 0.0}
         self._said: set[str] = set()
 
+    @property
+    def present(self) -> bool:
+        """Whether there is a Redis at all."""
+        return self._redis is not None
+
     async def guarded(self, what: Use, use: Callable[[Any], Awaitable[T]]) -> T | None:
         """The result of `use(redis)`, None where Redis is absent, resting, slow or refuses."""
         if self._redis is None or time.monotonic() < self._rest_until[what]:

@@ -16,7 +16,7 @@ class Memory(Generic[T]):
     """
 
     def __init__(self, size: int) -> None:
-        self._size = size
+        self.size = size
         self._values: OrderedDict[str, T] = OrderedDict()
 
     def get(self, key: str) -> T | None:
@@ -28,15 +28,15 @@ class Memory(Generic[T]):
 
     def put(self, key: str, value: T) -> None:
         """Keeps `value` under `key`."""
-        if not self._size:
+        if not self.size:
             return
         self._values[key] = value
         self._values.move_to_end(key)
-        if len(self._values) > self._size:
+        if len(self._values) > self.size:
             self._values.popitem(last=False)
 
     def resize(self, size: int) -> None:
         """Keeps at most `size` values from now on."""
-        self._size = size
+        self.size = size
         while len(self._values) > size:
             self._values.popitem(last=False)

@@ -112,6 +112,11 @@ class ResultCache(Store[Score]):
         codec = Codec(encode, decode, SLICE)
         super().__init__(RedisLink(settings.cache_url), settings.cache_items, settings.cache_ttl, codec)
 
+    @property
+    def keeps(self) -> bool:
+        """Whether it keeps anything, here or in Redis."""
+        return self.link.present or self.memory.size > 0
+
     async def close(self) -> None:
         """Closes the connections."""
         await self.link.close()

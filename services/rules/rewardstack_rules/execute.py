@@ -15,15 +15,15 @@ from rewardstack_rules.settings import Settings
 
 
 def execute(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Judges one sample, or decides the question that a verifier asks about it; the entry of isolated processes.
+    """Judges one sample, or decides the questions that a verifier asks; the entry of isolated processes.
 
     Args:
         task: `rule` (its name), `fingerprint` (of the rule), and either `solution`, `references` (a list of strings)
-            and `extra` (a mapping), or `question` (the fields of a `Question`).
+            and `extra` (a mapping), or `questions` (the fields of each `Question`).
 
     Returns:
-        Of a sample `status` (`ok` or `unscored`), `value`, `reason` and `parts`, of a question `right` and `reason`, in
-        plain JSON types.
+        Of a sample `status` (`ok` or `unscored`), `value`, `reason` and `parts`, of questions `verdicts` (`right` and
+        `reason` of each), in plain JSON types.
 
     Raises:
         ConfigError: this process has another version of the rule than the one who asks; its value would be kept
@@ -33,9 +33,9 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     rule = registry().get(task["rule"])
     if rule.fingerprint != task["fingerprint"]:
         raise ConfigError("its source, or a library of its, changed while the server ran; restart or reload the server")
-    if "question" in task:
-        answer, expected, fault = task["question"]
-        return decide(Question(answer, tuple(expected), fault))._asdict()
+    if "questions" in task:
+        asked = (Question(answer, tuple(expected), fault) for answer, expected, fault in task["questions"])
+        return {"verdicts": [decide(question)._asdict() for question in asked]}
     return judge(rule, task["solution"], task["references"], task["extra"]).as_dict()
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from functools import lru_cache
+import time
+from collections.abc import Sequence
+from typing import Any
 
-from rewardstack.deadline import SharedDeadline
+from rewardstack.deadline import Deadline, SharedDeadline
+from rewardstack.errors import ConfigError, RewardstackError
+from rewardstack.flights import landing
 from rewardstack.score import Item, Score
+from rewardstack_rules.inquiries import Inquiries, Outcome, Result
 from rewardstack_rules.mathematics import Question, Verdict, ask, decide_plainly
 from rewardstack_rules.registry import Rule
 from rewardstack_rules.scorer import Isolation, LocalRule
@@ -15,9 +21,8 @@ from rewardstack_rules.verifier import Verifier
 
 MAX_INLINE = 32_000
 """Characters of a response that is read in this process; longer ones are read in isolated ones."""
-
-RECENT = 256
-"""Items whose question is remembered, from when it is not decided at once to when it is sent."""
+BREATH = 0.01
+"""Seconds of reading after which the event loop's other callers have their turn."""
 
 log = logging.getLogger(__name__)
 
@@ -36,34 +41,77 @@ class LocalVerifier(LocalRule):
         super().__init__(rule, isolation)
         self._verifier = verifier
         self._verdicts = verdicts
-        self._ask = lru_cache(maxsize=RECENT)(self._read_and_ask)
+        self._inquiries = Inquiries(self._decide, verdicts)
 
-    def at_once(self, item: Item) -> Score | None:
-        """The score of an item whose verdict needs no isolated process, else None."""
+    async def answer(self, items: Sequence[Item], deadline: Deadline) -> list[Score]:
+        """One score for each item, in order; what is not scored within the deadline is `failed`.
+
+        Raises:
+            ConfigError: the isolated processes cannot run the rule.
+        """
+        late = Score.failed(f"no answer within {deadline.timeout:g} s", self.source)
+        scores = [late] * len(items)
+        waits: dict[int, asyncio.Future[Any]] = {}
+        rested = time.monotonic()
+        deadline.enter_queue(self._isolation)
+        try:
+            for at, item in enumerate(items):
+                found = self.settle(item)
+                if isinstance(found, Score):
+                    scores[at] = found
+                elif found is not None:
+                    waits[at] = self._inquiries.ask(found)
+                else:
+                    waits[at] = asyncio.create_task(self._judge(item, deadline))
+                if time.monotonic() - rested > BREATH:
+                    await asyncio.sleep(0)
+                    rested = time.monotonic()
+            await landing(waits.values(), deadline)
+            for at, wait in waits.items():
+                scores[at] = self._landed(items[at], wait.result()) if wait.done() else late
+        finally:
+            deadline.leave_queue(self._isolation)
+            for wait in waits.values():
+                wait.cancel()
+        return scores
+
+    def settle(self, item: Item) -> Score | Question | None:
+        """The score of an item where it needs no isolated process, else the question that one has to decide.
+
+        None where the item itself has to be judged there.
+        """
         if len(item.solution) > MAX_INLINE or not item.references:
             return None
         try:
-            asked = self._ask(item.solution, item.references)
+            asked = ask(self._verifier.read(item.solution), item.references)
             if isinstance(asked, Verdict):
                 return self._value(item, asked)
             verdict = self._verdicts.recall(asked) or decide_plainly(asked)
-            return None if verdict is None else self._value(item, verdict)
+            return asked if verdict is None else self._value(item, verdict)
         except Exception:
             log.exception("%s: a fault; the sample is judged in an isolated process", self.source)
             return None
 
-    async def _isolated(self, item: Item, deadline: SharedDeadline) -> Score:
-        if len(item.solution) > MAX_INLINE or not item.references:
-            return await super()._isolated(item, deadline)
-        asked = self._ask(item.solution, item.references)
-        if isinstance(asked, Verdict):
-            return self._value(item, asked)
-        task = {"rule": self._rule.name, "fingerprint": self._rule.fingerprint, "question": asked}
-        result = await self._verdicts.decide(asked, lambda shared: self._isolation.run(task, shared), deadline)
-        return self._value(item, Verdict(**result)) if "error" not in result else self._read(result)
+    async def _decide(self, questions: Sequence[Question], brief: bool) -> Result:
+        task = {"rule": self._rule.name, "fingerprint": self._rule.fingerprint, "questions": questions}
+        return await self._isolation.finish(task, brief=brief)
 
-    def _read_and_ask(self, solution: str, references: tuple[str, ...]) -> Question | Verdict:
-        return ask(self._verifier.read(solution), references)
+    async def _judge(self, item: Item, deadline: Deadline) -> Score | RewardstackError:
+        try:
+            return await self._isolated(item, SharedDeadline(deadline))
+        except RewardstackError as error:
+            return error
+
+    def _landed(self, item: Item, outcome: Outcome | Score) -> Score:
+        if isinstance(outcome, Score):
+            return outcome
+        if isinstance(outcome, Verdict):
+            return self._value(item, outcome)
+        if isinstance(outcome, ConfigError):
+            raise outcome
+        if isinstance(outcome, RewardstackError):
+            return Score.failed(str(outcome), self.source)
+        return self._read(outcome)
 
     def _value(self, item: Item, verdict: Verdict) -> Score:
         return self._score(self._verifier.value(item.solution, verdict))

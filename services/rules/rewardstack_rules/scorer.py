@@ -59,7 +59,7 @@ class Isolation:
             DeadlineError: nobody waited until its end.
             ServiceError: there are no isolated processes.
         """
-        work = asyncio.ensure_future(self._runner.run([task], self.timeout))
+        work = asyncio.ensure_future(self.finish(task))
         try:
             with deadline.queued(self):
                 while not work.done():
@@ -69,8 +69,18 @@ class Isolation:
                     await asyncio.wait({work}, timeout=left)
         finally:
             work.cancel()
+        return work.result()
+
+    async def finish(self, task: Mapping[str, Any], *, brief: bool = False) -> dict[str, Any]:
+        """What became of a task, however long it waits for its turn; raises as `IsolatedRunner.run`.
+
+        Args:
+            task: what the process is told.
+            brief: end it as soon as it turns out to be slow.
+        """
+        [result] = await self._runner.run([task], self.timeout, brief=brief)
         self.last_progress = time.monotonic()
-        return work.result()[0]
+        return result
 
 
 class LocalRule:

@@ -64,7 +64,7 @@ def _serve(tasks: socket.socket, config: IsolationConfig, entry: Entry) -> None:
     # take it for an answer: a task that got so far is not believed.
     suspect = config.memory_bytes // 4
     grown = min(config.growth_bytes, suspect // 2)
-    tasks.sendall(Frame(Kind.READY).encode())
+    tasks.sendall(Frame(Kind.READY, os.getpid()).encode())
     for count in range(1, config.tasks_per_child + 1):
         task = receive(tasks, config.max_frame_bytes)
         if task is None:

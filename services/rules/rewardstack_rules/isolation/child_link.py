@@ -10,7 +10,11 @@ from enum import Enum
 from typing import Protocol
 
 from rewardstack_rules.isolation.frames import Frame, FrameError, FrameReader, Kind
+from rewardstack_rules.isolation.process import can_run, cpu_seconds
 from rewardstack_rules.isolation.zygote_link import ZygoteLink
+
+FAIR_SHARE = 0.5
+"""Of a core: who has had less has waited for others. What is ordinary needs much less, even in a fresh child."""
 
 
 class Lane(Enum):
@@ -28,15 +32,17 @@ class Task:
         body: the argument, as JSON.
         seconds: how long it may still run.
         reply: takes the result's JSON.
+        brief: it is given up where it turns out to be slow.
     """
 
-    __slots__ = ("bereaved", "body", "child", "dropped", "id", "reply", "seconds")
+    __slots__ = ("bereaved", "body", "brief", "child", "dropped", "id", "reply", "seconds")
 
-    def __init__(self, ident: int, body: bytes, seconds: float, reply: Callable[[bytes], None]) -> None:
+    def __init__(self, ident: int, body: bytes, seconds: float, reply: Callable[[bytes], None], brief: bool) -> None:
         self.id = ident
         self.body = body
         self.seconds = seconds
         self.reply = reply
+        self.brief = brief
         self.dropped = False
         self.bereaved = False
         self.child: Child | None = None
@@ -72,7 +78,8 @@ class Child(asyncio.Protocol):
         self._frames = FrameReader(limit)
         self._transport: asyncio.Transport | None = None
         self._closed = False
-        self._started = 0.0
+        self._pid = 0
+        self._started = self._cpu_before = 0.0
         self._connecting: asyncio.Task[object] | None = None
 
     def connect(self, loop: asyncio.AbstractEventLoop, zygote: ZygoteLink) -> None:
@@ -87,12 +94,18 @@ class Child(asyncio.Protocol):
         assert self._transport is not None
         self.task = task
         task.child = self
-        self._started = time.monotonic()
+        self._started, self._cpu_before = time.monotonic(), cpu_seconds(self._pid)
         self._transport.write(Frame(Kind.TASK, task.id, task.body, task.seconds).encode())
 
     def elapsed(self) -> float:
         """Seconds since its task began."""
         return time.monotonic() - self._started
+
+    def owed(self, seconds: float) -> float:
+        """What its task lacks of a `FAIR_SHARE` of these seconds on a core; nothing where it does not ask for one."""
+        if not can_run(self._pid):
+            return 0.0
+        return FAIR_SHARE * seconds - (cpu_seconds(self._pid) - self._cpu_before)
 
     def release(self) -> None:
         """It has no task any more."""
@@ -122,7 +135,8 @@ class Child(asyncio.Protocol):
             for frame in self._frames.feed(data):
                 if self._closed:
                     return
-                self.was_ready |= frame.kind is Kind.READY
+                if frame.kind is Kind.READY:
+                    self.was_ready, self._pid = True, frame.id
                 self._owner.child_frame(self, frame)
         except FrameError:
             assert self._transport is not None

@@ -49,6 +49,8 @@ class Connection(asyncio.Protocol):
 
     def drop(self, futures: set[asyncio.Future[bytes]]) -> None:
         """Nobody waits for these answers."""
+        if not futures:
+            return
         for ident in [ident for ident, future in self._waiting.items() if future in futures]:
             del self._waiting[ident]
             if not self.lost:
@@ -112,7 +114,9 @@ class IsolatedRunner:
         self._config = config
         self._links: dict[asyncio.AbstractEventLoop, _Link] = {}
 
-    async def run(self, tasks: Sequence[Mapping[str, Any]], timeout: float, limit: float | None = None) -> list[Result]:
+    async def run(
+        self, tasks: Sequence[Mapping[str, Any]], timeout: float, limit: float | None = None, *, brief: bool = False
+    ) -> list[Result]:
         """Runs each task in a child; the tasks must be pure, for one may be started more than once.
 
         Cancelling ends what runs and forgets what waits.
@@ -122,6 +126,7 @@ class IsolatedRunner:
             timeout: seconds that each task may run. Waiting for a child does not count, so that nobody runs out of time
                 because of others.
             limit: seconds that the whole call may take; None leaves that to the caller.
+            brief: end a task, as if it had run past its seconds, as soon as it turns out to be slow.
 
         Returns:
             One result a task, in order: what the entry returned, or a dict with the key `error`: `timeout` (it ran past
@@ -137,7 +142,7 @@ class IsolatedRunner:
         results: list[Result | None] = [None] * len(tasks)
         bodies = self._encode(tasks, results)
         with contextlib.suppress(asyncio.TimeoutError):  # what has no result by then has timed out
-            await asyncio.wait_for(self._run(bodies, results, timeout), limit)
+            await asyncio.wait_for(self._run(bodies, results, timeout, Kind.BRIEF if brief else Kind.TASK), limit)
         return [{"error": "timeout"} if result is None else result for result in results]
 
     async def stats(self) -> dict[str, int]:
@@ -176,29 +181,29 @@ class IsolatedRunner:
                 bodies[index] = body
         return bodies
 
-    async def _run(self, bodies: dict[int, bytes], results: list[Result | None], timeout: float) -> None:
+    async def _run(self, bodies: dict[int, bytes], results: list[Result | None], timeout: float, kind: Kind) -> None:
         for _ in range(ATTEMPTS):
             if not bodies:
                 return
             connection = await self._connected()
-            bodies = await self._attempt(connection, bodies, results, timeout)
+            asked = {connection.ask(kind, body, timeout): index for index, body in bodies.items()}
+            await self._collect(connection, asked, results)
+            bodies = {index: body for index, body in bodies.items() if results[index] is None}
         if bodies:
             raise UnreachableError(f"the isolation supervisor died {ATTEMPTS} times over {len(bodies)} tasks")
 
     @staticmethod
-    async def _attempt(
-        connection: Connection, bodies: dict[int, bytes], results: list[Result | None], timeout: float
-    ) -> dict[int, bytes]:
-        """Hands tasks in and keeps their results; returns those that got none because the supervisor died."""
-        futures = {connection.ask(Kind.TASK, body, timeout): index for index, body in bodies.items()}
+    async def _collect(
+        connection: Connection, asked: dict[asyncio.Future[bytes], int], results: list[Result | None]
+    ) -> None:
+        """Keeps the results that come; there is none for a task that the supervisor died over."""
         try:
-            await asyncio.wait(futures)
+            await asyncio.wait(asked)
         finally:
-            connection.drop({future for future in futures if not future.done()})
-            for future, index in futures.items():
+            connection.drop({future for future in asked if not future.done()})
+            for future, index in asked.items():
                 if future.done() and future.exception() is None:
                     results[index] = load(future.result())
-        return {index: body for index, body in bodies.items() if results[index] is None}
 
     async def _connected(self) -> Connection:
         """The connection of this event loop."""

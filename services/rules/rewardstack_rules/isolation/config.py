@@ -24,7 +24,7 @@ class IsolationConfig:
         warmup: `module:function` without arguments, called once before children are forked, to fill caches.
         fast: children for ordinary tasks; by default one a usable core.
         slow: how many slow tasks run at once, beside the fast ones.
-        slow_after: seconds after which a running task counts as slow.
+        slow_after: seconds after which a running task counts as slow, unless it waited for a core most of the time.
         memory_bytes: address space a child may add to what it was born with; a task that fills a quarter is killed.
         tasks_per_child: tasks after which a child is replaced.
         growth_bytes: resident growth after which a child is replaced.

@@ -24,8 +24,9 @@ class Kind(IntEnum):
     STATS = 3  # server process to supervisor, and the answer
     RESULT = 4  # child to supervisor to server process
     LAST = 5  # child to supervisor: a result, and the child wants to be replaced
-    READY = 6  # child to supervisor: it takes tasks
+    READY = 6  # child to supervisor: it takes tasks; id: its process id
     BROKEN = 7  # child to supervisor: it cannot run the entry; the body says why
+    BRIEF = 8  # server process to supervisor: a task that is given up where it turns out to be slow
 
 
 class FrameError(Exception):
@@ -37,7 +38,7 @@ class Frame(NamedTuple):
 
     Args:
         kind: what it says.
-        id: of the task it is about, 0 for none.
+        id: of the task or process it is about, 0 for none.
         body: JSON, or nothing.
         seconds: how long a task may run, else 0.
     """

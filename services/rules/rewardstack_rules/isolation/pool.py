@@ -1,9 +1,9 @@
 """Who runs when: queues, lanes, deadlines, children.
 
-A task waits in the fast queue until one of the fast children is free. One that still runs after `slow_after` leaves the
-fast lane: its child stands back and a fresh child takes the place. At most `slow` tasks run so; a task beyond them is
-killed and waits in the slow queue, to start over when a place is free. A task's seconds count only while it runs, in
-whichever lane, so that no task runs out of time because of others.
+A task waits in the fast queue until one of the fast children is free. One that still runs after `slow_after`, though it
+had its share of a core, leaves the fast lane: its child stands back and a fresh child takes the place. At most `slow`
+tasks run so; a task beyond them is killed and waits in the slow queue, to start over when a place is free. A task's
+seconds count only while it has a child, in whichever lane, so that no task runs out of time because of others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from rewardstack_rules.isolation.frames import Frame, Kind, dump, load
 from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
 TIMEOUT, KILLED = dump({"error": "timeout"}), dump({"error": "killed"})
-
 MAX_FAILURES = 8
 """Zygotes or children in a row that ended before they took a task, after which the pool gives up."""
 
@@ -58,8 +57,7 @@ class Pool:
         self._idle: deque[Child] = deque()
         self._queue: deque[Task] = deque()
         self._slow_queue: deque[Task] = deque()
-        self._failures = 0
-        self._pausing = False
+        self._failures, self._pausing = 0, False
         self.killed = self.timeouts = self.recycled = self.zygotes = 0
 
     def start(self) -> None:
@@ -185,13 +183,16 @@ class Pool:
         child.alarm = self._loop.call_later(patience, self._ring, child, task)
 
     def _ring(self, child: Child, task: Task) -> None:
-        """A task has run for `slow_after`, or for all its seconds."""
+        """A task may have run for `slow_after`, or for all its seconds."""
         left = task.seconds - child.elapsed()
+        owed = child.owed(self._config.slow_after) if child.lane is Lane.FAST else 0.0
         if task.dropped:
             self._retire(child)
-        elif left <= SLACK:
+        elif left <= SLACK or (task.brief and owed <= SLACK):
             self.timeouts += 1
             self._kill(child, TIMEOUT)
+        elif owed > SLACK:
+            child.alarm = self._loop.call_later(min(owed, left), self._ring, child, task)
         elif child.lane is Lane.FAST and self._count(Lane.SLOW) >= self._config.slow:
             self._requeue(child, task, slow=True)
             self._retire(child)

@@ -8,6 +8,7 @@ import importlib
 import os
 import resource
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ NICE = 19
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
 
 def _prctl(option: int, value: int) -> None:
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+    if _LIBC.prctl(option, value, 0, 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"prctl({option}): {os.strerror(number)}")
 
@@ -50,6 +53,23 @@ def limit_memory(extra_bytes: int) -> None:
 def peak_bytes() -> int:
     """The most resident memory this process has had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def cpu_seconds(pid: int) -> float:
+    """Seconds that a process has been on a core; 0 where it has ended."""
+    clock = ctypes.c_int()
+    if _LIBC.clock_getcpuclockid(pid, ctypes.byref(clock)) != 0:
+        return 0.0
+    with contextlib.suppress(OSError):  # it ended just now
+        return time.clock_gettime(clock.value)
+    return 0.0
+
+
+def can_run(pid: int) -> bool:
+    """Whether a process is on a core or waits for one, rather than for something else, or has ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("R")
+    return False
 
 
 def close_from(lowest: int) -> None:

@@ -67,7 +67,7 @@ class Client(asyncio.Protocol):
         self._tasks.clear()
 
     def _take(self, frame: Frame) -> None:
-        if frame.kind is Kind.TASK:
+        if frame.kind in (Kind.TASK, Kind.BRIEF):
             self._submit(frame)
         elif frame.kind is Kind.DROP:
             task = self._tasks.pop(frame.id, None)
@@ -82,7 +82,7 @@ class Client(asyncio.Protocol):
             if self._tasks.pop(frame.id, None) is not None:
                 self._send(Frame(Kind.RESULT, frame.id, result))
 
-        task = Task(next(self._server.task_ids), frame.body, frame.seconds, reply)
+        task = Task(next(self._server.task_ids), frame.body, frame.seconds, reply, frame.kind is Kind.BRIEF)
         self._tasks[frame.id] = task
         self._server.pool.submit(task)
 

@@ -1,7 +1,9 @@
 """Whether an answer to a problem of mathematics is right: `verify`.
 
-`extract` finds the answer in a response, `bounds` refuses what no parser should see, `notation` and `structure` read
-what people write in many ways, `exact`, `words` and, for the rest, math_verify decide equality (`equal`).
+`extract` finds the answer in a response (`boxes`, `prose`, `formulas`), `bounds` refuses what no parser should see,
+`notation` (`rewrites`, `symbols`) and `structure` read what people write in many ways. `equal` compares what has parts,
+`single` what has none: by `words`, `units`, `ratios`, `exact` numbers, `algebra` and, for the rest, math_verify
+(`symbolic`).
 
 `verify` is `ask`, which reads the text, and `decide`, which compares. Everything here is pure: no signals, no threads,
 no clock. `decide` may run for ever or take all memory on what passes the bounds, so it belongs into a process that can

@@ -27,7 +27,8 @@ Term = tuple[int, tuple[tuple[str, int], ...]]
 Sum = Mapping[Term, Fraction]
 """Coefficients by term; none of them 0."""
 
-_ONE: Term = (1, ())
+ONE: Term = (1, ())
+"""The term of a rational number."""
 _TOKEN = re.compile(r"\s*(\d+|\\(?:frac|sqrt|cdot|times|pi)(?![A-Za-z])|[a-cf-hj-z]|[-+*/^(){}])\s*")
 _TIMES = frozenset(("*", "\\cdot", "\\times"))
 _CALLED = frozenset("fghpqr")
@@ -77,7 +78,7 @@ def equal(answer: str, reference: str) -> bool | None:
         return None
     if not equation:
         return found == expected
-    return False if found != expected and found.keys() <= {_ONE} else None
+    return False if found != expected and found.keys() <= {ONE} else None
 
 
 class _Parser:
@@ -132,7 +133,7 @@ class _Parser:
             self._expect("}")
         if self._tokens[self._at] == "^":
             raise _Unclear
-        result: Sum = {_ONE: Fraction(1)}
+        result: Sum = {ONE: Fraction(1)}
         for _ in range(int(exponent)):
             result = _times(result, base)
         return result
@@ -140,7 +141,7 @@ class _Parser:
     def _atom(self) -> Sum:
         token = self._next()
         if token.isdecimal():
-            return {_ONE: Fraction(int(token))} if int(token) else {}
+            return {ONE: Fraction(int(token))} if int(token) else {}
         if token == "\\frac":
             return _times(self._braced(), _inverse(self._braced()))
         if token == "\\sqrt":
@@ -226,9 +227,9 @@ def _inverse(of: Sum) -> Sum:
 
 def _root(of: Sum) -> Sum:
     """The square root of a positive rational number."""
-    if list(of) != [_ONE] or of[_ONE] < 0:
+    if list(of) != [ONE] or of[ONE] < 0:
         raise _Unclear
-    value = of[_ONE]
+    value = of[ONE]
     outside, inside = _square_free(value.numerator * value.denominator)
     return {(inside, ()): Fraction(outside, value.denominator)}
 

@@ -7,19 +7,28 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import chain
 
-from rewardstack_rules.mathematics import algebra, exact, names, symbolic, words
+from rewardstack_rules.mathematics import (
+    algebra,
+    angles,
+    equations,
+    exact,
+    names,
+    signs,
+    single,
+    symbolic,
+    units,
+    vectors,
+    words,
+)
 from rewardstack_rules.mathematics.bounds import MAX_ITEMS
-from rewardstack_rules.mathematics.intervals import as_intervals, condition, is_intervals
+from rewardstack_rules.mathematics.intervals import as_intervals, as_union, condition, is_intervals
 from rewardstack_rules.mathematics.matrices import Cells, cells
 from rewardstack_rules.mathematics.notation import squeeze, tidy
 from rewardstack_rules.mathematics.structure import Group, group
-from rewardstack_rules.mathematics.units import measure, units_differ
 
 _RELATION = re.compile(r"[<>]|\\(?:[lg]eq?|in|cup|mathbb|infty|R)(?![A-Za-z])")
-_BASED = re.compile(r"\(?([0-9A-F]+)\)?\s*_\s*(?:\{?\(?(\d+)\)?\}?|\{?\s*\\text\{\s*(\w+)\s*\}\s*\}?)")
+_INEQUALITY = re.compile(r"[<>]|\\(?:[lg]eq?|ne)(?![A-Za-z])")
 _DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+)")
-_LETTER = re.compile(r"[A-Za-z]")
-_ELLIPSIS = "\\ldots"
 
 
 def equal(answer: str, reference: str) -> bool:
@@ -29,78 +38,111 @@ def equal(answer: str, reference: str) -> bool:
         answer: within the bounds.
         reference: within the bounds.
     """
+    if angles.mixes_units(answer, reference):
+        return _equal_angles(answer, reference)
     one, other = tidy(answer), tidy(reference)
     if _equal(one, other):
         return True
-    if not ("," in answer and "," in reference):
-        return False
-    # `100,200` may be a list as well as a number, but not one here and the other there.
-    separate = tidy(answer, thousands=False), tidy(reference, thousands=False)
-    return separate != (one, other) and _equal(*separate)
+    if "," in answer and "," in reference:
+        # `100,200` may be a list as well as a number, but not one here and the other there.
+        separate = tidy(answer, thousands=False), tidy(reference, thousands=False)
+        if separate != (one, other) and _equal(*separate):
+            return True
+    return _equal_angles(answer, reference)
 
 
-def readable(reference: str) -> bool:
-    """Whether a reference, within the bounds, says anything that an answer could equal."""
-    text = tidy(reference)
-    several = group(text)
-    if several is not None:
-        return 0 < len(several.items) <= MAX_ITEMS and all(map(_readable, several.items))
-    return _readable(text)
-
-
-def _readable(text: str) -> bool:
-    text = measure(condition(text))[0]
-    if "\\pm" in text:
-        return all(map(_readable, _both_signs(text)))
-    known = words.phrase(text) or words.choice(text) or exact.number(text.rstrip("% ")) or _BASED.fullmatch(text)
-    if known is not None or text == _ELLIPSIS or algebra.read(text) is not None:
-        return True
-    rows = cells(text)
-    if rows is not None:
-        return all(_readable(cell) for row in rows for cell in row)
-    return as_intervals(text) is not None or symbolic.parsed(text) is not None
+def _equal_angles(answer: str, reference: str) -> bool:
+    """Degrees for radians, or the other way round."""
+    one, other = angles.in_degrees(answer, reference), angles.in_degrees(reference, answer)
+    return (one or other) is not None and _equal(tidy(one or answer), tidy(other or reference))
 
 
 def _equal(one: str, other: str) -> bool:
     """Tidied answer and reference; a reference in several parts is compared part by part."""
     if squeeze(one) == squeeze(other):
         return True
-    one, other = names.without_names(condition(one), condition(other))
+    one, other = _with_one_parameter(words.numeral(one) or one, words.numeral(other) or other)
+    summed = _equal_in_total(one, other)
+    if summed is not None:
+        return summed
+    one, other = names.without_names(names.result(condition(one)), names.result(condition(other)))
+    one, other = _in_one_form(one, other)
     if "\\approx" in one and "\\approx" not in other:
         return _equal_approximation(one, other)
-    if "\\pm" in one or "\\pm" in other:
-        return _equal_in_any_order(_both_signs(one), _both_signs(other))
+    if signs.has_both(one) or signs.has_both(other):
+        return _equal_in_any_order(signs.written_out(one), signs.written_out(other))
     if names.is_equation(one) and "=" not in other:
-        return False
-    one, other = _in_one_form(one, other)
+        return _is_identity(one) and _equal(one.rpartition("=")[2].strip(), other)
     answer, reference = group(one), group(other)
-    if answer is not None and reference is not None:
-        return _equal_groups(names.solutions(answer), names.solutions(reference))
+    if answer is None and "=" in one and "=" not in other and not _INEQUALITY.search(one):
+        if equations.contradict(one):
+            return False
+        one = one.rpartition("=")[2].strip()
     if answer is None and reference is None:
         return _equal_single(one, other)
+    vector = _equal_vectors((one, answer), (other, reference))
+    if vector is not None:
+        return vector
+    if answer is not None and reference is not None:
+        return _equal_solutions(answer, reference)
     return _equal_to_one(one, other, answer) if answer is not None else _equal_to_one(other, one, reference)
 
 
-def _equal_to_one(text: str, single: str, several: Group | None) -> bool:
+def _is_identity(equation: str) -> bool:
+    """Whether both ends of a chain of equations are the same whatever its letters are."""
+    first, *_, last = equation.split("=")
+    same = algebra.equal(first, last)
+    return (symbolic.value(first) is not None and symbolic.equal(first, last)) if same is None else same
+
+
+def _with_one_parameter(one: str, other: str) -> tuple[str, str]:
+    """`k\\pi, k \\in \\mathbb{Z}` and `n\\pi, n \\in \\mathbb{Z}` with the same letter."""
+    if "\\in" not in one + other:
+        return one, other
+    (found, letter), (expected, wanted) = names.without_parameter(one), names.without_parameter(other)
+    return names.renamed(found, letter, wanted) if letter and letter != wanted and wanted else found, expected
+
+
+def _equal_in_total(one: str, other: str) -> bool | None:
+    """`2 hours 30 minutes` for 150 minutes; None where neither is such a sum, or the other has no known unit."""
+    totals = [units.total(text) for text in (one, other)]
+    if totals == [None, None]:
+        return None
+    quantities = [total or _quantity(text) for total, text in zip(totals, (one, other), strict=True)]
+    found, expected = quantities
+    factor = units.ratio(found[1], expected[1]) if found and expected else None
+    return None if factor is None or found is None or expected is None else found[0] * factor == expected[0]
+
+
+def _quantity(text: str) -> tuple[Fraction, str] | None:
+    digits, unit = units.measure(text)
+    number = exact.number(digits)
+    return None if number is None else (number.value, unit)
+
+
+def _equal_to_one(text: str, one: str, several: Group | None) -> bool:
     """Whether several things, which `text` is, are one."""
     assert several is not None
     if several.brackets == "{}" and len(several.items) == 1:
-        return _equal(several.items[0], single)
-    decimal = _DECIMAL_COMMA.fullmatch(measure(text)[0])
+        return _equal(several.items[0], one)
+    decimal = _DECIMAL_COMMA.fullmatch(units.measure(text)[0])
     if decimal is not None:
-        return _equal_single(f"{decimal[1]}.{decimal[2]}", single)
+        return _equal_single(f"{decimal[1]}.{decimal[2]}", one)
+    if several.joined == "or" and not several.brackets and all(_equal(item, one) for item in several.items):
+        return True
     if len(several.items) == 2 and several.joined and not several.brackets:
         whole, part = map(exact.number, several.items)
-        number = exact.number(single)
+        number = exact.number(one)
         if whole is not None and part is not None and number is not None and whole.value.denominator == 1:
             return 0 < part.value < 1 <= whole.value and number.value == whole.value + part.value
-    if several.brackets and len(several.items) == 2 and _RELATION.search(single):
-        return symbolic.equal(text, single)
+    if several.brackets not in ("", "{}") and len(several.items) == 2 and _RELATION.search(one):
+        return symbolic.equal(text, one)
     return False
 
 
 def _in_one_form(one: str, other: str) -> tuple[str, str]:
     """An inequality as an interval where the other is one, a point without its letter where the other is a point."""
+    one, other = as_union(one), as_union(other)
     intervals, expected = as_intervals(one), as_intervals(other)
     if intervals is not None and expected is not None and intervals.variable == expected.variable:
         return intervals.text, expected.text
@@ -113,29 +155,32 @@ def _in_one_form(one: str, other: str) -> tuple[str, str]:
 
 def _equal_approximation(one: str, other: str) -> bool:
     """`1/3 \\approx 0.33` for 1/3, and for 0.33, which it is to two digits."""
-    value, _, rounded = one.rpartition("\\approx")
-    if _equal(value.strip(), other):
-        return True
-    number = exact.number(rounded.strip())
-    computed = symbolic.value(value.strip())
+    value, rounded = (side.strip() for side in one.rsplit("\\approx", 1))
+    number, computed = exact.number(rounded), symbolic.value(value)
     if number is None or computed is None:
+        return _equal(value, other)
+    place = Fraction(1, 10 ** len(rounded.partition(".")[2]))
+    distance = abs(Fraction(str(computed)) - number.value)
+    if distance < place and _equal(value, other):
+        return True
+    return distance <= place / 2 and _equal(rounded, other)
+
+
+def _equal_vectors(answer: tuple[str, Group | None], reference: tuple[str, Group | None]) -> bool | None:
+    """A tuple for a column or a row; None where not one is a tuple and the other something else."""
+    for (text, vector), (_, tuple_) in ((answer, reference), (reference, answer)):
+        components = vectors.components(text) if vector is None and tuple_ is not None else None
+        if components is not None and tuple_ is not None and vectors.is_vector(tuple_):
+            return _equal_groups(components, tuple_._replace(brackets="()"))
+    return None
+
+
+def _equal_solutions(answer: Group, reference: Group) -> bool:
+    """Two groups; solutions without the name of their unknown, unless each has its own."""
+    unknown, expected = names.unknown(answer), names.unknown(reference)
+    if unknown and expected and unknown != expected:
         return False
-    place = Fraction(1, 10 ** len(rounded.strip().partition(".")[2]))
-    return abs(Fraction(str(computed)) - number.value) <= place / 2 and _equal(rounded.strip(), other)
-
-
-def _both_signs(text: str) -> list[str]:
-    """What a list stands for with every `\\pm` written out."""
-    several = group(text)
-    items = list(names.solutions(several).items) if several else [text]
-    if several is not None and several.brackets not in ("", "{}"):
-        items = [text]
-    signs = (("\\pm", "+"), ("\\mp", "-")), (("\\pm", "-"), ("\\mp", "+"))
-    both = []
-    for item in items:
-        for (plus, sign), (minus, opposite) in signs[: 2 if "\\pm" in item else 1]:
-            both.append(tidy(item.replace(plus, sign).replace(minus, opposite)))
-    return both
+    return _equal_groups(names.solutions(answer), names.solutions(reference))
 
 
 def _equal_groups(answer: Group, reference: Group) -> bool:
@@ -190,26 +235,13 @@ def _equal_single(one: str, other: str) -> bool:
     rows, expected_rows = cells(one), cells(other)
     if rows is not None and expected_rows is not None:
         return _equal_cells(rows, expected_rows)
-    if one.endswith("%") or other.endswith("%"):
-        return _equal_percentages(one, other)
-    worded = _equal_in_words(one, other)
-    if worded is not None:
-        return worded
-    (one, unit), (other, expected_unit) = measure(one), measure(other)
-    if units_differ(unit, expected_unit):
-        return False
-    if _LETTER.fullmatch(one) and _LETTER.fullmatch(other):
-        return one == other  # math_verify reads E and e alike
-    based = _equal_in_base(one, other)
-    if based is not None:
-        return based
-    number, expected_number = exact.number(one), exact.number(other)
-    if number is not None and expected_number is not None:
-        return exact.same(number, expected_number)
-    if squeeze(one) == squeeze(other):
-        return True
-    decided = algebra.equal(one, other)
-    return symbolic.equal(one, other) if decided is None else decided
+    components, expected = vectors.components(one), vectors.components(other)
+    if components is not None and expected is not None:
+        return _equal_groups(components, expected)
+    (letter, _), (expected_letter, value) = words.labelled(one), words.labelled(other)
+    if letter is not None and expected_letter is not None:
+        return letter == expected_letter
+    return _equal(one, value) if value else single.equal(one, other)
 
 
 def _equal_cells(rows: Cells, expected: Cells) -> bool:
@@ -217,47 +249,3 @@ def _equal_cells(rows: Cells, expected: Cells) -> bool:
         return False
     pairs = zip(chain.from_iterable(rows), chain.from_iterable(expected), strict=True)
     return all(_equal(cell, other) for cell, other in pairs)
-
-
-def _equal_percentages(one: str, other: str) -> bool:
-    """At least one has a percent sign."""
-    number, expected = exact.number(one.rstrip("% ")), exact.number(other.rstrip("% "))
-    if one.endswith("%") == other.endswith("%") or number is None or expected is None:
-        return _equal_single(one.rstrip("% "), other.rstrip("% "))
-    return exact.same_percentage(number, expected) if one.endswith("%") else exact.same_percentage(expected, number)
-
-
-def _equal_in_words(one: str, other: str) -> bool | None:
-    """Letters of a choice, times of day, words; None where neither is any of these."""
-    (letter, _), (expected_letter, value) = words.labelled(one), words.labelled(other)
-    if letter is not None and expected_letter is not None:
-        return letter == expected_letter
-    if value:
-        return _equal(one, value)
-    time, expected_time = words.clock(one), words.clock(other)
-    if time is not None and expected_time is not None:
-        return words.same_time(time, expected_time)
-    number, expected_number = words.numeral(one), words.numeral(other)
-    if (number is None) != (expected_number is None):
-        return _equal_single(number or one, expected_number or other)
-    said, expected = words.phrase(one), words.phrase(other)
-    return None if said is None and expected is None else said == expected
-
-
-def _equal_in_base(one: str, other: str) -> bool | None:
-    """Numerals with a base, such as `1011_2`; None where neither has one. A base left out is the other's."""
-    based, expected = _based(one), _based(other)
-    if based is None and expected is None:
-        return None
-    if based is not None and expected is not None:
-        return based == expected
-    return (based[0] if based else one) == (expected[0] if expected else other)
-
-
-def _based(text: str) -> tuple[str, str] | None:
-    """Digits and base."""
-    match = _BASED.fullmatch(text)
-    if match is None:
-        return None
-    base = match[2] or words.numeral(f"\\text{{{match[3]}}}")
-    return (match[1], base) if base else None

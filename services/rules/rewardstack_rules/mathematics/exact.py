@@ -55,6 +55,11 @@ def number(text: str) -> Number | None:
     return Number(-value if sign == "-" else value, 0)
 
 
+def text(value: Fraction) -> str:
+    """A rational number as it is written."""
+    return str(value) if value.denominator == 1 else f"\\frac{{{value.numerator}}}{{{value.denominator}}}"
+
+
 def same(one: Number, other: Number) -> bool:
     """Whether two numbers are equal, or one is the other rounded to six decimals or more."""
     if one.value == other.value:

@@ -7,19 +7,30 @@ import re
 from rewardstack_rules.mathematics.notation import squeeze
 from rewardstack_rules.mathematics.structure import Group, group
 
-_NAME = r"(?:[A-Za-z]|\\[a-z]+|\\frac\{d\w?\}\{d\w\})'{0,3}(?:_\{?\w+\}?)?(?:\(\w+\))?|\([A-Za-z](?:\s*,\s*[A-Za-z])*\)"
+_LETTER = r"(?:[A-Za-z]|\\[a-z]+)"
+_NAME = (
+    rf"(?:{_LETTER}|\\frac\{{d\w?\}}\{{d\w\}})'{{0,3}}(?:_\{{?\w+\}}?)?(?:\^\{{-1\}})?\s?(?:\(\w+\))?"
+    rf"|\({_LETTER}(?:\s*,\s*{_LETTER})*\)"
+)
 _NAMED = re.compile(rf"\s*({_NAME})\s*(?:(?<![<>!])=|\\(?:in|approx)(?![A-Za-z]))\s*([^=]+)")
 _REVERSED = re.compile(r"\s*([^=<>!]*\d[^=<>!]*)=\s*([A-Za-z])\s*")
 _ARGUMENTS = re.compile(r"_\{[^{}]*\}|_\w|(?<=[A-Za-z'])\([^()]*\)|\\text\{[^{}]*\}")
+_PARAMETER = re.compile(
+    r"([^,]+?)\s*[,(]?\s*(?:\\text\{\s*(?:where|for)(?: any| an)?(?: integer)?\s*\}|where|for)?\s*"
+    r"([A-Za-z])\s*\\in\s*\\(?:mathbb\s*\{?Z\}?|Z|text\{Z\})\)?"
+)
+_TOKEN = re.compile(r"\\[A-Za-z]+|.", re.DOTALL)
+_COMPUTED = re.compile(r"\s*\\(?:int|sum|prod|lim)(?![A-Za-z])")
+_INDEX = re.compile(r"_\{[^{}]*\}")
 _COMMANDS = re.compile(r"\\[A-Za-z]+")
-_POINT = re.compile(r"[A-Z]\s*(\([^()]*,[^()]*\))")
+_POINT = re.compile(r"(?:[A-Z]|\\text\{[A-Za-z ]+\})\s*(\([^()]*,[^()]*\))")
 
 
 def without_names(one: str, other: str) -> tuple[str, str]:
     """`x = 5` for 5, and the other way round; two equations keep their names, unless these are the same."""
     one, other = _forward(one), _forward(other)
     named, expected = _single(one), _single(other)
-    if named and expected and squeeze(named[1]) == squeeze(expected[1]):
+    if named and expected and _same_name(named[1], expected[1]):
         return named[2], expected[2]
     if "=" in one and "=" in other and not any(match and match[1][0] == "(" for match in (named, expected)):
         return one, other
@@ -32,13 +43,39 @@ def without_point(text: str) -> str:
     return match[1] if match else text
 
 
+def without_parameter(text: str) -> tuple[str, str]:
+    """A tidied text without `, n \\in \\mathbb{Z}`, and the letter of that integer; empty where it names none."""
+    match = _PARAMETER.fullmatch(text)
+    return (match[1].strip(), match[2]) if match else (text, "")
+
+
+def renamed(text: str, letter: str, other: str) -> str:
+    """A tidied text with another letter for this one, unless it holds that already."""
+    tokens = _TOKEN.findall(text)
+    return text if other in tokens else "".join(other if token == letter else token for token in tokens)
+
+
 def is_equation(text: str) -> bool:
     """Whether a tidied text says something of a number rather than naming it: `2x = 10`, but not `m + n = 10`."""
     left, sign, _ = text.partition("=")
-    if not sign or left[-1:] in ("<", ">", "!"):
+    if not sign or left[-1:] in ("<", ">", "!") or _COMPUTED.match(left):
         return False
     left = _ARGUMENTS.sub("", left)
-    return any(char.isdigit() for char in left) and re.search(r"[A-Za-z]", _COMMANDS.sub("", left)) is not None
+    return (
+        any(char.isdigit() or char == "^" for char in left)
+        and re.search(r"[A-Za-z]", _COMMANDS.sub("", left)) is not None
+    )
+
+
+def result(text: str) -> str:
+    """What a tidied integral, sum or limit is said to be; any other text as it is."""
+    return text.rpartition("=")[2].strip() if _COMPUTED.match(text) and "=" in _INDEX.sub("", text) else text
+
+
+def unknown(found: Group) -> str:
+    """The one letter that solutions are named by, as in `x = 1, x = 2`; empty where there is none, or several."""
+    names = {match[1].partition("_")[0].strip() for item in found.items if (match := _NAMED.fullmatch(item))}
+    return names.pop() if len(names) == 1 and not found.brackets else ""
 
 
 def solutions(found: Group) -> Group:
@@ -75,6 +112,12 @@ def _single(text: str) -> re.Match[str] | None:
     match = _NAMED.fullmatch(text)
     several = group(match[2]) if match and match[1][0] != "(" else None
     return None if several is not None and not several.brackets else match
+
+
+def _same_name(one: str, other: str) -> bool:
+    """Whether two names are the same; y and f(x) are."""
+    names = {squeeze(one), squeeze(other)}
+    return len(names) == 1 or names == {"y", "f(x)"}
 
 
 def _forward(text: str) -> str:

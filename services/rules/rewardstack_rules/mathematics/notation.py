@@ -6,80 +6,17 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
+from rewardstack_rules.mathematics.rewrites import REWRITES
 from rewardstack_rules.mathematics.symbols import ascii_text
 
-_STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (r"\s+", " "),
-        # what sets in type only
-        (r"\\\$", r"\\text{dollar}"),
-        (r"[$£¥]|\\\(|\\\)", ""),
-        (r"\\(?:left|right)\s*\.", ""),
-        (r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|limits)(?![A-Za-z])", ""),
-        (r"\\(?:text(?:bf|it|rm|normal|sf|tt|up)?|math(?:rm|bf|it|sf)|mbox|operatorname)\s*(?=\{)", r"\\text"),
-        (r"\\lbrace(?![A-Za-z])", r"\\{"),
-        (r"\\rbrace(?![A-Za-z])", r"\\}"),
-        (r"\\langle(?![A-Za-z])", "("),
-        (r"\\rangle(?![A-Za-z])", ")"),
-        # words
-        (r"^\s*\\text\{([^{}]* (?:and|or) [^{}]*)\}\s*$", r"\1"),
-        (r"^\s*(?:\\text\{)?\s*[Aa]ll real(?:s| numbers)\s*\}?\s*$", r"\\mathbb{R}"),
-        (r"\{:\}", ":"),
-        (r"\\text\{\s*(and|or)\s*\}", r" \1 "),
-        (r"\s*(?:\\text\{\s*percent\s*\}|\bpercent\b|\\%)", "%"),
-        (r"(?<=\d)\s*(?:\\text\{\s*to\s*\}|\bto\b)\s*(?=\d)", ":"),
-        (r"(?<=\d)\s*\\text\{\s*(thousand|million|billion|trillion)\b", r" \1 \\text{"),
-        (r"(?<=\d) ?\bthousand\b", r"\\times 10^{3}"),
-        (r"(?<=\d) ?\bmillion\b", r"\\times 10^{6}"),
-        (r"(?<=\d) ?\bbillion\b", r"\\times 10^{9}"),
-        (r"(?<=\d) ?\btrillion\b", r"\\times 10^{12}"),
-        (r"\\text\{\s*\}", ""),
-        (r"\b(?:negative|minus) (?=\d)", "-"),
-        (r"(?<=[\d}]) ?(?:\\text\{ ?)?\([A-Za-z][A-Za-z ,'-]{2,}\)(?: ?\})?$", ""),
-        # degrees
-        (
-            r"(\\(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])\s*[({]?\s*)(\d+)\s*\^\s*\{?\s*\\circ(?![A-Za-z])\s*\}?",
-            r"\1\\frac{\2\\pi}{180}",
-        ),
-        (r"\^\s*\{?\s*\\circ\s*\}?\s*(?:\\text\{\s*)?C\b\}?", r"\\text{celsius}"),
-        (r"\^\s*\{?\s*\\circ\s*\}?\s*(?:\\text\{\s*)?F\b\}?", r"\\text{fahrenheit}"),
-        (r"\^\s*\{?\s*\\circ\s*\}?|\\degrees?(?![A-Za-z])", ""),
-        # fractions and powers
-        (r"\\(?:[dtc]|nice|s)frac(?![A-Za-z])", r"\\frac"),
-        (r"\\frac\s*(\d)\s*(?=[\d{])", r"\\frac{\1}"),
-        (r"(\\frac\s*\{[^{}]*\})\s*(\d)", r"\1{\2}"),
-        (r"\\frac\s*\{\s*\\text\{([^{}]*)\}\s*\}\s*\{\s*\\text\{([^{}]*)\}\s*\}", r"\\text{\1/\2}"),
-        (r"(?<=[\w)\]}]) ?\*\* ?(?=[\w({+-])", "^"),
-        (r"\^ ?\(([^()]*)\)", r"^{\1}"),
-        (r"\^ ?(-\d+|\d{2,})", r"^{\1}"),
-        (r"(?<![A-Za-z\\])sqrt ?\(([^()]*)\)", r"\\sqrt{\1}"),
-        (r"(?<=\d) ?[xX] ?(?=10 ?\^)", r"\\times "),
-        # sets, dots, spaces
-        (r"\\varnothing(?![A-Za-z])|\\\{\s*\\\}", r"\\emptyset "),
-        (r"(?<=[)\]}]) ?U ?(?=[(\[\\])", r"\\cup "),
-        (r"\\[lc]?dots[cbo]?(?![A-Za-z])|\.\.\.", r"\\ldots "),
-        (r"(?<!\\)\\[,!;: ]|~|\\q?quad", " "),
-        # numbers
-        (r"(?<![\w.}])(\d+)\s+(\d+)\s*/\s*(\d+)(?![\d/])", r"\1\\frac{\2}{\3}"),
-        (r"(?<![A-Za-z\d.])(\d+(?:\.\d+)?)[eE]([+-]?\d{1,4})(?!\w)", r"\1\\times 10^{\2}"),
-        # functions
-        (r"(?<![A-Za-z\\])(pi|sin|cos|tan|cot|sec|csc|ln|log)(?![A-Za-z])", r"\\\1 "),
-        (r"(?<![A-Za-z\\])infinity(?![A-Za-z])", r"\\infty "),
-        (r"\+\s*\\infty", r"\\infty"),
-        # the rim
-        (r"^(?:=|\\approx(?![A-Za-z])|\\\[|[\s*`])+", ""),
-        (r"(?:\\\]|[\s.,;:*`。])+$", ""),
-        (r"\s+", " "),
-    )
-)
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
 _COMMAND = re.compile(r"(?<!\\)\\[A-Za-z]")
+_COMMA = re.compile(r"\\(?:text|mathord|mathrm)\{,\}")
 _GROUPED = re.compile(r"(?<![\d.,\w])\d{1,3}(?:(?:,?\\! ?|(?<!\\)\\[,;: ]|\s*\{\s*,\s*\}\s*|[ ~])\d{3})+(?!\d)")
 _EUROPEAN = re.compile(r"(?<![\d.,\w])([1-9]\d{0,2}(?:\.\d{3})+),(\d+)(?![\d.,])")
 _REPEATING = re.compile(r"(\d*)\.(\d*)\\(?:overline|bar|dot)\s*\{?(\d+)\}?")
-_AND_SO_ON = re.compile(r"(\d*)\.(\d*?)(?:(\d{1,2}?)\3{2,}|(\d{3,9}?)\4+)\s*(?:\.\.\.|…|\\[lc]?dots(?![A-Za-z]))")
-_THOUSANDS = re.compile(r"(?<![\d.,\w])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
+_AND_SO_ON = re.compile(r"(\d*)\.(\d*?)(?:(\d)\3{2,}|(\d{2,9}?)\4+)\s*(?:\.\.\.|…|\\[lc]?dots(?![A-Za-z]))")
+_THOUSANDS = re.compile(r"(?<![\d.,\w])[1-9]\d{0,2}(?:,\d{3})+(?!,?\d)")
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 
 
@@ -96,11 +33,13 @@ def tidy(text: str, thousands: bool = True) -> str:
     text = ascii_text(text)
     if "\\\\" in text and not _COMMAND.search(text):
         text = text.replace("\\\\", "\\")
+    text = _COMMA.sub("{,}", text)
     text = _AND_SO_ON.sub(_as_fraction, text)
     text = _GROUPED.sub(lambda match: re.sub(r"\D", "", match[0]), text)
     text = _EUROPEAN.sub(lambda match: f"{match[1].replace('.', '')}.{match[2]}", text)
-    for pattern, replacement in _STEPS:
-        text = pattern.sub(replacement, text)
+    for sign, pattern, replacement in REWRITES:
+        if sign in text:
+            text = pattern.sub(replacement, text)
     text = _REPEATING.sub(_as_fraction, text)
     return _join_thousands(text) if thousands else text
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _SEPARATOR = re.compile(r"\s*(?:[,;]\s*(?:and\b|or\b)?|\b(?:and|or)\b|\\(?:land|lor|wedge|vee)(?![A-Za-z]))\s*")
+_OR = frozenset(("or", "\\lor", "\\vee"))
 _TOKEN = re.compile(rf"\\[{{}}]|\\[A-Za-z]+|[()\[\]{{}}]|{_SEPARATOR.pattern}|.", re.DOTALL)
 _OPEN = {"(": ")", "[": "]", "{": "}", "\\{": "}"}
 _CLOSE = frozenset((")", "]", "}", "\\}"))
@@ -19,19 +20,19 @@ class Group(NamedTuple):
     Args:
         brackets: `()`, `[]`, `(]`, `[)`, `{}`, or empty for a bare list.
         items: what stands between the commas.
-        joined: whether words ("and", "or") join it.
+        joined: the word that joins it, "and" or "or"; empty for commas alone.
     """
 
     brackets: str
     items: tuple[str, ...]
-    joined: bool = False
+    joined: str = ""
 
     @property
     def unordered(self) -> bool:
         """A set; things joined by words; solutions such as `x = 1, x = 2`; a list of points."""
         if self.brackets:
             return self.brackets == "{}"
-        return self.joined or all("=" in item or item[:1] == "(" for item in self.items)
+        return bool(self.joined) or all("=" in item or item[:1] == "(" for item in self.items)
 
 
 def group(text: str) -> Group | None:
@@ -66,8 +67,8 @@ def _balanced(text: str) -> bool:
     return depth == 0
 
 
-def _split(text: str) -> tuple[tuple[str, ...], bool]:
-    """What stands between the separators outside of brackets, and whether a word is among these.
+def _split(text: str) -> tuple[tuple[str, ...], str]:
+    """What stands between the separators outside of brackets, and the word among these.
 
     Where there are semicolons, commas separate nothing: `p = 5, q = 2; p = 7, q = 2` are two solutions.
     """
@@ -81,10 +82,17 @@ def _split(text: str) -> tuple[tuple[str, ...], bool]:
             items.append("")
         else:
             items[-1] += token
-    joined = any(separator.strip(" ,;") for separator in separators)
+    words = [separator.strip(" ,;") for separator in separators if separator.strip(" ,;")]
     if ";" in separators and "," in separators:
         items = _without_commas(items, separators)
-    return tuple(item.strip() for item in items if item.strip()), joined
+    return tuple(item.strip() for item in items if item.strip()), _joining(words)
+
+
+def _joining(words: Sequence[str]) -> str:
+    """The word that all of these are, "and" where they differ, empty without any."""
+    if not words:
+        return ""
+    return "or" if all(word in _OR for word in words) else "and"
 
 
 def _without_commas(items: Sequence[str], separators: Sequence[str]) -> list[str]:

@@ -33,6 +33,10 @@ _SIGNS = {
     "°": "^\\circ ",
     "€": "\\text{euro}",
     "₹": "\\text{rupee}",
+    "£": "\\text{gbp}",
+    "¥": "\\text{yen}",
+    "\u2234": "\\therefore ",  # therefore
+    "\u21d2": "=>",  # double arrow
     "¢": "\\text{ cents}",
     "、": ", ",
     "\u200b": "",

@@ -27,7 +27,8 @@ def verify(solution: str, references: Sequence[str]) -> Verdict:
 def decide(question: Question) -> Verdict:
     """The verdict on a question; as dangerous as `verify`."""
     # Imported here: it loads libraries that only isolated processes need.
-    from rewardstack_rules.mathematics.equal import equal, readable
+    from rewardstack_rules.mathematics.equal import equal
+    from rewardstack_rules.mathematics.readable import readable
 
     answer, expected, fault = question
     if not fault and any(not refusal(reference) and equal(answer, reference) for reference in expected):

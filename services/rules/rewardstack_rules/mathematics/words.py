@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 
+from rewardstack_rules.mathematics import numerals
 from rewardstack_rules.mathematics.notation import plain
 
 _PHRASE = re.compile(r"[A-Za-z][A-Za-z' -]*")
+_PLURAL = re.compile(r"(?<=[a-z]{3}[a-rt-z])s\b")
 _CHOICE = re.compile(r"(?:(?:[Oo]ption|[Cc]hoice)\s+)?\(?\s*([A-Z])\s*\)?")
 _LABELLED = re.compile(r"(?:\(([A-Z])\)|([A-Z])[).:])\s(.*)")
-_CLOCK = re.compile(r"(\d{1,2}):([0-5]\d)(?:\s*([ap])\.?m\.?)?", re.IGNORECASE)
-_ONES = [
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
-]
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_NUMERALS = {name: value for value, name in enumerate(_ONES)} | {
-    " ".join((ten, one)).strip(): 20 + 10 * index + value
-    for index, ten in enumerate(_TENS)
-    for value, one in enumerate(["", *_ONES[1:10]])
+_CLOCK = re.compile(r"(\d{1,2})(?::([0-5]\d)(?:\s*([ap])\.?\s?m\.?)?|\s*([ap])\.?\s?m\.?|\s*o'?clock)", re.IGNORECASE)
+_TWICE = re.compile(r"([A-Za-z][A-Za-z -]*?) \((\d+)\)")
+_SAME = {
+    "dne": "does not exist",
+    "no solution exists": "no solution",
+    "no solution exist": "no solution",
+    "infinite": "infinitely many",
+    "infinite solution": "infinitely many solution",
 }
+_NOTHING = re.compile(r"\\emptyset|\\text\{\s*empty set\s*\}|(?:the )?empty set")
+_NO_SOLUTION = "no solution"
 
 
 def phrase(text: str) -> str | None:
@@ -32,14 +34,22 @@ def phrase(text: str) -> str | None:
         return None
     if "\\text" not in text and not any(len(word) > 2 for word in words.split()):
         return None
-    return " ".join(re.sub(r"\b(?:the|an?)\b|-", " ", words.lower()).split()) or None
+    said = re.sub(r"\b(?:the|an?|there (?:is|are)|it is|on)\b|-", " ", words.lower())
+    singular = " ".join(_PLURAL.sub("", said).split())
+    return _SAME.get(singular, singular) or None
 
 
 def numeral(text: str) -> str | None:
-    """The digits of a number below a hundred in words, such as `twenty-four`."""
-    words = phrase(text)
-    value = _NUMERALS.get(words) if words else None
-    return None if value is None else str(value)
+    """The number that a tidied text says in words, such as `twenty-four`."""
+    twice = _TWICE.fullmatch(text)
+    words = phrase(twice[1] if twice else text)
+    value = numerals.number(words) if words else None
+    return value if twice is None or value == twice[2] else None
+
+
+def says_nothing(text: str) -> bool:
+    """Whether a tidied text is the empty set, or says that there is no solution."""
+    return _NOTHING.fullmatch(text.strip()) is not None or phrase(text) in (_NO_SOLUTION, "no real solution")
 
 
 def choice(text: str) -> str | None:
@@ -60,9 +70,19 @@ def labelled(text: str) -> tuple[str | None, str]:
 def clock(text: str) -> tuple[int, int, str] | None:
     """The time of day that a tidied text is: hour, minute, and `a`, `p` or nothing for its half of the day."""
     match = _CLOCK.fullmatch(plain(text))
-    return (int(match[1]), int(match[2]), (match[3] or "").lower()) if match and int(match[1]) < 25 else None
+    if match is None or int(match[1]) > 24:
+        return None
+    return int(match[1]), int(match[2] or 0), (match[3] or match[4] or "").lower()
 
 
 def same_time(one: tuple[int, int, str], other: tuple[int, int, str]) -> bool:
     """Whether two times are the same; one may leave out its half of the day."""
+    if bool(one[2]) != bool(other[2]):
+        one, other = _of_half_day(one), _of_half_day(other)
     return one[:2] == other[:2] and (one[2] == other[2] or not (one[2] and other[2]))
+
+
+def _of_half_day(time: tuple[int, int, str]) -> tuple[int, int, str]:
+    """15:30 as 3:30 p.m."""
+    hour, minute, half = time
+    return (hour - 12, minute, "p") if 12 < hour < 24 and not half else time

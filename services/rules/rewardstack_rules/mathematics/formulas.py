@@ -1,0 +1,119 @@
+"""Formulas and numbers in a text, and how several of them make one answer."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+MAX_TOGETHER = 12
+"""Formulas or numbers that are one list at most."""
+
+NUMBER = re.compile(
+    r"(?:(?<![\w)\]}])[-+\u2212]\s?)?(?:\\?[$€£¥]\s?)?(?<![\w.])[-+\u2212]?"
+    r"(?:\d{1,2}:[0-5]\d(?:\s?[aApP]\.?[mM]\b\.?)|\d+(?::\d+)+|\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s?/\s?\d+(?!\w))?(?:\s?\\?%)?"
+)
+FORMULA = re.compile(
+    r"\$\$(?P<display>[^$]+)\$\$"
+    r"|(?<!\\)\$(?P<inline>(?![\s$])(?:[^$\n\\]|\\.)*?(?<!\s))\$(?!\d)"
+    r"|(?<!\\)\$(?=[ \t]|[^$\n]*[ \t]\$)"
+    r"(?P<spaced>(?:\{[A-Za-z]{2,}\}|\\[A-Za-z]+|\\[^A-Za-z\n]|[^$\n\\A-Za-z]|(?<![A-Za-z])[A-Za-z](?![A-Za-z]))+)\$(?!\d)"
+    r"|\\\((?P<round>(?:[^\\]|\\[^()])*)\\\)"
+    r"|\\\[(?P<square>(?:[^\\]|\\[^\[\]])*)\\\]"
+)
+JOINT = re.compile(r"\s*(?:,\s*)?(?:\band\b|\bor\b|,)\s*")
+_NAMED = re.compile(r"\s*([A-Za-z](?:_\{?\w+\}?)?)\s*=[^=]*")
+_CONDITION = re.compile(r"\b(?:if|when|where|at|for|with|since|given|because|as|from)\s*$", re.IGNORECASE)
+_NOT_IT = re.compile(r"(?:\b(?:not|never|cannot|than|tried)|n't)(?: (?:be|equal|to)){0,3}\s*$", re.IGNORECASE)
+_LINES = re.compile(
+    r"\\begin\{(?:(?:align|gather)(?:ed)?|split|eqnarray)\*?\}(.*)\\end\{(?:(?:align|gather)(?:ed)?|split|eqnarray)\*?\}",
+    re.DOTALL,
+)
+_HEDGE = re.compile(
+    r"[\s,(]*\b(?:but )?(?:or|maybe|perhaps|possibly|(?:it )?(?:could|might|may)(?: also)? be)\b\s*"
+    r"(?:(?:maybe|perhaps|possibly|even)\s*)?"
+)
+
+
+def joined_formulas(text: str) -> str | None:
+    """The formula that this text starts with, and those joined to it by a comma, "and" or "or"."""
+    found: list[re.Match[str]] = []
+    match = FORMULA.match(text)
+    while match is not None and len(found) <= MAX_TOGETHER:
+        found.append(match)
+        joint = JOINT.match(text, match.end())
+        match = FORMULA.match(text, joint.end()) if joint else None
+    if not found:
+        return None
+    return _together(text, found) + _alternative(text[found[-1].end() :])
+
+
+def last_expression(text: str) -> str | None:
+    """The last formula or number, with those of its kind that are joined to it; None where it is denied or a bound."""
+    formulas = _last(FORMULA.finditer(text))
+    numbers = _last(NUMBER.finditer(text, formulas[-1].end() if formulas else 0))
+    if not (numbers or formulas):
+        return None
+    run = _run(text, numbers or formulas, worded=bool(numbers))
+    start = run[0].start()
+    return None if _NOT_IT.search(text, max(0, start - 24), start) else _together(text, run) or None
+
+
+def _run(text: str, found: Sequence[re.Match[str]], worded: bool) -> list[re.Match[str]]:
+    """The last of these matches, and those before it that are joined to it and say the same kind of thing.
+
+    Args:
+        text: in which they were found.
+        found: in a row, at least one.
+        worded: whether it takes "and" or "or" to join, as between plain numbers.
+    """
+    run = [found[-1]]
+    words = False
+    for before in reversed(found[:-1]):
+        joint = JOINT.fullmatch(text, before.end(), run[0].start())
+        if joint is None:
+            break
+        words |= "and" in joint.group() or "or" in joint.group()
+        run.insert(0, before)
+    kinds = {_kind(content(match)) for match in run}
+    given = "name" in kinds and _CONDITION.search(text, max(0, run[0].start() - 20), run[0].start())
+    return run if len(kinds) == 1 and not given and (words or not worded) else [found[-1]]
+
+
+def _kind(formula: str) -> str:
+    """Whether this names a value, says how it compares, or is one."""
+    if "=" in formula:
+        return "name" if _NAMED.fullmatch(formula) else formula
+    return "relation" if re.search(r"[<>≤≥]|\\(?:[lg]eq?|ne|[lg]t)(?![A-Za-z])", formula) else "value"
+
+
+def _together(text: str, found: Sequence[re.Match[str]]) -> str:
+    """What matches hold, as one list; the word between them stays."""
+    between = [text[one.end() : other.start()] for one, other in pairwise(found)]
+    word = next((word for word in ("or", "and") if any(word in joint for joint in between)), "")
+    return (f" {word} " if word else ", ").join(map(content, found))
+
+
+def _alternative(rest: str) -> str:
+    """What the text goes on to offer: ` or 4` for `, or maybe 4`; empty where it offers nothing."""
+    hedge = _HEDGE.match(rest)
+    other = hedge and (FORMULA.match(rest, hedge.end()) or NUMBER.match(rest, hedge.end()))
+    return f" or {content(other)}" if other else ""
+
+
+def hedges(rest: str) -> bool:
+    """Whether a text goes on with another answer, such as ` (or maybe 4)`."""
+    hedge = _HEDGE.match(rest)
+    return hedge is not None and any(char.isdigit() for char in rest)
+
+
+def content(match: re.Match[str]) -> str:
+    """What a formula holds, without its delimiters, or a number; of aligned lines the last."""
+    inside = next((group for group in match.groups() if group is not None), match.group()).strip()
+    lines = _LINES.fullmatch(inside)
+    return lines[1].rstrip("\\ \n").rpartition("\\\\")[2].replace("&", "").strip(" =\n") if lines else inside
+
+
+def _last(matches: Iterator[re.Match[str]]) -> Sequence[re.Match[str]]:
+    return list(deque(matches, maxlen=MAX_TOGETHER))

@@ -1,0 +1,34 @@
+"""Whether a reference says anything that an answer could equal: `readable`."""
+
+from __future__ import annotations
+
+from rewardstack_rules.mathematics import algebra, exact, ratios, signs, single, symbolic, units, words
+from rewardstack_rules.mathematics.bounds import MAX_ITEMS
+from rewardstack_rules.mathematics.intervals import as_intervals, condition
+from rewardstack_rules.mathematics.matrices import cells
+from rewardstack_rules.mathematics.notation import tidy
+from rewardstack_rules.mathematics.structure import group
+
+_ELLIPSIS = "\\ldots"
+
+
+def readable(reference: str) -> bool:
+    """Whether a reference, within the bounds, says anything that an answer could equal."""
+    text = tidy(reference)
+    several = group(text)
+    if several is not None:
+        return 0 < len(several.items) <= MAX_ITEMS and all(map(_readable, several.items))
+    return _readable(text)
+
+
+def _readable(text: str) -> bool:
+    text = units.measure(condition(text))[0]
+    if signs.has_both(text):
+        return all(map(_readable, signs.written_out(text)))
+    known = words.phrase(text) or words.choice(text) or exact.number(text.rstrip("% ")) or ratios.terms(text)
+    if known or single.is_based(text) or text == _ELLIPSIS or algebra.read(text) is not None:
+        return True
+    rows = cells(text)
+    if rows is not None:
+        return all(_readable(cell) for row in rows for cell in row)
+    return as_intervals(text) is not None or symbolic.parsed(text) is not None
