@@ -9,7 +9,8 @@ import pytest
 import requests
 
 from services.native import packages
-from tests.native.test_gateway import Gateway
+from services.native.gateway import rules
+from tests.native.nginx import Gateway, load
 from tests.rules.conftest import RewardServer
 from tests.rules.test_protocols import CASES
 
@@ -19,10 +20,9 @@ pytestmark = pytest.mark.skipif("nginx" not in packages.find(), reason="nginx is
 @pytest.fixture(scope="module")
 def url(server: RewardServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The gateway's address, with the reward server behind it."""
-    gateway = Gateway(tmp_path_factory.mktemp("gateway"), [int(server.url.rpartition(":")[2])])
-    yield f"http://127.0.0.1:{gateway.port}"
-    gateway.process.terminate()
-    gateway.process.wait()
+    gateway = Gateway(tmp_path_factory.mktemp("gateway"), [rules([server.url.removeprefix("http://")])], load())
+    yield f"http://127.0.0.1:{gateway.ports['rules']}"
+    gateway.stop()
 
 
 @pytest.mark.parametrize("trainer", ["align_anything", "openrlhf", "slime", "nemo_gym"])
