@@ -19,6 +19,7 @@ from rq import Queue as RqQueue
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
+from rewardstack_rules.jobs.chunk import PATIENCE
 from rewardstack_rules.jobs.delivery import FUNCTION, QUEUE
 from tests.jobs.conftest import CHUNK_SIZE, Site, eventually, sample
 from tests.rules.conftest import clean_environment
@@ -140,6 +141,21 @@ def test_the_queue_is_killed(own: Site) -> None:
     eventually(lambda: own.server.get(f"/jobs/{job_id}").status_code == 200)
     assert own.end_of(job_id)["statuses"]["ok"] == 3 * CHUNK_SIZE
     assert [one["index"] for one in results(own, job_id)] == list(range(3 * CHUNK_SIZE))
+
+
+def test_the_queue_is_away_for_long(own: Site) -> None:
+    """Workers that have given a queue up find it again, lose nothing, and can be stopped at any time."""
+    first, second = own.add_worker(), own.add_worker()
+    job_id = own.submit(*slow(CHUNK_SIZE))
+    eventually(lambda: len(own.begun()) > 0)
+    own.queue.kill()
+    time.sleep(PATIENCE + 10)
+    own.queue.start()
+
+    eventually(lambda: own.server.get(f"/jobs/{job_id}").status_code == 200)
+    assert own.end_of(job_id)["statuses"]["ok"] == CHUNK_SIZE
+    assert own.end_of(own.submit(sample(0)))["status"] == "finished"
+    assert (0, 0) == (first.stop(), second.stop())
 
 
 def test_deliveries_that_are_lost(own: Site) -> None:

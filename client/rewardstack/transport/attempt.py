@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 from rewardstack.deadline import SharedDeadline
-from rewardstack.errors import DeadlineError
+from rewardstack.errors import DeadlineError, ServiceError
 from rewardstack.transport.pace import Pace
 
 SOON = 0.5
@@ -34,34 +34,36 @@ class Patience:
         return min(self._since + self.deadline.timeout, self.deadline.limit_at) - time.monotonic()
 
 
-class Watch:
-    """Cancels an attempt for which nobody has the patience any more, or whose answer another one has brought.
+class Attempt:
+    """A request that the current task waits for, until an answer comes, or one of these interrupts it: nobody has the
+    patience any more, the endpoint hangs, another attempt has brought the answer.
+
+    It needs no task of its own, which halves what a request costs beside the HTTP client's work.
 
     Args:
-        attempt: under way.
         patience: of all who wait for it.
         pace: of the service; None where the attempt stays the only one.
         once_more: starts a second attempt, None where there is no place for one.
     """
 
-    __slots__ = ("_attempt", "_impatient", "_once_more", "_pace", "_patience", "_second", "_sent_at", "_timer", "reply")
+    __slots__ = ("_error", "_once_more", "_pace", "_patience", "_reply", "_second", "_sent_at", "_task", "_timer")
 
     def __init__(
         self,
-        attempt: asyncio.Task[bytes],
         patience: Patience,
         pace: Pace | None = None,
         once_more: Callable[[], asyncio.Task[bytes] | None] | None = None,
     ) -> None:
-        self.reply: bytes | None = None
-        self._attempt = attempt
+        self._error: ServiceError | None = None
+        self._reply: bytes | None = None
         self._patience = patience
         self._pace = pace
         self._once_more = once_more
         self._second: asyncio.Task[bytes] | None = None
-        self._impatient = False
         self._sent_at = time.monotonic()
-        self._timer = self._set(patience.left() if pace is None else min(patience.left(), pace.stuck_in(self._sent_at)))
+        self._task = asyncio.current_task()
+        left = patience.left()
+        self._timer = self._set(left if pace is None else min(left, pace.stuck_in(self._sent_at)))
 
     def _set(self, seconds: float) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(seconds, self._ring)
@@ -69,8 +71,7 @@ class Watch:
     def _ring(self) -> None:
         left = self._patience.left()
         if left <= 0:
-            self._impatient = True
-            self._attempt.cancel()
+            self.interrupt(DeadlineError(f"no answer within {self._patience.deadline.timeout:g} s"))
             return
         if self._pace is not None and self._once_more is not None and self._second is None:
             wait = self._pace.stuck_in(self._sent_at)
@@ -80,18 +81,38 @@ class Watch:
                 second.add_done_callback(self._answered)
         self._timer = self._set(left)
 
-    def _answered(self, second: asyncio.Task[Any]) -> None:
-        if not second.cancelled() and second.exception() is None and not self._attempt.done():
-            self.reply = second.result()
-            self._attempt.cancel()
+    def _answered(self, second: asyncio.Task[bytes]) -> None:
+        if not second.cancelled() and second.exception() is None and self._second is not None:
+            self._reply = second.result()
+            self._cancel()
 
-    def check(self, url: str) -> None:
-        """Raises DeadlineError if it was impatience that ended the attempt."""
-        if self._impatient:
-            raise DeadlineError(f"{url}: no answer within {self._patience.deadline.timeout:g} s") from None
+    def interrupt(self, error: ServiceError) -> None:
+        """Ends the attempt with `error`, unless it is ending already."""
+        if self._error is None and self._reply is None:
+            self._error = error
+            self._cancel()
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def outcome(self) -> bytes | None:
+        """To be asked once the attempt was cancelled: the other one's answer; None where someone else cancelled it.
+
+        Raises:
+            ServiceError: why it was interrupted.
+        """
+        if self._error is None and self._reply is None:
+            return None
+        if self._task is not None and sys.version_info >= (3, 11) and self._task.uncancel() > 0:
+            return None
+        if self._error is not None:
+            raise self._error from None
+        return self._reply
 
     def stop(self) -> None:
         """The attempt has ended."""
         self._timer.cancel()
-        if self._second is not None:
-            self._second.cancel()
+        second, self._second = self._second, None
+        if second is not None:
+            second.cancel()

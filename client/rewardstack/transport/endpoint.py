@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
-from typing import Any
 
 import aiohttp
 
 from rewardstack.errors import ServiceError, UnreachableError
+from rewardstack.transport.attempt import Attempt
 from rewardstack.transport.gate import Gate
 from rewardstack.transport.http import exchange
 
@@ -36,29 +35,25 @@ class Endpoint:
         self.gate = Gate(ceiling)
         self.in_flight = 0
         self._session = session
-        self._attempts: set[asyncio.Task[bytes]] = set()
-        self._given_up: set[asyncio.Task[bytes]] = set()
+        self._attempts: set[Attempt] = set()
         self._unanswered = False
         self._heard_at = 0.0
         self._watch: asyncio.Task[None] | None = None
 
-    def start(self, request: Coroutine[Any, Any, bytes]) -> asyncio.Task[bytes]:
-        """Starts an attempt; it ends as cancelled, and `check` raises, when the endpoint turns out to hang."""
+    def begin(self, attempt: Attempt) -> None:
+        """An attempt is sent to it, which is interrupted when the endpoint turns out to hang."""
         if not self._attempts:
             self._heard_at = time.monotonic()
-        attempt = asyncio.create_task(request)
         self._attempts.add(attempt)
-        attempt.add_done_callback(self._ended)
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._watch_silence())
-        return attempt
 
-    def _ended(self, attempt: asyncio.Task[bytes]) -> None:
+    def end(self, attempt: Attempt, *, answered: bool) -> None:
+        """An attempt has ended, with an answer of any kind or without."""
         self._attempts.discard(attempt)
-        self._unanswered = attempt.cancelled()
-        if not attempt.cancelled():
+        self._unanswered = not answered
+        if answered:
             self._heard_at = time.monotonic()
-            attempt.exception()
 
     async def _watch_silence(self) -> None:
         while self._attempts or self._unanswered:
@@ -72,14 +67,9 @@ class Endpoint:
                 continue
             log.warning("%s accepts requests and does not answer; asking elsewhere", self.url)
             self.gate.unreachable(hangs=True)
-            self._given_up |= {attempt for attempt in self._attempts if attempt.cancel()}
+            for attempt in list(self._attempts):
+                attempt.interrupt(UnreachableError(f"{self.url}: accepts requests and does not answer"))
             return
-
-    def check(self, attempt: asyncio.Task[bytes]) -> None:
-        """Raises UnreachableError if the endpoint hung in this attempt, which has ended as cancelled."""
-        if attempt in self._given_up:
-            self._given_up.discard(attempt)
-            raise UnreachableError(f"{self.url}: accepts requests and does not answer") from None
 
     async def _lives(self) -> bool:
         try:
@@ -91,7 +81,6 @@ class Endpoint:
         return True
 
     def close(self) -> None:
-        """Ends the watch and every attempt."""
-        for task in (self._watch, *self._attempts):
-            if task is not None:
-                task.cancel()
+        """Ends the watch."""
+        if self._watch is not None:
+            self._watch.cancel()

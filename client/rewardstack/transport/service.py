@@ -20,7 +20,7 @@ import aiohttp
 from rewardstack import deadline as deadlines
 from rewardstack.deadline import SharedDeadline
 from rewardstack.errors import DeadlineError, OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
-from rewardstack.transport.attempt import Patience, Watch
+from rewardstack.transport.attempt import Attempt, Patience
 from rewardstack.transport.budget import RetryBudget
 from rewardstack.transport.endpoint import Endpoint
 from rewardstack.transport.http import exchange
@@ -132,20 +132,19 @@ class Service:
             return  # it is there; what it thinks of real work the next request shows
 
     async def _send(self, endpoint: Endpoint, message: _Message, patience: Patience) -> bytes:
-        sent_at = time.monotonic()
-        attempt = self._start(endpoint, message, patience)
+        sent_at, answered = time.monotonic(), True
         if message.hedged:
-            watch = Watch(attempt, patience, self._pace, partial(self._send_once_more, message, patience))
+            attempt = Attempt(patience, self._pace, partial(self._send_once_more, message, patience))
         else:
-            watch = Watch(attempt, patience)
+            attempt = Attempt(patience)
+        endpoint.begin(attempt)
         try:
-            reply = await attempt
+            reply = await self._exchange(endpoint, message, patience)
         except asyncio.CancelledError:
-            if watch.reply is not None:
-                return watch.reply
-            endpoint.check(attempt)
-            watch.check(endpoint.url)
-            raise
+            answered = False
+            if (other := attempt.outcome()) is None:
+                raise
+            return other
         except OverloadError as error:
             endpoint.gate.refused(sent_at, endpoint.in_flight - 1, error.retry_after)
             raise
@@ -153,16 +152,15 @@ class Service:
             endpoint.gate.unreachable()
             raise
         finally:
-            watch.stop()
+            attempt.stop()
+            endpoint.end(attempt, answered=answered)
         self._pace.answered(sent_at)
         return reply
 
-    def _start(self, endpoint: Endpoint, message: _Message, patience: Patience) -> asyncio.Task[bytes]:
+    def _exchange(self, endpoint: Endpoint, message: _Message, patience: Patience) -> Coroutine[Any, Any, bytes]:
         left = str(max(1, int(patience.left() * 1000)))
         headers = {**self._headers, **message.headers, deadlines.HEADER: left}
-        return endpoint.start(
-            exchange(self._session, message.method, endpoint.url + message.path, message.body, headers)
-        )
+        return exchange(self._session, message.method, endpoint.url + message.path, message.body, headers)
 
     def _send_once_more(self, message: _Message, patience: Patience) -> asyncio.Task[bytes] | None:
         """Another attempt beside one that is stuck, where there is a place for it."""
@@ -170,18 +168,16 @@ class Service:
         if endpoint is None or self._queue:
             return None
         endpoint.in_flight += 1
-        sent_at = time.monotonic()
+        return asyncio.create_task(self._second(endpoint, message._replace(hedged=False), patience))
 
-        def ended(attempt: asyncio.Task[bytes]) -> None:
+    async def _second(self, endpoint: Endpoint, message: _Message, patience: Patience) -> bytes:
+        try:
+            reply = await self._send(endpoint, message, patience)
+            self._answered(endpoint)
+            return reply
+        finally:
             endpoint.in_flight -= 1
-            if not attempt.cancelled() and attempt.exception() is None:
-                self._answered(endpoint)
-                self._pace.answered(sent_at)
             self._hand_out()
-
-        attempt = self._start(endpoint, message, patience)
-        attempt.add_done_callback(ended)
-        return attempt
 
     def _answered(self, endpoint: Endpoint) -> None:
         self.last_progress = time.monotonic()

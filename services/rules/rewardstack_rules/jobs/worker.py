@@ -73,8 +73,11 @@ def main() -> None:
     Sweeper(connect(settings.queue_url), name).start()
     log.info("Running as %s", name)
     with contextlib.suppress(StopRequested):  # which comes out where it meets no worker at work
-        while not ChunkWorker.stopping:
+        while True:
             _work(settings.queue_url)
+            if ChunkWorker.stopping:
+                return
+            time.sleep(PAUSE)
 
 
 def _work(url: str) -> None:
@@ -93,7 +96,6 @@ def _work(url: str) -> None:
         worker.work(logging_level="WARNING")
     except (RedisError, OSError) as error:
         log.warning("the queue is lost: %s", str(error).partition("\n")[0])
-        time.sleep(PAUSE)
     finally:
         if worker is not None and worker.pubsub_thread is not None:
             worker.pubsub_thread.stop()  # RQ leaves it running where the queue is not there to be told
