@@ -5,12 +5,12 @@
 Serves the small model three times on this machine's processor. Samples come in groups of 8 to a problem, prompts have
 some 600 tokens. One replica is asked by the client, by a bare aiohttp loop with the same bodies, and by the same loop
 with the candidate before problem and reference, as the client's forerunner had it. Then the client asks two and three
-replicas through the gateway, under each of its two ways of balancing, each replica with at most 1.25 times its even
-share of requests at a time (JUDGE_MAX_CONNS). Every run begins with empty prefix caches.
+replicas through the gateway, by least connections, by affinity, and by affinity where each replica has at most 1.25
+times its even share of requests at a time (JUDGE_MAX_CONNS). Every run begins with empty prefix caches.
 
 The replicas share the machine, so their rates say little about replicas with hardware of their own; the tokens that the
-busiest of them computes say more. Exits with 1 where on one replica less than 70 % of prompt tokens come from the cache,
-or the client has less than 0.95 of the bare loop's rate. Without a vLLM in MODELS_DIR it says so and ends.
+busiest of them computes say more. Exits with 1 where on one replica less than 70 % of prompt tokens come from the
+cache, or the client has less than 0.95 of the bare loop's rate. Without a vLLM in MODELS_DIR it says so and ends.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ IN_FLIGHT = 64
 LEAST_CACHED = 0.70
 LEAST_OF_BARE = 0.95
 HEADROOM = 1.25
-"""How many times its even share of requests a replica may have at a time."""
-BALANCING = ("least_conn", "affinity")
+"""How many times its even share of requests a replica may have at a time, where it is bounded."""
+BALANCING = {"least_conn": False, "affinity": False, "affinity, bounded": True}
+"""Ways of balancing, and whether they are bounded."""
 OPTIONS = {"max_new_tokens": 16, "temperature": 0.0}
 SECTIONS = re.compile(r"(?s)(.*?)(Problem:\n.*?)(Candidate solution:\n.*)")
 """Of a prompt: what is always the same, problem and reference, candidate."""
@@ -120,8 +121,8 @@ def _report(folder: Path, servers: Sequence[VllmServer], groups: int, runs: int)
     _line("one replica: bare loop", bare)
     _line("one replica: candidate first", _measure(one, len(early), lambda: post_all(one[0].url, early, IN_FLIGHT)))
     for count in range(2, len(servers) + 1):
-        for balancing in BALANCING:
-            with _gateway(folder / f"{balancing}-{count}", servers[:count], balancing) as url:
+        for balancing, bounded in BALANCING.items():
+            with _gateway(folder / f"{balancing}-{count}", servers[:count], balancing, bounded=bounded) as url:
                 run = _measure(servers[:count], len(samples), lambda url=url: _score(url, samples))  # type: ignore[misc]
             _line(f"{count} replicas: {balancing}", run)
     print(f"of the bare loop's rate {ratio:.2f}, median of {runs} runs in turn; at least {LEAST_OF_BARE}")
@@ -195,8 +196,9 @@ def _candidate_first(body: bytes) -> bytes:
 
 
 @contextmanager
-def _gateway(folder: Path, servers: Sequence[VllmServer], balancing: str) -> Iterator[str]:
-    configured = load(JUDGE_BALANCING=balancing, JUDGE_MAX_CONNS=math.ceil(HEADROOM * IN_FLIGHT / len(servers)))
+def _gateway(folder: Path, servers: Sequence[VllmServer], balancing: str, *, bounded: bool) -> Iterator[str]:
+    most = math.ceil(HEADROOM * IN_FLIGHT / len(servers)) if bounded else 2 * IN_FLIGHT
+    configured = load(JUDGE_BALANCING=balancing.partition(",")[0], JUDGE_MAX_CONNS=most)
     judges = gateway.judge([server.url.removeprefix("http://") for server in servers], configured)
     nginx = Gateway(folder, [judges], configured)
     with ExitStack() as stack:

@@ -41,19 +41,33 @@ class Attempt:
     It needs no task of its own, which halves what a request costs beside the HTTP client's work.
 
     Args:
+        url: where to, for errors.
         patience: of all who wait for it.
         pace: of the service; None where the attempt stays the only one.
         once_more: starts a second attempt, None where there is no place for one.
     """
 
-    __slots__ = ("_error", "_once_more", "_pace", "_patience", "_reply", "_second", "_sent_at", "_task", "_timer")
+    __slots__ = (
+        "_error",
+        "_once_more",
+        "_pace",
+        "_patience",
+        "_reply",
+        "_second",
+        "_sent_at",
+        "_task",
+        "_timer",
+        "_url",
+    )
 
     def __init__(
         self,
+        url: str,
         patience: Patience,
         pace: Pace | None = None,
         once_more: Callable[[], asyncio.Task[bytes] | None] | None = None,
     ) -> None:
+        self._url = url
         self._error: ServiceError | None = None
         self._reply: bytes | None = None
         self._patience = patience
@@ -71,7 +85,7 @@ class Attempt:
     def _ring(self) -> None:
         left = self._patience.left()
         if left <= 0:
-            self.interrupt(DeadlineError(f"no answer within {self._patience.deadline.timeout:g} s"))
+            self.interrupt(DeadlineError(f"{self._url}: no answer within {self._patience.deadline.timeout:g} s"))
             return
         if self._pace is not None and self._once_more is not None and self._second is None:
             wait = self._pace.stuck_in(self._sent_at)

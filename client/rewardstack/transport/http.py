@@ -21,6 +21,8 @@ KEEPALIVE = 1.8
 """Seconds an idle connection is kept: less than the servers' own (gunicorn 2 s, vLLM 5 s), so none closes in use."""
 REPLY_BYTES = 64 * 2**20
 """Largest reply that is read."""
+AT_ONCE = 2**16
+"""Bytes of a reply that is read in one piece, if it says its length beforehand."""
 MESSAGE_CHARACTERS = 300
 """How much of a server's complaint is repeated."""
 REFUSALS = (429, 502, 503)
@@ -85,6 +87,12 @@ async def exchange(
 
 
 async def _read(reply: aiohttp.ClientResponse) -> bytes:
+    if (
+        reply.content_length is not None
+        and reply.content_length <= AT_ONCE
+        and not reply.headers.get("Content-Encoding")
+    ):
+        return await reply.read()
     data = bytearray()
     async for part in reply.content.iter_chunked(2**16):
         data += part

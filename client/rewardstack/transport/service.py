@@ -134,9 +134,9 @@ class Service:
     async def _send(self, endpoint: Endpoint, message: _Message, patience: Patience) -> bytes:
         sent_at, answered = time.monotonic(), True
         if message.hedged:
-            attempt = Attempt(patience, self._pace, partial(self._send_once_more, message, patience))
+            attempt = Attempt(endpoint.url, patience, self._pace, partial(self._send_once_more, message, patience))
         else:
-            attempt = Attempt(patience)
+            attempt = Attempt(endpoint.url, patience)
         endpoint.begin(attempt)
         try:
             reply = await self._exchange(endpoint, message, patience)

@@ -24,6 +24,9 @@ POOLING_MODES = {"cls": "cls", "mean": "mean", "last_token": "lasttoken"}
 """TEI's names to sentence-transformers'."""
 MEASURED_TOKENS = (8, 512)
 """Tokens of the two passes from which the cost of a pass and of a token are told."""
+MEASUREMENTS = 5
+LEAST_OVERHEAD = 32
+"""Tokens; less than that was only ever measured on a machine that was busy with other work."""
 
 log = logging.getLogger(__name__)
 
@@ -93,9 +96,10 @@ class Model:
 
     def overhead(self) -> int:
         """What a forward pass costs beside its tokens, as a number of tokens; measured."""
-        small, large = (min(self._seconds(tokens) for _ in range(3)) for tokens in MEASURED_TOKENS)
+        rounds = [[self._seconds(tokens) for tokens in MEASURED_TOKENS] for _ in range(MEASUREMENTS)]
+        small, large = (min(seconds) for seconds in zip(*rounds, strict=True))
         token = max(large - small, 1e-9) / (MEASURED_TOKENS[1] - MEASURED_TOKENS[0])
-        return int(small / token)
+        return max(int(small / token), LEAST_OVERHEAD)
 
     def _seconds(self, tokens: int) -> float:
         length = min(tokens, self.max_length)

@@ -49,13 +49,15 @@ class Calls:
         self._labels = LabelTokens()
         self._without_budget: set[Destination] = set()
 
-    def verdict(self, plan: Plan, model: Model, user: str, deadline: SharedDeadline) -> Coroutine[Any, Any, Verdict]:
+    def verdict(
+        self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline
+    ) -> Coroutine[Any, Any, Verdict]:
         """The judge's verdict on one prompt, of several votes where the options say so; to be awaited.
 
         Args:
             plan: who is asked, and how.
             model: that judges.
-            user: the user's message.
+            reference: one of the plan's.
             deadline: of all who wait.
 
         Raises:
@@ -64,13 +66,13 @@ class Calls:
             ServiceError: the judge did not answer.
         """
         if plan.options.labels:
-            return self._by_labels(plan, model, user, deadline)
+            return self._by_labels(plan, model, reference, deadline)
         if plan.options.num_samples > 1:
-            return self._by_votes(plan, model, user, deadline)
-        return self._in_words(plan, model, user, 0, deadline)
+            return self._by_votes(plan, model, reference, deadline)
+        return self._in_words(plan, model, reference, 0, deadline)
 
-    async def _by_votes(self, plan: Plan, model: Model, user: str, deadline: SharedDeadline) -> Verdict:
-        ask = [self._in_words(plan, model, user, vote, deadline) for vote in range(plan.options.num_samples)]
+    async def _by_votes(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
+        ask = [self._in_words(plan, model, reference, vote, deadline) for vote in range(plan.options.num_samples)]
         outcomes = await asyncio.gather(*ask, return_exceptions=True)
         values = [one.value for one in outcomes if isinstance(one, Verdict)]
         if 2 * len(values) <= len(outcomes):
@@ -78,9 +80,10 @@ class Calls:
         note = "" if len(values) == len(outcomes) else f"{len(values)} of {len(outcomes)} votes"
         return Verdict(combine(values, plan.options.aggregate), note)
 
-    async def _in_words(self, plan: Plan, model: Model, user: str, vote: int, deadline: SharedDeadline) -> Verdict:
+    async def _in_words(self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline) -> Verdict:
         options, service = plan.options, self._find(*plan.destination)
         budget = options.enable_thinking and plan.destination not in self._without_budget
+        user = plan.user(reference)
         body = frame(options, model.name, vote, budget=budget).body(user)
         try:
             reply = await service.post(CHAT, body, deadline, headers=plan.headers, hedged=True)
@@ -100,11 +103,11 @@ class Calls:
                 BUDGET_FIELD,
             )
 
-    async def _by_labels(self, plan: Plan, model: Model, user: str, deadline: SharedDeadline) -> Verdict:
+    async def _by_labels(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
         options, service = plan.options, self._find(*plan.destination)
         names, values = zip(*options.labels, strict=True)
         ids = await self._labels.find(names, model, plan.destination, service, deadline)
-        body = frame(options, model.name, label_ids=ids).body(user)
+        body = frame(options, model.name, label_ids=ids).body(plan.user(reference))
         reply = await service.post(CHAT, body, deadline, headers=plan.headers, hedged=True)
         value, mass = read_label_verdict(reply, ids, values, options.label_mass_floor)
         return Verdict(value, label_mass=mass)

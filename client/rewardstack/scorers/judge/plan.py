@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
@@ -18,27 +19,36 @@ from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import Options, problem_of, read_options
 from rewardstack.scorers.judge.request import frame
 
-JUDGE_VERSION = "1"
-"""Raised whenever the reading of replies changes what a score is; the prompts themselves are part of the key."""
 AFFINITY = "X-Prompt-Affinity"
 
 _PROCESS = uuid.uuid4().hex
 
 
 class Plan(NamedTuple):
-    """What is asked for one sample.
+    """What is asked for one sample; nothing is rendered before it is sent.
 
     Args:
         destination: who is asked.
         options: how.
-        users: the user's message for each reference; the best verdict counts.
-        headers: of its requests.
+        problem: the task; empty where none is given.
+        references: one request each; the best verdict counts.
+        candidate: what the policy wrote.
     """
 
     destination: Destination
     options: Options
-    users: list[str]
-    headers: Mapping[str, str]
+    problem: str
+    references: tuple[str, ...]
+    candidate: str
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Of its requests: by them a gateway can send all samples of one problem to the same replica."""
+        return _affinity(self.problem or self.references[0])
+
+    def user(self, reference: str) -> str:
+        """The user's message for one of the references."""
+        return self.options.template.render(self.problem, reference, self.candidate)
 
 
 def make_plan(item: Item, destination: Destination) -> Plan:
@@ -52,23 +62,21 @@ def make_plan(item: Item, destination: Destination) -> Plan:
         RequestError: the sample cannot be judged; names the field and the remedy.
     """
     options = read_options(item.extra)
-    template = options.template
-    references = item.references if template.uses("REFERENCE_SOLUTION") else ("",)
+    references = item.references if options.template.uses("REFERENCE_SOLUTION") else ("",)
     if not references:
         raise RequestError("ground_truth: the prompt template needs a reference, and there is none", "ground_truth")
-    problem = problem_of(item.extra)
-    users = [template.render(problem, reference, item.solution) for reference in references]
-    return Plan(destination, options, users, affinity(problem or references[0]))
+    return Plan(destination, options, problem_of(item.extra), references, item.solution)
 
 
 @lru_cache(maxsize=1024)
-def affinity(text: str) -> Mapping[str, str]:
-    """The header by which a gateway can send all samples of one problem to the same replica."""
+def _affinity(text: str) -> Mapping[str, str]:
     return {AFFINITY: blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()}
 
 
 def key_of(plan: Plan, model: Model, revision: str, run_id: str) -> Key | None:
     """The key of the plan's score, None where the judge does not say what it is.
+
+    It is made of all that the rendered messages are a function of: the texts, the template, and the code that renders.
 
     Args:
         plan: what is asked.
@@ -80,13 +88,23 @@ def key_of(plan: Plan, model: Model, revision: str, run_id: str) -> Key | None:
         return None
     options = plan.options
     scope = "" if options.deterministic else run_id or f"{_PROCESS}:{os.getpid()}"
-    text = extended(_state(options, model, revision, scope), *plan.users)
+    text = extended(_state(options, model, revision, scope), plan.problem, plan.candidate, *plan.references)
     return Key(PREFIX + text, options.deterministic and options.num_samples == 1)
 
 
 @lru_cache(maxsize=512)
 def _state(options: Options, model: Model, revision: str, scope: str) -> Any:
     request = frame(options, model.name)
-    reading = (options.template.top, options.labels, options.label_mass_floor, options.num_samples, options.aggregate)
+    reading = (options.labels, options.label_mass_floor, options.num_samples, options.aggregate)
     sent = request.head.decode(), request.tail.decode()
-    return digest(("judge", FLOW_VERSION, JUDGE_VERSION, str(model.root), revision, scope, repr(reading), *sent))
+    texts = (repr(options.template), repr(reading), *sent)
+    return digest(("judge", FLOW_VERSION, _sources(), str(model.root), revision, scope, *texts))
+
+
+@lru_cache
+def _sources() -> str:
+    """A hash of this package: how prompts are rendered and replies are read."""
+    state = blake2b(digest_size=16)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        state.update(path.read_bytes())
+    return state.hexdigest()

@@ -193,9 +193,9 @@ class Judge:
     def _verdict(self, plan: Plan, deadline: SharedDeadline) -> Coroutine[Any, Any, Verdict]:
         if not self._models.is_known(plan.destination):
             return self._first_verdict(plan, deadline)
-        if len(plan.users) > 1:
+        if len(plan.references) > 1:
             return self._best_verdict(plan, deadline)
-        return self._calls.verdict(plan, self._model(plan), plan.users[0], deadline)
+        return self._calls.verdict(plan, self._model(plan), plan.references[0], deadline)
 
     async def _first_verdict(self, plan: Plan, deadline: SharedDeadline) -> Verdict:
         await self._models.refresh(plan.destination, deadline)
@@ -204,7 +204,7 @@ class Judge:
     async def _best_verdict(self, plan: Plan, deadline: SharedDeadline) -> Verdict:
         """The best verdict over the references."""
         model = self._model(plan)
-        asked = [self._calls.verdict(plan, model, user, deadline) for user in plan.users]
+        asked = [self._calls.verdict(plan, model, reference, deadline) for reference in plan.references]
         return max(await together(asked), key=lambda verdict: verdict.value)
 
     def _failure(self, error: ServiceError, item: Item, destination: Destination) -> Score:
