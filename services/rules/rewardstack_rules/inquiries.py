@@ -1,8 +1,8 @@
 """Questions of mathematics on their way to isolated processes: shared by all who ask them, and sent together.
 
 To hand a question over takes about as long as to decide it, so those that are asked in one turn of the event loop
-travel together. Where a group comes to a bad end, or turns out to be slow, each of its questions starts over alone, so
-that none suffers for long, or for good, for another.
+travel together. Where a group comes to a bad end, or turns out to be slow, each of its questions starts over alone:
+none fails, or waits for long, because of another.
 """
 
 from __future__ import annotations
