@@ -4,8 +4,9 @@
 
 A judge of its own (`slow_judge`) answers every request after 0.2 s. 8,000 samples with prompts of 2 kB, all different,
 are scored by `rewardstack.compute_score_batched` with 1,028 requests in flight; the same bodies are posted by a bare
-aiohttp loop, and by `requests` in 1,028 threads. Each of them is a new process. Exits with 1 where the client has less
-than 0.8 of aiohttp's rate or less than 4 times that of `requests`, or where memory is not linear and small.
+aiohttp loop, and by one session of `requests` in 1,028 threads, as the client's forerunner did (`json=`). Each of them
+is a new process. Exits with 1 where the client has less than 0.8 of aiohttp's rate or less than 4 times that of
+`requests`, or where memory is not linear and small.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.judge_load import CHAT, JSON, post_all, slow_judge
+from benchmarks.judge_load import CHAT, post_all, slow_judge
 
 DELAY = 0.2
 IN_FLIGHT = 1028
@@ -147,17 +148,17 @@ def _aiohttp(samples: int, url: str, bodies: Path) -> Callable[[], None]:
 def _requests(samples: int, url: str, bodies: Path) -> Callable[[], None]:
     import requests
 
-    lines = bodies.read_bytes().splitlines()[:samples]
+    payloads = [json.loads(line) for line in bodies.read_bytes().splitlines()[:samples]]
     session = requests.Session()
     session.mount("http://", requests.adapters.HTTPAdapter(pool_connections=1, pool_maxsize=IN_FLIGHT))
 
-    def post(body: bytes) -> str:
-        reply = session.post(url + CHAT, data=body, headers=JSON, timeout=60)
+    def post(payload: object) -> str:
+        reply = session.post(url + CHAT, json=payload, timeout=60)
         return str(reply.json()["choices"][0]["message"]["content"])
 
     def work() -> None:
         with ThreadPoolExecutor(IN_FLIGHT) as pool:
-            assert len(list(pool.map(post, lines))) == samples
+            assert len(list(pool.map(post, payloads))) == samples
 
     return work
 

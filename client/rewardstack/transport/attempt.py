@@ -47,18 +47,7 @@ class Attempt:
         once_more: starts a second attempt, None where there is no place for one.
     """
 
-    __slots__ = (
-        "_error",
-        "_once_more",
-        "_pace",
-        "_patience",
-        "_reply",
-        "_second",
-        "_sent_at",
-        "_task",
-        "_timer",
-        "_url",
-    )
+    __slots__ = ("_error", "_once_more", "_pace", "_patience", "_reply", "_second", "_sent_at", "_task", "_url")
 
     def __init__(
         self,
@@ -76,27 +65,27 @@ class Attempt:
         self._second: asyncio.Task[bytes] | None = None
         self._sent_at = time.monotonic()
         self._task = asyncio.current_task()
-        left = patience.left()
-        self._timer = self._set(left if pace is None else min(left, pace.stuck_in(self._sent_at)))
 
-    def _set(self, seconds: float) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(seconds, self._ring)
-
-    def _ring(self) -> None:
+    def look(self) -> float:
+        """Looks whether it is to be interrupted or sent once more; seconds after which to look again."""
         left = self._patience.left()
         if left <= 0:
             self.interrupt(DeadlineError(f"{self._url}: no answer within {self._patience.deadline.timeout:g} s"))
-            return
-        if self._pace is not None and self._once_more is not None and self._second is None:
-            wait = self._pace.stuck_in(self._sent_at)
-            left = min(left, wait or SOON)
-            if not wait and (second := self._once_more()) is not None:
-                self._second = second
-                second.add_done_callback(self._answered)
-        self._timer = self._set(left)
+            return SOON
+        if self._pace is None or self._once_more is None or self._second is not None:
+            return left
+        wait = self._pace.stuck_in(self._sent_at)
+        if wait > 0:
+            return min(left, wait)
+        self._second = self._once_more()
+        if self._second is not None:
+            self._second.add_done_callback(self._answered)
+        return min(left, SOON)
 
     def _answered(self, second: asyncio.Task[bytes]) -> None:
-        if not second.cancelled() and second.exception() is None and self._second is not None:
+        if second.cancelled() or second.exception() is not None:
+            return
+        if self._second is not None and self._error is None:
             self._reply = second.result()
             self._cancel()
 
@@ -126,7 +115,6 @@ class Attempt:
 
     def stop(self) -> None:
         """The attempt has ended."""
-        self._timer.cancel()
         second, self._second = self._second, None
         if second is not None:
             second.cancel()

@@ -39,12 +39,14 @@ class Endpoint:
         self._unanswered = False
         self._heard_at = 0.0
         self._watch: asyncio.Task[None] | None = None
+        self._round: asyncio.TimerHandle | None = None
 
     def begin(self, attempt: Attempt) -> None:
         """An attempt is sent to it, which is interrupted when the endpoint turns out to hang."""
         if not self._attempts:
             self._heard_at = time.monotonic()
         self._attempts.add(attempt)
+        self._go_round_in(attempt.look())
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._watch_silence())
 
@@ -54,6 +56,20 @@ class Endpoint:
         self._unanswered = not answered
         if answered:
             self._heard_at = time.monotonic()
+
+    def _go_round_in(self, seconds: float) -> None:
+        """Looks at all attempts then, if not before: one timer for all costs less than one each."""
+        loop = asyncio.get_running_loop()
+        if self._round is not None and self._round.when() <= loop.time() + seconds:
+            return
+        if self._round is not None:
+            self._round.cancel()
+        self._round = loop.call_later(seconds, self._go_round)
+
+    def _go_round(self) -> None:
+        self._round = None
+        if self._attempts:
+            self._go_round_in(min([attempt.look() for attempt in list(self._attempts)]))
 
     async def _watch_silence(self) -> None:
         while self._attempts or self._unanswered:
@@ -82,5 +98,6 @@ class Endpoint:
 
     def close(self) -> None:
         """Ends the watch."""
-        if self._watch is not None:
-            self._watch.cancel()
+        for one in (self._watch, self._round):
+            if one is not None:
+                one.cancel()

@@ -47,9 +47,9 @@ FIELDS = (*DEFAULTS, "problem")
 """All that the judge reads, but for where and how long to ask, and for `prompt` where there is no `problem`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Options:
-    """How one sample is judged.
+    """How one sample is judged; equal options are the same object, as long as they are remembered.
 
     Args:
         model: that judges; empty for the environment's, else the one that the server serves.

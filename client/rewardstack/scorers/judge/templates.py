@@ -38,7 +38,7 @@ _HUNDRED = re.compile(r"(?<![\d.])0\s{0,3}(?:-|\u2013|\u2014|to|and)\s{0,3}100(?
 _FENCES_KEPT = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Template:
     """What the judge is told, with places for foreign text.
 
