@@ -48,9 +48,12 @@ def rules(servers: Sequence[str]) -> Upstream:
 def judge(servers: Sequence[str], settings: Settings) -> Upstream:
     """The replicas' of vLLM, which closes an idle connection after 5 seconds.
 
-    Three failures within five seconds take a replica out for five; a refusal is no failure.
+    Three failures within five seconds take a replica out for five; a refusal is no failure. Under least connections a
+    bound on each would only refuse what the replicas' own queues hold.
     """
-    limits = f" max_conns={settings['JUDGE_MAX_CONNS']} max_fails=3 fail_timeout=5s"
+    limits = " max_fails=3 fail_timeout=5s"
+    if settings["JUDGE_BALANCING"] == "affinity":
+        limits = f" max_conns={settings['JUDGE_MAX_CONNS']}{limits}"
     return Upstream("judge", servers, BALANCING[settings["JUDGE_BALANCING"]], limits)
 
 
