@@ -34,7 +34,7 @@ def boxed(text: str) -> str | None:
 
     Joined are boxes with a comma, "and" or "or" between them, and boxes side by side unless they hold the same.
     """
-    box = last_box(text, len(text))
+    box = _outermost(text, last_box(text, len(text)))
     contents: list[str] = []
     separator = ", "
     for _ in range(MAX_ITEMS + 1):
@@ -65,6 +65,14 @@ def last_box(text: str, end: int) -> Box | None:
             return Box(start, inside[0], inside[1].strip())
         end = start
     return None
+
+
+def _outermost(text: str, box: Box | None) -> Box | None:
+    """The box around a box, where there is one, without the inner command: `\\boxed{\\boxed{6} + 1}` holds `6 + 1`."""
+    around = None if box is None else last_box(text, box.start)
+    if box is None or around is None or around.end < box.end:
+        return box
+    return around._replace(content=around.content.replace(text[box.start : box.end], box.content))
 
 
 def _joint(text: str, before: Box, box: Box) -> re.Match[str] | None:

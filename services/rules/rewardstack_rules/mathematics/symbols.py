@@ -42,16 +42,24 @@ _SIGNS = {
     "\u200b": "",
     "\ufeff": "",
 }
-_TABLE = str.maketrans(_VULGAR | _SIGNS)
+_GREEK = {
+    char: "\\" + unicodedata.name(char).rpartition(" ")[2].lower().replace("lamda", "lambda") + " "
+    for char in "αβγδεθλμφψωρσ"
+}
+_TABLE = str.maketrans(_VULGAR | _SIGNS | _GREEK)
+_ROOT = re.compile(r"√ ?(\d{1,40}|\([^()√]{1,60}\))")
 _RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+")
 _LOWERED = re.compile("[₀₁₂₃₄₅₆₇₈₉]+")
 
 
 def ascii_text(text: str) -> str:
     """A text with LaTeX for Unicode's mathematical signs, and full-width characters at their usual width."""
+    if text.isascii():
+        return text
     # Before the normal form, which makes digits of raised and lowered ones.
     text = _RAISED.sub(lambda match: f"^{{{_flat(match[0])}}}", text)
     text = _LOWERED.sub(lambda match: f"_{{{_flat(match[0])}}}", text)
+    text = _ROOT.sub(lambda match: f"\\sqrt{{{match[1].strip('()')}}}", text)
     return unicodedata.normalize("NFKC", text.translate(_TABLE))
 
 

@@ -18,7 +18,8 @@ _SAME = {
     "no solution exists": "no solution",
     "no solution exist": "no solution",
     "infinite": "infinitely many",
-    "infinite solution": "infinitely many solution",
+    "infinite solution": "infinitely many",
+    "infinitely many solution": "infinitely many",
 }
 _NOTHING = re.compile(r"\\emptyset|\\text\{\s*empty set\s*\}|(?:the )?empty set")
 _NO_SOLUTION = "no solution"
