@@ -6,7 +6,7 @@ SHELL := /bin/sh
 
 BIN := .venv/bin
 NATIVE := $(BIN)/python -m services.native
-BENCHMARKS := $(addprefix benchmarks/,cache.py rules.py neighbours.py benchmark_embedding_remote.py tei_python.py)
+BENCHMARKS := $(addprefix benchmarks/,cache.py rules.py neighbours.py judge_client.py judge_vllm.py benchmark_embedding_remote.py tei_python.py)
 PYTHON_CODE := client services tests benchmarks
 
 # Commands on a running stack: without .venv nothing has ever been started here.

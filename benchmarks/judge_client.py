@@ -2,7 +2,7 @@
 
     python benchmarks/judge_client.py
 
-A judge of its own (`slow_judge`) answers every request after 0.2 s. 8,000 samples with prompts of 2 kB, all different,
+A judge of its own (`slow_judge`) answers every request after 0.2 s. 16,000 samples with prompts of 2 kB, all different,
 are scored by `rewardstack.compute_score_batched` with 1,028 requests in flight; the same bodies are posted by a bare
 aiohttp loop, and by one session of `requests` in 1,028 threads, as the client's forerunner did (`json=`). Each of them
 is a new process. Exits with 1 where the client has less than 0.8 of aiohttp's rate or less than 4 times that of
@@ -61,7 +61,7 @@ class Run(NamedTuple):
 def main() -> None:
     """Runs every contender in turn and prints what came out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=8000)
+    parser.add_argument("--samples", type=int, default=16_000)
     parser.add_argument("--runs", type=int, default=3, help="of the client and aiohttp, in turn; the medians count")
     parser.add_argument("--worker", choices=list(CONTENDERS), help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)

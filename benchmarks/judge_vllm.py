@@ -122,7 +122,9 @@ def _report(folder: Path, servers: Sequence[VllmServer], groups: int, runs: int)
     _line("one replica: candidate first", _measure(one, len(early), lambda: post_all(one[0].url, early, IN_FLIGHT)))
     for count in range(2, len(servers) + 1):
         for balancing, bounded in BALANCING.items():
-            with _gateway(folder / f"{balancing}-{count}", servers[:count], balancing, bounded=bounded) as url:
+            with _gateway(
+                folder / f"gateway-{count}-{len(balancing)}", servers[:count], balancing, bounded=bounded
+            ) as url:
                 run = _measure(servers[:count], len(samples), lambda url=url: _score(url, samples))  # type: ignore[misc]
             _line(f"{count} replicas: {balancing}", run)
     print(f"of the bare loop's rate {ratio:.2f}, median of {runs} runs in turn; at least {LEAST_OF_BARE}")

@@ -60,7 +60,6 @@ class Encoder:
     def __init__(self, python: str, texts: str) -> None:
         self._process = subprocess.Popen(
             [python, "-c", ENCODER, texts],
-            env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},  # as the server's, so that other load slows both alike
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -22,13 +22,16 @@ from services.native.settings import load  # noqa: E402
 
 NEEDED = {"sentence_transformers": "sentence-transformers", "torch": "torch", "aiohttp": "aiohttp"}
 """What is imported, to the package that brings it."""
+SPINS = "5000"
+"""How often PyTorch's threads look for work before they sleep. By default they go on for milliseconds, which takes the
+processor from whatever they wait for; without any spinning each pass waits to be woken a hundred times."""
 
 
 def main() -> None:
     """Serves until it is told to stop; exits with a message where it cannot start."""
     chosen = settings.parse()
-    # PyTorch's threads would spin while they wait for each other, and take the processor from all others.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
         _require()

@@ -4,70 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import numpy as np
 import pytest
 
 from services.embedding.tei_python.batches import Limits
-from services.embedding.tei_python.bodies import Input
 from services.embedding.tei_python.engine import Engine
 from services.embedding.tei_python.errors import (
     BackendError,
     EmptyError,
     ExpiredError,
     OverloadedError,
-    TeiError,
     ValidationError,
 )
 from services.embedding.tei_python.jobs import Ask
 from services.embedding.tei_python.metrics import Metrics
-from services.embedding.tei_python.tokenization import Encoding
-from services.embedding.tei_python.vectors import Vectors
+from tests.embedding_server.fakes import SECONDS, Gated, Words
 
-SECONDS = 10.0
 PERMITS = 8
-
-
-class Words:
-    """A tokenizer to which the length of each word is a token."""
-
-    def encode(
-        self, inputs: Sequence[Input], truncate: bool, direction: str, prompt_name: str | None
-    ) -> list[Encoding | TeiError]:
-        """The tokens of each input; nothing is ever cut."""
-        counts = [[len(word) for word in str(value).split()] for value in inputs]
-        return [Encoding(ids, ids) if ids else EmptyError("empty") for ids in counts]
-
-
-class Gated:
-    """A model whose vectors hold the number of tokens and their sum, and which waits where it is told to.
-
-    Args:
-        broken: what it raises, or returns, instead; None where it works.
-    """
-
-    dimensions = 2
-
-    def __init__(self) -> None:
-        self.gate = threading.Event()
-        self.gate.set()
-        self.entered = threading.Event()
-        self.batches: list[list[int]] = []
-        self.broken: Exception | float | None = None
-
-    def embed(self, encodings: Sequence[Encoding]) -> Vectors:
-        """The vectors."""
-        self.batches.append([len(encoding.ids) for encoding in encodings])
-        self.entered.set()
-        assert self.gate.wait(SECONDS)
-        if isinstance(self.broken, Exception):
-            raise self.broken
-        rows = [[len(encoding.ids), sum(encoding.ids)] for encoding in encodings]
-        return np.asarray(rows, dtype=np.float32) * np.float32(1.0 if self.broken is None else self.broken)
 
 
 @asynccontextmanager

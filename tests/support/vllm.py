@@ -137,13 +137,18 @@ def running(log: Path, *flags: str, model: Model | None = None, **environment: s
 def running_together(folder: Path, count: int) -> Iterator[list[VllmServer]]:
     """Several servers whose prefix caches can be emptied (`POST /reset_prefix_cache`), started at the same time.
 
+    Each computes on one processor: left to themselves, all of them choose the same ones.
+
     Args:
         folder: for their logs.
         count: how many.
     """
-    logs = [folder / f"vllm-{number}.log" for number in range(count)]
-    servers = [VllmServer(small_model(), log, VLLM_SERVER_DEV_MODE="1") for log in logs]
+    cores = sorted(os.sched_getaffinity(0))
+    servers = []
     try:
+        for number in range(count):
+            own = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_CPU_OMP_THREADS_BIND": str(cores[number % len(cores)])}
+            servers.append(VllmServer(small_model(), folder / f"vllm-{number}.log", **own))
         for server in servers:
             server.wait()
         yield servers

@@ -9,10 +9,7 @@ from collections.abc import Callable
 
 from rewardstack.deadline import SharedDeadline
 from rewardstack.errors import DeadlineError, ServiceError
-from rewardstack.transport.pace import Pace
-
-SOON = 0.5
-"""Seconds after which a second attempt is tried again that found no free place."""
+from rewardstack.transport.pace import SOON, Pace
 
 
 class Patience:
@@ -44,7 +41,7 @@ class Attempt:
         url: where to, for errors.
         patience: of all who wait for it.
         pace: of the service; None where the attempt stays the only one.
-        once_more: starts a second attempt, None where there is no place for one.
+        once_more: starts a second attempt; its result is None where there is no place for one.
     """
 
     __slots__ = ("_error", "_once_more", "_pace", "_patience", "_reply", "_second", "_sent_at", "_task", "_url")
@@ -54,7 +51,7 @@ class Attempt:
         url: str,
         patience: Patience,
         pace: Pace | None = None,
-        once_more: Callable[[], asyncio.Task[bytes] | None] | None = None,
+        once_more: Callable[[], asyncio.Task[bytes] | None] = lambda: None,
     ) -> None:
         self._url = url
         self._error: ServiceError | None = None
@@ -66,21 +63,23 @@ class Attempt:
         self._sent_at = time.monotonic()
         self._task = asyncio.current_task()
 
+    def due_in(self) -> float:
+        """Seconds after which it is to be looked at."""
+        left = max(0.0, self._patience.left())
+        if self._pace is None or self._second is not None:
+            return left
+        return min(left, self._pace.stuck_in(self._sent_at) or SOON)
+
     def look(self) -> float:
-        """Looks whether it is to be interrupted or sent once more; seconds after which to look again."""
-        left = self._patience.left()
-        if left <= 0:
+        """Interrupts it, or sends it once more, where it is time to; seconds after which to look again."""
+        if self._patience.left() <= 0:
             self.interrupt(DeadlineError(f"{self._url}: no answer within {self._patience.deadline.timeout:g} s"))
             return SOON
-        if self._pace is None or self._once_more is None or self._second is not None:
-            return left
-        wait = self._pace.stuck_in(self._sent_at)
-        if wait > 0:
-            return min(left, wait)
-        self._second = self._once_more()
-        if self._second is not None:
-            self._second.add_done_callback(self._answered)
-        return min(left, SOON)
+        if self._pace is not None and self._second is None and self._pace.stuck_in(self._sent_at) <= 0:
+            self._second = self._once_more()
+            if self._second is not None:
+                self._second.add_done_callback(self._answered)
+        return self.due_in()
 
     def _answered(self, second: asyncio.Task[bytes]) -> None:
         if second.cancelled() or second.exception() is not None:

@@ -46,7 +46,7 @@ class Endpoint:
         if not self._attempts:
             self._heard_at = time.monotonic()
         self._attempts.add(attempt)
-        self._go_round_in(attempt.look())
+        self._go_round_in(attempt.due_in())
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._watch_silence())
 

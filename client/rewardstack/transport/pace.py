@@ -10,6 +10,8 @@ import time
 
 LEAST = 2.0
 """Seconds that every request may take before it counts as stuck."""
+SOON = 0.5
+"""Seconds after which one looks again at a request of which nothing can be said yet."""
 FACTOR = 2.0
 """How much longer than the slowest of late a stuck request has waited."""
 DECAY = 0.99
@@ -33,6 +35,7 @@ class Pace:
 
         Where nothing was answered since it was sent, all wait alike: one looks again later.
         """
+        now = time.monotonic()
         if self._answered_at <= sent_at:
-            return LEAST
-        return max(0.0, sent_at + max(LEAST, FACTOR * self._slowest) - time.monotonic())
+            return max(SOON, sent_at + LEAST - now)
+        return max(0.0, sent_at + max(LEAST, FACTOR * self._slowest) - now)

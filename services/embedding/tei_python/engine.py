@@ -135,7 +135,7 @@ class Engine:
             try:
                 vectors = self._model.embed([entry.encoding for entry in batch])
                 if not np.isfinite(vectors).all():
-                    raise ValueError("the model returned numbers that are not finite")
+                    raise ValueError("the model returned numbers that are not finite; try another --dtype")
             except Exception as error:
                 log.exception("The model failed on %d inputs", len(batch))
                 self.well = False

@@ -54,7 +54,7 @@ class Model:
                 local_files_only=source.local,
                 model_kwargs={"dtype": getattr(torch, self.dtype)},
             ).eval()
-        except (OSError, ValueError, RuntimeError) as error:
+        except (ImportError, OSError, ValueError, RuntimeError) as error:
             raise StartError(f"--model-id {source.model_id}: it cannot be loaded: {error}") from error
         self.pooling = self._pool(source, settings.pooling)
         self.max_length = int(self._transformer.max_seq_length or 0)
@@ -132,6 +132,8 @@ class Model:
         pooling = next((module for module in self._transformer if type(module).__name__ == "Pooling"), None)
         if pooling is None:
             raise StartError(f"--model-id {source.model_id}: a model that pools in its own way is not supported")
+        if not hasattr(pooling, "pooling_mode"):
+            raise StartError("sentence-transformers is too old; pip install --upgrade 'sentence-transformers>=6'")
         if wanted is None and not _configuration(source, "modules.json"):
             wanted = self._usual_pooling(source)
         if wanted is not None:

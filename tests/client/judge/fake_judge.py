@@ -1,7 +1,7 @@
 """vLLM's interface with faults on demand, for what a real server cannot be made to do.
 
 `python fake_judge.py [PORT]` prints its port. `POST /_set` changes what it answers: `content`, `reasoning` and `finish`
-of a message, `raw` for a whole body, `status`, `delay` in seconds, `stuck` for the
+of a message, `raw` for a whole body, `status`, `delay` in seconds, `delays` in turn, `stuck` for the
 number of requests that are never answered, `replies` for contents in turn, `models`, `refuse`
 for a path that is not there, `ignores` for fields it does not know, `chances` of tokens; `reset` forgets everything.
 `GET /_stats` tells what it was asked. Its tokens are the words of a text.
@@ -28,6 +28,7 @@ FRESH: dict[str, Any] = {
     "status": 200,
     "error": {"error": {"message": "not now"}},
     "delay": 0.0,
+    "delays": [],
     "stuck": 0,
     "replies": [],
     "models": [{"id": "small", "root": "/models/small", "max_model_len": 4096}],
@@ -52,7 +53,8 @@ async def chat(request: web.Request) -> web.StreamResponse:
     COUNTS["most_at_once"] = max(COUNTS["most_at_once"], COUNTS["at_once"])
     stuck, STATE["stuck"] = STATE["stuck"] > 0, STATE["stuck"] - 1
     try:
-        await asyncio.sleep(3600 if stuck else STATE["delay"])
+        delay = STATE["delays"].pop(0) if STATE["delays"] else STATE["delay"]
+        await asyncio.sleep(3600 if stuck else delay)
     finally:
         COUNTS["at_once"] -= 1
     if STATE["status"] != 200:

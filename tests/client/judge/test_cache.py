@@ -25,6 +25,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "enable_thinking": {"enable_thinking": True},
     "template": {"prompt_template": "binary"},
     "own template": {"prompt_template": "{CANDIDATE_SOLUTION} REWARD:"},
+    "another own template": {"prompt_template": "{CANDIDATE_SOLUTION} Now REWARD:"},
     "scale": {"prompt_template": "{CANDIDATE_SOLUTION} REWARD: 0-100"},
     "votes": {"num_samples": 3, "temperature": 0.5, "seed": 1},
     "aggregate": {"num_samples": 3, "temperature": 0.5, "seed": 1, "aggregate": "median"},

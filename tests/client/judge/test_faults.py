@@ -91,8 +91,8 @@ def test_wrong_key(judge: FaultServer) -> None:
     with pytest.raises(SettingsError, match="set LLM_JUDGE_SERVER_API_KEY"):
         score([sample()])
     alias = judge.url.replace("127.0.0.1", "localhost")
-    (one,) = score([sample(server_url=alias, api_key="wrong")])
-    assert "failed" == one.status
+    scores = score([sample(server_url=alias, api_key="wrong"), sample(api_key="wrong")])
+    assert ["failed", "failed"] == [one.status for one in scores]
 
 
 def test_no_server() -> None:
@@ -193,13 +193,30 @@ def test_replica_that_hangs_behind_a_gateway(judge: FaultServer) -> None:
 
 
 def test_slow_judge_is_not_asked_twice(judge: FaultServer) -> None:
-    """A judge that takes long for everything, or longer and longer, is sent nothing twice."""
+    """A judge that takes long for everything, or a little longer for some, is sent nothing twice."""
     judge.set(delay=3.0)
     assert {"ok"} == statuses(score([sample(f"slow {at}") for at in range(20)]))
-    for at in range(1, 8):
-        judge.set(delay=at / 2)
-        score([sample(f"slower {at}")])
-    assert 27 == len(asked(judge))
+    judge.set(delays=[1.5] * 10 + [2.6] * 10)
+    assert {"ok"} == statuses(score([sample(f"slower {at}") for at in range(20)]))
+    assert 40 == len(asked(judge))
+
+
+def test_request_that_nobody_waits_for_any_more(judge: FaultServer) -> None:
+    """A request is given up with its sample: the same one later is asked for anew."""
+    judge.set(delay=60)
+    assert "failed" == score([sample("the same", temperature=0, timeout=0.5)])[0].status
+    judge.set(delay=0)
+    assert "ok" == score([sample("the same", temperature=0, timeout=5.0)])[0].status
+
+
+def test_waiting_for_a_turn_at_nobody(judge: FaultServer) -> None:
+    """Where nobody answers, those that wait for their turn fail with those that have it, not one after the other."""
+    score([sample("warm")])
+    judge.set(delay=60)
+    started = time.monotonic()
+    scores = score([sample(f"in vain {at}", batch_size=1, timeout=1.0) for at in range(6)])
+    assert {"failed"} == {one.status for one in scores}
+    assert time.monotonic() - started < 2.5
 
 
 def test_server_of_a_sample_that_is_gone(judge: FaultServer) -> None:

@@ -172,6 +172,13 @@ def test_batch_size(judge: FaultServer) -> None:
     assert 90 < judge.stats()["most_at_once"]
 
 
+def test_waiting_for_a_turn_is_no_delay(judge: FaultServer) -> None:
+    """A sample's time does not run out while it waits for others of its batch that are being answered."""
+    judge.set(delay=0.4)
+    scores = score([sample(f"in turn {at}", batch_size=1, timeout=1.0) for at in range(6)])
+    assert {"ok"} == {one.status for one in scores}
+
+
 def test_samples_of_one_problem_are_sent_together(judge: FaultServer) -> None:
     """However a batch is mixed, samples of one problem follow each other, with a header that holds them together."""
     mixed = [sample(f"s{at}", problem=f"p{at % 4}", batch_size=1) for at in range(16)]

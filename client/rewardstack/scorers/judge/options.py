@@ -101,9 +101,11 @@ def read_options(extra: Mapping[str, Any]) -> Options:
     if path and not _is_missing(path):
         values[_TEMPLATE_AT] = read_template(_text(path, "prompt_template_path", ""))
         values[_PATH_AT] = None
+    if isinstance(extra.get("labels"), Mapping):
+        values[_LABELS_AT] = _Pairs(tuple(plain(extra["labels"]).items()))
     try:
         return _parse(*values)
-    except TypeError:  # a list, an array or a mapping: not to be remembered
+    except TypeError:  # a list or an array: it cannot be remembered
         return _parse.__wrapped__(*map(plain, values))
 
 
@@ -147,6 +149,14 @@ def _messages(prompt: Any) -> list[dict[str, Any]]:
 
 _TEMPLATE_AT = list(DEFAULTS).index("prompt_template")
 _PATH_AT = list(DEFAULTS).index("prompt_template_path")
+_LABELS_AT = list(DEFAULTS).index("labels")
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """A mapping that can be remembered."""
+
+    pairs: tuple[tuple[str, Any], ...]
 
 
 @lru_cache(maxsize=512, typed=True)
@@ -188,6 +198,8 @@ def _labels(value: Any, template: str) -> tuple[tuple[str, float], ...]:
         if template not in LABELS:
             raise _error("labels", "verdict 'logprob' with a template of your own needs them, such as {'A': 1, 'B': 0}")
         value = LABELS[template]
+    if isinstance(value, _Pairs):
+        value = dict(value.pairs)
     if not isinstance(value, Mapping) or not 2 <= len(value) <= MOST_LABELS:
         raise _error("labels", f"expected an object of 2 to {MOST_LABELS} labels with their values")
     return tuple((_label(name), _number(number, f"labels.{name}", 0, 1)) for name, number in value.items())

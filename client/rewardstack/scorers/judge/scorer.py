@@ -227,7 +227,7 @@ class Judge:
 
     def _refuse_key(self, error: RejectedError, destination: Destination) -> None:
         """An environment that does not fit concerns every sample, unlike a key that a sample brings."""
-        if error.status in (401, 403) and set(destination.urls) <= set(self._servers.urls):
+        if error.status in (401, 403) and destination == self._default:
             raise SettingsError(
                 f"{error}; set LLM_JUDGE_SERVER_API_KEY to the judge's key", "LLM_JUDGE_SERVER_API_KEY"
             ) from error
