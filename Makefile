@@ -6,12 +6,13 @@ SHELL := /bin/sh
 
 BIN := .venv/bin
 NATIVE := $(BIN)/python -m services.native
+SERVICES := $(BIN)/python -m services.make
 BENCHMARKS := $(addprefix benchmarks/,cache.py rules.py neighbours.py judge_client.py judge_vllm.py benchmark_embedding_remote.py tei_python.py)
 PYTHON_CODE := client services tests benchmarks
 
 # Commands on a running stack: without .venv nothing has ever been started here.
-define native
-@test -x $(BIN)/python || { echo "nothing runs here: make up"; exit $(2); }; $(NATIVE) $(1)
+define services
+@test -x $(BIN)/python || { echo "nothing runs here: make up"; exit $(2); }; $(SERVICES) $(1)
 endef
 
 .PHONY: help
@@ -20,19 +21,23 @@ help: ## list the targets
 
 .PHONY: up
 up: setup ## start the stack, wait until it is well, score the shipped samples
-	@$(NATIVE) up
+	@$(SERVICES) up
 
 .PHONY: status
-status: ## each service: state, process id, uptime, health
-	$(call native,status,1)
+status: ## each service: state, process or container, uptime, health
+	$(call services,status,1)
 
 .PHONY: logs
 logs: ## last lines of the logs (s=rules: of one service; f=1: follow)
-	$(call native,logs $(if $(s),--service '$(s)') $(if $(f),--follow),1)
+	$(call services,logs $(if $(s),--service '$(s)') $(if $(f),--follow),1)
 
 .PHONY: down
-down: ## stop the stack
-	$(call native,down,0)
+down: ## stop the stack; the queue's jobs stay
+	$(call services,down,0)
+
+.PHONY: images
+images: setup ## build the container image of reward server and workers
+	@$(SERVICES) images
 
 .PHONY: models
 models: setup ## install vLLM, sentence-transformers and small models (some gigabytes; make up does so too)
@@ -52,6 +57,10 @@ bench: setup-dev ## run the benchmarks and print their figures
 fuzz: setup-dev ## send the reward server 10,000 generated requests (n=100: fewer); none may be a 500
 	@$(BIN)/python -m tests.rules.fuzz --requests $(or $(n),10000)
 
+.PHONY: chaos
+chaos: setup-dev ## disturb a stack of its own in containers, under load, and count what suffers (smoke=1: in the small)
+	@$(BIN)/python -m tests.chaos $(if $(smoke),--smoke)
+
 .PHONY: lint
 lint: setup-dev ## check style and types
 	@$(BIN)/ruff check .
@@ -64,7 +73,8 @@ format: setup-dev ## put the code into the project's style
 	@$(BIN)/ruff format .
 
 .PHONY: clean
-clean: down ## stop the stack and remove all that make has made
+clean: ## stop the stack and remove all that make has made: volumes and jobs too
+	$(call services,clean,0)
 	@rm -rf .run .models .venv .pytest_cache .mypy_cache .ruff_cache
 	@find $(wildcard $(PYTHON_CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,4 +1,4 @@
-"""`make status`, `make logs` and `make down`."""
+"""`make status`, `make logs` and `make down` where the services are local processes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from datetime import timedelta
 from services.native.console import say, step, tail
 from services.native.errors import StackError
 from services.native.health import services
-from services.native.rundir import ROOT, RunDir
-from services.native.settings import run_dir
+from services.native.rundir import RunDir
 from services.native.supervision import Supervision
 
 LOG_LINES = 100
@@ -17,17 +16,12 @@ FOLLOW_SECONDS = 0.5
 ROW = "{:<10} {:<9} {:>8} {:>10}  {}"
 
 
-def _run_dir() -> RunDir:
-    return RunDir(run_dir(ROOT))
-
-
-def status() -> None:
+def status(run: RunDir) -> None:
     """Print a line for each service: state, process id, uptime, health.
 
     Raises:
         StackError: nothing runs, or a service is not well.
     """
-    run = _run_dir()
     running = run.recall()
     states = {state.name: state for state in Supervision(run).states()}
     if not states or not running:
@@ -43,17 +37,17 @@ def status() -> None:
         raise StackError(f"not well: {', '.join(sick)}", f"make logs s={sick[0]}")
 
 
-def logs(service: str = "", follow: bool = False) -> None:
+def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
     """Print the last lines of one service's log, or of all.
 
     Args:
+        run: directory of the stack.
         service: its name; empty for all.
         follow: go on printing what is added, until interrupted.
 
     Raises:
         StackError: there is no such service.
     """
-    run = _run_dir()
     running = run.recall()
     names = running.services if running else sorted(log.stem for log in run.logs.glob("*.log"))
     if service and service not in names:
@@ -84,20 +78,17 @@ def _print_added(run: RunDir, name: str, offset: int) -> int:
         return file.tell()
 
 
-def down() -> None:
+def down(run: RunDir) -> None:
     """Stop everything; says so where nothing runs.
 
     Raises:
         StackError: something still runs.
     """
-    run = _run_dir()
-    run.make()
-    with run.lock():
-        supervision = Supervision(run)
-        if not supervision.states() and not supervision.members():
-            say("nothing runs here")
-            return
-        with step("stopping the services"):
-            supervision.stop()
-        if left := supervision.members():
-            raise StackError(f"still there: {', '.join(f'{p.name} (pid {p.pid})' for p in left)}", "make down again")
+    supervision = Supervision(run)
+    if not supervision.states() and not supervision.members():
+        say("nothing runs here")
+        return
+    with step("stopping the services"):
+        supervision.stop()
+    if left := supervision.members():
+        raise StackError(f"still there: {', '.join(f'{p.name} (pid {p.pid})' for p in left)}", "make down again")

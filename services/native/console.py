@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from services.native.errors import StackError
 
 TAIL_LINES = 20
 
@@ -13,6 +16,19 @@ TAIL_LINES = 20
 def say(text: str = "") -> None:
     """Print a line at once, also into a pipe."""
     print(text, flush=True)
+
+
+def exit_status(command: Callable[[], None]) -> int:
+    """Run a command: 0, or 1 and the error on stderr, or 130 where it was interrupted."""
+    try:
+        command()
+    except StackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted; make down stops whatever runs", file=sys.stderr)
+        return 130
+    return 0
 
 
 @contextmanager

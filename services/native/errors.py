@@ -13,3 +13,4 @@ class StackError(Exception):
 
     def __init__(self, problem: str, remedy: str = "") -> None:
         super().__init__(f"{problem}\n  remedy: {remedy}" if remedy else problem)
+        self.problem = problem

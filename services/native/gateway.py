@@ -18,6 +18,9 @@ BALANCING = {"least_conn": "least_conn", "affinity": "hash $http_x_prompt_affini
 """JUDGE_BALANCING as nginx writes it. With affinity, requests with the same X-Prompt-Affinity go to the same replica,
 whose prefix cache has the beginning of their prompt; those without one are spread in turn."""
 
+TRIES = 2
+"""Servers that a request is sent to where the first breaks."""
+
 
 @dataclass(frozen=True)
 class Upstream:
@@ -76,6 +79,7 @@ def files(upstreams: Sequence[Upstream], settings: Settings, listen: Mapping[str
         # nginx gives up root's rights unless told otherwise, and could then not read a private directory.
         "NGINX_USER": "user root;" if os.geteuid() == 0 else "",
         "SERVICES": "\n    ".join(parts),
+        "TRIES": str(TRIES),
     }
     written = {name: fill(TEMPLATES / f"{name}.template", values) for name in ("nginx.conf", "common.conf")}
     for upstream in upstreams:

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
+from rewardstack_rules.jobs.health import problem
+from rewardstack_rules.jobs.link import connect
 from services.native.ports import EMBEDDING_BACKEND
 from services.native.rundir import RunDir, Running
+from services.native.settings import Settings
 
 PATIENCE = 2.0
 """Seconds a service may take to answer."""
@@ -60,6 +63,12 @@ def gateway(run: RunDir, running: Running) -> str:
     return get(HTTPConnection(running.host, running.ports["REWARD_PORT"], timeout=PATIENCE), "/gateway/health")
 
 
+def published_port(settings: Settings, port: str) -> str:
+    """The gateway answers on one of its ports, by the name of the setting, to clients of this machine."""
+    address = f"{settings.host}:{settings[port]}"
+    return get(HTTPConnection(address, timeout=PATIENCE), "/gateway/health")
+
+
 def unix_socket(service: str, path: str) -> Probe:
     """A probe that asks a service for a path on its Unix socket."""
 
@@ -74,15 +83,31 @@ def embedding(run: RunDir, running: Running) -> str:
     return get(HTTPConnection("127.0.0.1", running.ports[EMBEDDING_BACKEND], timeout=PATIENCE), "/health")
 
 
-def cache(run: RunDir, running: Running) -> str:
-    """Redis answers a PING; one that wants a password is well too."""
-    try:
-        with socket.create_connection(("127.0.0.1", running.ports["CACHE_PORT"]), PATIENCE) as connection:
-            connection.sendall(b"PING\r\n")
-            reply = connection.recv(REPLY_BYTES)
-    except OSError as error:
-        return str(error)
-    return "" if reply.startswith((b"+PONG", b"-NOAUTH")) else reply.decode(errors="replace").strip()
+def redis(port: str) -> Probe:
+    """A probe of the Redis at the port of this setting: it answers a PING; one that wants a password is well too."""
+
+    def probe(run: RunDir, running: Running) -> str:
+        try:
+            with socket.create_connection(("127.0.0.1", running.ports[port]), PATIENCE) as connection:
+                connection.sendall(b"PING\r\n")
+                reply = connection.recv(REPLY_BYTES)
+        except OSError as error:
+            return str(error)
+        return "" if reply.startswith((b"+PONG", b"-NOAUTH")) else reply.decode(errors="replace").strip()
+
+    return probe
+
+
+def worker(name: str) -> Probe:
+    """A probe of a worker: it tells the queue now and then that it lives."""
+
+    def probe(run: RunDir, running: Running) -> str:
+        if (pid := run.process_group(name)) is None:
+            return "not started yet"
+        queue = connect(f"redis://127.0.0.1:{running.ports['QUEUE_PORT']}/0", patience=0)
+        return problem(queue, socket.gethostname(), pid)
+
+    return probe
 
 
 def get(connection: HTTPConnection, path: str) -> str:
@@ -98,13 +123,20 @@ def get(connection: HTTPConnection, path: str) -> str:
     return "" if response.status == 200 else f"{path} answers {response.status}: {text}"
 
 
-PROBES: Mapping[str, Probe] = {"cache": cache, "embedding": embedding, "gateway": gateway}
+PROBES: Mapping[str, Probe] = {
+    "cache": redis("CACHE_PORT"),
+    "embedding": embedding,
+    "gateway": gateway,
+    "queue": redis("QUEUE_PORT"),
+}
 PATHS = {"rules": "/ready", "judge": "/health"}
 """What those services are asked that listen on a Unix socket."""
 
 REMEDIES = {
     "cache": "see that CACHE_PORT is free and CACHE_MAX_MEMORY fits this machine",
+    "queue": "see that QUEUE_PORT is free and that the disk of RUN_DIR has room",
     "rules": "see what the log says of REWARD_FUNCTIONS and the other settings of the reward server",
+    "worker": "see what the log says of REWARD_FUNCTIONS and the other settings of the reward server",
     "judge": "see what the log says of the model and of memory; JUDGE=off leaves the judge out",
     "embedding": "see what the log says of the model and of memory; EMBEDDING=off leaves it out",
     "gateway": "see that its ports are free and BIND_ADDRESS is an address of this machine",
@@ -114,7 +146,10 @@ REMEDIES = {
 def services(names: Iterable[str]) -> list[Service]:
     """The services of these names; a second replica's has a number behind it, such as `judge-2`."""
     kinds = {name: name.partition("-")[0] for name in names}
-    return [
-        Service(name, PROBES.get(kind) or unix_socket(name, PATHS[kind]), REMEDIES[kind], kind in LOADING)
-        for name, kind in kinds.items()
-    ]
+    return [Service(name, _probe(name, kind), REMEDIES[kind], kind in LOADING) for name, kind in kinds.items()]
+
+
+def _probe(name: str, kind: str) -> Probe:
+    if kind == "worker":
+        return worker(name)
+    return PROBES.get(kind) or unix_socket(name, PATHS[kind])

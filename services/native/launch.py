@@ -19,16 +19,14 @@ from services.native.rundir import RunDir
 
 def end_last_group(service: str, run: RunDir) -> None:
     """End what is left of the service's last process group, then put this process's group in its place."""
-    record = run.path / f"{service}.group"
     session = os.getsid(0)
-    if record.exists():
-        last = int(record.read_text())
+    if (last := run.process_group(service)) is not None:
         for process in processes.processes():
             # Only supervisord's own session: elsewhere the same number is another group.
             if process.group == last and process.session == session and process.pid != os.getpid():
                 with suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGKILL)
-    record.write_text(str(os.getpgrp()))
+    run.group_file(service).write_text(str(os.getpgrp()))
 
 
 def main(service: str, command: list[str]) -> None:

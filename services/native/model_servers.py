@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,7 +13,7 @@ from services.models.environment import Models
 from services.models.machine import GIB
 from services.native.console import say
 from services.native.errors import StackError
-from services.native.rundir import ROOT, Running
+from services.native.rundir import ROOT
 from services.native.settings import Settings, load
 
 
@@ -41,18 +41,26 @@ EMBEDDING = ModelServer("embedding", "EMBEDDING", "EMBEDDING_SERVER_URL", "EMBED
 SERVERS = (JUDGE, EMBEDDING)
 
 
-def choose(settings: Settings, running: Running | None) -> list[ModelServer]:
+def obstacle(settings: Settings) -> str:
+    """Why no model server can run here as a local process; empty where one can."""
+    return environment.obstacle(Models(Path(settings["MODELS_DIR"])))
+
+
+def choose(
+    settings: Settings, running: Collection[str], obstacle: Callable[[Settings], str] = obstacle
+) -> list[ModelServer]:
     """The servers to start; says in a line which are left out, and why.
 
     Args:
         settings: of the stack.
-        running: what runs already, which has the memory it needs.
+        running: names of what runs already, which has the memory it needs.
+        obstacle: says why none can run here; empty where they can.
     """
     chosen, free = [], machine.free_memory()
     for server in SERVERS:
-        up = running is not None and server.name in running.services
+        up = server.name in running
         need = 0 if up else server.memory * (settings.number("JUDGE_REPLICAS") if server is JUDGE else 1)
-        if reason := _left_out(server, settings, need, free):
+        if reason := _left_out(server, settings, need, free, obstacle):
             say(f"==> no {server.name}: {reason}")
         else:
             chosen.append(server)
@@ -60,7 +68,9 @@ def choose(settings: Settings, running: Running | None) -> list[ModelServer]:
     return chosen
 
 
-def _left_out(server: ModelServer, settings: Settings, need: int, free: int) -> str:
+def _left_out(
+    server: ModelServer, settings: Settings, need: int, free: int, obstacle: Callable[[Settings], str]
+) -> str:
     """Why a server is not started; empty where it is."""
     switch = settings[server.switch]
     if switch == "off":
@@ -72,7 +82,7 @@ def _left_out(server: ModelServer, settings: Settings, need: int, free: int) -> 
     if need > free:
         short = f"it needs {need / GIB:.1f} GiB of memory and {free / GIB:.1f} are free"
     else:
-        short = environment.obstacle(Models(Path(settings["MODELS_DIR"])))
+        short = obstacle(settings)
     return f"{short}; {server.switch}=on starts it all the same" if short else ""
 
 

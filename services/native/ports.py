@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 
 from services.native import processes
 from services.native.errors import StackError
-from services.native.rundir import Running
 from services.native.settings import Settings
 
 LOOPBACK = "127.0.0.1"
@@ -17,23 +16,30 @@ EMBEDDING_BACKEND = "EMBEDDING_BACKEND_PORT"
 """Under which the embedding server's own port is kept beside the gateway's; no setting."""
 
 
+def published(settings: Settings, names: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """Address and port by the name of the setting, of ports that clients use."""
+    return {name: (settings["BIND_ADDRESS"], settings.number(name)) for name in names}
+
+
 def wanted(settings: Settings, gateway: Sequence[str] = ("REWARD_PORT",)) -> dict[str, tuple[str, int]]:
-    """Address and port by the name of the setting.
+    """Address and port by the name of the setting, where the services are local processes.
 
     Args:
         settings: of the stack.
         gateway: the settings of the ports that the gateway listens on.
     """
-    ports = {name: (settings["BIND_ADDRESS"], settings.number(name)) for name in gateway}
-    return {**ports, "CACHE_PORT": (LOOPBACK, settings.number("CACHE_PORT"))}
+    private = {name: (LOOPBACK, settings.number(name)) for name in ("CACHE_PORT", "QUEUE_PORT")}
+    if settings["CACHE_PASSWORD"]:
+        private |= published(settings, ["CACHE_PORT"])
+    return {**published(settings, gateway), **private}
 
 
-def require_free(ports: Mapping[str, tuple[str, int]], running: Running | None) -> None:
+def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = ()) -> None:
     """Check every port that the stack itself does not hold already.
 
     Args:
         ports: address and port by the name of the setting.
-        running: what runs already.
+        held: ports of what runs already.
 
     Raises:
         StackError: a port is taken, two settings name one port, or an address is not this machine's.
@@ -41,7 +47,6 @@ def require_free(ports: Mapping[str, tuple[str, int]], running: Running | None) 
     for one, other in combinations(ports, 2):
         if ports[one][1] == ports[other][1]:
             raise StackError(f"{one} and {other} are both {ports[one][1]}", "give each its own")
-    held = running.ports.values() if running else ()
     for name, (address, port) in ports.items():
         if port not in held:
             require_one_free(name, address, port)

@@ -14,7 +14,10 @@ from services.native.template import fill
 TEMPLATE = ROOT / "services/native/templates/program.conf"
 LAUNCH = (sys.executable, "-m", "services.native.launch")
 GUNICORN = (sys.executable, "-m", "gunicorn", "--config", "python:rewardstack_rules.gunicorn_conf")
+WORKER = (sys.executable, "-m", "rewardstack_rules.jobs.worker")
 DRAIN_SECONDS = 5
+CHUNK_SECONDS = 60
+"""That a stopping worker is given for its chunk; one that is cut off is scored by another worker."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,9 @@ class Program:
         return fill(TEMPLATE, values)
 
 
-def cache(redis_server: str, run: RunDir) -> Program:
-    """Redis."""
-    return Program("cache", [redis_server, str(run.path / "redis.conf")], priority=10)
+def redis(service: str, redis_server: str, run: RunDir) -> Program:
+    """The Redis of the cache or of the queue."""
+    return Program(service, [redis_server, str(run.path / f"{service}.conf")], priority=10)
 
 
 def rules(settings: Settings, run: RunDir) -> Program:
@@ -77,6 +80,12 @@ def rules(settings: Settings, run: RunDir) -> Program:
         start_seconds=2,
         stop_seconds=settings.number("REWARD_GRACEFUL_TIMEOUT") + DRAIN_SECONDS,
     )
+
+
+def workers(settings: Settings) -> list[Program]:
+    """The workers of jobs."""
+    names = ["worker", *(f"worker-{number}" for number in range(2, settings.number("WORKERS") + 1))]
+    return [Program(name, WORKER, priority=25, start_seconds=2, stop_seconds=CHUNK_SECONDS) for name in names]
 
 
 def gateway(command: Sequence[str]) -> Program:

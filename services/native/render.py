@@ -35,8 +35,10 @@ def configuration(
     rules = programs.rules(settings, run)
     upstreams = [gateway.rules([rules.server]), *_upstreams(model_servers, settings)]
     started = [
-        programs.cache(found["redis-server"], run),
+        programs.redis("cache", found["redis-server"], run),
+        programs.redis("queue", found["redis-server"], run),
         rules,
+        *programs.workers(settings),
         *model_servers,
         programs.gateway(gateway.command(found["nginx"], run.path)),
     ]
@@ -46,12 +48,13 @@ def configuration(
         "RUN_DIR": str(run.path),
         # supervisord gives up root's rights unless told otherwise, and could then not read the private directory.
         "USER": "user = root" if os.geteuid() == 0 else "",
+        "CACHE_ADDRESSES": settings.cache_addresses,
         "REQUIREPASS": f"requirepass {settings['CACHE_PASSWORD']}" if settings["CACHE_PASSWORD"] else "",
     }
     supervisord = fill(TEMPLATES / "supervisord.conf", values)
     return {
         "supervisord.conf": supervisord + "".join(program.section(run) for program in started),
-        "redis.conf": fill(TEMPLATES / "redis.conf", values),
+        **{name: fill(TEMPLATES / name, values) for name in ("cache.conf", "queue.conf")},
         **gateway.files(upstreams, settings, {name: settings.listen(port) for name, port in PORTS.items()}),
     }
 
@@ -78,8 +81,10 @@ def code_digests(settings: Settings) -> dict[str, str]:
     named = [*settings["REWARD_FUNCTIONS"].split(os.pathsep), settings["REWARDSTACK_ROUTES"], settings["DATASET_PATH"]]
     users = [ROOT / name for name in named if name and (ROOT / name).is_file()]
     packages = {"requirements": requirements_digest()}
+    scoring = digest(_contents([*_modules(CLIENT), *_modules(ROOT / "services/rules/rewardstack_rules"), *users]))
     return {
-        "rules": digest(_contents([*_modules(CLIENT), *_modules(ROOT / "services/rules/rewardstack_rules"), *users])),
+        "rules": scoring,
+        "worker": scoring,
         "judge": digest(packages),
         "embedding": digest({**packages, **_contents(_modules(ROOT / "services/embedding"))}),
     }

@@ -5,8 +5,9 @@ from __future__ import annotations
 import fcntl
 import json
 import re
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,6 +18,8 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 SAFE_PATH = re.compile(r"[\w./+@~,:=-]+")
 MAX_SOCKET_PATH = 107
 SUPERVISOR_SUFFIX = len(".4194304")
+WRITTEN = ("*.conf", "*.group", "*.pid", "*.sock", "compose*.json", "lock", "running.json", "samples.jsonl")
+"""The files that a stack leaves beside its folders."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class RunDir:
     def __init__(self, path: str) -> None:
         self.path = (ROOT / path).resolve()
         self.logs = self.path / "logs"
+        self.queue = self.path / "queue"
         self.supervisor_socket = self.path / "supervisor.sock"
         self._state = self.path / "running.json"
         for used in (ROOT, self.path):
@@ -72,7 +76,7 @@ class RunDir:
 
     def make(self) -> None:
         """Create the directory, readable by its owner alone."""
-        for directory in (self.path, self.logs, self.path / "tmp"):
+        for directory in (self.path, self.logs, self.queue, self.path / "tmp"):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.chmod(0o700)
 
@@ -83,6 +87,17 @@ class RunDir:
     def log(self, service: str) -> Path:
         """The log file of a service, or of `supervisord`."""
         return self.logs / f"{service}.log"
+
+    def group_file(self, service: str) -> Path:
+        """Holds the process group of a service, which is the process id of its main process."""
+        return self.path / f"{service}.group"
+
+    def process_group(self, service: str) -> int | None:
+        """The process group that a service was started with last; None where it never was."""
+        try:
+            return int(self.group_file(service).read_text())
+        except (OSError, ValueError):
+            return None
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -109,6 +124,16 @@ class RunDir:
         except (OSError, ValueError, TypeError):
             return None
         return running if running.boot == boot_id() else None
+
+    def remove(self) -> None:
+        """Remove all that the stack has written here, the jobs of its queue too; files of others stay."""
+        for folder in (self.logs, self.queue, self.path / "secrets", self.path / "tmp"):
+            shutil.rmtree(folder, ignore_errors=True)
+        for pattern in WRITTEN:
+            for file in self.path.glob(pattern):
+                file.unlink()
+        with suppress(OSError):  # it is not there, or holds something else
+            self.path.rmdir()
 
     def forget(self) -> None:
         """Nothing runs any more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from services.native.console import say
@@ -27,14 +27,14 @@ KEYS = {
 """Of each address: the variable of the client's key, and the setting that the key comes from."""
 
 
-def score(settings: Settings, run: RunDir, services: list[str], urls: Mapping[str, str]) -> None:
+def score(settings: Settings, run: RunDir, services: Collection[str], addresses: Mapping[str, str]) -> None:
     """Score the shipped samples of the services that run with the command line, as a user would.
 
     Args:
         settings: of the stack.
         run: its directory.
         services: names of what runs.
-        urls: the addresses by the client's variable.
+        addresses: of servers and cache, by the client's variable.
 
     Raises:
         StackError: a sample has a status other than `ok`.
@@ -42,11 +42,11 @@ def score(settings: Settings, run: RunDir, services: list[str], urls: Mapping[st
     samples = run.path / "samples.jsonl"
     samples.write_text("".join(path.read_text() for service, path in SAMPLES.items() if service in services))
     seconds = settings.number("MODEL_UP_TIMEOUT" if "judge" in services else "UP_TIMEOUT")
+    keys = [KEYS[name] for name in addresses if name in KEYS]
     environment = {
         **from_environment(*FROM_THE_SYSTEM, *TERMINAL),
-        **urls,
-        **{key: settings[source].split(",")[0].strip() for key, source in (KEYS[url] for url in urls)},
-        "REWARD_CACHE_URL": settings.cache_url,
+        **addresses,
+        **{key: settings[source].split(",")[0].strip() for key, source in keys},
     }
     command = [str(Path(sysconfig.get_path("scripts")) / "rewardstack"), "score", str(samples), "--table"]
     try:
@@ -57,8 +57,14 @@ def score(settings: Settings, run: RunDir, services: list[str], urls: Mapping[st
         raise StackError("not every sample has the status ok", "see the table, and make logs s=rules")
 
 
-def farewell(settings: Settings, run: RunDir, urls: Mapping[str, str]) -> None:
-    """Say what to export, and where the logs are."""
+def farewell(settings: Settings, urls: Mapping[str, str], logs: str) -> None:
+    """Say what to export, and where the logs are.
+
+    Args:
+        settings: of the stack.
+        urls: the addresses by the client's variable.
+        logs: where they are, in words.
+    """
     say("\nThe stack is up. For trainers and the command line:\n")
     for url, address in urls.items():
         say(f"  export {url}={address}")
@@ -66,7 +72,7 @@ def farewell(settings: Settings, run: RunDir, urls: Mapping[str, str]) -> None:
         if settings[source]:
             say(f"  export {key}=..." + (f"    # one of {source}" if key != source else ""))
     say(f'  export PATH="{sysconfig.get_path("scripts")}:$PATH"')
-    say(f"\nLogs are in {run.logs} (make logs), health: make status, stop: make down")
+    say(f"\nLogs are in {logs} (make logs), health: make status, stop: make down")
     if settings.gateway_host in ("127.0.0.1", "[::1]"):
         return
     for url in urls:

@@ -16,7 +16,13 @@ from services.native import dotenv
 from services.native.checks import Check, address, anything, flags, matches, maybe, one_of, urls, whole
 from services.native.errors import StackError
 
-SECRETS = ("CACHE_PASSWORD", "REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY")
+SECRETS = (
+    "CACHE_PASSWORD",
+    "REWARD_SERVER_API_KEYS",
+    "LLM_JUDGE_SERVER_API_KEY",
+    "EMBEDDING_SERVER_API_KEY",
+    "GRAFANA_ADMIN_PASSWORD",
+)
 """Settings whose values are never shown."""
 
 PART = matches(r"1|0?\.\d*[1-9]\d*", "a number above 0 and at most 1")
@@ -25,6 +31,9 @@ SECONDS = whole(1, 86_400)
 DURATION = matches(r"\d*[1-9]\d*(\.\d+)?|\d+\.\d*[1-9]\d*", "a number of seconds above 0")
 NAME = matches(r"\S+", "a name without spaces")
 SWITCH = one_of("on", "off", "auto")
+REDIS_SIZE = matches(r"[1-9][0-9]*(kb|mb|gb)", "a size such as 512mb or 2gb", re.IGNORECASE)
+MEMORY = matches(r"0|[1-9][0-9]*[kmg]", "a size such as 512m or 2g, or 0 for no bound")
+GPUS = matches(r"all|[0-9]+(,[0-9]+)*", "all, or numbers of GPUs separated by commas")
 
 CHECKS: dict[str, Check] = {
     "STACK": one_of("native", "compose", ""),
@@ -36,11 +45,19 @@ CHECKS: dict[str, Check] = {
     "EMBEDDING_PORT": PORT,
     "GATEWAY_TIMEOUT": SECONDS,
     "MAX_BODY_BYTES": whole(1024, 2**40),
+    "GATEWAY_IMAGE": NAME,
     "CACHE_PORT": PORT,
     "CACHE_PASSWORD": matches(r"[A-Za-z0-9._~-]*", "letters, digits and . _ ~ -, which a Redis URL can hold"),
-    "CACHE_MAX_MEMORY": matches(r"[1-9][0-9]*(kb|mb|gb)", "a size such as 512mb or 2gb", re.IGNORECASE),
+    "CACHE_MAX_MEMORY": REDIS_SIZE,
+    "REDIS_IMAGE": NAME,
     "REWARD_CACHE_TTL": whole(1, 10**9),
     "REWARD_CACHE_ITEMS": whole(0, 10**9),
+    "QUEUE_PORT": PORT,
+    "QUEUE_MAX_MEMORY": REDIS_SIZE,
+    "WORKERS": whole(1, 256),
+    "REWARD_JOB_CHUNK_SIZE": whole(1, 100_000),
+    "REWARD_JOB_RETRIES": whole(0, 100),
+    "REWARD_JOB_TTL": whole(1, 10**9),
     "REWARD_WORKERS": whole(1, 1024),
     "REWARD_THREADS": whole(1, 4096),
     "REWARD_GRACEFUL_TIMEOUT": whole(1, 3600),
@@ -77,9 +94,42 @@ CHECKS: dict[str, Check] = {
     "EMBEDDING": SWITCH,
     "EMBEDDING_MODEL": maybe(NAME),
     "TEI_IMAGE": NAME,
+    "TEI_CPU_IMAGE": NAME,
+    "TEI_CUDA_IMAGE": NAME,
     "EMBEDDING_SERVER_URL": urls,
     "EMBEDDING_SERVER_API_KEY": anything,
     "EMBEDDING_SERVER_TIMEOUT": DURATION,
+    "MONITORING": one_of("on", "off"),
+    "PROMETHEUS_PORT": PORT,
+    "GRAFANA_PORT": PORT,
+    "PROMETHEUS_RETENTION_DAYS": whole(1, 3650),
+    "GRAFANA_ADMIN_PASSWORD": anything,
+    "PROMETHEUS_IMAGE": NAME,
+    "GRAFANA_IMAGE": NAME,
+    "REWARDSTACK_IMAGE": NAME,
+    "PYTHON_IMAGE": NAME,
+    "BUILD_NETWORK": NAME,
+    "COMPOSE_PROFILES": anything,
+    "STACK_JUDGE_URL": urls,
+    "STACK_EMBEDDING_URL": urls,
+    "JUDGE_CPU_MODEL": NAME,
+    "JUDGE_GPU_MODEL": NAME,
+    "EMBEDDING_CPU_MODEL": NAME,
+    "EMBEDDING_GPU_MODEL": NAME,
+    "JUDGE_GPUS": GPUS,
+    "EMBEDDING_GPU": GPUS,
+    "VLLM_PROGRAM": flags,
+    "TEI_PROGRAM": flags,
+    "STOP_TIMEOUT": SECONDS,
+    "GATEWAY_MEMORY": MEMORY,
+    "RULES_MEMORY": MEMORY,
+    "CACHE_MEMORY": MEMORY,
+    "QUEUE_MEMORY": MEMORY,
+    "PROMETHEUS_MEMORY": MEMORY,
+    "GRAFANA_MEMORY": MEMORY,
+    "JUDGE_MEMORY": MEMORY,
+    "EMBEDDING_MEMORY": MEMORY,
+    "JUDGE_SHM_SIZE": MEMORY,
 }
 """Every setting of `.env`, and what its value must look like."""
 
@@ -118,12 +168,16 @@ class Settings(dict[str, str]):
 
     def url(self, port: str = "REWARD_PORT") -> str:
         """Where a client on this machine finds a service behind the gateway, by the setting of its port."""
-        host = "localhost" if self.open_to_all or self["BIND_ADDRESS"] == "127.0.0.1" else self.gateway_host
-        return f"http://{host}:{self[port]}"
+        return f"http://{self.host}:{self[port]}"
 
     def listen(self, port: str) -> str:
         """The address and port that the gateway listens on for a service."""
         return f"{self.gateway_host}:{self[port]}"
+
+    @property
+    def host(self) -> str:
+        """By which this machine reaches what listens on BIND_ADDRESS, an IPv6 address in brackets."""
+        return "localhost" if self.open_to_all or self["BIND_ADDRESS"] == "127.0.0.1" else self.gateway_host
 
     @property
     def gateway_host(self) -> str:
@@ -141,6 +195,19 @@ class Settings(dict[str, str]):
         """The stack's own Redis, with its password."""
         password = f":{self['CACHE_PASSWORD']}@" if self["CACHE_PASSWORD"] else ""
         return f"redis://{password}127.0.0.1:{self['CACHE_PORT']}/0"
+
+    @property
+    def cache_addresses(self) -> str:
+        """Where the native cache listens, as Redis writes it: beyond loopback only with a password."""
+        address = ipaddress.ip_address(self["BIND_ADDRESS"])
+        if not self["CACHE_PASSWORD"] or address.is_loopback:
+            return "127.0.0.1"
+        return str(address) if str(address) == "0.0.0.0" else f"127.0.0.1 {address}"
+
+    @property
+    def queue_url(self) -> str:
+        """The Redis of the native stack that holds jobs."""
+        return f"redis://127.0.0.1:{self['QUEUE_PORT']}/0"
 
 
 def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from services.native import model_programs, model_servers, ports, render
+from services.native import model_programs, model_servers, ports, programs, render
 from services.native.given import GIVEN_TO, HUB, from_environment
 from services.native.model_servers import EMBEDDING, SERVERS, ModelServer
 from services.native.rundir import RunDir, Running, boot_id
@@ -50,12 +50,13 @@ def describe(
         StackError: a model server's program cannot be had.
     """
     backend = model_programs.backend_port(running)
-    programs = model_programs.programs(settings, run, chosen, backend)
+    models = model_programs.programs(settings, run, chosen, backend)
     urls = {"REWARD_SERVER_URL": settings.url()}
     urls |= {server.url: address for server in SERVERS if (address := model_servers.url(server, settings, chosen))}
-    files = render.configuration(settings, run, found, programs)
+    files = render.configuration(settings, run, found, models)
     given = _for_services(settings, run, urls)
-    names = ["cache", "rules", *(program.name for program in programs), "gateway"]
+    scoring = [program.name for program in (*models, *programs.workers(settings))]
+    names = ["cache", "queue", "rules", *scoring, "gateway"]
     wanted = ports.wanted(settings, ["REWARD_PORT", *(server.port for server in chosen)])
     if EMBEDDING in chosen:
         wanted[ports.EMBEDDING_BACKEND] = (ports.LOOPBACK, backend)
@@ -79,6 +80,7 @@ def _for_services(settings: Settings, run: RunDir, urls: Mapping[str, str]) -> d
         "API_KEY": settings["EMBEDDING_SERVER_API_KEY"],
         "PROMETHEUS_MULTIPROC_DIR": str(run.path / "tmp/metrics"),
         "REWARD_CACHE_URL": settings.cache_url,
+        "REWARD_QUEUE_URL": settings.queue_url,
         "REWARD_SOCKET": str(run.socket("rules")),
         "VLLM_API_KEY": settings["LLM_JUDGE_SERVER_API_KEY"],
     }

@@ -19,7 +19,8 @@ from services.native.processes import Process
 from services.native.rundir import ROOT, RunDir, Running
 
 START_SECONDS = 15.0
-STOP_SECONDS = 60.0
+STOP_SECONDS = 180.0
+"""Longer than all services together are given to stop."""
 POLL_SECONDS = 0.1
 UP = ("RUNNING", "STARTING", "BACKOFF")
 PROGRAM = "supervisor.supervisord"
@@ -124,7 +125,8 @@ class Supervision:
         return [
             process
             for process in processes.processes()
-            if process.session == running.session and processes.directory(process.pid) in (ROOT, self._run.path)
+            if process.session == running.session
+            and processes.directory(process.pid) in (ROOT, self._run.path, self._run.queue)
         ]
 
     def _call(self, method: str, *arguments: object) -> Any:

@@ -9,8 +9,8 @@ from services.native.console import say, step, tail
 from services.native.errors import StackError
 from services.native.given import FROM_THE_SYSTEM, from_environment
 from services.native.health import services
-from services.native.rundir import ROOT, RunDir, Running
-from services.native.settings import Settings, load
+from services.native.rundir import RunDir, Running
+from services.native.settings import Settings
 from services.native.stack import Stack, describe
 from services.native.supervision import State, Supervision
 
@@ -19,33 +19,31 @@ SAY_SECONDS = 30.0
 ENDED = ("BACKOFF", "EXITED", "FATAL")
 
 
-def up() -> None:
+def up(settings: Settings, run: RunDir) -> None:
     """Start what does not run yet, wait until it is well, and score the shipped samples.
 
+    Args:
+        settings: of the stack.
+        run: its directory.
+
     Raises:
-        StackError: a setting is wrong, a port is taken, a service does not come up, or a sample is not scored.
+        StackError: a port is taken, a service does not come up, or a sample is not scored.
     """
-    settings = load(ROOT)
-    if settings["STACK"] == "compose":
-        raise StackError("STACK=compose is not available yet", "leave STACK empty: the services run as local processes")
-    run = RunDir(settings["RUN_DIR"])
-    run.make()
-    with run.lock():
-        found = packages.require()
-        supervision = Supervision(run)
-        alive = bool(supervision.states())
-        running = run.recall() if alive or supervision.members() else None
-        chosen = model_servers.choose(settings, running if alive else None)
-        wanted = ports.wanted(settings, ["REWARD_PORT", *(server.port for server in chosen)])
-        ports.require_free(wanted, running)
-        chosen = model_servers.install(chosen, settings)
-        stack = describe(settings, run, found, chosen, running)
-        running = _start(supervision, run, stack, running, alive)
-        with step("waiting until every service is well"):
-            wait(run, running, settings)
+    found = packages.require()
+    supervision = Supervision(run)
+    alive = bool(supervision.states())
+    running = run.recall() if alive or supervision.members() else None
+    chosen = model_servers.choose(settings, running.services if alive and running else ())
+    wanted = ports.wanted(settings, ["REWARD_PORT", *(server.port for server in chosen)])
+    ports.require_free(wanted, running.ports.values() if running else ())
+    chosen = model_servers.install(chosen, settings)
+    stack = describe(settings, run, found, chosen, running)
+    running = _start(supervision, run, stack, running, alive)
+    with step("waiting until every service is well"):
+        wait(run, running, settings)
     with step("scoring the shipped samples"):
-        samples.score(settings, run, stack.names, stack.urls)
-    samples.farewell(settings, run, stack.urls)
+        samples.score(settings, run, stack.names, {**stack.urls, "REWARD_CACHE_URL": settings.cache_url})
+    samples.farewell(settings, stack.urls, str(run.logs))
 
 
 def _start(supervision: Supervision, run: RunDir, stack: Stack, running: Running | None, alive: bool) -> Running:
@@ -54,7 +52,7 @@ def _start(supervision: Supervision, run: RunDir, stack: Stack, running: Running
     if running:
         with step("the settings have changed: stopping" if alive else "ending what a supervisord that was killed left"):
             supervision.stop()
-        ports.require_free(stack.ports, None)
+        ports.require_free(stack.ports)
     with step(f"starting {', '.join(stack.names)} under supervisord"):
         template.write(stack.files, run.path)
         supervision.start({**from_environment(*FROM_THE_SYSTEM), **stack.given}, stack.running)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 import redis
@@ -32,17 +32,28 @@ def sample(at: int, **fields: Any) -> dict[str, Any]:
     return {"data_source": "gsm8k", "solution_str": f"#### {at}", "ground_truth": str(at + at % 2), **fields}
 
 
+class AnyQueue(Protocol):
+    """A Redis that can be killed and started again with the files it had."""
+
+    url: str
+
+    def kill(self) -> None: ...
+
+    def start(self) -> None: ...
+
+
 class Site:
     """A queue, and what works on it.
 
     Args:
         folder: for files and logs.
+        queue: that holds the jobs; None for one of its own.
         variables: of the environment of server and workers.
     """
 
-    def __init__(self, folder: Path, **variables: Any) -> None:
+    def __init__(self, folder: Path, queue: AnyQueue | None = None, **variables: Any) -> None:
         self.folder = folder
-        self.queue = Queue(folder)
+        self.queue = queue or Queue(folder)
         self.variables = {
             "REWARD_QUEUE_URL": self.queue.url,
             "REWARD_JOB_CHUNK_SIZE": CHUNK_SIZE,
@@ -60,6 +71,12 @@ class Site:
         self.workers.append(worker)
         worker.wait_until_ready()
         return worker
+
+    def kill(self) -> None:
+        """Its workers and its queue are gone."""
+        for worker in self.workers:
+            worker.kill()
+        self.queue.kill()
 
     def submit(self, *items: dict[str, Any], headers: dict[str, str] | None = None) -> str:
         """The id of a new job."""
@@ -101,17 +118,16 @@ def left_behind(here: Site) -> set[str]:
 
 
 @contextmanager
-def site(folder: Path, **variables: Any) -> Iterator[Site]:
+def site(folder: Path, queue: AnyQueue | None = None, **variables: Any) -> Iterator[Site]:
     """A queue with a server, and no worker yet; all gone afterwards."""
-    if shutil.which("redis-server") is None:
+    if queue is None and shutil.which("redis-server") is None:
         pytest.skip("redis-server is not installed")
-    here = Site(folder, **variables)
+    here = Site(folder, queue, **variables)
     try:
         with running(folder, "--workers", "1", **here.variables) as here.server:
             yield here
     finally:
-        for process in (*here.workers, here.queue):
-            process.kill()
+        here.kill()
 
 
 @pytest.fixture(scope="session")
@@ -125,7 +141,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture(scope="session")
 def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site without workers, with two keys and a limit of 100,000 bytes."""
-    variables = {"REWARD_SERVER_API_KEYS": "first-key,second-key", "MAX_BODY_BYTES": 100_000}
+    variables: dict[str, Any] = {"REWARD_SERVER_API_KEYS": "first-key,second-key", "MAX_BODY_BYTES": 100_000}
     with site(tmp_path_factory.mktemp("idle"), **variables) as here:
         yield here
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.jobs_chaos import CHUNK_SIZE, run
 
-ITEMS = 2000
+ITEMS = 8000
 
 
 @pytest.mark.skipif(shutil.which("redis-server") is None, reason="redis-server is not installed")

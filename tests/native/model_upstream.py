@@ -1,7 +1,7 @@
-"""A model server as the gateway sees one: `python model_upstream.py [PORT]` prints its port.
+"""A model server as the gateway sees one: `python model_upstream.py [PORT [ADDRESS]]` prints its port.
 
-Every path answers with its name and port. `POST /_set {"mode": …, "key": …}` makes it break, or ask for a key as vLLM
-does, under /v1 alone; `GET /_stats` tells how often each path was asked.
+Every path answers with its path, port and host. `POST /_set {"mode": …, "key": …}` makes it break, or ask for a key as
+vLLM does, under /v1 alone; `GET /_stats` tells how often each path was asked.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from aiohttp import web
 
 STATE: dict[str, Any] = {"mode": "ok", "key": "", "delay": 0.0, "name": ""}
 COUNTS: collections.Counter[str] = collections.Counter()
+HOST = socket.gethostname()
 
 
 async def answer(request: web.Request) -> web.StreamResponse:
@@ -30,7 +31,8 @@ async def answer(request: web.Request) -> web.StreamResponse:
         request.transport.close()
     if mode == "hang":
         await asyncio.sleep(3600)
-    return web.json_response({"path": request.path, "port": STATE["name"], "bytes": len(await request.read())})
+    said = {"path": request.path, "port": STATE["name"], "host": HOST, "bytes": len(await request.read())}
+    return web.json_response(said)
 
 
 async def change(request: web.Request) -> web.StreamResponse:
@@ -42,12 +44,12 @@ async def stats(_: web.Request) -> web.StreamResponse:
     return web.json_response(COUNTS)
 
 
-async def serve(port: int) -> None:
+async def serve(port: str = "0", address: str = "127.0.0.1") -> None:
     app = web.Application(client_max_size=2**28)
     app.add_routes([web.post("/_set", change), web.get("/_stats", stats), web.route("*", "/{path:.*}", answer)])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    listener = socket.create_server(("127.0.0.1", port), backlog=2048)
+    listener = socket.create_server((address, int(port)), backlog=2048)
     STATE["name"] = listener.getsockname()[1]
     await web.SockSite(runner, listener).start()
     print(STATE["name"], flush=True)
@@ -55,4 +57,4 @@ async def serve(port: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(int(sys.argv[1]) if len(sys.argv) > 1 else 0))
+    asyncio.run(serve(*sys.argv[1:]))

@@ -14,7 +14,15 @@ from services.native import dotenv, given
 from services.native import settings as native
 
 ROOT = Path(__file__).resolve().parents[2]
-OF_THE_SYSTEM = {"COLUMNS", "CUDA_VISIBLE_DEVICES", "HF_HUB_OFFLINE", "OMP_WAIT_POLICY", "PATH"}
+OF_THE_SYSTEM = {
+    "COLUMNS",
+    "CUDA_VISIBLE_DEVICES",
+    "GOMP_SPINCOUNT",
+    "HF_HUB_OFFLINE",
+    "HF_TOKEN",
+    "OMP_WAIT_POLICY",
+    "PATH",
+}
 """Variables of the machine and of other software, not of this project."""
 
 

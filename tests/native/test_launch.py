@@ -19,6 +19,7 @@ LEAVE_A_CHILD = "import os, time; os.setpgid(0, 0); os.fork() or time.sleep(60)"
 ENVIRON = {
     "PATH": "/bin",
     "REWARD_TYPE": "math",
+    "REWARD_JOB_RETRIES": "3",
     "REWARD_SERVER_API_KEYS": "k",
     "LLM_JUDGE_SERVER_API_KEY": "j",
     "VLLM_API_KEY": "j",
@@ -32,11 +33,13 @@ ENVIRON = {
 @pytest.mark.parametrize(
     ("service", "names"),
     [
-        ("rules", ["REWARD_TYPE", "REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY"]),
+        ("rules", ["REWARD_TYPE", "REWARD_JOB_RETRIES", "REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY"]),
+        ("worker-2", ["REWARD_TYPE", "REWARD_JOB_RETRIES", "LLM_JUDGE_SERVER_API_KEY"]),
         ("judge", ["VLLM_API_KEY", "HF_TOKEN"]),
         ("judge-2", ["VLLM_API_KEY", "HF_TOKEN"]),
         ("embedding", ["API_KEY", "HF_TOKEN"]),
         ("cache", []),
+        ("queue", []),
         ("gateway", []),
     ],
 )

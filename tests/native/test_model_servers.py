@@ -12,7 +12,6 @@ from services.models.machine import GIB
 from services.native import model_servers, settings
 from services.native.errors import StackError
 from services.native.model_servers import EMBEDDING, JUDGE
-from services.native.rundir import Running
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = json.loads((ROOT / "tests/cases/model_servers.json").read_text())
@@ -23,18 +22,12 @@ def load(**values: object) -> settings.Settings:
     return settings.load(ROOT, {name: str(value) for name, value in values.items()})
 
 
-def running(*services: str) -> Running:
-    """A stack with these services."""
-    return Running(1, boot="", settings="", code={}, host="", ports={}, services=list(services))
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["holds"])
 def test_choice(case: dict, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Each case starts what it names and says why the others are left out."""
     monkeypatch.setattr(machine, "free_memory", lambda: int(case.get("free_gib", 64) * GIB))
     monkeypatch.setattr(environment, "obstacle", lambda models: case.get("obstacle", ""))
-    up = running(*case["running"]) if "running" in case else None
-    chosen = model_servers.choose(load(**case.get("settings", {})), up)
+    chosen = model_servers.choose(load(**case.get("settings", {})), case.get("running", ()))
     said = capsys.readouterr().out
     assert [server.name for server in chosen] == case["started"]
     for words in case.get("said", []):

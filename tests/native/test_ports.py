@@ -12,7 +12,6 @@ import pytest
 
 from services.native import ports, settings
 from services.native.errors import StackError
-from services.native.rundir import Running
 from tests.native.tree import Tree
 from tests.support.servers import free_port
 
@@ -26,20 +25,21 @@ def taken() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-NAMES = ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT", "CACHE_PORT")
+GATEWAY = ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
+NAMES = (*GATEWAY, "CACHE_PORT", "QUEUE_PORT")
 
 
 def stack(**environ: object) -> dict[str, tuple[str, int]]:
     """The ports of a stack with all its services, free ones but for what a test changes."""
     values = {**{name: free_port() for name in NAMES}, **environ}
-    return ports.wanted(settings.load(ROOT, {name: str(value) for name, value in values.items()}), NAMES[:-1])
+    return ports.wanted(settings.load(ROOT, {name: str(value) for name, value in values.items()}), GATEWAY)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_taken(taken: int, name: str) -> None:
     """The error names the variable, the port, the process and a way out."""
     with pytest.raises(StackError) as caught:
-        ports.require_free(stack(**{name: taken}), None)
+        ports.require_free(stack(**{name: taken}))
     message = str(caught.value)
     assert f"{name}: port {taken} is taken by" in message
     assert f"(pid {os.getpid()})" in message
@@ -48,8 +48,7 @@ def test_taken(taken: int, name: str) -> None:
 
 def test_own_port(taken: int) -> None:
     """A port that the running stack holds itself is no conflict."""
-    running = Running(1, boot="", settings="", code={}, host="", ports={"REWARD_PORT": taken}, services=[])
-    ports.require_free(stack(REWARD_PORT=taken), running)
+    ports.require_free(stack(REWARD_PORT=taken), [taken])
 
 
 @pytest.mark.parametrize(("one", "other"), list(combinations(NAMES, 2)))
@@ -57,13 +56,19 @@ def test_one_port_twice(one: str, other: str) -> None:
     """Two settings cannot name one port."""
     port = free_port()
     with pytest.raises(StackError, match=f"{one} and {other} are both {port}"):
-        ports.require_free(stack(**{one: port, other: port}), None)
+        ports.require_free(stack(**{one: port, other: port}))
 
 
 def test_address_of_another_machine() -> None:
     """An address that this machine does not have is blamed on BIND_ADDRESS."""
     with pytest.raises(StackError, match=r"BIND_ADDRESS: 192\.0\.2\.1 is no address of this machine"):
-        ports.require_free(stack(BIND_ADDRESS="192.0.2.1"), None)
+        ports.require_free(stack(BIND_ADDRESS="192.0.2.1"))
+
+
+def test_published_cache() -> None:
+    """The cache listens where the gateway does once it has a password, and on loopback else."""
+    assert stack(BIND_ADDRESS="0.0.0.0")["CACHE_PORT"][0] == "127.0.0.1"
+    assert stack(BIND_ADDRESS="0.0.0.0", CACHE_PASSWORD="word")["CACHE_PORT"][0] == "0.0.0.0"
 
 
 def test_make_up_names_the_holder(tree: Tree, taken: int) -> None:

@@ -25,7 +25,7 @@ def read(folder: Path, programs: list[Program]) -> dict[str, Any]:
     """The programs by name, as supervisord reads them."""
     run = RunDir(str(folder))
     run.make()
-    written = render.configuration(load(), run, FOUND, programs)["supervisord.conf"]
+    written = render.configuration(load(WORKERS=2), run, FOUND, programs)["supervisord.conf"]
     (folder / "supervisord.conf").write_text(written)
     options = ServerOptions()
     options.realize(["-c", str(folder / "supervisord.conf")])
@@ -40,7 +40,7 @@ def test_round_trip(tmp_path: Path) -> None:
     own = {"CUDA_VISIBLE_DEVICES": "0,1", "EMPTY": "", "PER_CENT": "100%"}
     made = Program("judge-2", command, 20, server="unix:/run/judge-2.sock", environment=own)
     found = read(tmp_path, [made])
-    assert sorted(found) == ["cache", "gateway", "judge-2", "rules"]
+    assert sorted(found) == ["cache", "gateway", "judge-2", "queue", "rules", "worker", "worker-2"]
     launched = [sys.executable, "-m", "services.native.launch", "judge-2", *command]
     assert shlex.split(found["judge-2"].command) == launched
     assert found["judge-2"].environment == own

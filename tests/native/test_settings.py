@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from services.native import settings
+from services.native import consistency, settings
 from services.native.errors import StackError
 from tests.native.tree import Tree
 
@@ -66,6 +66,9 @@ def test_missing(tmp_path: Path, name: str) -> None:
         ("REWARD_WORKERS", "two"),
         ("VERIFY_PROCESSES", "0"),
         ("REWARD_TYPE", ""),
+        ("QUEUE_PORT", "none"),
+        ("WORKERS", "0"),
+        ("REWARD_JOB_RETRIES", "-1"),
         ("STACK", "docker"),
         ("UP_TIMEOUT", "0"),
         ("JUDGE", "yes"),
@@ -82,6 +85,10 @@ def test_missing(tmp_path: Path, name: str) -> None:
         ("LLM_JUDGE_SERVER_URL", "http://key@judge:8000"),
         ("LLM_JUDGE_SERVER_TIMEOUT", "0"),
         ("EMBEDDING_SERVER_URL", "http://one:80000"),
+        ("MONITORING", "auto"),
+        ("PROMETHEUS_PORT", ""),
+        ("PROMETHEUS_RETENTION_DAYS", "15d"),
+        ("GRAFANA_IMAGE", ""),
     ],
 )
 def test_malformed(tmp_path: Path, name: str, value: str) -> None:
@@ -141,11 +148,65 @@ def test_make_up_stops_at_once(tree: Tree) -> None:
     assert not (tree.path / ".run").exists()
 
 
-def test_compose_not_yet(tree: Tree) -> None:
-    """STACK=compose says that it is not there yet rather than start something else."""
-    result = tree.run("up", STACK="compose")
-    assert result.returncode == 1
-    assert "STACK=compose is not available yet" in result.stdout
+@pytest.mark.parametrize(
+    ("values", "both"),
+    [
+        ({"JUDGE": "on", "LLM_JUDGE_SERVER_URL": "http://node-7:8000"}, ("JUDGE=on", "LLM_JUDGE_SERVER_URL")),
+        ({"EMBEDDING": "on", "EMBEDDING_SERVER_URL": "http://node-7:8080"}, ("EMBEDDING=on", "EMBEDDING_SERVER_URL")),
+        ({"STACK": "native", "MONITORING": "on"}, ("STACK=native", "MONITORING=on")),
+    ],
+)
+def test_contradictory(tmp_path: Path, values: dict[str, str], both: tuple[str, str]) -> None:
+    """Two settings that contradict each other are both named."""
+    with pytest.raises(StackError) as caught:
+        consistency.require(load(tmp_path, **values))
+    assert [name in str(caught.value) for name in both] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("values", "both"),
+    [
+        ({"STOP_TIMEOUT": "30"}, ("STOP_TIMEOUT", "REWARD_GRACEFUL_TIMEOUT")),
+        ({"CACHE_MAX_MEMORY": "1gb"}, ("CACHE_MEMORY=1g", "CACHE_MAX_MEMORY=1gb")),
+        ({"QUEUE_MEMORY": "900m"}, ("QUEUE_MEMORY=900m", "QUEUE_MAX_MEMORY")),
+    ],
+)
+def test_contradictory_for_containers(tmp_path: Path, values: dict[str, str], both: tuple[str, str]) -> None:
+    """What containers alone read contradicts nothing where the services are local processes."""
+    with pytest.raises(StackError) as caught:
+        consistency.require_for("compose", load(tmp_path, **values))
+    assert [name in str(caught.value) for name in both] == [True, True]
+    consistency.require_for("native", load(tmp_path, **values))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"JUDGE": "off", "LLM_JUDGE_SERVER_URL": "http://node-7:8000"},
+        {"JUDGE": "on", "LLM_JUDGE_SERVER_URL": "http://localhost:8000"},
+        {"MONITORING": "on", "CACHE_MAX_MEMORY": "4gb", "CACHE_MEMORY": "0"},
+    ],
+)
+def test_not_contradictory(tmp_path: Path, values: dict[str, str]) -> None:
+    """What goes together is taken: the stack's own address in the user's shell is no second judge."""
+    consistency.require(load(tmp_path, **values))
+    consistency.require_for("compose", load(tmp_path, **values))
+
+
+@pytest.mark.parametrize(
+    ("address", "password", "expected"),
+    [
+        ("0.0.0.0", "", "127.0.0.1"),
+        ("0.0.0.0", "word", "0.0.0.0"),
+        ("10.0.0.5", "word", "127.0.0.1 10.0.0.5"),
+        ("::", "word", "127.0.0.1 ::"),
+        ("127.0.0.1", "word", "127.0.0.1"),
+    ],
+)
+def test_cache_addresses(tmp_path: Path, address: str, password: str, expected: str) -> None:
+    """The cache listens beyond loopback only with a password."""
+    assert load(tmp_path, BIND_ADDRESS=address, CACHE_PASSWORD=password).cache_addresses == expected
 
 
 def test_down_with_broken_settings(tree: Tree) -> None:

@@ -12,10 +12,13 @@ from services.native.settings import CHECKS
 from tests.support.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = (".env", "Makefile", "client", "constraints.txt", "examples", "services")
+COPIED = (
+    *(".env", "Makefile", "client", "constraints.txt", "examples", "services"),
+    *(path.name for path in ROOT.glob("compose*.yaml")),
+)
 NOT_COPIED = shutil.ignore_patterns("__pycache__")
 COMMAND_SECONDS = 120
-PORTS = ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT", "CACHE_PORT")
+PORTS = ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT", "CACHE_PORT", "QUEUE_PORT")
 
 
 class Tree:
@@ -33,7 +36,7 @@ class Tree:
         self.environment = {name: value for name, value in os.environ.items() if name not in CHECKS}
         self.environment |= {name: str(free_port()) for name in PORTS}
         # The model servers have tests of their own; here they would take minutes.
-        self.environment |= {"JUDGE": "off", "EMBEDDING": "off"}
+        self.environment |= {"JUDGE": "off", "EMBEDDING": "off", "STACK": "native"}
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
@@ -55,7 +58,7 @@ class Tree:
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """Start one."""
         return subprocess.Popen(
-            [sys.executable, "-m", "services.native", *arguments],
+            [sys.executable, "-m", "services.make", *arguments],
             cwd=self.path,
             env={**self.environment, **environment},
             stdout=subprocess.PIPE,

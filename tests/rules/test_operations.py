@@ -44,7 +44,15 @@ def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
 def workers(server: RewardServer) -> list[int]:
     """Process ids of gunicorn's workers."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
-    return [pid for pid in map(int, children) if b"gunicorn" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [pid for pid in map(int, children) if b"gunicorn" in command_of(pid)]
+
+
+def command_of(pid: int) -> bytes:
+    """The command line of a process; empty where it has just gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def metric(text: str, name: str) -> float:

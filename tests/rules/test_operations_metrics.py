@@ -51,7 +51,7 @@ def test_recycled_workers(start: Start, tmp_path: Path) -> None:
     assert metric(text, SCORED) == 150
     assert metric(text, 'rewardstack_request_seconds_count{endpoint="/v1/score"}') == 150
     assert metric(text, 'rewardstack_items_total{route="rule:gsm8k",status="ok"}') == 150
-    eventually(lambda: len(files(counts)) <= 2 + 2 * len(workers(server)))
+    eventually(lambda: len(files(counts)) <= 2 + 3 * len(workers(server)))
     assert {"counter_ended.db", "histogram_ended.db"} <= files(counts)
 
 

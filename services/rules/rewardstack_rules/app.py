@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from flask import Flask
+from prometheus_client.registry import Collector
 
 from rewardstack.errors import SettingsError, UnknownSourceError
 from rewardstack_rules import auth, draining, health, http_errors, metrics, openapi, request_log
@@ -12,6 +15,8 @@ from rewardstack_rules.context import install as install_context
 from rewardstack_rules.golden import load_golden
 from rewardstack_rules.jobs.metrics import JobsCollector
 from rewardstack_rules.jobs.store import JobStore
+from rewardstack_rules.metrics_cache import CacheCollector
+from rewardstack_rules.metrics_verifiers import VerifiersCollector
 from rewardstack_rules.protocols import get_reward, jobs, nemo_gym, reward_types, roll, score
 from rewardstack_rules.service import Service
 from rewardstack_rules.settings import Settings
@@ -39,11 +44,19 @@ def create_app(settings: Settings | None = None) -> Flask:
     draining.install(app)
     request_log.install(app)
     http_errors.install(app)
-    metrics.install(app, settings.metrics_dir, [JobsCollector(store.redis)] if store else [])
+    metrics.install(app, settings.metrics_dir, list(_collectors(context)))
     auth.install(app, settings.api_keys)
     for protocol in (score, get_reward, nemo_gym, roll, jobs, reward_types, health, openapi):
         app.register_blueprint(protocol.blueprint)
     return app
+
+
+def _collectors(context: Context) -> Iterator[Collector]:
+    yield VerifiersCollector(context.service.isolation_stats)
+    if context.service.cache_url:
+        yield CacheCollector(context.service.cache_url)
+    if context.settings.queue_url:
+        yield JobsCollector(context.settings.queue_url)
 
 
 def _check_reward_type(context: Context) -> None:

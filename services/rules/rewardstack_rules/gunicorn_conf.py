@@ -16,6 +16,7 @@ from typing import Any
 
 from rewardstack_rules import request_log
 from rewardstack_rules.isolation.launch import home_of, prepare
+from rewardstack_rules.secret_files import read_secret_files
 from rewardstack_rules.settings import Settings
 
 
@@ -31,6 +32,7 @@ def _make_metrics_dir() -> str:
     return directory
 
 
+read_secret_files()
 _settings = Settings.from_env()
 _metrics_dir = _settings.metrics_dir or _make_metrics_dir()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir  # before a worker imports prometheus_client, which looks there

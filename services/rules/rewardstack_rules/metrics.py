@@ -11,20 +11,36 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from flask import Flask, Response, g
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    start_http_server,
+)
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from rewardstack.score import Score
+from rewardstack.errors import SettingsError
+from rewardstack.score import STATUSES, Score
 from rewardstack_rules.metrics_files import reading
-from rewardstack_rules.request_log import endpoint
+from rewardstack_rules.request_log import QUIET, endpoint
 
-BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 REQUESTS = Counter("rewardstack_requests_total", "Requests answered.", ["endpoint", "code"])
 SECONDS = Histogram("rewardstack_request_seconds", "Time from a request to its answer.", ["endpoint"], buckets=BUCKETS)
+IN_PROGRESS = Gauge(
+    "rewardstack_requests_in_progress", "Requests that are being answered.", multiprocess_mode="livesum"
+)
 ITEMS = Counter("rewardstack_items_total", "Samples scored, by who scored them and how it ended.", ["route", "status"])
 CACHED = Counter("rewardstack_cache_hits_total", "Samples whose score was read from the cache.", ["route"])
+ITEM_SECONDS = Histogram(
+    "rewardstack_item_seconds", "Time from a call to a sample's score.", ["route"], buckets=BUCKETS
+)
 
 
 def install(app: Flask, directory: str, collectors: Sequence[Collector] = ()) -> None:
@@ -38,18 +54,49 @@ def install(app: Flask, directory: str, collectors: Sequence[Collector] = ()) ->
     elsewhere = CollectorRegistry()
     for collector in collectors:
         elsewhere.register(collector)
+    app.before_request(_begin)
     app.after_request(_finish)
+    app.teardown_request(_end)
     app.add_url_rule("/metrics", "metrics", lambda: _metrics(directory, elsewhere))
+
+
+def serve(port: int, collectors: Sequence[Collector]) -> None:
+    """Answers `GET /metrics` for a process that counts alone and has no server, in a thread of its own.
+
+    Args:
+        port: to listen on, on every address.
+        collectors: of what is counted elsewhere.
+
+    Raises:
+        SettingsError: the port cannot be had.
+    """
+    for collector in collectors:
+        REGISTRY.register(collector)
+    try:
+        start_http_server(port)
+    except OSError as error:
+        message = f"WORKER_METRICS_PORT: port {port}: {error.strerror}; choose another, or 0 for none"
+        raise SettingsError(message, "WORKER_METRICS_PORT") from error
 
 
 def count_scores(scores: Iterable[Score]) -> None:
     """Counts the samples of a call."""
-    # One step a counter and not one a sample: each of them writes to a file.
-    counts = Counts((score.source or "none", score.status, score.cached) for score in scores)
-    for (route, status, cached), count in counts.items():
-        ITEMS.labels(route, status).inc(count)
-        if cached:
-            CACHED.labels(route).inc(count)
+    # One step a counter and not one a sample, for each writes to a file; a histogram takes its values one by one.
+    counts: Counts[tuple[str, str]] = Counts()
+    cached: Counts[str] = Counts()
+    seconds: dict[str, list[float]] = {}
+    for score in scores:
+        route = score.source or "none"
+        counts[route, score.status] += 1
+        cached[route] += score.cached
+        seconds.setdefault(route, []).append(score.latency_ms / 1000)
+    for route, taken in seconds.items():
+        for status in STATUSES:  # those that did not happen too: a rate has a beginning only where a 0 was told
+            ITEMS.labels(route, status).inc(counts[route, status])
+        CACHED.labels(route).inc(cached[route])
+        clock = ITEM_SECONDS.labels(route)
+        for value in taken:
+            clock.observe(value)
 
 
 def _metrics(directory: str, elsewhere: CollectorRegistry) -> Response:
@@ -62,6 +109,17 @@ def _all_processes(directory: str) -> bytes:
     MultiProcessCollector(registry, directory)
     with reading(Path(directory)):
         return generate_latest(registry)
+
+
+def _begin() -> None:
+    g.in_progress = endpoint() not in QUIET
+    if g.in_progress:
+        IN_PROGRESS.inc()
+
+
+def _end(error: BaseException | None) -> None:
+    if g.get("in_progress"):
+        IN_PROGRESS.dec()
 
 
 def _finish(response: Response) -> Response:

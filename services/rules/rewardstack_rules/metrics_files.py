@@ -1,6 +1,7 @@
 """The counts of processes that have ended: kept, but in one file a kind, however many processes come and go.
 
-prometheus_client leaves two files a process behind, and reads them all at each scrape.
+prometheus_client leaves a file a kind and process behind, and reads them all at each scrape. What a process had under
+way when it ended counts no more.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from prometheus_client.mmap_dict import MmapedDict
+from prometheus_client.multiprocess import mark_process_dead
 
 KINDS = ("counter", "histogram")
-"""Kinds of metrics that the server has; the values of all of them add up."""
+"""Kinds of metrics that outlive a process; the values of all of them add up."""
 LOCK = "lock"
 
 _ended: set[int] = set()
@@ -36,6 +38,7 @@ def fold(directory: Path, pid: int) -> None:
         directory: where the processes count.
         pid: of the process.
     """
+    mark_process_dead(pid, str(directory))
     _ended.add(pid)
     with (directory / LOCK).open("a") as file:
         try:

@@ -20,6 +20,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from rewardstack.errors import ConfigError
 from rewardstack_rules.isolation.launch import prepare
 from rewardstack_rules.request_log import LOGGING
+from rewardstack_rules.secret_files import read_secret_files
 from rewardstack_rules.settings import Settings
 
 log = logging.getLogger("rewardstack_rules")
@@ -31,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _to_environment(options)
     logging.config.dictConfig(LOGGING)
     try:
+        read_secret_files()
         settings = Settings.from_env()
         _warn_if_open(settings)
         if options.workers:

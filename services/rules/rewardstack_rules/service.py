@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from rewardstack_rules.settings import Settings
 from rewardstack_rules.verdicts import Verdicts
 
 PROBE_SECONDS = 5.0
+STATS_SECONDS = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +104,20 @@ class Service:
             log.exception("isolation does not answer")
             return False
         return "error" not in results[0]
+
+    def isolation_stats(self) -> dict[str, int]:
+        """How busy the isolated processes are (`Pool.stats`).
+
+        Raises:
+            UnreachableError: they cannot be had.
+            asyncio.TimeoutError: their supervisor does not answer.
+        """
+        return loop_thread().run(asyncio.wait_for(self._runner.stats(), STATS_SECONDS))
+
+    @property
+    def cache_url(self) -> str:
+        """The Redis that holds results; empty for none."""
+        return self._client_settings.cache_url
 
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
         if self._flow is None:

@@ -31,6 +31,7 @@ DEFAULTS = {
     "REWARD_JOB_RETRIES": "3",
     "REWARD_JOB_TTL": "604800",
     "PROMETHEUS_MULTIPROC_DIR": "",
+    "WORKER_METRICS_PORT": "0",
 }
 """Every variable the server reads, and its value where it is unset or empty."""
 
@@ -60,6 +61,7 @@ class Settings:
         job_ttl: seconds that a job and its results stay after its end.
         metrics_dir: where several processes keep their counts (prometheus_client reads the variable itself); empty for
             one process.
+        worker_metrics_port: where a worker answers `/metrics`; 0 for nowhere.
     """
 
     api_keys: tuple[str, ...]
@@ -81,6 +83,7 @@ class Settings:
     job_retries: int
     job_ttl: int
     metrics_dir: str
+    worker_metrics_port: int
 
     @property
     def address(self) -> str:
@@ -131,6 +134,7 @@ class Settings:
             job_retries=parse_number(raw, "REWARD_JOB_RETRIES", int, above=-1),
             job_ttl=parse_number(raw, "REWARD_JOB_TTL", int),
             metrics_dir=raw["PROMETHEUS_MULTIPROC_DIR"],
+            worker_metrics_port=parse_number(raw, "WORKER_METRICS_PORT", int, above=-1, most=65535),
         )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable
+from datetime import datetime, timezone
 from itertools import islice
 from typing import Any
 
 from rq import Queue
 from rq.job import Job
 from rq.serializers import JSONSerializer
+from rq.utils import str_to_date
 
 from rewardstack.errors import ConfigError
 from rewardstack_rules.jobs.link import RedisClient
@@ -72,6 +74,14 @@ class Delivery:
         """The chunks that no worker has taken yet."""
         found = (ident.split("-") for ident in self.queue.get_job_ids())
         return {(parts[0], int(parts[1])) for parts in found if len(parts) == 3 and parts[1].isdecimal()}
+
+    def longest_wait(self) -> float:
+        """Seconds that the chunk at the head of the queue has waited since it was sent; 0 where none waits."""
+        for ident in self.queue.get_job_ids(0, 1):
+            sent = self.queue.connection.hget(ChunkJob.key_for(ident), "enqueued_at")
+            if sent is not None:  # a worker may just have taken it
+                return max(0.0, (datetime.now(timezone.utc) - str_to_date(sent)).total_seconds())
+        return 0.0
 
     @staticmethod
     def _entry(job_id: str, number: int) -> Any:

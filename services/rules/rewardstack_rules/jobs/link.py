@@ -17,21 +17,22 @@ RedisClient: TypeAlias = Any
 """A `redis.Redis` that answers in bytes, which the types of redis-py cannot say."""
 
 TIMEOUT = 10.0
-"""Seconds that one command may take."""
+"""Seconds that one attempt of a command may take."""
 PAUSE = 1.0
 """Most seconds between two attempts."""
 
 
-def connect(url: str, patience: int = 2) -> RedisClient:
+def connect(url: str, patience: int = 2, timeout: float = TIMEOUT) -> RedisClient:
     """A client for any thread; it connects when it is used.
 
     Args:
         url: of the queue's Redis.
         patience: further attempts of a command that found no Redis, or lost it; they are `PAUSE` seconds apart.
             A command may then have been carried out twice: all that are sent can bear it.
+        timeout: seconds that one attempt may take.
     """
     retry = Retry(ExponentialBackoff(cap=PAUSE, base=0.05), patience)
-    return redis.Redis.from_url(url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, retry=retry)
+    return redis.Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from rewardstack.errors import ServiceError
 from rewardstack.score import STATUSES
 from rewardstack_rules.jobs.delivery import Delivery
 from rewardstack_rules.jobs.keys import COUNTS, OPEN, STARTED, WORKERS
-from rewardstack_rules.jobs.link import RedisClient, reaching
+from rewardstack_rules.jobs.link import connect, reaching
 
 COUNTERS = {
     "rewardstack_jobs": (
@@ -31,6 +31,9 @@ COUNTERS = {
 }
 """For each counter its help, its label, the beginning of its fields in `COUNTS`, and what its label can be."""
 
+PATIENCE = 2.0
+"""Seconds that the queue has: a scrape that waits longer would tell nothing at all."""
+
 log = logging.getLogger(__name__)
 
 
@@ -38,12 +41,12 @@ class JobsCollector(Collector):
     """The counts of one queue. Every reward server on it tells the same: take one of them, not their sum.
 
     Args:
-        redis: of the queue.
+        url: of the queue's Redis.
     """
 
-    def __init__(self, redis: RedisClient) -> None:
-        self._redis = redis
-        self._delivery = Delivery(redis)
+    def __init__(self, url: str) -> None:
+        self._redis = connect(url, patience=0, timeout=PATIENCE)
+        self._delivery = Delivery(self._redis)
 
     def describe(self) -> Iterable[Metric]:
         """Nothing, so that registering it asks the queue nothing."""
@@ -68,6 +71,8 @@ class JobsCollector(Collector):
         yield jobs
         waiting = self._delivery.queue.count
         yield GaugeMetricFamily("rewardstack_queue_chunks", "Chunks that no worker has taken yet.", waiting)
+        oldest = self._delivery.longest_wait()
+        yield GaugeMetricFamily("rewardstack_queue_oldest_seconds", "How long the first of them has waited.", oldest)
         workers = self._redis.zcard(WORKERS)
         yield GaugeMetricFamily("rewardstack_job_workers", "Workers that were heard of lately.", workers)
 

@@ -21,12 +21,15 @@ from rq.exceptions import StopRequested
 from rq.serializers import JSONSerializer
 
 from rewardstack.errors import ConfigError, SettingsError
+from rewardstack_rules import metrics
 from rewardstack_rules.isolation.launch import prepare
 from rewardstack_rules.jobs.chunk import PATIENCE, workshop
 from rewardstack_rules.jobs.delivery import QUEUE, ChunkJob
 from rewardstack_rules.jobs.link import connect
 from rewardstack_rules.jobs.sweeper import Sweeper
+from rewardstack_rules.metrics_verifiers import VerifiersCollector
 from rewardstack_rules.request_log import LOGGING
+from rewardstack_rules.secret_files import read_secret_files
 from rewardstack_rules.settings import Settings
 
 LIFE_SECONDS = 60
@@ -62,11 +65,14 @@ def main() -> None:
     """Works until it is told to stop; exits with a message where a setting is wrong."""
     logging.config.dictConfig(LOGGING)
     try:
+        read_secret_files()
         settings = Settings.from_env()
         if not settings.queue_url:
             raise SettingsError("REWARD_QUEUE_URL: unset; name the Redis that holds the jobs", "REWARD_QUEUE_URL")
         prepare(settings.isolation)
-        workshop()
+        service = workshop().service
+        if settings.worker_metrics_port:
+            metrics.serve(settings.worker_metrics_port, [VerifiersCollector(service.isolation_stats)])
     except ConfigError as error:
         sys.exit(f"worker: {error}")
     name = f"{socket.gethostname()}-{os.getpid()}"

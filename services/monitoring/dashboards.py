@@ -1,0 +1,271 @@
+"""The dashboards. `python -m services.monitoring.dashboards` writes them into `grafana/dashboards/`, for Grafana."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from services.monitoring.panels import Dashboard, Panel, Query, Row
+
+FOLDER = Path(__file__).parent / "grafana/dashboards"
+ITEMS, REQUESTS, CACHED = "rewardstack_items_total", "rewardstack_requests_total", "rewardstack_cache_hits_total"
+OWN = 'endpoint!~"/health|/ready|/metrics"'
+"""Requests that somebody waits for."""
+
+
+def rate(metric: str, by: str = "") -> str:
+    """How often something happens in a second, over all replicas.
+
+    Args:
+        metric: a counter, with its selector.
+        by: labels to keep.
+    """
+    return f"sum{f' by ({by})' if by else ''} (rate({metric}[$__rate_interval]))"
+
+
+def share(part: str, whole: str, by: str = "") -> str:
+    """The share of a counter's events that are those of another; no value where nothing happens."""
+    return f"{rate(part, by)} / {rate(whole, by)}"
+
+
+def quantile(part: float, histogram: str, by: str = "") -> str:
+    """A quantile of a histogram, over all replicas.
+
+    Args:
+        part: from 0 to 1.
+        histogram: its name without `_bucket`, and its selector.
+        by: labels to keep.
+    """
+    name, brace, selector = histogram.partition("{")
+    buckets = rate(f"{name}_bucket{brace}{selector}", f"le, {by}" if by else "le")
+    return f"histogram_quantile({part}, {buckets})"
+
+
+def quantiles(histogram: str) -> list[Query]:
+    """The middle, and what the slow ones take."""
+    return [Query(quantile(part, histogram), f"{part:.0%}") for part in (0.5, 0.95, 0.99)]
+
+
+def mean(histogram: str) -> str:
+    """The mean of a histogram, over all replicas."""
+    return f"{rate(f'{histogram}_sum')} / {rate(f'{histogram}_count')}"
+
+
+def of_queue(metric: str, by: str = "") -> str:
+    """What stands in the one queue, which every reward server tells."""
+    return f"max{f' by ({by})' if by else ''} ({metric})"
+
+
+def queue_rate(metric: str, by: str) -> str:
+    """How often something happens in a second in the one queue, which every reward server tells."""
+    return f"max by ({by}) (rate({metric}[$__rate_interval]))"
+
+
+NOW = Row(
+    "Now",
+    [
+        Panel("Samples a second", [Query(rate(ITEMS))], "ops", kind="stat", width=4),
+        Panel(
+            "Failed",
+            [Query(share(f'{ITEMS}{{status="failed"}}', ITEMS))],
+            "percentunit",
+            "Samples that the infrastructure did not score: above 1 % an alert.",
+            kind="stat",
+            width=4,
+        ),
+        Panel(
+            "Fallback",
+            [Query(share(f'{ITEMS}{{status="fallback"}}', ITEMS))],
+            "percentunit",
+            "Samples that a substitute scored, such as lexical similarity for the embedding server.",
+            kind="stat",
+            width=4,
+        ),
+        Panel("From the cache", [Query(share(CACHED, ITEMS))], "percentunit", kind="stat", width=4),
+        Panel(
+            "95 % of samples within",
+            [Query(quantile(0.95, "rewardstack_item_seconds"))],
+            "s",
+            kind="stat",
+            width=4,
+        ),
+        Panel(
+            "Alerts", [Query('count(ALERTS{alertstate="firing"}) or vector(0)')], text="Firing.", kind="stat", width=4
+        ),
+    ],
+)
+
+SAMPLES = Row(
+    "Samples",
+    [
+        Panel("Samples a second", [Query(rate(ITEMS, "route"), "{{route}}")], "ops"),
+        Panel(
+            "Without a score of their own",
+            [Query(rate(f'{ITEMS}{{status!="ok"}}', "route, status"), "{{route}} {{status}}")],
+            "ops",
+            "failed: the infrastructure. fallback: a substitute scored. unscored: the reference or the sample's shape.",
+        ),
+        Panel("Share from the cache", [Query(share(CACHED, ITEMS, "route"), "{{route}}")], "percentunit"),
+        Panel(
+            "95 % of samples within",
+            [Query(quantile(0.95, "rewardstack_item_seconds", "route"), "{{route}}")],
+            "s",
+            "From the call to the sample's score, the cache's included.",
+        ),
+        Panel(
+            "Half of samples within",
+            [Query(quantile(0.5, "rewardstack_item_seconds", "route"), "{{route}}")],
+            "s",
+        ),
+        Panel(
+            "Who scores",
+            [Query(rate(ITEMS, "job"), "{{job}}")],
+            "ops",
+            "The reward servers (rules), and the workers of jobs.",
+        ),
+    ],
+)
+
+HTTP = Row(
+    "Requests",
+    [
+        Panel("Requests a second", [Query(rate(f"{REQUESTS}{{{OWN}}}", "endpoint"), "{{endpoint}}")], "reqps"),
+        Panel("Status codes", [Query(rate(f"{REQUESTS}{{{OWN}}}", "code"), "{{code}}")], "reqps"),
+        Panel("Time to the answer", quantiles(f"rewardstack_request_seconds{{{OWN}}}"), "s"),
+        Panel(
+            "In progress",
+            [Query("sum by (instance) (rewardstack_requests_in_progress)", "{{instance}}")],
+            text="A server answers REWARD_WORKERS times REWARD_THREADS at once; more wait.",
+        ),
+        Panel("Replicas that answer", [Query("sum by (job) (up)", "{{job}}")]),
+        Panel(
+            "Result cache",
+            [
+                Query(of_queue("rewardstack_cache_bytes"), "used"),
+                Query(of_queue("rewardstack_cache_limit_bytes"), "limit"),
+            ],
+            "bytes",
+            "At the limit the least recently used go first.",
+        ),
+    ],
+)
+
+VERIFIERS = Row(
+    "Verification in processes that can be killed",
+    [
+        Panel(
+            "Busy",
+            [
+                Query("sum by (lane) (rewardstack_verifier_busy)", "{{lane}}"),
+                Query("sum(rewardstack_verifier_processes)", "processes"),
+            ],
+            text="Samples past 100 ms go to the slow lane and hold nobody up.",
+        ),
+        Panel("Waiting", [Query("sum by (lane) (rewardstack_verifier_waiting)", "{{lane}}")]),
+        Panel(
+            "Killed a second",
+            [Query(rate("rewardstack_verifier_killed_total", "reason"), "{{reason}}")],
+            "ops",
+            "timeout: past VERIFY_TIMEOUT. died: out of memory, or a fault in native code.",
+        ),
+        Panel("Replaced after their share of work, a second", [Query(rate("rewardstack_verifier_recycled_total"))]),
+    ],
+)
+
+JOBS = Row(
+    "Jobs",
+    [
+        Panel("Jobs", [Query(of_queue("rewardstack_jobs_open", "status"), "{{status}}")]),
+        Panel(
+            "Jobs that came and ended, a second", [Query(queue_rate("rewardstack_jobs_total", "event"), "{{event}}")]
+        ),
+        Panel("Workers", [Query(of_queue("rewardstack_job_workers"), "heard of in the last 30 s")]),
+        Panel("Chunks that wait", [Query(of_queue("rewardstack_queue_chunks"), "chunks")]),
+        Panel("Longest wait", [Query(of_queue("rewardstack_queue_oldest_seconds"), "head of the queue")], "s"),
+        Panel(
+            "Chunks a second",
+            [Query(queue_rate("rewardstack_job_chunks_total", "event"), "{{event}}")],
+            "ops",
+            "retried: begun again, after a worker's death or a failure of the infrastructure.",
+        ),
+        Panel(
+            "Samples a second",
+            [Query(queue_rate("rewardstack_job_items_total", "status"), "{{status}}")],
+            "ops",
+        ),
+    ],
+)
+
+JUDGE = Row(
+    "Judge (vLLM)",
+    [
+        Panel(
+            "Requests",
+            [Query("sum(vllm:num_requests_running)", "running"), Query("sum(vllm:num_requests_waiting)", "waiting")],
+            text="More waiting than running, for long: another replica.",
+        ),
+        Panel("Time to the answer", quantiles("vllm:e2e_request_latency_seconds"), "s"),
+        Panel("Time to the first token", quantiles("vllm:time_to_first_token_seconds"), "s"),
+        Panel(
+            "Tokens a second",
+            [
+                Query(rate("vllm:prompt_tokens_total"), "prompts"),
+                Query(rate("vllm:generation_tokens_total"), "answers"),
+            ],
+        ),
+        Panel(
+            "Share of prompts from the prefix cache",
+            [Query(share("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"))],
+            "percentunit",
+        ),
+        Panel("Memory for keys and values in use", [Query("vllm:kv_cache_usage_perc", "{{instance}}")], "percentunit"),
+        Panel(
+            "Answers a second, by how they end",
+            [Query(rate("vllm:request_success_total", "finished_reason"), "{{finished_reason}}")],
+            "ops",
+            "length: cut off; such an answer often has no verdict.",
+        ),
+        Panel("Preempted a second", [Query(rate("vllm:num_preemptions_total"))], "ops"),
+    ],
+)
+
+EMBEDDING = Row(
+    "Embedding server (TEI)",
+    [
+        Panel("Requests a second", [Query(rate("te_request_count", "method"), "{{method}}")], "reqps"),
+        Panel("Inputs that wait", [Query("sum(te_queue_size)")]),
+        Panel("Time to the answer", quantiles("te_request_duration"), "s"),
+        Panel(
+            "Mean time of an input",
+            [
+                Query(mean("te_embed_tokenization_duration"), "tokenizer"),
+                Query(mean("te_embed_queue_duration"), "queue"),
+                Query(mean("te_embed_inference_duration"), "model"),
+            ],
+            "s",
+        ),
+        Panel("Inputs in a batch", [Query(mean("te_batch_next_size"), "mean")]),
+        Panel("Tokens of an input", [Query(mean("te_request_input_length"), "mean")]),
+    ],
+)
+
+DASHBOARDS = (
+    Dashboard("scores", "Scores", [NOW, SAMPLES, HTTP]),
+    Dashboard("jobs", "Verification and jobs", [VERIFIERS, JOBS]),
+    Dashboard("models", "Model servers", [JUDGE, EMBEDDING]),
+)
+
+
+def files() -> dict[Path, str]:
+    """The text of each dashboard's file."""
+    return {FOLDER / f"{board.name}.json": json.dumps(board.json(), indent=2) + "\n" for board in DASHBOARDS}
+
+
+def main() -> None:
+    """Writes the files."""
+    for path, text in files().items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

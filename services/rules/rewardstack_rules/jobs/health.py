@@ -1,0 +1,48 @@
+"""Whether a worker is heard of: `python -m rewardstack_rules.jobs.health` exits with 0 where one of this host's is."""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+from rewardstack.errors import ConfigError, ServiceError
+from rewardstack_rules.jobs.keys import WORKERS
+from rewardstack_rules.jobs.link import RedisClient, connect, reaching
+from rewardstack_rules.jobs.sweeper import SILENCE
+from rewardstack_rules.secret_files import read_secret_files
+from rewardstack_rules.settings import Settings
+
+
+def problem(redis: RedisClient, host: str, pid: int | None = None) -> str:
+    """What is wrong with a worker; empty where the queue has heard of it within the last `SILENCE` seconds.
+
+    Args:
+        redis: of the queue.
+        host: that it runs on, as that knows itself.
+        pid: its process id; None for any worker of that host.
+    """
+    try:
+        with reaching():
+            seconds, _ = redis.time()
+            heard = [name.decode() for name in redis.zrangebyscore(WORKERS, seconds - SILENCE, "+inf")]
+    except ServiceError as error:
+        return str(error)
+    known = [name for name in heard if name.rpartition("-")[0] == host]
+    if known if pid is None else f"{host}-{pid}" in known:
+        return ""
+    return "the queue has not heard of this worker"
+
+
+def main() -> None:
+    """Exits with a message where no worker of this host is heard of, or a setting is wrong."""
+    try:
+        read_secret_files()
+        settings = Settings.from_env()
+    except ConfigError as error:
+        sys.exit(f"worker: {error}")
+    if said := problem(connect(settings.queue_url, patience=0), socket.gethostname()):
+        sys.exit(f"worker: {said}")
+
+
+if __name__ == "__main__":
+    main()

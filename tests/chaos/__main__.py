@@ -1,0 +1,87 @@
+"""`make chaos`: a stack in containers of its own is disturbed while trainers score, then while it works at a job.
+
+Trainers score by every route, steadily. What a sample is worth is known beforehand: rules by the way their samples are
+made, judge and embedding server from what they said of each on a quiet stack. Exits with 1 unless every sample came
+back with its value, and none failed or fell back but in the restart of the gateway itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tests.chaos import job, report, storm
+from tests.chaos.phases import plan
+from tests.support.compose import ComposeStack, missing, running
+
+
+class Size(NamedTuple):
+    """How much is asked of the stack.
+
+    Args:
+        seconds: of load at least.
+        replicas: of the judge, to which it is scaled up from two, one of which is killed.
+        samples: different ones for each model server.
+        items: of the job.
+        workers: that score it, each of which is killed.
+    """
+
+    seconds: float
+    replicas: int
+    samples: int
+    items: int
+    workers: int
+
+
+FULL = Size(seconds=120.0, replicas=3, samples=48, items=20_000, workers=3)
+SMOKE = Size(seconds=20.0, replicas=2, samples=16, items=4000, workers=2)
+"""For CI."""
+
+
+def main() -> int:
+    """Starts the stack, disturbs it, prints what became of all; the exit status."""
+    parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
+    parser.add_argument("--smoke", action="store_true", help=f"{SMOKE.seconds:g} s and {SMOKE.items:,} items only")
+    size = SMOKE if parser.parse_args().smoke else FULL
+    if lacks := missing():
+        print(f"error: {lacks}", file=sys.stderr)
+        return 1
+    faults = list(chaos(size))
+    print("VERDICT: " + ("; ".join(faults) if faults else "no sample lost, none mis-scored, none failed"), flush=True)
+    return 1 if faults else 0
+
+
+def chaos(size: Size) -> Iterator[str]:
+    """What must not be, in words; prints the counts.
+
+    Args:
+        size: how much is asked of the stack.
+    """
+    print("==> starting the stack", flush=True)
+    with running(JUDGE_REPLICAS="2", **storm.SETTINGS) as stack:
+        print(f"==> a load over all routes for {size.seconds:g} s and more", flush=True)
+        yield from _load(stack, size)
+        print(f"==> a job of {size.items:,} samples", flush=True)
+        yield from _job(stack, size)
+
+
+def _load(stack: ComposeStack, size: Size) -> list[str]:
+    weather = storm.rage(stack, plan(size.seconds, size.replicas), size.samples)
+    print(report.table(weather.rows))
+    asked = ", ".join(f"{count} after {name!r}" for name, count in weather.judges.items())
+    print(f"replicas of the judge that the gateway asked: {asked}", flush=True)
+    return weather.faults
+
+
+def _job(stack: ComposeStack, size: Size) -> list[str]:
+    outcome = job.run(stack, size.items, size.workers)
+    print("\n".join(outcome.blows))
+    print("chunks:", ", ".join(f"{name} {count:,}" for name, count in outcome.counts.items()))
+    print(f"{size.items:,} samples in {outcome.seconds:.1f} s", flush=True)
+    return outcome.faults
+
+
+if __name__ == "__main__":
+    sys.exit(main())

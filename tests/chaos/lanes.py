@@ -1,0 +1,133 @@
+"""The load: what is sent by which way, how often, and what each sample is worth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from benchmarks.mix import make_samples
+from rewardstack import Request, Score
+from tests.chaos.outcomes import Known
+from tests.end_to_end.samples import TIMEOUT
+
+WAYS = ("direct", "server")
+"""A model server's own address is set, or only the reward server's."""
+RULES = 4000
+"""Samples for the rules; they come round again as well."""
+JUDGE_WIDTH = 0.01
+"""Between a judge's two labels: each sample has a place of its own on the scale, so that none passes for another."""
+JUDGE_CLOSE = 0.05 * JUDGE_WIDTH
+"""What the judge thinks likely varies with the batch in which vLLM computes it: with bfloat16 by up to 0.03."""
+EMBEDDING_CLOSE = 0.01
+QUESTION = "Is {CANDIDATE_SOLUTION} the same as {REFERENCE_SOLUTION}? A for yes, B for no."
+CITIES = ("Canberra", "Sydney", "Oslo", "Bergen", "Ottawa", "Toronto", "Bern", "Zurich")
+SENTENCES = (
+    "Air scatters the blue part of sunlight more than the red.",
+    "Blue light is scattered more strongly by air than red light.",
+    "The sky looks blue because of the way air scatters sunlight.",
+    "Bread rises because yeast makes gas.",
+    "Yeast feeds on sugar, and the gas it makes lets the dough rise.",
+    "The train to Oslo leaves at nine in the morning.",
+    "At nine o'clock a train departs for Oslo.",
+    "Water boils at a lower temperature on high mountains.",
+)
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A steady stream of samples by one way.
+
+    Args:
+        name: of it.
+        way: one of `WAYS`.
+        every: seconds between two batches.
+        batch: samples in one.
+        samples: that are sent in turn, and from the first again after the last.
+    """
+
+    name: str
+    way: str
+    every: float
+    batch: int
+    samples: Sequence[Known]
+
+
+def rules() -> Lane:
+    """Answers to problems of mathematics, right and wrong by construction."""
+    mix = make_samples(RULES, seed=1)
+    known = [Known(Request("math", one.response, one.reference), float(one.right)) for one in mix]
+    return Lane("rules", "server", 0.25, 16, known)
+
+
+def models(score: Callable[[Request], Score], count: int) -> list[Lane]:
+    """Two lanes for each model server: directly, past every cache, and through the reward server.
+
+    Args:
+        score: the score of one sample on a quiet stack, which is what it is worth.
+        count: samples for each server.
+    """
+    judged = [measured(one, score(one), JUDGE_CLOSE) for one in _judge()[:count]]
+    embedded = [measured(one, score(one), EMBEDDING_CLOSE) for one in _embedding()[:count]]
+    return [
+        *(Lane(f"judge {way}", way, 1.0, 2, judged) for way in WAYS),
+        *(Lane(f"embedding {way}", way, 0.5, 2, embedded) for way in WAYS),
+    ]
+
+
+def _judge() -> list[Request]:
+    """Samples whose verdicts are read from probabilities: those of a text can change with the batch."""
+    extra = {
+        "problem": "Which city is meant?",
+        "prompt_template": QUESTION,
+        "verdict": "logprob",
+        "label_mass_floor": 0,
+        "temperature": 0,
+        "timeout": TIMEOUT,
+    }
+    pairs = list(product(CITIES, repeat=2))
+    places = [at / len(pairs) for at in range(len(pairs))]
+    return [
+        Request("llm_judge_remote_chaos", *pair, {**extra, "labels": {"A": place, "B": place + JUDGE_WIDTH}})
+        for pair, place in zip(pairs, places, strict=True)
+    ]
+
+
+def _embedding() -> list[Request]:
+    """Pairs of sentences, the same, alike and different; no vector is kept."""
+    extra = {"timeout": TIMEOUT, "cache_enabled": False}
+    return [Request("embedding_remote_chaos", one, other, extra) for one, other in product(SENTENCES, repeat=2)]
+
+
+def measured(request: Request, score: Score, tolerance: float) -> Known:
+    """A sample that is worth what a quiet stack said of it.
+
+    Args:
+        request: the sample.
+        score: of it.
+        tolerance: how far off a right value may be.
+
+    Raises:
+        RuntimeError: it has no score.
+    """
+    if score.status != "ok" or score.value is None:
+        raise RuntimeError(f"the quiet stack does not score: {score.status}: {score.reason}")
+    return Known(request, score.value, tolerance)
+
+
+def write(lanes: Sequence[Lane], path: Path) -> None:
+    """Puts lanes into a file for a trainer."""
+    path.write_text(json.dumps([asdict(lane) for lane in lanes]), encoding="utf-8")
+
+
+def read(path: Path) -> list[Lane]:
+    """The lanes in such a file."""
+    return [_lane(record) for record in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def _lane(record: dict[str, Any]) -> Lane:
+    samples = [Known(Request(**known.pop("request")), **known) for known in record.pop("samples")]
+    return Lane(samples=samples, **record)

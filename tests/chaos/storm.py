@@ -1,0 +1,91 @@
+"""The load and the disturbances together: from a quiet stack to the counts of each phase."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rewardstack import Request, Score
+from tests.chaos import lanes, report
+from tests.chaos.lanes import Lane
+from tests.chaos.load import steady
+from tests.chaos.phases import Disturbance, Phase, disturb
+from tests.chaos.report import Row
+from tests.end_to_end.samples import Sample
+from tests.end_to_end.stack import Stack
+from tests.support.compose import ComposeStack
+
+SETTINGS = {
+    # What a server process remembers itself would keep the load from the judge, and from the cache.
+    "REWARD_CACHE_ITEMS": "0",
+    # Model samples come round every 24 s, so half of them are read from the cache.
+    "REWARD_CACHE_TTL": "30",
+}
+"""Of the stack that is disturbed."""
+JUDGED_BY = re.compile(r"port=8000 POST .*? upstream=([0-9.:]+)")
+"""A line of the gateway's log."""
+
+
+class Weather(NamedTuple):
+    """What a storm was like.
+
+    Args:
+        rows: the counts of each phase.
+        judges: by phase, how many replicas of the judge the gateway sent requests to once all was done.
+        faults: what must not be, in words.
+    """
+
+    rows: list[Row]
+    judges: dict[str, int]
+    faults: list[str]
+
+
+def rage(stack: ComposeStack, disturbances: Sequence[Disturbance], count: int) -> Weather:
+    """Disturbs a stack under a steady load over all routes.
+
+    Args:
+        stack: that is well.
+        disturbances: in order.
+        count: different samples for each model server.
+    """
+    urls = {
+        "REWARD_SERVER_URL": stack.url("REWARD_PORT"),
+        "LLM_JUDGE_SERVER_URL": stack.url("JUDGE_PORT"),
+        "EMBEDDING_SERVER_URL": stack.url("EMBEDDING_PORT"),
+    }
+    some = [lanes.rules(), *_models(urls, count)]
+    addresses = {"direct": urls, "server": {"REWARD_SERVER_URL": urls["REWARD_SERVER_URL"]}}
+    phases: list[Phase] = []
+    judges: dict[str, int] = {}
+    with steady(some, addresses) as load:
+        for phase in disturb(stack, disturbances):
+            phases.append(phase)
+            judges[phase.name] = _judges(stack, phase)
+        load.end()
+    rows = report.make(phases, load.outcomes, {lane.name: lane.samples for lane in some})
+    return Weather(rows, judges, [*load.faults, *_faults(rows, disturbances, judges)])
+
+
+def _models(urls: dict[str, str], count: int) -> list[Lane]:
+    quiet = Stack(urls["REWARD_SERVER_URL"], urls["LLM_JUDGE_SERVER_URL"], urls["EMBEDDING_SERVER_URL"])
+
+    def score(request: Request) -> Score:
+        (one,) = quiet.score([Sample(request, 0.0, 1.0, "")], direct=True)
+        return one
+
+    return lanes.models(score, count)
+
+
+def _judges(stack: ComposeStack, phase: Phase) -> int:
+    """How many replicas were sent requests since the disturbance of a phase that is just ending was done."""
+    seconds = f"{phase.ended - phase.done:.1f}s"
+    return len(set(JUDGED_BY.findall(stack.run("logs", "--no-log-prefix", "--since", seconds, "gateway"))))
+
+
+def _faults(rows: Sequence[Row], disturbances: Sequence[Disturbance], judges: dict[str, int]) -> Iterator[str]:
+    for row in rows:
+        yield from row.faults
+    for one in disturbances:
+        if judges[one.name] < one.judges:
+            yield f"{one.name}: the gateway asked {judges[one.name]} replicas of the judge, not {one.judges}"

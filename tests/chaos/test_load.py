@@ -1,0 +1,58 @@
+"""The load: every sample that was sent comes back, or its loss is seen."""
+
+from __future__ import annotations
+
+import time
+
+from rewardstack import Request
+from tests.chaos.lanes import Lane
+from tests.chaos.load import Load, steady
+from tests.chaos.outcomes import Known
+from tests.support.servers import FaultServer, fault_server
+
+TEXTS = ("a", "bb", "ccc", "dddd")
+"""The faulty server's score of a text is its length."""
+LANE = Lane("rules", "server", 0.02, 3, [Known(Request("math", text, "1"), float(len(text))) for text in TEXTS])
+
+
+def ended(server: FaultServer, seconds: float) -> Load:
+    """What became of a load of so many seconds, which the server refused for the second half."""
+    with steady([LANE], {"server": {"REWARD_SERVER_URL": server.url}}) as load:
+        time.sleep(seconds / 2)
+        server.set(mode="503")
+        time.sleep(seconds / 2)
+        server.set(mode="ok")
+        load.end()
+    return load
+
+
+def test_all_come_back() -> None:
+    """Samples that a server refused for a time are all back with their own scores when the load has ended."""
+    with fault_server() as server:
+        load = ended(server, 2.0)
+
+    assert [] == load.faults
+    assert load.sent == len(load.outcomes) > len(TEXTS)
+    assert {("ok", False)} == {(one.status, one.is_wrong(LANE.samples)) for one in load.outcomes}
+
+
+def test_wrong_scores_are_seen() -> None:
+    """A server that mixes up its samples does not go unnoticed."""
+    mixed = Lane("rules", "server", 0.02, 2, [*LANE.samples[1:], LANE.samples[0]])
+    with fault_server() as server, steady([LANE], {"server": {"REWARD_SERVER_URL": server.url}}) as load:
+        time.sleep(1.0)
+        load.end()
+
+    assert load.outcomes
+    assert all(one.is_wrong(mixed.samples) for one in load.outcomes)
+
+
+def test_a_trainer_that_dies_is_seen() -> None:
+    """A trainer that ends before its samples have come back is a fault, with its last words."""
+    with fault_server() as server, steady([LANE], {"server": {"REWARD_SERVER_URL": server.url}}) as load:
+        time.sleep(1.0)
+        load.kill()
+        load.end()
+
+    [fault] = load.faults
+    assert "before its samples came back" in fault

@@ -1,0 +1,51 @@
+"""The verdict on a load: what it counts, where, and what it lets pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewardstack import Request
+from tests.chaos import report
+from tests.chaos.outcomes import RAISED, Known, Outcome
+from tests.chaos.phases import Phase
+
+KNOWN = {"judge": [Known(Request("judge", "right"), 0.7, 0.05)]}
+PHASES = [
+    Phase("nothing", 0.0, 0.0, 10.0, excused=False),
+    Phase("restart rules", 10.0, 13.0, 20.0, excused=False),
+    Phase("restart gateway", 20.0, 22.0, 30.0, excused=True),
+]
+
+
+def outcome(status: str, begun: float, ended: float, value: float | None = 0.7) -> Outcome:
+    """Of the one sample there is."""
+    return Outcome("judge", 0, begun, ended, status, value, reason="because")
+
+
+def faults(*outcomes: Outcome) -> list[str]:
+    """What the report finds in them."""
+    return [fault for row in report.make(PHASES, outcomes, KNOWN) for fault in row.faults]
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (outcome("ok", 11, 12, 0.74), []),
+        (outcome("ok", 11, 12, 0.76), ["restart rules: 1 mis-scored"]),
+        (outcome("ok", 11, 12, None), ["restart rules: 1 mis-scored"]),
+        (outcome("failed", 11, 12, 0.0), ["restart rules: 1 failed"]),
+        (outcome("fallback", 1, 2), ["nothing: 1 fallback"]),
+        (outcome("unscored", 21, 22), ["restart gateway: 1 unscored"]),
+        (outcome(RAISED, 11, 12, None), ["restart rules: 1 lost"]),
+        # Under way in the gateway's restart: it may have failed, and may not have another value.
+        (outcome("failed", 15, 21, 0.0), []),
+        (outcome("fallback", 21, 23), []),
+        (outcome(RAISED, 21, 23, None), ["restart gateway: 1 lost"]),
+        (outcome("ok", 21, 23, 0.0), ["restart gateway: 1 mis-scored"]),
+        # Sent when the gateway had long been back.
+        (outcome("failed", 27, 29, 0.0), ["restart gateway: 1 failed"]),
+    ],
+)
+def test_verdict(one: Outcome, expected: list[str]) -> None:
+    """A wrong value is a fault at any time, a failure is one but while the gateway itself was away."""
+    assert expected == faults(one)

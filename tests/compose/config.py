@@ -1,0 +1,34 @@
+"""The compose files as Compose reads them, with the settings of `.env` filled in; needs no engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+
+from services.native.rundir import ROOT
+from services.native.settings import CHECKS
+
+FILES = ("compose.yaml", "compose.gpu.yaml", "compose.keys.yaml", "compose.cache.yaml", "compose.monitoring.yaml")
+
+needs_compose = pytest.mark.skipif(shutil.which("docker") is None, reason="docker is not installed")
+
+
+def config(*files: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """What `docker compose config` says of some files, with settings that beat `.env`."""
+    kept = {name: value for name, value in os.environ.items() if name not in CHECKS}
+    chosen = [part for file in files or FILES[:1] for part in ("--file", file)]
+    command = ["docker", "compose", *chosen, "config", "--format", "json"]
+    return subprocess.run(command, cwd=ROOT, env={**kept, **settings}, capture_output=True, text=True, check=False)
+
+
+def services(*files: str, **settings: str) -> dict[str, Any]:
+    """The services of some files by name."""
+    done = config(*files, **settings)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)["services"]
+    return found

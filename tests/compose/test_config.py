@@ -1,0 +1,170 @@
+"""The compose files: what is published, what each service may do, where its values and its secrets come from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from services.native import dotenv, settings
+from services.native.given import GIVEN_TO
+from services.native.rundir import ROOT
+from tests.compose.config import FILES, config, needs_compose, services
+from tests.compose.keys import PASSWORD
+
+VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)")
+DOCKERFILE = (ROOT / "services/rules/Dockerfile").read_text()
+COMBINATIONS = [FILES[:1], (FILES[0], "compose.gpu.yaml"), FILES]
+SECRETS = {name for name in settings.SECRETS if name != "GRAFANA_ADMIN_PASSWORD"}
+"""Those that clients send or the reward server does; Grafana's password guards nothing of the service."""
+UNNEEDED = {"PROMETHEUS_MULTIPROC_DIR", "REWARD_SOCKET", *settings.SECRETS}
+"""Of what the native reward server is given: not a setting, of local processes alone, or a file here."""
+
+pytestmark = needs_compose
+
+
+def written() -> dict[str, str]:
+    """The text of each compose file, comments left out."""
+    texts = {file: (ROOT / file).read_text() for file in FILES if (ROOT / file).is_file()}
+    return {file: re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE) for file, text in texts.items()}
+
+
+def test_published_ports() -> None:
+    """Only the gateway publishes ports: its three, on BIND_ADDRESS."""
+    published = {name: service["ports"] for name, service in services().items() if service.get("ports")}
+    assert published.keys() == {"gateway"}
+    assert {(port["published"], port["target"]) for port in published["gateway"]} == {
+        ("6000", 6000),
+        ("8000", 8000),
+        ("8080", 8080),
+    }
+    moved = services(BIND_ADDRESS="10.0.0.7")["gateway"]["ports"]
+    assert {port["host_ip"] for port in published["gateway"]} == {"127.0.0.1"}
+    assert {port["host_ip"] for port in moved} == {"10.0.0.7"}
+
+
+@pytest.mark.parametrize("files", COMBINATIONS, ids=len)
+def test_every_service_is_confined(files: tuple[str, ...], secrets: Path) -> None:
+    """No service has root's rights or can gain any, or writes to its root; the judge's image alone needs more."""
+    for name, service in services(*files, RUN_DIR=str(secrets)).items():
+        assert (name, service["cap_drop"]) == (name, ["ALL"])
+        assert (name, service["security_opt"]) == (name, ["no-new-privileges:true"])
+        assert not service.get("privileged") and service["pids_limit"] > 0 and not service.get("network_mode")
+        if name == "judge":
+            assert service.get("cap_add", []) in (["SYS_NICE"], [])
+            continue
+        assert (name, service["read_only"], service.get("cap_add")) == (name, True, None)
+        user = service.get("user") or re.findall(r"^USER (.*)$", DOCKERFILE, re.MULTILINE)[-1]
+        assert (name, user.partition(":")[0] in ("", "0", "root")) == (name, False)
+
+
+@pytest.mark.parametrize("files", COMBINATIONS, ids=len)
+def test_every_service_is_kept_up(files: tuple[str, ...], secrets: Path) -> None:
+    """Every service is asked whether it is well, is started again, ends in peace, and its log is bounded."""
+    for name, service in services(*files, RUN_DIR=str(secrets)).items():
+        assert (name, service["restart"], len(service["healthcheck"]["test"]) > 1) == (name, "unless-stopped", True)
+        assert (name, service["logging"]["options"].keys()) == (name, {"max-size", "max-file"})
+
+
+def test_loading_is_not_ill() -> None:
+    """A judge that loads its model for half an hour is not unhealthy, and what depends on others waits for health."""
+    found = services(MODEL_UP_TIMEOUT="1800")
+    assert [found[name]["healthcheck"]["start_period"] for name in ("judge", "embedding")] == ["30m0s"] * 2
+    awaited = [wait for service in found.values() for wait in service.get("depends_on", {}).values()]
+    assert awaited and {wait["condition"] for wait in awaited} == {"service_healthy"}
+    assert not {"judge", "embedding"} & {name for service in found.values() for name in service.get("depends_on", {})}
+
+
+def test_redis_is_out_of_reach() -> None:
+    """Cache and queue are in a network without a way out, which the gateway and the model servers are not in."""
+    members = {name: set(service["networks"]) for name, service in services().items()}
+    assert members["cache"] == members["queue"] == {"data"}
+    assert members["gateway"] == members["judge"] == members["embedding"] == {"default"}
+
+
+def test_redis_evicts_or_keeps() -> None:
+    """The cache evicts and writes nothing; the queue evicts nothing and writes each command before it answers."""
+    commands = {name: " ".join(services()[name]["command"]) for name in ("cache", "queue")}
+    assert "--maxmemory-policy allkeys-lru" in commands["cache"] and "--appendonly no" in commands["cache"]
+    assert "--maxmemory-policy noeviction" in commands["queue"] and "--appendfsync always" in commands["queue"]
+
+
+@pytest.mark.parametrize("name", sorted(SECRETS))
+def test_a_key_in_the_environment_is_refused(name: str) -> None:
+    """Where nothing would ask for a key that is set, nothing starts, and the message says where it belongs."""
+    done = config(**{name: PASSWORD})
+    assert done.returncode != 0
+    assert re.search(rf"{name} is given as a file, see compose\.(keys|cache)\.yaml", done.stderr)
+    assert PASSWORD not in done.stderr
+
+
+def test_no_secret_is_a_variable(secrets: Path) -> None:
+    """With every key in its file, no service's variables or command lines hold one."""
+    done = config(*FILES, RUN_DIR=str(secrets))
+    assert done.returncode == 0, done.stderr
+    assert PASSWORD not in done.stdout
+    for service in services(*FILES, RUN_DIR=str(secrets)).values():
+        assert not SECRETS & {name for name, value in (service.get("environment") or {}).items() if value}
+
+
+def test_images_are_settings() -> None:
+    """No compose file names an image itself, and every image of `.env` stands in one or is a launcher's."""
+    named = [image for text in written().values() for image in re.findall(r"\bimage: (.*)", text)]
+    assert named and all(VARIABLE.fullmatch(image.rstrip("}")) for image in named)
+    images = {name for name in dotenv.read(ROOT / ".env") if name.endswith("_IMAGE")} - {"TEI_IMAGE"}
+    assert images <= {name for text in written().values() for name in VARIABLE.findall(text)}
+
+
+def test_variables_are_settings() -> None:
+    """Every variable of the compose files stands in `.env`, and every setting of containers in a compose file."""
+    used = {name for text in written().values() for name in VARIABLE.findall(text)}
+    assert used <= set(settings.CHECKS)
+    rows = re.findall(r"^\| `([A-Z0-9_]+)` \|.*?\| ([^|]*) \| [^|]* \|$", (ROOT / "docs/settings.md").read_text(), re.M)
+    for_compose = {name for name, readers in rows if "compose" in readers and not name.startswith("COMPOSE_")}
+    assert for_compose and for_compose <= used
+
+
+@pytest.mark.parametrize("name", ["rules", "worker"])
+def test_settings_reach_the_reward_server(name: str) -> None:
+    """The reward server and the worker are given every setting that the native ones are, with the values of `.env`."""
+    wanted = set(GIVEN_TO["rules"]) - UNNEEDED
+    found = services()[name]["environment"]
+    assert not wanted - found.keys()
+    shipped = dotenv.read(ROOT / ".env")
+    same = wanted & shipped.keys() - {"LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL"}
+    assert {key: found[key] for key in same} == {key: shipped[key] for key in same}
+
+
+def test_where_the_judge_is() -> None:
+    """The reward server asks the stack's own judge, one elsewhere where that is named, or none."""
+
+    def url(**given: str) -> str:
+        return str(services(**given)["rules"]["environment"]["LLM_JUDGE_SERVER_URL"])
+
+    assert url() == "http://gateway:8000"
+    assert url(LLM_JUDGE_SERVER_URL="http://node-7:8000") == "http://node-7:8000"
+    assert url(STACK_JUDGE_URL="") == ""
+
+
+def test_shipped_limits_fit() -> None:
+    """A container outlives the requests it drains, and has more memory than what it is told to use."""
+    shipped = dotenv.read(ROOT / ".env")
+    assert int(shipped["STOP_TIMEOUT"]) > int(shipped["REWARD_GRACEFUL_TIMEOUT"])
+    size = {"kb": 2**10, "mb": 2**20, "gb": 2**30, "k": 2**10, "m": 2**20, "g": 2**30}
+
+    def in_bytes(name: str) -> int:
+        number, unit = re.fullmatch(r"(\d+)([a-z]+)", shipped[name]).groups()  # type: ignore[union-attr]
+        return int(number) * size[unit]
+
+    assert in_bytes("CACHE_MEMORY") >= 1.5 * in_bytes("CACHE_MAX_MEMORY")
+    assert in_bytes("QUEUE_MEMORY") >= 2 * in_bytes("QUEUE_MAX_MEMORY")
+
+
+def test_gateway_has_its_values() -> None:
+    """Every variable of the templates that the gateway includes is among its own."""
+    given = services()["gateway"]["environment"]
+    included = re.findall(r"include (\S+);", given["SERVICES"])
+    names = ["nginx.conf", "common.conf", "judge-least_conn.conf", "judge-affinity.conf", *included]
+    text = "".join((ROOT / "services/gateway" / f"{name}.template").read_text() for name in names)
+    assert set(re.findall(r"\$\{([A-Z_]+)\}", text)) <= given.keys()

@@ -1,0 +1,127 @@
+"""Replicas that come and go: the gateway follows them by name, without a restart."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.compose import ComposeStack, missing, running
+
+FILES = "compose.yaml:tests/compose/upstream.yaml"
+SECONDS = 30.0
+"""That a change may take to be followed, however busy the machine."""
+
+pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(600)]
+
+
+def ask(stack: ComposeStack, affinity: str = "") -> tuple[int, str]:
+    """Status of the answer to a request for the judge, and the replica that answered."""
+    headers = {"X-Prompt-Affinity": affinity} if affinity else {}
+    request = urllib.request.Request(f"{stack.url('JUDGE_PORT')}/v1/chat/completions", b"{}", headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            return reply.status, json.load(reply)["host"]
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, ""
+
+
+def scale(stack: ComposeStack, judges: int) -> None:
+    """Another number of judges; returns when they are well."""
+    stack.run("up", "--detach", "--wait", "--no-recreate", "--scale", f"judge={judges}", "judge")
+
+
+def soon(condition: Callable[[], bool]) -> None:
+    """Returns when a condition holds."""
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end, f"not within {SECONDS} s"
+        time.sleep(0.2)
+
+
+def seen(stack: ComposeStack) -> int:
+    """How many replicas answer."""
+    return len({host for status, host in (ask(stack) for _ in range(20)) if status == 200})
+
+
+class Load:
+    """Requests without a pause while it is entered."""
+
+    def __init__(self, stack: ComposeStack, threads: int = 8) -> None:
+        self.statuses: Counter[int] = Counter()
+        self._stack, self._end = stack, threading.Event()
+        self._threads = [threading.Thread(target=self._run) for _ in range(threads)]
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            status, _ = ask(self._stack)
+            self.statuses[status] += 1
+
+    def __enter__(self) -> Load:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        for thread in self._threads:
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[ComposeStack]:
+    """A stack whose judges are quick to start; there is none at first."""
+    with running(["judge"], COMPOSE_FILE=FILES, JUDGE_REPLICAS="0") as started:
+        yield started
+
+
+def test_none_yet(stack: ComposeStack) -> None:
+    """The gateway starts where there is no judge, says so, and finds the first one that comes."""
+    assert ask(stack)[0] == 502
+    scale(stack, 1)
+    soon(lambda: ask(stack)[0] == 200)
+
+
+def test_followed(stack: ComposeStack) -> None:
+    """Under load replicas are added and removed, and no request fails."""
+    scale(stack, 1)
+    soon(lambda: seen(stack) == 1)
+    with Load(stack) as load:
+        scale(stack, 3)
+        soon(lambda: seen(stack) == 3)
+        scale(stack, 1)
+        soon(lambda: seen(stack) == 1)
+    assert set(load.statuses) == {200}, load.statuses
+
+
+def test_killed(stack: ComposeStack) -> None:
+    """Under load one of two replicas is killed, and no request fails."""
+    scale(stack, 2)
+    soon(lambda: seen(stack) == 2)
+    with Load(stack) as load:
+        stack.containers("judge")[0].kill()
+        soon(lambda: seen(stack) == 1)
+        time.sleep(2)
+    assert set(load.statuses) == {200}, load.statuses
+
+
+def test_affinity(stack: ComposeStack) -> None:
+    """With JUDGE_BALANCING=affinity the same prompt goes to the same replica, and prompts are spread over all."""
+    stack.environment["JUDGE_BALANCING"] = "affinity"
+    stack.run("up", "--detach", "--wait", "--no-deps", "gateway")
+    scale(stack, 3)
+    soon(lambda: seen(stack) == 3)
+    homes = {prompt: {ask(stack, f"prompt {prompt}")[1] for _ in range(5)} for prompt in range(30)}
+    assert {len(hosts) for hosts in homes.values()} == {1}
+    assert len(set.union(*homes.values())) == 3
+    with Load(stack) as load:
+        scale(stack, 1)
+        soon(lambda: seen(stack) == 1)
+    assert set(load.statuses) == {200}, load.statuses

@@ -1,0 +1,38 @@
+"""`compose.yaml` by itself, as `docker compose up` starts it, without the services that load a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.end_to_end.conftest import script
+from tests.support.compose import ComposeStack, missing, running
+
+pytestmark = [
+    pytest.mark.skipif(bool(missing()), reason=missing() or "there is an engine"),
+    pytest.mark.timeout(900),
+]
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[ComposeStack]:
+    """A running stack of rules, worker, cache and queue behind the gateway."""
+    with running(profiles=()) as one:
+        yield one
+
+
+def test_every_check_holds(stack: ComposeStack) -> None:
+    """What the script checks of rules, cache and jobs holds."""
+    done = script(f"--reward-url={stack.url('REWARD_PORT')}")
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_crash_of_everything(stack: ComposeStack) -> None:
+    """When every container was killed and started again, all of it holds once more."""
+    for service in stack.configuration()["services"]:
+        for container in stack.containers(service):
+            container.kill()
+    stack.start()
+    done = script(f"--reward-url={stack.url('REWARD_PORT')}")
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,89 @@
+"""The end-to-end script against what `make up` starts, as local processes and in containers."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from services.models import environment
+from services.models.environment import Models
+from services.native import packages
+from services.native.rundir import ROOT
+from tests.end_to_end.conftest import addresses, script
+from tests.native.tree import Tree
+from tests.support.compose import missing
+
+MODELS = Models(ROOT / os.environ.get("MODELS_DIR", ".models"))
+STARTING_SECONDS = 900
+PASSWORD = "cache-password"
+KEYS = {
+    "REWARD_SERVER_API_KEY": "reward-key",
+    "LLM_JUDGE_SERVER_API_KEY": "judge-key",
+    "EMBEDDING_SERVER_API_KEY": "embedding-key",
+}
+"""Of clients; the stack asks for the same ones."""
+CHECKS = 9
+"""That hold, beside that of health."""
+
+pytestmark = pytest.mark.timeout(1800)
+
+
+@contextmanager
+def made(folder: Path, **settings: str) -> Iterator[Tree]:
+    """What `make up` starts, with judge, embedding server, keys and a published cache; gone afterwards."""
+    tree = Tree(folder / "tree", STARTING_SECONDS)
+    tree.environment |= {**KEYS, "REWARD_SERVER_API_KEYS": KEYS["REWARD_SERVER_API_KEY"], "CACHE_PASSWORD": PASSWORD}
+    tree.environment |= {"JUDGE": "on", "EMBEDDING": "on", **settings}
+    try:
+        result = tree.run("up")
+        assert result.returncode == 0, result.stdout
+        yield tree
+    finally:
+        tree.run("clean")
+
+
+def require_all(tree: Tree, stop: list[str], start: list[str]) -> None:
+    """All that the script checks holds, a trainer's own cache and an outage of the judge among it.
+
+    Args:
+        tree: of which a stack runs.
+        stop: command that stops the judge.
+        start: command that starts it again.
+    """
+    done = script(
+        *addresses(tree.environment),
+        f"--stop-judge={shlex.join(stop)}",
+        f"--start-judge={shlex.join(start)}",
+        REWARD_CACHE_URL=f"redis://:{PASSWORD}@127.0.0.1:{tree.environment['CACHE_PORT']}/0",
+        **KEYS,
+    )
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("\nok    ") == CHECKS, done.stdout
+    assert "left out" not in done.stdout
+
+
+@pytest.mark.skipif(len(packages.find()) < 2, reason="nginx and redis-server are not installed")
+@pytest.mark.skipif(not environment.ready(MODELS), reason="the model servers are not installed: make models")
+def test_local_processes(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Everything holds of the native stack."""
+    with made(tmp_path_factory.mktemp("native"), STACK="native", MODELS_DIR=str(MODELS.folder.resolve())) as tree:
+        control = [sys.executable, "-m", "supervisor.supervisorctl", "-s", f"unix://{tree.path}/.run/supervisor.sock"]
+        require_all(tree, [*control, "stop", "judge"], [*control, "start", "judge"])
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing() or "there is an engine")
+def test_containers(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Everything holds of the stack in containers."""
+    name = f"rewardstack-{uuid.uuid4().hex[:8]}"
+    network = os.environ.get("BUILD_NETWORK", "default")
+    folder = tmp_path_factory.mktemp("containers")
+    with made(folder, STACK="compose", COMPOSE_PROJECT_NAME=name, BUILD_NETWORK=network) as tree:
+        judge = f"{name}-judge-1"
+        require_all(tree, ["docker", "stop", judge], ["docker", "start", judge])

@@ -1,0 +1,84 @@
+"""Which way `make up` starts the stack, and which way the other commands find it."""
+
+from __future__ import annotations
+
+import pytest
+
+from services import make
+from services.compose import engine, record
+from services.compose.engine import Engine
+from services.compose.record import Composed
+from services.native.errors import StackError
+from services.native.rundir import ROOT, RunDir, Running, boot_id
+from services.native.settings import Settings, load
+
+
+@pytest.fixture
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """An empty run directory."""
+    made = RunDir(str(tmp_path_factory.mktemp("run")))
+    made.make()
+    return made
+
+
+def asked(stack: str = "") -> Settings:
+    """The shipped settings with this STACK."""
+    return load(ROOT, {"STACK": stack})
+
+
+def native() -> Running:
+    """A native stack."""
+    return Running(1, boot=boot_id(), settings="", code={}, host="", ports={}, services=["cache"])
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, answers: bool) -> None:
+    """Make the engine of this machine answer, or not."""
+    found = (Engine("docker", gpus=False), "") if answers else (None, "docker is not installed")
+    monkeypatch.setattr(engine, "find", lambda: found)
+
+
+@pytest.mark.parametrize(
+    ("stack", "engine_answers", "expected"),
+    [("", True, "compose"), ("", False, "native"), ("native", True, "native"), ("compose", True, "compose")],
+)
+def test_first_start(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, stack: str, engine_answers: bool, expected: str
+) -> None:
+    """Containers where an engine answers, else local processes; STACK insists."""
+    answering(monkeypatch, engine_answers)
+    assert make.choose(asked(stack), run) == expected
+
+
+def test_says_why(run: RunDir, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where it chose local processes it says why."""
+    answering(monkeypatch, answers=False)
+    make.choose(asked(), run)
+    assert "==> local processes: docker is not installed" in capsys.readouterr().out
+
+
+def test_no_engine(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """STACK=compose without an engine is an error that says why, and the way out."""
+    answering(monkeypatch, answers=False)
+    with pytest.raises(StackError, match=r"no container engine: docker is not installed\n  remedy: .*STACK=native"):
+        make.choose(asked("compose"), run)
+
+
+@pytest.mark.parametrize("way", ["compose", "native"])
+def test_what_runs_stays(run: RunDir, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """A stack that runs keeps its way, whatever the engine does now; STACK cannot change it under way."""
+    answering(monkeypatch, answers=way == "native")
+    if way == "native":
+        run.remember(native())
+    else:
+        record.remember(run, Composed("rewardstack", ["rules"], {}))
+    assert make.running_way(run) == make.choose(asked(), run) == way
+    other = {"compose": "native", "native": "compose"}[way]
+    with pytest.raises(StackError, match=f"STACK={other}: the stack runs already, with STACK={way}"):
+        make.choose(asked(other), run)
+
+
+def test_stopped(run: RunDir) -> None:
+    """A stack that was stopped runs no way, and its project is remembered for its volumes."""
+    record.remember(run, Composed("mine", ["rules"], {}, up=False))
+    assert make.running_way(run) == ""
+    assert (last := record.recall(run)) and last.project == "mine"

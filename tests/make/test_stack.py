@@ -1,0 +1,181 @@
+"""`make up`, `make status`, `make logs`, `make down` and `make clean` with containers of a real engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from services.compose import engine
+from tests.native.test_stack import A_REWARD_FUNCTION, SAMPLES, statuses
+from tests.native.tree import Tree
+
+STARTING_SECONDS = 600
+SERVICES = ("cache", "gateway", "queue", "rules", "worker")
+ENGINE, WHY_NONE = engine.find()
+
+pytestmark = [
+    pytest.mark.skipif(ENGINE is None, reason=f"no container engine: {WHY_NONE}"),
+    pytest.mark.timeout(900),
+]
+
+
+class Containers(Tree):
+    """A copy of the tree whose stack runs in containers, under a name and an image of its own."""
+
+    @property
+    def project(self) -> str:
+        """Its name at the engine."""
+        return self.environment["COMPOSE_PROJECT_NAME"]
+
+    def ids(self) -> dict[str, str]:
+        """Container by service."""
+        shown = docker("ps", "--filter", self.label, "--format", '{{.Label "com.docker.compose.service"}} {{.ID}}')
+        return dict(line.split() for line in shown.splitlines())
+
+    @property
+    def label(self) -> str:
+        """By which the engine finds what belongs to it."""
+        return f"label=com.docker.compose.project={self.project}"
+
+    def left(self) -> list[str]:
+        """Containers, networks and volumes of it."""
+        lists = (("ps", "--all"), ("network", "ls"), ("volume", "ls"))
+        return [line for listed in lists for line in docker(*listed, "--quiet", "--filter", self.label).split()]
+
+
+def docker(*arguments: str) -> str:
+    """What the engine answers."""
+    return subprocess.run(["docker", *arguments], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]:
+    """A running stack that the tests of this module share; each leaves it running."""
+    name = f"rewardstack-{uuid.uuid4().hex[:8]}"
+    tree = Containers(tmp_path_factory.mktemp("containers") / "tree", STARTING_SECONDS)
+    tree.environment |= {"STACK": "", "COMPOSE_PROJECT_NAME": name, "REWARDSTACK_IMAGE": f"{name}:test"}
+    tree.environment |= {name: os.environ[name] for name in ("BUILD_NETWORK",) if name in os.environ}
+    try:
+        result = tree.run("up")
+        assert (result.returncode, statuses(result.stdout)) == (0, [("ok", "no")] * SAMPLES), result.stdout
+        assert "==> containers" in result.stdout
+        yield tree
+    finally:
+        tree.run("clean")
+        docker("image", "rm", "--force", tree.environment["REWARDSTACK_IMAGE"])
+
+
+def test_second_up(stack: Containers) -> None:
+    """A second `make up` leaves every container alone, and its samples are read from the cache."""
+    before = stack.ids()
+    again = stack.run("up")
+    assert (again.returncode, statuses(again.stdout)) == (0, [("ok", "yes")] * SAMPLES), again.stdout
+    assert stack.ids() == before and tuple(sorted(before)) == SERVICES
+
+
+def test_status(stack: Containers) -> None:
+    """`make status` has a row for each container; one that is stopped makes it fail, and `make up` starts it again."""
+    shown = stack.run("status")
+    assert shown.returncode == 0, shown.stdout
+    assert [line.split()[0] for line in shown.stdout.splitlines() if line.endswith(" ok")] == list(SERVICES)
+    docker("stop", stack.ids()["worker"])
+    shown = stack.run("status")
+    assert (shown.returncode, "error: not well: worker" in shown.stdout) == (1, True)
+    assert (again := stack.run("up")).returncode == 0, again.stdout
+
+
+def test_logs(stack: Containers) -> None:
+    """`make logs` shows every service's log, or one service's; an unknown name lists the services."""
+    every = stack.run("logs").stdout
+    assert [name for name in SERVICES if f"{name}-1" not in every] == []
+    one = stack.run("logs", "--service", "queue").stdout
+    assert "queue-1" in one and "rules-1" not in one
+    assert f"the services are {', '.join(SERVICES)}" in stack.run("logs", "--service", "nginx").stdout
+
+
+def test_the_other_way_is_refused(stack: Containers) -> None:
+    """STACK=native does not start a second stack beside the containers."""
+    result = stack.run("up", STACK="native")
+    assert (result.returncode, "STACK=native: the stack runs already, with STACK=compose" in result.stdout) == (1, True)
+
+
+def test_another_tree(stack: Containers, tmp_path: Path) -> None:
+    """Another checkout does not take over the containers of this one."""
+    other = Containers(tmp_path / "tree")
+    other.environment |= {"STACK": "compose", "COMPOSE_PROJECT_NAME": stack.project}
+    result = other.run("up")
+    assert (result.returncode, f"runs already, from {stack.path}" in result.stdout) == (1, True)
+
+
+def test_key(stack: Containers) -> None:
+    """With a new key the reward server starts again and asks for it; `docker inspect` shows no key."""
+    before = stack.ids()
+    result = stack.run("up", REWARD_SERVER_API_KEYS="sesame-one,sesame-two", CACHE_PASSWORD="sesame-three")
+    assert result.returncode == 0 and "sesame" not in result.stdout, result.stdout
+    assert (post(stack), post(stack, "sesame-two")) == (401, 400)
+    ids = stack.ids()
+    assert ids["rules"] != before["rules"] and ids["queue"] == before["queue"]
+    assert "sesame" not in docker("inspect", *ids.values())
+    assert (again := stack.run("up")).returncode == 0, again.stdout
+    assert post(stack) == 400
+
+
+def test_own_functions(stack: Containers) -> None:
+    """A user's reward function is mounted, and a change of its file starts what reads it again, and nothing else."""
+    mine = stack.path / "mine.py"
+    mine.write_text(A_REWARD_FUNCTION)
+    assert (first := stack.run("up", REWARD_FUNCTIONS="mine.py")).returncode == 0, first.stdout
+    with urllib.request.urlopen(f"{stack.url}/v1/reward_types", timeout=10) as reply:
+        assert "characters" in json.dumps(json.load(reply))
+    before = stack.ids()
+    mine.write_text(f"{A_REWARD_FUNCTION}\n# changed\n")
+    assert stack.run("up", REWARD_FUNCTIONS="mine.py").returncode == 0
+    assert {name for name, id in stack.ids().items() if before[name] != id} == {"rules", "worker"}
+
+
+def test_service_that_does_not_come_up(stack: Containers) -> None:
+    """A service that ends while it starts is named, with its last lines and a remedy."""
+    broken = stack.path / "broken.py"
+    broken.write_text("raise RuntimeError('these functions are broken')\n")
+    result = stack.run("up", REWARD_FUNCTIONS="broken.py")
+    assert result.returncode == 1
+    assert "these functions are broken" in result.stdout and "it ends while it is starting" in result.stdout
+    assert (again := stack.run("up")).returncode == 0, again.stdout
+
+
+def test_settings_that_became_wrong(stack: Containers) -> None:
+    """Settings that are wrong keep nobody from looking at the stack; `make up` names the one that is."""
+    assert stack.run("status", REWARD_PORT="six", WORKERS="many").returncode == 0
+    assert "REWARD_PORT: 'six' is not" in stack.run("up", REWARD_PORT="six").stdout
+
+
+def test_down_and_clean(stack: Containers) -> None:
+    """`make down` leaves nothing but named volumes, and no key on the disk; `make clean` removes those too."""
+    assert (down := stack.run("down")).returncode == 0, down.stdout
+    assert [name for name in stack.left() if not name.startswith(f"{stack.project}_")] == []
+    assert f"{stack.project}_queue" in stack.left()
+    assert not (stack.path / ".run/secrets").exists()
+    assert stack.run("status").stdout.startswith("error: nothing runs here")
+    assert (clean := stack.run("clean")).returncode == 0, clean.stdout
+    assert (stack.left(), (stack.path / ".run").exists()) == ([], False)
+
+
+def post(stack: Containers, key: str = "") -> int:
+    """Status of the answer to a request without items."""
+    request = urllib.request.Request(
+        f"{stack.url}/v1/score", b"{}", {"Content-Type": "application/json", **({"X-API-Key": key} if key else {})}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            return int(reply.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code

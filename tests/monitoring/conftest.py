@@ -1,0 +1,109 @@
+"""A real Prometheus with the stack's own configuration; only where the services are found is another place."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+import yaml
+
+from tests.support.servers import Served, free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGURATION = ROOT / "services/monitoring/prometheus"
+START_SECONDS = 60
+
+
+class Prometheus(Served):
+    """A Prometheus that asks every second.
+
+    Args:
+        folder: for its files.
+        services: base URL of a replica, by the name of its service; the others are not asked.
+        key: that it shows the reward server.
+    """
+
+    def __init__(self, folder: Path, services: Mapping[str, str], key: str = "") -> None:
+        self.url = f"http://127.0.0.1:{(port := free_port())}"
+        (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration(folder, services)))
+        (folder / "key").write_text(f"{key}\n")
+        shutil.copy(CONFIGURATION / "alerts.yml", folder)
+        arguments = ("--config.file", str(folder / "prometheus.yml"), "--storage.tsdb.path", str(folder / "data"))
+        with (log := folder / "prometheus.log").open("wb") as out:
+            self.process = subprocess.Popen(
+                ["prometheus", *arguments, f"--web.listen-address=127.0.0.1:{port}"], stdout=out, stderr=out, text=True
+            )
+        self._log = log
+        self._wait()
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The samples that an expression has now.
+
+        Raises:
+            AssertionError: Prometheus cannot make sense of it.
+        """
+        reply = requests.get(f"{self.url}/api/v1/query", {"query": expression}, timeout=30).json()
+        assert reply["status"] == "success", f"{expression}: {reply.get('error')}"
+        samples: list[dict[str, Any]] = reply["data"]["result"]
+        return samples
+
+    def names(self) -> set[str]:
+        """The names of all metrics it has seen."""
+        return set(requests.get(f"{self.url}/api/v1/label/__name__/values", timeout=30).json()["data"])
+
+    def _wait(self) -> None:
+        end = time.monotonic() + START_SECONDS
+        while True:
+            assert self.process.poll() is None and time.monotonic() < end, self._log.read_text()
+            try:
+                if requests.get(f"{self.url}/-/ready", timeout=5).status_code == 200:
+                    return
+            except requests.ConnectionError:
+                time.sleep(0.05)
+
+
+def configuration(folder: Path, services: Mapping[str, str]) -> dict[str, Any]:
+    """The stack's own, faster, for services at known addresses."""
+    whole: dict[str, Any] = yaml.safe_load((CONFIGURATION / "prometheus.yml").read_text())
+    whole["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    jobs = [job for job in whole["scrape_configs"] if job["job_name"] in services]
+    for job in jobs:
+        del job["dns_sd_configs"]
+        job["static_configs"] = [{"targets": [urlsplit(services[job["job_name"]]).netloc]}]
+        if "authorization" in job:
+            job["authorization"] = {"credentials_file": str(folder / "key")}
+    return {**whole, "scrape_configs": jobs}
+
+
+Watch = Callable[..., Prometheus]
+
+
+@pytest.fixture(scope="module")
+def watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
+    """Starts a Prometheus that asks the services given by name."""
+    if shutil.which("prometheus") is None:
+        pytest.skip("prometheus is not installed (Debian: apt-get install prometheus)")
+    started: list[Prometheus] = []
+
+    def start(key: str = "", **services: str) -> Prometheus:
+        started.append(Prometheus(tmp_path_factory.mktemp("prometheus"), services, key))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+
+
+def eventually(holds: Callable[[], bool], what: Callable[[], str], seconds: float = 60) -> None:
+    """Returns when something holds; fails after `seconds` with what is the matter."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, what()
+        time.sleep(0.2)

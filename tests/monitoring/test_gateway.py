@@ -1,0 +1,52 @@
+"""The gateway tells how it does in words that Prometheus reads, on a port of its own."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from prometheus_client.parser import text_string_to_metric_families
+
+from services.native import packages
+from services.native.template import fill
+from tests.monitoring.conftest import ROOT, Watch, eventually
+from tests.support.servers import free_port, wait_for_port
+
+TEMPLATE = ROOT / "services/gateway/metrics.conf.template"
+AROUND = "daemon off; pid nginx.pid; error_log stderr; events {} http {\n%s\n}\n"
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[str]:
+    """The URL of an nginx with nothing but its metrics."""
+    nginx = packages.find().get("nginx")
+    if nginx is None:
+        pytest.skip("nginx is not installed")
+    port = free_port()
+    (tmp_path / "nginx.conf").write_text(AROUND % fill(TEMPLATE, {"LISTEN_METRICS": f"127.0.0.1:{port}"}))
+    process = subprocess.Popen([nginx, "-p", str(tmp_path), "-c", "nginx.conf", "-e", "stderr"])
+    wait_for_port(port)
+    yield f"http://127.0.0.1:{port}"
+    process.terminate()
+    process.wait()
+
+
+def test_metrics(gateway: str) -> None:
+    """The connections of this moment, and nothing else on that port."""
+    reply = requests.get(f"{gateway}/metrics", timeout=10)
+    families = {family.name: family.samples[0].value for family in text_string_to_metric_families(reply.text)}
+
+    assert {"nginx_connections_active", "nginx_connections_waiting"} == families.keys()
+    assert families["nginx_connections_active"] >= 1
+    assert reply.headers["Content-Type"].startswith("text/plain")
+    assert requests.get(f"{gateway}/", timeout=10).status_code == 404
+
+
+def test_scrape(gateway: str, watch: Watch) -> None:
+    """Prometheus takes it."""
+    prometheus = watch(gateway=gateway)
+    eventually(lambda: bool(prometheus.query('up{job="gateway"} == 1')), lambda: str(prometheus.query("up")))
+    assert prometheus.query("nginx_connections_active")

@@ -1,0 +1,198 @@
+"""Every panel and every alert asks for what a real scrape of the real servers holds."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import requests
+
+from services.monitoring.dashboards import DASHBOARDS, EMBEDDING, JUDGE
+from services.monitoring.panels import Panel, Row
+from tests.embedding_server.served import embedding_server, models_python
+from tests.monitoring.conftest import Prometheus, Watch, eventually
+from tests.monitoring.test_files import ALERTS
+from tests.rules.conftest import RewardServer, clean_environment, running
+from tests.support.jobs import Queue, Worker
+from tests.support.servers import Redis, free_port
+from tests.support.vllm import VllmServer
+
+KEY = "first-key"
+HOSTILE = Path(__file__).parents[1] / "rules/functions/hostile.py"
+INTERVAL = "20s"
+"""What Grafana would put for `$__rate_interval`."""
+PANELS = [(row, panel) for board in DASHBOARDS for row in board.rows for panel in row.panels]
+NAME = re.compile(r"\b(?:rewardstack_|te_|nginx_|vllm:)\w+")
+
+
+class Watched(NamedTuple):
+    """The stack's own servers under load, and who watches them."""
+
+    server: RewardServer
+    prometheus: Prometheus
+
+
+@contextmanager
+def meanwhile(work: Callable[[], object]) -> Iterator[None]:
+    """Does something again and again, in a thread."""
+    done = threading.Event()
+
+    def run() -> None:
+        while not done.wait(0.2):
+            work()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory, watch: Watch) -> Iterator[Watched]:
+    """A reward server with two processes, a cache, a queue and a worker, with samples of every outcome under way."""
+    folder = tmp_path_factory.mktemp("watched")
+    with ExitStack() as stack:
+        cache, queue = Redis(folder), Queue(folder)
+        stack.callback(cache.kill)
+        stack.callback(queue.kill)
+        variables = {
+            "REWARD_CACHE_URL": cache.url,
+            "REWARD_QUEUE_URL": queue.url,
+            "REWARD_JOB_CHUNK_SIZE": 5,
+            "REWARD_JOB_RETRIES": 0,
+            "REWARD_FUNCTIONS": HOSTILE,
+            "VERIFY_TIMEOUT": 1,
+            "LLM_JUDGE_SERVER_URL": f"http://127.0.0.1:{free_port()}",
+            "LLM_JUDGE_SERVER_TIMEOUT": 1,
+            "EMBEDDING_SERVER_URL": f"http://127.0.0.1:{free_port()}",
+            "EMBEDDING_SERVER_TIMEOUT": 1,
+        }
+        port = free_port()
+        worker = Worker(folder, clean_environment(**variables, WORKER_METRICS_PORT=port))
+        stack.callback(worker.kill)
+        server = stack.enter_context(running(folder, "--workers", "2", **variables, REWARD_SERVER_API_KEYS=KEY))
+        worker.wait_until_ready()
+        prometheus = watch(key=KEY, rules=server.url, worker=f"http://127.0.0.1:{port}")
+        stack.enter_context(meanwhile(lambda: traffic(server)))
+        eventually(lambda: watched_long_enough(prometheus), lambda: "the load does not show")
+        yield Watched(server, prometheus)
+
+
+def traffic(server: RewardServer) -> None:
+    """Samples of every outcome: right, from the cache, killed, failed, fallen back, unscored; and a job."""
+    now = time.monotonic()
+    items = [
+        {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"},
+        {"data_source": "gsm8k", "solution_str": f"#### {now}", "ground_truth": "1"},
+        {"data_source": "gsm8k", "solution_str": "#### 1"},
+        {"data_source": "math_verifier", "solution_str": rf"\boxed{{\frac{{{now}}}{{3}}}}", "ground_truth": "x"},
+        {"data_source": "rule_remote_hang", "solution_str": "slow"},
+        {"data_source": "llm_judge_remote", "solution_str": f"{now}", "ground_truth": "1"},
+        {"data_source": "embedding_remote", "solution_str": f"{now}", "ground_truth": "1"},
+    ]
+    headers = {"X-API-Key": KEY}
+    server.post("/v1/score", {"items": items}, headers=headers)
+    server.post("/jobs", {"items": items[:3]}, headers=headers)
+
+
+def watched_long_enough(prometheus: Prometheus) -> bool:
+    """Whether counters have grown between scrapes, the rarest of them too."""
+    grown = 'sum(increase(rewardstack_items_total{status="fallback"}[20s])) > 0'
+    done = 'max(increase(rewardstack_job_chunks_total{event="committed"}[20s])) > 0'
+    return bool(prometheus.query(grown) and prometheus.query(done))
+
+
+def check(prometheus: Prometheus, panel: Panel) -> None:
+    """Each query of a panel has a number."""
+    for query in panel.queries:
+        expression = query.expr.replace("$__rate_interval", INTERVAL)
+        samples = prometheus.query(expression)
+        numbers = [float(sample["value"][1]) for sample in samples]
+        assert numbers and not all(map(math.isnan, numbers)), f"{expression} has {samples}"
+        labels = set(re.findall(r"{{(\w+)}}", query.legend))
+        assert all(labels <= sample["metric"].keys() for sample in samples), f"{expression} lacks {labels}"
+
+
+def of_models(row: Row) -> bool:
+    """Whether a row is about the model servers' own metrics."""
+    return row in (JUDGE, EMBEDDING)
+
+
+@pytest.mark.parametrize(
+    "panel", [pytest.param(panel, id=f"{row.title}: {panel.title}") for row, panel in PANELS if not of_models(row)]
+)
+def test_panel(watched: Watched, panel: Panel) -> None:
+    """Under load each query of each panel has an answer, with the labels that its legend names."""
+    check(watched.prometheus, panel)
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_alert(watched: Watched, alert: str) -> None:
+    """What an alert asks for is there, where it is the project's own."""
+    asked = {name for name in NAME.findall(ALERTS[alert]["expr"]) if name.startswith("rewardstack_")}
+    assert set() == asked - watched.prometheus.names()
+    watched.prometheus.query(ALERTS[alert]["expr"])
+
+
+def test_alerts_fire(watched: Watched) -> None:
+    """A judge that is away, an embedding server that is away and functions that hang are what the alerts say."""
+    for alert in ("SamplesFail", "SamplesFallBack", "VerifierKills"):
+        assert watched.prometheus.query(ALERTS[alert]["expr"].replace("[5m]", "[20s]").replace("[10m]", "[20s]")), alert
+
+
+def test_numbers_agree(watched: Watched) -> None:
+    """Every process of a server tells the same, and the queue is told by the server alone."""
+    assert 1 == len(watched.prometheus.query("rewardstack_queue_up == 1"))
+    assert 1 == len(watched.prometheus.query("rewardstack_cache_up == 1"))
+    assert 2 == len(watched.prometheus.query("rewardstack_verifier_up == 1"))
+
+
+def ask_judge(vllm: VllmServer) -> None:
+    """A prompt whose beginning is always the same."""
+    beginning = "You judge answers. " * 40
+    messages = [{"role": "user", "content": f"{beginning}{time.monotonic()}"}]
+    body = {"model": vllm.model.name, "messages": messages, "max_tokens": 8}
+    requests.post(f"{vllm.url}/v1/chat/completions", json=body, timeout=60).raise_for_status()
+
+
+def test_judge_panels(vllm: VllmServer, watch: Watch) -> None:
+    """Under load each query about the judge has an answer of a real vLLM."""
+    prometheus = watch(judge=vllm.url)
+    with meanwhile(lambda: ask_judge(vllm)):
+        grown = "sum(increase(vllm:request_success_total[20s])) > 0"
+        eventually(lambda: bool(prometheus.query(grown)), lambda: "the load does not show")
+        for panel in JUDGE.panels:
+            check(prometheus, panel)
+    assert {name for name in names_asked() if name.startswith("vllm:")} <= prometheus.names()
+
+
+def test_embedding_panels(watch: Watch) -> None:
+    """Under load each query about the embedding server has an answer of one that speaks as TEI does."""
+    if (python := models_python()) is None:
+        pytest.skip("sentence-transformers is not installed: make up, or set MODELS_DIR to where it is")
+    with embedding_server(python) as server:
+        prometheus = watch(embedding=server.url)
+        body = {"inputs": ["one", "two"]}
+        with meanwhile(lambda: requests.post(f"{server.url}/embed", json=body, timeout=60)):
+            grown = "sum(increase(te_embed_count[20s])) > 0"
+            eventually(lambda: bool(prometheus.query(grown)), lambda: "the load does not show")
+            for panel in EMBEDDING.panels:
+                check(prometheus, panel)
+    assert {name for name in names_asked() if name.startswith("te_")} <= prometheus.names()
+
+
+def names_asked() -> set[str]:
+    """Names of metrics in all panels and alerts."""
+    expressions = [query.expr for _, panel in PANELS for query in panel.queries]
+    expressions += [alert["expr"] for alert in ALERTS.values()]
+    return {name for expression in expressions for name in NAME.findall(expression)}

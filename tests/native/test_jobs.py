@@ -1,0 +1,97 @@
+"""Jobs in the native stack: its queue keeps them, its workers score them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from services.native import packages
+from tests.native.tree import Tree
+
+pytestmark = pytest.mark.skipif(len(packages.find()) < 2, reason="nginx and redis-server are not installed")
+
+ROWS = 50
+SUBMIT_SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
+    """A running stack with two workers that take few samples at a time; each test leaves it running."""
+    tree = Tree(tmp_path_factory.mktemp("jobs") / "tree")
+    tree.environment |= {"WORKERS": "2", "REWARD_JOB_CHUNK_SIZE": "7"}
+    try:
+        result = tree.run("up")
+        assert result.returncode == 0, result.stdout
+        yield tree
+    finally:
+        tree.run("down")
+
+
+def write_rows(file: Path, first: int = 0) -> list[float]:
+    """Write rows of which every second one is right; returns their values."""
+    numbers = range(first, first + ROWS)
+    rows = [{"data_source": "gsm8k", "solution_str": f"#### {at}", "ground_truth": str(at + at % 2)} for at in numbers]
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return [1.0 - at % 2 for at in numbers]
+
+
+def submit(stack: Tree, *arguments: str) -> str:
+    """What `rewardstack submit` prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "rewardstack", "submit", *arguments],
+        cwd=stack.path,
+        env={**stack.environment, "REWARD_SERVER_URL": stack.url},
+        capture_output=True,
+        text=True,
+        timeout=SUBMIT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_job_comes_back(stack: Tree, tmp_path: Path) -> None:
+    """A file that is submitted to the stack comes back complete, in order, each row with its score."""
+    expected = write_rows(tmp_path / "in.jsonl")
+    submit(stack, str(tmp_path / "in.jsonl"), "--wait", "-o", str(tmp_path / "out.jsonl"))
+    scored = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [(row["status"], row["value"]) for row in scored] == [("ok", value) for value in expected]
+
+
+def test_two_workers(stack: Tree) -> None:
+    """`make status` has a row for the queue and for each worker, and all are well."""
+    shown = stack.run("status")
+    assert shown.returncode == 0, shown.stdout
+    rows = [line.split() for line in shown.stdout.splitlines()]
+    assert [row[0] for row in rows if row[-1] == "ok"] == ["cache", "queue", "rules", "worker", "worker-2", "gateway"]
+
+
+def test_jobs_outlive_the_stack(stack: Tree, tmp_path: Path) -> None:
+    """A job that was taken before `make down` is complete after the next `make up`."""
+    write_rows(tmp_path / "in.jsonl", first=1000)
+    job = submit(stack, str(tmp_path / "in.jsonl")).split()[-1]
+    assert stack.run("down").returncode == 0
+    assert (result := stack.run("up")).returncode == 0, result.stdout
+    out = tmp_path / "out.jsonl"
+    submit(stack, str(tmp_path / "in.jsonl"), "--wait", "-o", str(out))
+    assert len(out.read_text().splitlines()) == ROWS
+    assert requests.get(f"{stack.url}/jobs/{job}", timeout=10).json()["status"] == "finished"
+
+
+def test_clean(tree: Tree) -> None:
+    """`make clean` removes what the stack wrote, jobs too, and leaves a stranger's file alone."""
+    run = tree.path / ".run"
+    assert (result := tree.run("up")).returncode == 0, result.stdout
+    assert list((run / "queue").rglob("*.aof"))
+    (run / "notes.txt").write_text("mine")
+    assert tree.run("clean").returncode == 0
+    assert [path.name for path in run.iterdir()] == ["notes.txt"]
+    (run / "notes.txt").unlink()
+    assert tree.run("clean").returncode == 0
+    assert not run.exists()

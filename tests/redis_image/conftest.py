@@ -1,0 +1,69 @@
+"""Redis as the stack in containers has it: the image, the command and the confinement of `compose.yaml`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from testcontainers.community.redis import RedisContainer
+from testcontainers.core.config import testcontainers_config
+
+from rewardstack.settings import DEFAULTS
+from tests.support.compose import ComposeStack
+from tests.support.servers import free_port, wait_for_port
+
+PORT = 6379
+# The reaper is an image of its own, from a registry; these containers are removed by their fixture.
+testcontainers_config.ryuk_disabled = True
+
+
+class ComposedRedis:
+    """One of the two Redis of the stack, in a container.
+
+    Args:
+        service: `cache` or `queue`.
+        settings: that beat `.env`.
+    """
+
+    def __init__(self, service: str, **settings: str) -> None:
+        spec = ComposeStack((), **settings).configuration()["services"][service]
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        confinement = {name: spec[name] for name in ("user", "cap_drop", "security_opt", "read_only")}
+        self.container = RedisContainer(spec["image"]).with_bind_ports(PORT, self.port).with_command(spec["command"])
+        self.container.with_kwargs(**confinement)
+        for path in spec.get("tmpfs", []):
+            self.container.with_tmpfs_mount(path)
+
+    def kill(self) -> None:
+        """It is gone at once."""
+        self.container.get_wrapped_container().kill()
+
+    def start(self) -> None:
+        """It runs again, with the files it had."""
+        self.container.get_wrapped_container().start()
+        wait_for_port(self.port)
+
+
+Start = Callable[..., ComposedRedis]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts one; each is gone afterwards."""
+    with ExitStack() as running:
+
+        def make(service: str, **settings: str) -> ComposedRedis:
+            one = ComposedRedis(service, **settings)
+            running.enter_context(one.container)
+            return one
+
+        yield make
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting of the developer's own reaches a test."""
+    for name in DEFAULTS:
+        monkeypatch.delenv(name, raising=False)

@@ -1,0 +1,71 @@
+"""Secrets from files: the variable X is read from the file that X_FILE names."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rewardstack.errors import SettingsError
+from rewardstack.settings import DEFAULTS as CLIENT
+from rewardstack_rules.secret_files import SECRETS, read_secret_files
+from rewardstack_rules.settings import DEFAULTS
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_read(tmp_path: Path, name: str) -> None:
+    """The text of the file, without the line's end, is the variable's value; an empty path or file sets nothing."""
+    file = tmp_path / "secret"
+    file.write_text("first-key,second-key\n")
+    environ = {f"{name}_FILE": str(file), name: ""}
+    read_secret_files(environ)
+    assert environ == {name: "first-key,second-key"}
+    file.write_text("")
+    for path in ("", str(file)):
+        environ = {f"{name}_FILE": path}
+        read_secret_files(environ)
+        assert not environ.get(name)
+
+
+def test_both(tmp_path: Path) -> None:
+    """A variable beside its file is an error that names it and shows neither."""
+    file = tmp_path / "secret"
+    file.write_text("hunter2")
+    environ = {"REWARD_SERVER_API_KEYS_FILE": str(file), "REWARD_SERVER_API_KEYS": "hunter3"}
+    with pytest.raises(SettingsError, match="REWARD_SERVER_API_KEYS_FILE are both set") as caught:
+        read_secret_files(environ)
+    assert "hunter" not in str(caught.value)
+
+
+def test_missing(tmp_path: Path) -> None:
+    """A file that is not there, or is no text, is an error that names the variable; the server is not open instead."""
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe")
+    for path in (tmp_path / "none", tmp_path, binary):
+        with pytest.raises(SettingsError, match=r"REWARD_SERVER_API_KEYS_FILE: .* cannot be read: "):
+            read_secret_files({"REWARD_SERVER_API_KEYS_FILE": str(path)})
+
+
+def test_they_are_settings() -> None:
+    """Those that can come from files are settings of the reward server or its client."""
+    assert set(SECRETS) <= {*DEFAULTS, *CLIENT}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["-m", "gunicorn", "--check-config", "--config", "python:rewardstack_rules.gunicorn_conf"],
+        ["-m", "rewardstack_rules.jobs.worker"],
+        ["-m", "rewardstack_rules.run_reward_server"],
+    ],
+    ids=["gunicorn", "worker", "run_reward_server"],
+)
+def test_every_program_reads_them(command: list[str]) -> None:
+    """Each program that serves stops where a secret's file is not there, naming the variable."""
+    environ = {**os.environ, "REWARD_SERVER_API_KEYS_FILE": "/nowhere"}
+    done = subprocess.run([sys.executable, *command], env=environ, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert "REWARD_SERVER_API_KEYS_FILE: /nowhere cannot be read" in done.stderr
