@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from services.compose import override, record, secrets, users_files, waiting
+from services.compose import images, override, record, secrets, users_files, waiting
 from services.compose import plan as planning
 from services.compose.engine import require
 from services.compose.plan import Plan
@@ -53,6 +53,7 @@ def up(settings: Settings, run: RunDir) -> None:
         run.log("compose-pull"),
         "see that this machine reaches the images' registries, or load the images (docker load)",
     )
+    plan = replace(plan, environment={**plan.environment, **images.programs(project.engine, configured)})
     with step(f"starting {', '.join(services)}; waiting until every one is well"):
         _start(project, plan, services, settings, run.log("compose-up"))
     with step("scoring the shipped samples"):
@@ -79,7 +80,12 @@ def _prepare(settings: Settings, run: RunDir) -> tuple[Project, Plan, list[model
     planning.say_what_is_unused(project.engine)
     plan = planning.describe(settings, run, project.engine, chosen)
     last = record.recall(run)
-    ports.require_free(plan.ports, last.ports.values() if last and running and last.project == project.name else ())
+    if last and last.up and last.project != project.name:
+        raise StackError(
+            f"the project {last.project} runs from this directory (RUN_DIR), and not {project.name}",
+            "make down first, or another RUN_DIR for the second one",
+        )
+    ports.require_free(plan.ports, last.ports.values() if last and running else ())
     return project, plan, chosen
 
 

@@ -90,9 +90,10 @@ def _judge() -> list[Request]:
     }
     pairs = list(product(CITIES, repeat=2))
     places = [at / len(pairs) for at in range(len(pairs))]
+    labels = [{"A": place, "B": place + JUDGE_WIDTH} for place in places]
     return [
-        Request("llm_judge_remote_chaos", *pair, {**extra, "labels": {"A": place, "B": place + JUDGE_WIDTH}})
-        for pair, place in zip(pairs, places, strict=True)
+        Request("llm_judge_remote_chaos", one, other, {**extra, "labels": own})
+        for (one, other), own in zip(pairs, labels, strict=True)
     ]
 
 

@@ -76,6 +76,18 @@ def test_loading_is_not_ill() -> None:
     assert not {"judge", "embedding"} & {name for service in found.values() for name in service.get("depends_on", {})}
 
 
+def test_gpus() -> None:
+    """On GPUs one judge has all of its GPUs, with vLLM's own replicas, and the embedding server has another."""
+    found = services("compose.yaml", "compose.gpu.yaml", JUDGE_REPLICAS="2", JUDGE_GPUS="0,1", EMBEDDING_GPU="2")
+    devices = {
+        name: found[name]["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"]
+        for name in ("judge", "embedding")
+    }
+    assert devices == {"judge": ["0,1"], "embedding": ["2"]}
+    command = found["judge"]["command"]
+    assert (found["judge"]["scale"], command[command.index("--data-parallel-size") + 1]) == (1, "2")
+
+
 def test_redis_is_out_of_reach() -> None:
     """Cache and queue are in a network without a way out, which the gateway and the model servers are not in."""
     members = {name: set(service["networks"]) for name, service in services().items()}

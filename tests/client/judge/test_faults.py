@@ -58,6 +58,28 @@ def test_replies(judge: FaultServer, caplog: pytest.LogCaptureFixture, state: di
     assert ("no chat completion" == why and "choice" not in str(state.get("raw"))) <= ("Traceback" in caplog.text)
 
 
+@pytest.mark.parametrize("options", [{}, {"verdict": "logprob", "prompt_template": "binary", "label_mass_floor": 0}])
+def test_broken_off(judge: FaultServer, options: dict[str, Any]) -> None:
+    """A reply that a judge being stopped broke off is asked for again, whatever it holds by then."""
+    judge.set(content="REWARD: 0.9", chances={"0": 0.5, "1": 0.5}, finish="abort")
+    timer = threading.Timer(
+        0.8, lambda: judge.set(content="REWARD: 0.125", chances={"0": 0.9, "1": 0.1}, finish="stop")
+    )
+    timer.start()
+    (one,) = score([sample(**options)])
+    assert ("ok", True) == (one.status, one.value is not None and one.value < 0.2)
+
+
+def test_broken_off_for_good(judge: FaultServer) -> None:
+    """Where no reply is ever whole there is no verdict; a candidate that writes so changes nothing."""
+    (one,) = score([sample('"finish_reason":"abort"')])
+    assert "ok" == one.status
+    judge.set(content="REWARD: 0.9", finish="abort")
+    (one,) = score([sample()])
+    assert ("failed", 0.0) == (one.status, one.value)
+    assert "broke off its reply" in one.reason
+
+
 def test_raise(judge: FaultServer) -> None:
     """Only where the caller asks for it a failure is an exception."""
     judge.set(content="")

@@ -8,15 +8,19 @@ from collections.abc import Awaitable, Coroutine, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from rewardstack.deadline import SharedDeadline
-from rewardstack.errors import RejectedError
+from rewardstack.errors import RejectedError, ReplyError
 from rewardstack.scorers.destination import Destination, FindService
 from rewardstack.scorers.judge.labels import LabelTokens
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.plan import Plan
-from rewardstack.scorers.judge.reply import read_label_verdict, read_text_verdict
+from rewardstack.scorers.judge.reply import read_label_verdict, read_text_verdict, was_aborted
 from rewardstack.scorers.judge.request import CHAT, frame
 from rewardstack.scorers.judge.votes import combine
 
+ATTEMPTS = 5
+"""For a reply that the judge, being stopped, breaks off."""
+PAUSE = 0.5
+"""Seconds after such a reply, in which the gateway learns that this judge goes."""
 BUDGET_FIELD = "thinking_token_budget"
 
 log = logging.getLogger(__name__)
@@ -81,19 +85,29 @@ class Calls:
         return Verdict(combine(values, plan.options.aggregate), note)
 
     async def _in_words(self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline) -> Verdict:
-        options, service = plan.options, self._find(*plan.destination)
+        options = plan.options
         budget = options.enable_thinking and plan.destination not in self._without_budget
         user = plan.user(reference)
         body = frame(options, model.name, vote, budget=budget).body(user)
         try:
-            reply = await service.post(CHAT, body, deadline, headers=plan.headers, hedged=True)
+            reply = await self._completion(plan, body, deadline)
         except RejectedError as error:
             if not budget or BUDGET_FIELD not in str(error):
                 raise
             self._forget_budget(plan.destination)
             body = frame(options, model.name, vote, budget=False).body(user)
-            reply = await service.post(CHAT, body, deadline, headers=plan.headers, hedged=True)
+            reply = await self._completion(plan, body, deadline)
         return Verdict(read_text_verdict(reply, options.template.top, thinking=options.enable_thinking))
+
+    async def _completion(self, plan: Plan, body: bytes, deadline: SharedDeadline) -> bytes:
+        """A whole reply: one that was broken off is asked for again, for it is no verdict."""
+        service = self._find(*plan.destination)
+        for _ in range(ATTEMPTS):
+            reply = await service.post(CHAT, body, deadline, headers=plan.headers, hedged=True)
+            if not was_aborted(reply):
+                return reply
+            await asyncio.sleep(PAUSE)
+        raise ReplyError(f"the judge broke off its reply, {ATTEMPTS} times")
 
     def _forget_budget(self, destination: Destination) -> None:
         if destination not in self._without_budget:
@@ -108,7 +122,7 @@ class Calls:
         names, values = zip(*options.labels, strict=True)
         ids = await self._labels.find(names, model, plan.destination, service, deadline)
         body = frame(options, model.name, label_ids=ids).body(plan.user(reference))
-        reply = await service.post(CHAT, body, deadline, headers=plan.headers, hedged=True)
+        reply = await self._completion(plan, body, deadline)
         value, mass = read_label_verdict(reply, ids, values, options.label_mass_floor)
         return Verdict(value, label_mass=mass)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from rewardstack.errors import ReplyError
 from rewardstack.scorers.judge.verdict import END_OF_THINKING, UnreadableError, read_verdict
 
 TOKEN_ID = "token_id:"
+ABORTED = re.compile(rb'"finish_reason":\s?"abort"')
+"""Text within the reply cannot look like this: its quotes are escaped."""
 
 
 def _choice(data: bytes) -> Mapping[str, Any]:
@@ -21,6 +24,11 @@ def _choice(data: bytes) -> Mapping[str, Any]:
     if not isinstance(choice, dict):
         raise UnreadableError("it is no chat completion")
     return choice
+
+
+def was_aborted(data: bytes) -> bool:
+    """Whether the judge was stopped in the middle of a reply: vLLM then says 200, and what it had, if anything."""
+    return ABORTED.search(data) is not None
 
 
 def read_text_verdict(data: bytes, top: float, *, thinking: bool) -> float:

@@ -1,0 +1,31 @@
+"""What `make up` says at its end."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.native import samples
+from services.native.rundir import ROOT
+from services.native.settings import SECRETS, load
+
+URLS = {"REWARD_SERVER_URL": "http://localhost:6000", "LLM_JUDGE_SERVER_URL": "http://localhost:8000"}
+
+
+def said(capsys: pytest.CaptureFixture[str], **values: str) -> str:
+    """By a stack with these settings."""
+    samples.farewell(load(ROOT, values), URLS, "somewhere")
+    return capsys.readouterr().out
+
+
+def test_open_without_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    """A gateway that other machines reach is warned of where a service asks for no key, and each is named."""
+    open_to_all = said(capsys, BIND_ADDRESS="0.0.0.0", REWARD_SERVER_API_KEYS="key")
+    assert "warning: LLM_JUDGE_SERVER_API_KEY is empty" in open_to_all
+    assert "warning: REWARD_SERVER_API_KEYS" not in open_to_all
+    assert "warning" not in said(capsys)
+
+
+def test_no_key_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """It says which keys a client needs, and shows none."""
+    shown = said(capsys, **dict.fromkeys(SECRETS, "sesame"))
+    assert "export REWARD_SERVER_API_KEY=..." in shown and "sesame" not in shown
