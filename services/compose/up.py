@@ -24,6 +24,8 @@ from services.native.health import published_port
 from services.native.rundir import ROOT, RunDir
 from services.native.settings import Settings
 
+BUILT = "rules"
+"""The service whose image is built; the workers have the same one, and would build it a second time."""
 SAY_SECONDS = 30.0
 POLL_SECONDS = 0.5
 
@@ -117,7 +119,7 @@ def build(project: Project, plan: Plan, run: RunDir) -> None:
     """
     _logged(
         f"building {plan.environment['REWARDSTACK_IMAGE']} (the first time takes minutes)",
-        project.command("--progress", "plain", *plan.arguments(), "build"),
+        project.command("--progress", "plain", *plan.arguments(), "build", BUILT),
         plan,
         run.log("compose-build"),
         "the lines above say why; all of them are in the log that is named there",

@@ -87,14 +87,14 @@ def _require_others(stack: Stack, known: list[Sample]) -> None:
 
 @contextmanager
 def _stopped(stack: Stack, stop: Switch, start: Switch) -> Iterator[None]:
-    """The judge is down; afterwards it is well again, whatever happened."""
+    """The judge is down; afterwards it is started again, whatever happened, and waited for where all went well."""
     try:
         stop()
         wait_until(lambda: not _is_well(stack), STOPPED_SECONDS, "the judge stops answering")
         yield
     finally:
         start()
-        wait_until(lambda: _is_well(stack), stack.loading_seconds, "the judge answers again")
+    wait_until(lambda: _is_well(stack), stack.loading_seconds, "the judge answers again")
 
 
 def _is_well(stack: Stack) -> bool:
