@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 MAX_RESPONSE = 1_000_000
 """Characters of a response."""
@@ -32,6 +33,9 @@ MAX_COUNT = 10_000
 MAX_ITEMS = 50
 """Members of a list, set or tuple."""
 
+REMEMBERED = 1024
+"""Texts whose verdict is remembered: a reference meets several answers, and an answer is asked about more than once."""
+
 _DIGITS = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
 _NUMBER = re.compile(r"\d+")
 _COUNTING = re.compile(r"!|\\[dt]?binom|\\choose|\\sum|\\prod")
@@ -51,8 +55,12 @@ def refusal(answer: str) -> str:
     """
     if len(answer) > MAX_ANSWER:
         return "too long"
-    if len(answer) <= MAX_DIGITS and answer.isdecimal():
-        return ""
+    return "" if len(answer) <= MAX_DIGITS and answer.isdecimal() else _refusal(answer)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _refusal(answer: str) -> str:
+    """Why a text that is not too long may not be parsed."""
     if _DIGITS.search(answer):
         return "too many digits"
     text = answer.replace("**", "^")

@@ -35,6 +35,9 @@ _SIGNS = {
     "₹": "\\text{rupee}",
     "£": "\\text{gbp}",
     "¥": "\\text{yen}",
+    "≡": "\\equiv ",
+    "\u2032": "'",  # prime
+    "\u2033": "''",  # double prime
     "\u2234": "\\therefore ",  # therefore
     "\u21d2": "=>",  # double arrow
     "¢": "\\text{ cents}",

@@ -9,11 +9,16 @@ from rewardstack_rules.mathematics.notation import plain
 
 _PHRASE = re.compile(r"[A-Za-z][A-Za-z' -]*")
 _PLURAL = re.compile(r"(?<=[a-z]{3}[a-rt-z])s\b")
+_WORD = re.compile(r"\w{4}|(?=\w*[aeiouAEIOU])\w{3}|[A-Z]\w{2}|^[Nn]o$")
 _CHOICE = re.compile(r"(?:(?:[Oo]ption|[Cc]hoice)\s+)?\(?\s*([A-Z])\s*\)?")
 _LABELLED = re.compile(r"(?:\(([A-Z])\)|([A-Z])[).:])\s(.*)")
 _CLOCK = re.compile(r"(\d{1,2})(?::([0-5]\d)(?:\s*([ap])\.?\s?m\.?)?|\s*([ap])\.?\s?m\.?|\s*o'?clock)", re.IGNORECASE)
 _TWICE = re.compile(r"([A-Za-z][A-Za-z -]*?) \((\d+)\)")
 _SAME = {
+    "no real root": "no real solution",
+    "no root": "no solution",
+    "no such integer": "no solution",
+    "no such number": "no solution",
     "dne": "does not exist",
     "no solution exists": "no solution",
     "no solution exist": "no solution",
@@ -21,8 +26,12 @@ _SAME = {
     "infinite solution": "infinitely many",
     "infinitely many solution": "infinitely many",
 }
-_NOTHING = re.compile(r"\\emptyset|\\text\{\s*empty set\s*\}|(?:the )?empty set")
+_NOTHING = re.compile(r"\\emptyset|\\text\{\s*(?:the )?empty set\s*\}|(?:the )?empty set")
 _NO_SOLUTION = "no solution"
+_HAS = re.compile(
+    r"(?:\w+ ){0,4}?(?:(?:has|have) (?=(?:no|infinite|infinitely|one|two|exactly|many)\b)|is (?=undefined))"
+)
+_CLASS = re.compile(r"(?<=\w) (?:function|number|integer|triangle)$")
 
 
 def phrase(text: str) -> str | None:
@@ -33,11 +42,11 @@ def phrase(text: str) -> str | None:
     words = plain(text).strip("'\"() .")
     if not _PHRASE.fullmatch(words):
         return None
-    if "\\text" not in text and not any(len(word) > 2 for word in words.split()):
+    if "\\text" not in text and not any(map(_WORD.search, words.split())):
         return None
     said = re.sub(r"\b(?:the|an?|there (?:is|are)|it is|on)\b|-", " ", words.lower())
-    singular = " ".join(_PLURAL.sub("", said).split())
-    return _SAME.get(singular, singular) or None
+    singular = _HAS.sub("", " ".join(_PLURAL.sub("", said).split()), count=1)
+    return _SAME.get(singular) or _CLASS.sub("", singular) or None
 
 
 def numeral(text: str) -> str | None:
@@ -50,7 +59,7 @@ def numeral(text: str) -> str | None:
 
 def says_nothing(text: str) -> bool:
     """Whether a tidied text is the empty set, or says that there is no solution."""
-    return _NOTHING.fullmatch(text.strip()) is not None or phrase(text) in (_NO_SOLUTION, "no real solution")
+    return _NOTHING.fullmatch(text.strip()) is not None or phrase(text) in (_NO_SOLUTION, "no real solution", "empty")
 
 
 def choice(text: str) -> str | None:
