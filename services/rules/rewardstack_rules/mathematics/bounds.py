@@ -30,6 +30,9 @@ MAX_TOWER = 2
 MAX_COUNT = 10_000
 """A number beside factorials, binomials, sums and products."""
 
+MAX_BARS = 20
+"""Bars of absolute values, which may open as well as close: a parser tries both for each."""
+
 MAX_ITEMS = 50
 """Members of a list, set or tuple."""
 
@@ -37,6 +40,7 @@ REMEMBERED = 1024
 """Texts whose verdict is remembered: a reference meets several answers, and an answer is asked about more than once."""
 
 _DIGITS = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
+_BAR = re.compile(r"\||\\[lr]?[vV]ert")
 _NUMBER = re.compile(r"\d+")
 _COUNTING = re.compile(r"!|\\[dt]?binom|\\choose|\\sum|\\prod")
 _POWER = re.compile(r"(\d+)\s*\^\s*\{?\s*(\d+)")
@@ -63,6 +67,8 @@ def _refusal(answer: str) -> str:
     """Why a text that is not too long may not be parsed."""
     if _DIGITS.search(answer):
         return "too many digits"
+    if ("|" in answer or "ert" in answer) and len(_BAR.findall(answer)) > MAX_BARS:
+        return "too many bars"
     text = answer.replace("**", "^")
     depth, tower, exponent = _measure(text)
     if depth > MAX_NESTING:

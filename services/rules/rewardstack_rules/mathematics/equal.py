@@ -30,6 +30,7 @@ from rewardstack_rules.mathematics.structure import Group, group
 
 _RELATION = re.compile(r"[<>]|\\(?:[lg]eq?|in|cup|mathbb|infty|R)(?![A-Za-z])")
 _INEQUALITY = re.compile(r"[<>]|\\(?:[lg]eq?|ne)(?![A-Za-z])")
+_CHOICE, _CHOICES = re.compile(r"[A-H]"), re.compile(r"[A-H]{2,8}")
 _DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+)")
 
 
@@ -107,7 +108,7 @@ def _is_identity(equation: str) -> bool:
 def _with_one_parameter(one: str, other: str) -> tuple[str, str]:
     """`k\\pi, k \\in \\mathbb{Z}` and `n\\pi, n \\in \\mathbb{Z}` with the same letter."""
     if "\\in" not in one + other:
-        return one, other
+        return names.with_the_same_multiple(one, other), other
     (found, letter), (expected, wanted) = names.without_parameter(one), names.without_parameter(other)
     return names.renamed(found, letter, wanted) if letter and letter != wanted and wanted else found, expected
 
@@ -119,8 +120,8 @@ def _equal_in_total(one: str, other: str) -> bool | None:
         return None
     quantities = [total or _quantity(text) for total, text in zip(totals, (one, other), strict=True)]
     found, expected = quantities
-    if found and expected and expected[1] == "" and found[1] == "dollar":
-        expected = expected[0], "dollar"
+    if found and expected and not expected[1]:
+        expected = expected[0], found[1]
     factor = units.ratio(found[1], expected[1]) if found and expected else None
     return None if factor is None or found is None or expected is None else found[0] * factor == expected[0]
 
@@ -156,6 +157,8 @@ def _equal_to_one(text: str, one: str, several: Group | None) -> bool:
         return _equal_single(f"{decimal[1]}.{decimal[2]}", one)
     if several.joined == "or" and not several.brackets and all(_equal(item, one) for item in several.items):
         return True
+    if _CHOICES.fullmatch(one) and all(map(_CHOICE.fullmatch, several.items)):
+        return sorted(several.items) == sorted(one)
     if len(several.items) == 2 and several.joined and not several.brackets:
         whole, part = map(exact.number, several.items)
         number = exact.number(one)

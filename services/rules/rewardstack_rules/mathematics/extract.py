@@ -2,8 +2,9 @@
 
 The last `<answer>…</answer>` or `\\boxed{…}` counts; without one the last `#### …`; then what follows the last "the
 answer is"; then the whole response, where it is nothing but an answer; then the value that its last sentence gives, or
-its last formula or number, with those that are joined to it. What a model thought before `</think>` counts only where
-nothing after it does.
+its last formula or number, with those that are joined to it. A response that breaks off, or ends with a doubt about
+what it found, has no answer but a marked one. What a model thought before `</think>` counts only where nothing after it
+does.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from collections.abc import Iterator
 from rewardstack_rules.mathematics.bounds import MAX_ANSWER
 from rewardstack_rules.mathematics.boxes import boxed, last_box
 from rewardstack_rules.mathematics.prose import concluded, told
-from rewardstack_rules.mathematics.settled import is_doubted, is_revised
+from rewardstack_rules.mathematics.settled import is_doubted, is_retracted, is_revised
 
 WINDOW = 16 * MAX_ANSWER
 """Characters at the end of a response in which an answer without any mark is looked for."""
+
+MARGIN = 20
+"""Characters behind a box from which on they may take it back."""
 
 _PHRASE = re.compile(
     r"(?:\b(?:answers?|(?:correct|right) (?:option|choice))\b(?:\s+to\s[^.:\n]{1,80}?)?[\s*_\"']{0,4}"
@@ -44,7 +48,7 @@ def extract_answer(response: str) -> str | None:
     Returns:
         The answer, None if there is none. It is not bounded: a mark can hold anything.
     """
-    thought, mark, said = response.rpartition("</think>")
+    thought, mark, said = response.rpartition("</thinking>" if "</thinking>" in response else "</think>")
     answer = _marked(said) or (None if "<think>" in said else _unmarked(said))
     if answer is None and mark:
         thought = thought.rpartition("<think>")[2]
@@ -70,7 +74,10 @@ def _marked(text: str) -> str | None:
         inside = text[start + len("<answer>") : end].strip()
         return _marked(inside) or _unmarked(inside) or None
     if box is not None:
-        return _final(text[box.end :]) or boxed(text)
+        rest = text[box.end :]
+        if len(rest) > MARGIN and is_retracted(rest) and is_revised(rest):
+            return _unmarked(rest)
+        return _final(rest) or boxed(text)
     _, mark, rest = text.rpartition("####")
     rest = rest.strip().partition("\n")[0].partition("<|")[0].strip()
     phrase = _PHRASE.match(rest.removeprefix("The ").removeprefix("the ")) if mark else None

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from rewardstack_rules.mathematics.units import NAMES
+from rewardstack_rules.mathematics.units import IN_PROSE
 
 MAX_TOGETHER = 12
 """Formulas or numbers that are one list at most."""
@@ -30,7 +30,7 @@ _NAMED = re.compile(r"\s*([A-Za-z](?:_\{?\w+\}?)?)\s*=[^=]*")
 _CONDITION = re.compile(r"\b(?:if|when|where|at|for|with|since|given|because|as|from)\s*$", re.IGNORECASE)
 _NOT_IT = re.compile(r"(?:\b(?:not|never|cannot|than|tried)|n't)(?: (?:be|equal|to)){0,3}\s*$", re.IGNORECASE)
 _OPERAND = re.compile(
-    r"\b(?:(?:multipl|divid)\w+ (?:\w+ )?by"
+    r"\b(?:(?:multipl|divid)\w+ (?:\w+ )?by|(?:root|twice|half|double|triple|reciprocal|square|cube)(?: of)?"
     r"|(?:(?:test|try|subtract)(?:ing)?|plugging in|substituting|setting|letting)(?: [A-Za-z] ?=)?)\s*\Z",
     re.IGNORECASE,
 )
@@ -45,10 +45,7 @@ _HEDGE = re.compile(
 )
 
 
-_UNIT = re.compile(
-    rf"[*$]{{0,2}}[ -]?(?:\\text\{{ ?)?(?P<unit>(?:(?:square|cubic|sq\.?|cu\.?) )?(?:{NAMES}|[mgL])(?![A-Za-z'])"
-    rf"(?:\s?(?:\^?[23](?!\d)|[²³]))?(?:\s?(?:/|per)\s?(?:{NAMES}|[sh])(?![A-Za-z'])[²]?)?|¢)"
-)
+_UNIT = re.compile(IN_PROSE)
 GIVEN = re.compile(
     r"\b(?:(?:for|in|from|after|before|per|over|during|within|on|every|the|all|these|those|his|her|its|our|their)"
     r"|(?<!left )(?<!up )with|(?:out|each|one|none|all|both|end) of|at [A-Za-z] ?=)\s"

@@ -24,6 +24,7 @@ _TOKEN = re.compile(r"\\[A-Za-z]+|.", re.DOTALL)
 _COMPUTED = re.compile(r"\s*\\(?:int|sum|prod|lim)(?![A-Za-z])")
 _INDEX = re.compile(r"_\{[^{}]*\}")
 _COMMANDS = re.compile(r"\\[A-Za-z]+")
+_MULTIPLE = re.compile(r"(?<![A-Za-z\\])([kmn])(?= ?\\pi)|(?<=\\pi )([kmn])(?![A-Za-z])")
 _SEVERAL = re.compile(r"((?:[A-Za-z] ?= ?){1,9}[A-Za-z]) ?= ?([^=A-Za-z]+)")
 _FOR_ALL = re.compile(r"\s*,?\s*(?:\\text\{\s*|\()?(?:for (?:all|any|every|each)\b|\\forall(?![A-Za-z])).*", re.DOTALL)
 _TRANSFORMED = re.compile(r"\s*(?:- ?[a-z]|\|[xynkmt]\||\\sqrt ?\{?[a-z]\}?)\s*")
@@ -53,6 +54,18 @@ def without_parameter(text: str) -> tuple[str, str]:
     """A tidied text without `, n \\in \\mathbb{Z}`, and the letter of that integer; empty where it names none."""
     match = _PARAMETER.fullmatch(text)
     return (match[1].strip(), match[2]) if match else (text, "")
+
+
+def with_the_same_multiple(text: str, other: str) -> str:
+    """`\\frac{\\pi}{2} + n\\pi` with the other's letter for an integer, where both have one multiple of pi."""
+    letters = (
+        [{first or last for first, last in _MULTIPLE.findall(one)} for one in (text, other)]
+        if "\\pi" in text and "\\pi" in other
+        else []
+    )
+    if len(letters) < 2 or any(len(found) != 1 for found in letters) or letters[0] == letters[1]:
+        return text
+    return renamed(text, letters[0].pop(), letters[1].pop())
 
 
 def renamed(text: str, letter: str, other: str) -> str:

@@ -24,6 +24,7 @@ _ATTAINED = re.compile(
     r"(?<=[\w$)}%\]]),?\s\(?(?:(?:attained|achieved|obtained|reached|occurring)\b|(?:when|if)\s)[^.]*\Z"
     r"|(?<=[\d$)}%\]]),?\s\(?at\s(?=[A-Za-z]\s?=|[$(\\\d])[^.]*\Z"
 )
+_WHICH = re.compile(r"([^,]{1,80}?),? which (?:is|equals|gives|makes) (?=[-\u2212$\\(]?\d)")
 _DENIAL = re.compile(r"not\s+[-\u2212$\\(\d]")
 _CONNECTIVE = re.compile(
     r"(?:(?:thus|therefore|hence|so|then|finally|consequently|we (?:get|have|find|obtain|conclude)|this (?:gives|means)"
@@ -37,7 +38,8 @@ _GIVES_UP = re.compile(
 )
 _SO = re.compile(r"\b(?:so|thus|hence|therefore)\b[^.]*[\d$\\]")
 _BOUND = re.compile(
-    r"\b(?:not|never|least|most|more|less|fewer|greater|than|between|n?either|unknown|tried|wrong|impossible|if|or)\b"
+    r"\b(?:not|never|least|most|more|less|fewer|greater|than|between|n?either|unknown|tried|wrong|impossible|if|or"
+    r"|root|twice|half|double|triple|square|cube|reciprocal|opposite|inverse|logarithm)\b"
 )
 _DENIED = re.compile(r",? (?:and |but )?not [-\u2212$\\(\d](?:[^,;.\n]|\.\d){0,80}\Z")
 _SAYS_SOMETHING = re.compile(r"[\d$\\]")
@@ -74,6 +76,9 @@ def told(rest: str) -> str | None:
         return ""
     sentence = ASIDE.sub("", rest[: end.start()]).strip(" *_`\"',;")
     sentence = sentence.rstrip("\"'}") if "{" not in sentence else sentence
+    which = _WHICH.match(sentence)
+    if which is not None and NUMBER.fullmatch(which[1]) is None:
+        sentence = sentence[which.end() :]
     subject = SUBJECT.match(sentence)
     if subject is not None and subject.end() < len(sentence):
         return told(sentence[subject.end() :])

@@ -65,6 +65,12 @@ _AFFIRMS = re.compile(
     r"|(?:is|that's|it's) (?:correct|right))\b|[✓✔✅]",
     re.IGNORECASE,
 )
+_RETRACTS = re.compile(
+    r"\b(?:wait|no|hmm+|actually|oops|sorry)\b[^\n]{0,40}"
+    r"\b(?:(?:that|this|it)(?:'s| is| was) (?:wrong|incorrect|not (?:right|correct))"
+    r"|mistake|error|should (?:be|have been)|let me re(?:compute|calculate|do|consider|check))\b",
+    re.IGNORECASE,
+)
 _IN_MID_SENTENCE = re.compile(
     r"(?:\b(?:so|and|but|or|then|thus|hence|therefore|because|since|if|when|whether|the|of|to|is|are|that|which|we|how|many|much"
     r"|let|for|with|by|first|next|also|maybe|perhaps),?|[-+/\u00d7·=(:])\s*\Z",
@@ -103,6 +109,11 @@ def is_doubted(text: str) -> bool:
     """
     text = text[-_LAST:]
     return _is_open(text, _DOUBTS) or (text[-1:] not in ENDS and _is_open(text, _CHECKS))
+
+
+def is_retracted(text: str) -> bool:
+    """Whether a text takes back what stands before it."""
+    return _RETRACTS.search(text[:_LAST]) is not None
 
 
 def is_revised(text: str) -> bool:

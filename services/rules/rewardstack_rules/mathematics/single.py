@@ -54,6 +54,8 @@ def _equal_in_value(one: str, other: str) -> bool:
         return True
     if (_PRIMED.search(one) is None) != (_PRIMED.search(other) is None):
         return False  # math_verify drops the prime of A'
+    if ratios.is_clock(one) != ratios.is_clock(other):
+        return False
     if ratios.is_time(one) != ratios.is_time(other) and not (ratios.terms(one) and ratios.terms(other)):
         return False
     if "=" in one and "=" in other:

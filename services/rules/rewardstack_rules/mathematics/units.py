@@ -59,6 +59,7 @@ _UNITS: dict[str, tuple[str, str, str]] = {
     "v": ("volt", "voltage", "1"),
     "hz": ("hertz", "frequency", "1"),
     "khz": ("kilohertz", "frequency", "1000"),
+    "kelvin": ("kelvin k", "kelvin", "1"),
     "celsius": ("celsius", "celsius", "1"),
     "fahrenheit": ("fahrenheit", "fahrenheit", "1"),
 }
@@ -75,12 +76,17 @@ NAMES = "|".join(
         reverse=True,
     )
 )
-"""A pattern of the units that prose writes behind a number."""
+"""A pattern of the names that units have in prose."""
+IN_PROSE = (
+    rf"[*$]{{0,2}}[ -]?(?:\\text\{{ ?)?(?P<unit>(?:(?:square|cubic|sq\.?|cu\.?) )?(?:{NAMES}|[mgL])(?![A-Za-z'])"
+    rf"(?:\s?(?:\^?[23](?!\d)|[²³]))?(?:\s?(?:/|per)\s?(?:{NAMES}|[sh])(?![A-Za-z'])[²]?)?|¢)"
+)
+"""A pattern of the unit right behind a number or formula of a text."""
 _POWERS = {"square": 2, "sq": 2, "squared": 2, "^2": 2, "^{2}": 2, "cubic": 3, "cu": 3, "cubed": 3, "^3": 3, "^{3}": 3}
 
 _IN_TEXT = r"\s*/?\s*\\text\{[^{}]*[A-Za-z][^{}]*\}(?:\s*\^\s*\{?-?\d\}?)?"
 _IN_WORDS = (
-    rf"(?:\s+(?:[A-Za-z]{{3,}}|{_SHORT}|sq|cu|[mgshL])|(?<=\d)(?:{_SHORT}))\b\.?"
+    rf"(?:\s+(?:[A-Za-z]{{3,}}|of(?=\s(?:the|an?|his|her|its|their|all)\b)|{_SHORT}|sq|cu|[mgshL])|(?<=\d)(?:{_SHORT}))\b\.?"
     r"(?:[ /-]+(?!(?:and|or)\b)[A-Za-z']+\.?)*(?:\s*\^\s*\{?\d\}?)?"
 )
 _MEASURE = re.compile(rf"(.*?(?:[\d}})]|\\pi))((?:{_IN_TEXT})+|{_IN_WORDS})")

@@ -21,7 +21,7 @@ _SAYS = re.compile(
 _CHANCE = re.compile(
     r"[^\d$]{0,300}\b(?:probability|chances?|odds|likelihood)\b[^\d$]{0,60}?\b(\d+) (?:in|out of) (?:every )?(\d+)\b"
 )
-_ALSO = re.compile(r"[A-Za-z ]{0,40}\b(?:and|or) \$?[1-9]")
+_ALSO = re.compile(r"[A-Za-z ]{0,40}\b(?:and|or) \$?[1-9]| to \d")
 _MONTH = re.compile(rf"(?:st|nd|rd|th)? (?:of )?(?:{MONTHS})\b")
 _VERB = re.compile(r"\b(?:is|are|equals?|gets?|has|have|be)\s*[:*_]*\s*$")
 _CIRCUMSTANCE = re.compile(

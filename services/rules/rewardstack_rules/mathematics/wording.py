@@ -25,7 +25,9 @@ _DATE = re.compile(
     rf"(?:(?:{MONTHS}) {_DAY}|{_DAY} (?:of )?(?:{MONTHS}))(?:,? \d{{4}})?)\W*",
     re.DOTALL,
 )
-_WEEKDAY = re.compile(r".*\b(?:on|be|is|a) ((?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)", re.DOTALL)
+_WEEKDAY = re.compile(
+    r".*\b(?:on|be|is|it's|that's|a) ((?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)", re.DOTALL | re.IGNORECASE
+)
 _DENIES = re.compile(r"\b(?:not|never|wrong|incorrect|or|cannot)\b|n't\b")
 _EMPHASIS = re.compile(
     r"(?:therefore|thus|hence|so|note|answer|final|conclusion|step|result|solution|only|each|every|total|all|both|not?)\b",

@@ -12,7 +12,9 @@ _PLURAL = re.compile(r"(?<=[a-z]{3}[a-rt-z])s\b")
 _WORD = re.compile(r"\w{4}|(?=\w*[aeiouAEIOU])\w{3}|[A-Z]\w{2}|^[Nn]o$")
 _CHOICE = re.compile(r"(?:(?:[Oo]ption|[Cc]hoice)\s+)?\(?\s*([A-Z])\s*\)?")
 _LABELLED = re.compile(r"(?:\(([A-Z])\)|([A-Z])[).:])\s(.*)")
+_LABELLED_BEHIND = re.compile(r"([-\d\\].*?) \(([A-J])\)")
 _CLOCK = re.compile(r"(\d{1,2})(?::([0-5]\d)(?:\s*([ap])\.?\s?m\.?)?|\s*([ap])\.?\s?m\.?|\s*o'?clock)", re.IGNORECASE)
+_NAMED_HOURS = {"noon": "p", "12 noon": "p", "midnight": "a", "12 midnight": "a"}
 _TWICE = re.compile(r"([A-Za-z][A-Za-z -]*?) \((\d+)\)")
 _SAME = {
     "no real root": "no real solution",
@@ -74,12 +76,18 @@ def labelled(text: str) -> tuple[str | None, str]:
     if match is not None:
         return match[1], ""
     match = _LABELLED.fullmatch(words)
-    return (match[1] or match[2], match[3].strip()) if match else (None, "")
+    if match is not None:
+        return match[1] or match[2], match[3].strip()
+    behind = _LABELLED_BEHIND.fullmatch(words)
+    return (behind[2], behind[1]) if behind else (None, "")
 
 
 def clock(text: str) -> tuple[int, int, str] | None:
     """The time of day that a tidied text is: hour, minute, and `a`, `p` or nothing for its half of the day."""
-    match = _CLOCK.fullmatch(plain(text))
+    words = plain(text)
+    if words.lower() in _NAMED_HOURS:
+        return 12, 0, _NAMED_HOURS[words.lower()]
+    match = _CLOCK.fullmatch(words)
     if match is None or int(match[1]) > 24:
         return None
     return int(match[1]), int(match[2] or 0), (match[3] or match[4] or "").lower()
