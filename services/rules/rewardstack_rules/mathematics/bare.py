@@ -33,11 +33,15 @@ _NO_WORD = (
 )
 _SENTENCE = re.compile(
     rf"(?:[-*•] |#{{1,6}} )|(?!(?:{_NO_WORD})\b)[A-Za-z]{{2,}}(?![A-Za-z(^_])(?!\s?=)"
-    r"|\d+ (?:out )?of (?:the|his|her|their|these|those|all)\b"
+    r"|\d+%? (?:percent )?(?:out )?of (?:the|his|her|their|these|those|all|\d)|\d[^=]*[A-Za-z]{2}[^=]*="
+    r"|\d+ [a-z]+ \(\d"
     r"|.{1,200}?\b(?:equals?|gives?|makes?|gets?|adds?|sums?|costs?|will|can|must|works?)\b"
 )
 """How a sentence begins, or what it does, in which numbers are no answer by themselves."""
-_HAS_VERB = re.compile(r".{1,200}?\b(?:is|are|was|were|be|has|have|does|cannot)\s|(?:it|that)'s\b", re.IGNORECASE)
+_HAS_VERB = re.compile(
+    r".{1,200}?\b(?:is|are|was|were|be|has|have|does|cannot|so|hence|thus|therefore|are)\s|(?:it|that)'s\b",
+    re.IGNORECASE,
+)
 _DATE = re.compile(
     rf"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,? )?(?:{MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?\W*"
 )

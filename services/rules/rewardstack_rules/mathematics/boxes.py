@@ -19,7 +19,7 @@ MAX_BETWEEN = 80
 
 _DELIMITERS = re.compile(r"\$|\\[()\[\],;:! ]|\\q?quad|\\text|[{}\s]")
 _JOINT = re.compile(r"\s*(?:[,;]|(?P<words>(?:[A-Za-z()]+ +){0,5}?(?:, *)?(?:and|or)\b))?\s*(?:[A-Za-z]\w{0,3} *=)?\s*")
-_SIGN_BEFORE = re.compile(r"(?:\A|[=$(\[:\s])\s*([-\u2212])\s*\Z")
+_SIGN_BEFORE = re.compile(r"(?:[=($]|\\\[)\s*([-\u2212])\s*\Z")
 _BEHIND = re.compile(rf"\s*(?P<factor>\\?%|\\pi(?![A-Za-z])|\\sqrt\{{[^{{}}]{{1,20}}\}})|{IN_PROSE}")
 _DENIED = re.compile(r"\bnot\s*\$?\s*\Z")
 _PLACEHOLDER = re.compile(

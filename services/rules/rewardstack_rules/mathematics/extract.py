@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from rewardstack_rules.mathematics.bounds import MAX_ANSWER
 from rewardstack_rules.mathematics.boxes import boxed, last_box
 from rewardstack_rules.mathematics.prose import concluded, told
-from rewardstack_rules.mathematics.settled import is_doubted, is_retracted, is_revised
+from rewardstack_rules.mathematics.settled import is_retracted, is_revised
 
 WINDOW = 16 * MAX_ANSWER
 """Characters at the end of a response in which an answer without any mark is looked for."""
@@ -96,8 +96,6 @@ def _unmarked(text: str) -> str | None:
     text = _TOKEN_BEHIND.sub("", text[-WINDOW:]).strip() if text.endswith(">") else text.strip()
     text = text[-WINDOW:]
     phrase = _last(match for match in _PHRASE.finditer(text) if not _is_supposed(text, match.start()))
-    if phrase is not None and is_doubted(text[phrase.end() :].rstrip()):
-        return None
     revised = phrase is None or is_revised(text[phrase.end() :])
     answer = None if phrase is None or revised else told(text[phrase.end() :])
     if answer is None and not _CUT_OFF.search(text):

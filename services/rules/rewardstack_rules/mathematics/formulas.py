@@ -47,7 +47,7 @@ _HEDGE = re.compile(
 
 _UNIT = re.compile(IN_PROSE)
 GIVEN = re.compile(
-    r"\b(?:(?:for|in|from|after|before|per|over|during|within|on|every|the|all|these|those|his|her|its|our|their)"
+    r"\b(?:(?:for|in|from|after|before|per|over|during|within|on|every|the|all|these|those|his|its|our|their)"
     r"|(?<!left )(?<!up )with|(?:out|each|one|none|all|both|end) of|at [A-Za-z] ?=)\s"
     r"(?:(?:the|all|these|those|only)\s){0,2}\Z",
     re.IGNORECASE,
@@ -59,6 +59,7 @@ _LABEL = re.compile(
 _LINE_START = re.compile(r"(?:\A|\n)[ \t*#]*\Z")
 _ASIDE = re.compile(
     r"(?<=\s)\((?!\s*(?:or|but|and|maybe|perhaps|possibly|it)\b)(?=[^()]{0,80}[A-Za-z]{2})[^()]{1,200}\)"
+    r"|(?<=\s)\((?:about |≈ ?|~ ?)?[\d.]{1,10} ?\\?%\)"
 )
 
 
@@ -90,9 +91,12 @@ def last_expression(text: str, start: int = 0) -> str | None:
         return None
     run = _run(text, numbers or formulas, worded=bool(numbers))
     at = run[0].start()
-    if _OPERAND.search(text, max(0, at - 30), at):
-        return None
-    return None if _NOT_IT.search(text, max(0, at - 24), at) else _together(text, run) + unit(text, run) or None
+    return None if is_denied(text, at) else _together(text, run) + unit(text, run) or None
+
+
+def is_denied(text: str, at: int) -> bool:
+    """Whether what starts here is denied, a bound, or only tried: `not 7`, `more than 7`, `plugging in x = 7`."""
+    return bool(_OPERAND.search(text, max(0, at - 30), at) or _NOT_IT.search(text, max(0, at - 24), at))
 
 
 def _is_label(text: str, number: re.Match[str]) -> bool:
@@ -183,8 +187,15 @@ def hedges(rest: str) -> bool:
 def content(match: re.Match[str]) -> str:
     """What a formula holds, without its delimiters, or a number; of aligned lines the last."""
     inside = next((group for group in match.groups() if group is not None), match.group()).strip()
-    lines = _LINES.fullmatch(inside)
-    return lines[1].rstrip("\\ \n").rpartition("\\\\")[2].replace("&", "").strip(" =\n") if lines else inside
+    line = last_line(inside)
+    return inside if line is None else line
+
+
+def last_line(text: str) -> str | None:
+    """The last of the aligned lines that a text without delimiters ends with."""
+    start = text.rfind("\\begin{") if text.endswith("}") else -1
+    lines = _LINES.fullmatch(text, start) if start >= 0 else None
+    return lines[1].rstrip("\\ \n").rpartition("\\\\")[2].replace("&", "").strip(" =\n") if lines else None
 
 
 def _last(matches: Iterator[re.Match[str]]) -> Sequence[re.Match[str]]:

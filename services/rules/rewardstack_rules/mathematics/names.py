@@ -25,6 +25,9 @@ _COMPUTED = re.compile(r"\s*\\(?:int|sum|prod|lim)(?![A-Za-z])")
 _INDEX = re.compile(r"_\{[^{}]*\}")
 _COMMANDS = re.compile(r"\\[A-Za-z]+")
 _MULTIPLE = re.compile(r"(?<![A-Za-z\\])([kmn])(?= ?\\pi)|(?<=\\pi )([kmn])(?![A-Za-z])")
+_IMPLIES = re.compile(
+    r"[^=]{1,80}=[^>].*(?:\\(?:[Rr]ightarrow|implies|Longrightarrow|to)(?![A-Za-z])|=>) ?(?=[^=]{1,40}=)"
+)
 _SEVERAL = re.compile(r"((?:[A-Za-z] ?= ?){1,9}[A-Za-z]) ?= ?([^=A-Za-z]+)")
 _FOR_ALL = re.compile(r"\s*,?\s*(?:\\text\{\s*|\()?(?:for (?:all|any|every|each)\b|\\forall(?![A-Za-z])).*", re.DOTALL)
 _TRANSFORMED = re.compile(r"\s*(?:- ?[a-z]|\|[xynkmt]\||\\sqrt ?\{?[a-z]\}?)\s*")
@@ -90,6 +93,8 @@ def is_equation(text: str) -> bool:
 
 def result(text: str) -> str:
     """What a tidied integral, sum or limit is said to be, and what holds for all x; any other text as it is."""
+    arrow = _IMPLIES.match(text) if "=" in text else None
+    text = text[arrow.end() :] if arrow else text
     if "for" in text:
         text = _FOR_ALL.sub("", text) or text
     return text.rpartition("=")[2].strip() if _COMPUTED.match(text) and "=" in _INDEX.sub("", text) else text

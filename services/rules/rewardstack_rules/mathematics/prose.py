@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rewardstack_rules.mathematics.bare import BOLD, DIGIT, IS_IT, LEAD_IN, MAX_WORDS, SUBJECT, WORD, is_bare
-from rewardstack_rules.mathematics.formulas import FORMULA, GIVEN, NUMBER, joined_formulas, last_expression
+from rewardstack_rules.mathematics.formulas import FORMULA, GIVEN, NUMBER, joined_formulas, last_expression, last_line
 from rewardstack_rules.mathematics.sentences import sentence_start, without_closing
 from rewardstack_rules.mathematics.settled import ENDS, breaks_off
 from rewardstack_rules.mathematics.values import (
@@ -17,7 +17,7 @@ from rewardstack_rules.mathematics.values import (
     stated_formulas,
     stated_value,
 )
-from rewardstack_rules.mathematics.wording import in_bold, last_words, main_clause, said
+from rewardstack_rules.mathematics.wording import counted_in_words, in_bold, last_words, main_clause, said
 
 _SENTENCE_END = re.compile(r"[.!?](?=\s|\*|$)|[。\n]|<\||$")
 _ATTAINED = re.compile(
@@ -25,6 +25,7 @@ _ATTAINED = re.compile(
     r"|(?<=[\d$)}%\]]),?\s\(?at\s(?=[A-Za-z]\s?=|[$(\\\d])[^.]*\Z"
 )
 _WHICH = re.compile(r"([^,]{1,80}?),? which (?:is|equals|gives|makes) (?=[-\u2212$\\(]?\d)")
+_CALCULATION = re.compile(r"<<[^<>\n]{0,100}>>")
 _DENIAL = re.compile(r"not\s+[-\u2212$\\(\d]")
 _CONNECTIVE = re.compile(
     r"(?:(?:thus|therefore|hence|so|then|finally|consequently|we (?:get|have|find|obtain|conclude)|this (?:gives|means)"
@@ -94,7 +95,11 @@ def told(rest: str) -> str | None:
     stressed = BOLD.findall(sentence)
     if len(stressed) == 1 and DIGIT.search(stressed[0]):
         return concluded(stressed[0])
-    sentence = _STRESS.sub("", sentence)
+    return _told_plainly(_STRESS.sub("", sentence))
+
+
+def _told_plainly(sentence: str) -> str | None:
+    """The answer in a sentence that neither denies nor stresses it: its first formula, quantity, or words."""
     inner = FORMULA.search(sentence)
     if inner is not None:
         return joined_formulas(sentence[inner.start() :])
@@ -121,7 +126,10 @@ def concluded(text: str) -> str | None:
     Returns:
         The answer; None where there is none, or the text breaks off before it settles on one.
     """
-    text = without_closing(text.replace("`", ""))
+    text = without_closing(_CALCULATION.sub("", text.replace("`", "")))
+    line = last_line(text)
+    if line is not None:
+        return line
     whole = BOLD.fullmatch(text.rstrip(".!"))
     text = whole[1] if whole else text
     start = _CONNECTIVE.match(text) or _TITLE.match(text)
@@ -149,23 +157,25 @@ def _in_sentence(text: str, start: int) -> str | None:
     sentence = _CONNECTIVE.sub("", text[start:], count=1) if _CONNECTIVE.match(text, start) else text[start:]
     if sentence.endswith("?") and _SAYS_SOMETHING.search(sentence):
         return None
+    sentence = _without_circumstances(sentence)
     words = said(sentence)
     if words is not None:
         return words
-    sentence = _without_circumstances(sentence)
     if _REJECTED.search(sentence):
         return None
     text = text[:start] + sentence
     bold = in_bold(sentence)
-    if bold is not None:
-        return concluded(bold)
+    stressed = concluded(bold) if bold is not None else None
+    if stressed is not None:
+        return stressed
     if FORMULA.search(sentence):
         clause = main_clause(sentence)
         return (last_words(clause) if clause != sentence else stated_formulas(sentence)) or last_expression(text, start)
     asked = IS_IT.fullmatch(sentence)
     if asked is not None:
         return asked[1] if is_bare(asked[1]) else last_expression(asked[1]) or asked[1]
-    return stated_value(sentence) or computed(sentence) or last_expression(text, start) or last_words(sentence)
+    value = stated_value(sentence) or computed(sentence) or counted_in_words(sentence)
+    return value or last_expression(text, start) or last_words(sentence)
 
 
 def _without_circumstances(sentence: str) -> str:

@@ -53,6 +53,7 @@ REWRITES: tuple[Rewrite, ...] = tuple(
         ("angle", r"\\langle(?![A-Za-z])", "("),
         ("angle", r"\\rangle(?![A-Za-z])", ")"),
         # words
+        ("\\text", r"^\s*\\text\{\s*([Yy]es|[Nn]o|[Tt]rue|[Ff]alse)[,.;:] [^{}]*\}\s*$", r"\\text{\1}"),
         ("\\text", r"^\s*\\text\{([^{}]*(?: (?:and|or) |, )[^{}]*)\}\s*$", r"\1"),
         ("\\text", r"\\text\{ *\\text\{([^{}]*)\} *\}", r"\\text{\1}"),
         ("\\text", r"\\text\{\s*([-+]?\d[\d.,]*)\s*\}", r"\1"),

@@ -34,7 +34,7 @@ _ANNOUNCES = re.compile(
 )
 _TENTATIVE = re.compile(
     r"\b(?:at first (?:glance|sight)|(?:one|you|we) (?:might|may|could) (?:be tempted|think|guess|expect)"
-    r"|common mistake|maybe|perhaps|initially|first (?:attempt|estimate|guess|thought)|candidates?|to be careful"
+    r"|common mistake|maybe|perhaps|initially|first (?:attempt|estimate|guess|thought)|candidates?|stuck|to be careful"
     r"|the (?:problem|question) (?:states|says|asks|gives)|(?:is|looks) tempting"
     r"|(?-i:Or) (?:is|are|maybe|perhaps|should|could|would)"
     r"|we (?:want|need|have|are asked|are trying|must)(?: to)? (?:find|know|determine|show|count|compute|solve|prove"
@@ -98,26 +98,27 @@ def breaks_off(text: str, start: int) -> bool:
         return True
     if text[-1:] not in ENDS and not _CONCLUDES.match(text, start) and _DOUBTS.search(text, max(0, len(text) - _NEAR)):
         return True
-    return _IN_MID_SENTENCE.search(text, max(0, len(text) - 20)) is not None or is_doubted(text)
-
-
-def is_doubted(text: str) -> bool:
-    """Whether a text ends with a doubt that nothing behind it settles, or in the middle of a check.
-
-    Args:
-        text: the end of a response, without spaces at its end.
-    """
     text = text[-_LAST:]
+    if _IN_MID_SENTENCE.search(text, max(0, len(text) - 20)):
+        return True
     return _is_open(text, _DOUBTS) or (text[-1:] not in ENDS and _is_open(text, _CHECKS))
 
 
 def is_retracted(text: str) -> bool:
-    """Whether a text takes back what stands before it."""
+    """Whether a text takes back what stands before it.
+
+    Args:
+        text: behind a marked answer.
+    """
     return _RETRACTS.search(text[:_LAST]) is not None
 
 
 def is_revised(text: str) -> bool:
-    """Whether a text casts a doubt, and does not come back to what it doubts."""
+    """Whether a text casts a doubt, and does not come back to what it doubts.
+
+    Args:
+        text: behind an answer.
+    """
     last = deque(_DOUBTS.finditer(text[-_LAST:]), maxlen=1)
     return bool(last) and _AFFIRMS.search(text[-_LAST:], last[0].end()) is None
 

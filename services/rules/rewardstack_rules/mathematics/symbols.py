@@ -39,6 +39,8 @@ _SIGNS = {
     "\u2032": "'",  # prime
     "\u2033": "''",  # double prime
     "\u2234": "\\therefore ",  # therefore
+    "→": "\\to ",
+    "\u27f9": "=>",  # long double arrow
     "\u21d2": "=>",  # double arrow
     "¢": "\\text{ cents}",
     "、": ", ",

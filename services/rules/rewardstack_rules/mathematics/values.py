@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from rewardstack_rules.mathematics.bare import DIGIT, MAX_WORDS, MONTHS, WORD
-from rewardstack_rules.mathematics.formulas import FORMULA, JOINT, NUMBER, hedges, joined_formulas, unit
+from rewardstack_rules.mathematics.formulas import FORMULA, JOINT, NUMBER, hedges, is_denied, joined_formulas, unit
 
 MAX_VALUE = 200
 """Characters of a value in a sentence."""
 ASIDE = re.compile(
     r",?\s(?:because|since|i\.\s?e\b|that is|which(?! (?:is|gives|equals|makes|means)\b)|where)\b.*|, as\b.*"
+    r"|, which is (?:[\d.]+ ?(?:%|percent)|not|also|the same|what|why|correct|greater|less|even|odd|prime|positive)\b.*"
     r"|,?\s(?:or )?(?:about|approximately|roughly)\s\$?\d*\.\d.*"
 )
 _SAYS = re.compile(
@@ -28,6 +29,7 @@ _CIRCUMSTANCE = re.compile(
     r",?\s(?:[a-z]+ )?(?:attained|achieved|obtained|reached|when|where|if|at|with|for|since|because|as|per)\b"
     r"|\s[a-z]+ in\b"
 )
+_END_OF_VALUE = re.compile(r"\s*(?:\Z|[.,;)])|\s+[A-Za-z(]{2}|/[a-z]")
 _NAMED = re.compile(r"(?<![A-Za-z])[A-Za-z]\s?=")
 _LETTER = re.compile(r"[A-Za-z]")
 _PROSE = re.compile(r",\s?(?!(?:and|or)\b)[A-Za-z]{2,}|\b[A-Za-z]{2,}(?:\s+[A-Za-z]+){3,}")
@@ -65,7 +67,9 @@ def computed(sentence: str) -> str | None:
     _, sign, behind = sentence.rpartition("=")
     behind = behind.lstrip(" *")
     number = NUMBER.match(behind) if sign else None
-    if number is None or len(_NAMED.findall(sentence)) > 1 or not WORD.match(behind, number.end() + 1):
+    if number is None or len(_NAMED.findall(sentence)) > 1 or not _END_OF_VALUE.match(behind, number.end()):
+        return None
+    if is_denied(sentence, len(sentence) - len(behind)):
         return None
     return number.group() + unit(behind, [number])
 

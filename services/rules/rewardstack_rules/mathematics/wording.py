@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from rewardstack_rules.mathematics import numerals
 from rewardstack_rules.mathematics.bare import BOLD, CHOSEN, DIGIT, MAX_WORDS, MONTHS, WORD
 from rewardstack_rules.mathematics.values import ASIDE, MAX_VALUE
 
 _RIGHT_ONE = re.compile(
-    r"(?:[^\d$]{0,80}, )?(?:(?:only|statement|it must be|it's|it is|that's|that is|must be|is) ){0,2}\(?([A-J])\)?"
+    r"(?:[^\d$]{0,80}, )?(?:(?:[Oo]nly|[Ss]tatement|it must be|[Ii]t's|[Ii]t is|[Tt]hat's|[Tt]hat is|must be|is) ){0,2}"
+    r"\(?([A-J])\)?"
     r"(?: is (?:the |therefore )?(?:only )?(?:correct|right)(?: (?:option|choice|answer|one|statement))?)?\W*",
-    re.IGNORECASE,
 )
 _VERDICT = re.compile(r"\**(yes|no|true|false)\**\s*[,;:.]", re.IGNORECASE)
 _CLOSED = re.compile(
@@ -37,6 +38,17 @@ _IN_PARENTHESES = re.compile(r"\([^()]{0,100}\)")
 _CLAUSE = re.compile(r", (?:and )?(?:so|thus|hence|therefore|which means(?: that)?)\b,? ?")
 _REASON = re.compile(r"(?:since|because|as)\b.*, ", re.IGNORECASE | re.DOTALL)
 _MATHEMATICS = re.compile(r"[\d$\\]")
+_NUMERAL = (
+    r"(?:zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
+    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
+    r"|one(?=[- ](?:hundred|thousand|million|half|third|quarter|fourth|fifth)))"
+)
+_COUNT = re.compile(
+    r"\b(?:is|are|has|have|be|takes?|needs?|makes?|gets?|costs?|ran|left with|total of) (?:exactly |only |now )?"
+    rf"({_NUMERAL}(?:[- ](?:and )?(?:{_NUMERAL}|one|hundred|thousand|million|hal(?:f|ves)|thirds?|quarters?"
+    r"|fifths?))*)\b(?! (?:or|cases|possibilities|steps|things|conditions|equations|unknowns)\b)",
+    re.IGNORECASE,
+)
 _LAST_VERB = re.compile(r".*\b(?:is|are|be|has|have|equals?)\b[\s*_]*(?:(?:an?|the)\s+)?(?:\w+ of an? )?", re.DOTALL)
 
 
@@ -68,7 +80,7 @@ def main_clause(sentence: str) -> str:
 def in_bold(sentence: str) -> str | None:
     """What is in bold, where that is one value, or one name in a clause without numbers: `so **Alice** is older`."""
     stressed = list(BOLD.finditer(sentence))
-    if len(stressed) != 1:
+    if len(stressed) != 1 or stressed[0][1].endswith(":"):
         return None
     bold = stressed[0]
     if DIGIT.search(bold[1]):
@@ -77,6 +89,12 @@ def in_bold(sentence: str) -> str | None:
     clause = _IN_PARENTHESES.sub("", sentence[start : end if end >= 0 else len(sentence)])
     plain = not (_MATHEMATICS.search(clause) or _EMPHASIS.match(bold[1]) or _DENIES.search(clause))
     return bold[1] if plain and (bold[1][0].isupper() or not _MATHEMATICS.search(sentence)) else None
+
+
+def counted_in_words(sentence: str) -> str | None:
+    """The number that a sentence without digits gives in words: `there are twelve apples`."""
+    count = None if DIGIT.search(sentence) else _COUNT.search(sentence)
+    return numerals.number(count[1].lower().replace("-", " ").removesuffix("s")) if count else None
 
 
 def last_words(sentence: str) -> str | None:
