@@ -87,7 +87,7 @@ def main() -> None:
     """Runs everything in turn and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=12, help=f"problems of a run, {GROUP} samples each")
-    parser.add_argument("--runs", type=int, default=3, help="of client and bare loop, in turn; the medians count")
+    parser.add_argument("--runs", type=int, default=8, help="of client and bare loop, in turn; the medians count")
     parser.add_argument("--replicas", type=int, default=3, help="most replicas behind the gateway")
     arguments = parser.parse_args()
     if lacks := missing():
@@ -107,13 +107,8 @@ def _report(folder: Path, servers: Sequence[VllmServer], groups: int, runs: int)
     one = servers[:1]
     for server in servers:
         _score(server.url, samples[:GROUP])
-    pairs = [
-        (
-            _measure(one, len(samples), lambda: _score(one[0].url, samples)),
-            _measure(one, len(samples), lambda: post_all(one[0].url, bodies, IN_FLIGHT)),
-        )
-        for _ in range(runs)
-    ]
+    contenders = (lambda: _score(one[0].url, samples), lambda: post_all(one[0].url, bodies, IN_FLIGHT))
+    pairs = [_in_turn(one, len(samples), contenders, turned=bool(run % 2)) for run in range(runs)]
     ours, bare = (Run(*map(median, zip(*side, strict=True))) for side in zip(*pairs, strict=True))
     ratio = median(mine.rate / other.rate for mine, other in pairs)
     print(f"{len(samples)} samples, {GROUP} to a problem, {ours.tokens:.0f} tokens each, {IN_FLIGHT} in flight")
@@ -136,6 +131,14 @@ def _line(title: str, run: Run) -> None:
         f"{title:<30} {100 * run.cached:>5.1f} % of prompt tokens cached  {run.busiest:>7,.0f} tokens computed by the "
         f"busiest  {run.rate:>6.1f} samples a second"
     )
+
+
+def _in_turn(
+    servers: Sequence[VllmServer], samples: int, contenders: Sequence[Callable[[], object]], *, turned: bool
+) -> list[Run]:
+    """A run of each, in the order of `contenders` whichever is first to run: a machine may slow down meanwhile."""
+    runs = [_measure(servers, samples, work) for work in (contenders[::-1] if turned else contenders)]
+    return runs[::-1] if turned else runs
 
 
 def _measure(servers: Sequence[VllmServer], samples: int, work: Callable[[], object]) -> Run:

@@ -6,6 +6,7 @@ import pytest
 
 from rewardstack_rules.mathematics.bounds import (
     MAX_ANSWER,
+    MAX_BARS,
     MAX_COUNT,
     MAX_DIGITS,
     MAX_EXPONENT,
@@ -53,6 +54,9 @@ CASES = [
     ("2^{10^{3}}", ""),
     ("2^{2^{3}}", ""),
     ("10^{10^{100}}", "too large an exponent"),
+    ("|x|" * (MAX_BARS // 2), ""),
+    ("|x" * (MAX_BARS + 1), "too many bars"),
+    ("\\lvert x \\rvert" * MAX_BARS, "too many bars"),
 ]
 
 

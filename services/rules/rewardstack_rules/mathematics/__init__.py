@@ -1,9 +1,10 @@
 """Whether an answer to a problem of mathematics is right: `verify`.
 
-`extract` finds the answer in a response (`boxes`, `prose`, `formulas`), `bounds` refuses what no parser should see,
-`notation` (`rewrites`, `symbols`) and `structure` read what people write in many ways. `equal` compares what has parts,
-`single` what has none: by `words`, `units`, `ratios`, `exact` numbers, `algebra` and, for the rest, math_verify
-(`symbolic`).
+`extract` finds the answer in a response: by its marks (`boxes`), or in its `prose`, if that is `settled`, by its last
+one of `sentences`: an answer that is `bare`, what it says in words (`wording`), its `values`, its `formulas`. `bounds`
+refuses what no parser should see, `notation` (`rewrites`, `symbols`) and `structure` read what people write in many
+ways. `equal` compares what has parts, and `dates` and `congruences`; `single` what has none: by `words`, `units`,
+`ratios`, `exact` numbers, `algebra` and, for the rest, math_verify (`symbolic`).
 
 `verify` is `ask`, which reads the text, and `decide`, which compares. Everything here is pure: no signals, no threads,
 no clock. `decide` may run for ever or take all memory on what passes the bounds, so it belongs into a process that can

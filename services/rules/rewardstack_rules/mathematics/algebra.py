@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 
 MAX_TERMS = 60
 """Terms of an expression, at any step."""
@@ -27,6 +28,8 @@ Term = tuple[int, tuple[tuple[str, int], ...]]
 Sum = Mapping[Term, Fraction]
 """Coefficients by term; none of them 0."""
 
+REMEMBERED = 1024
+"""Texts that are remembered read: one reference is compared with several answers."""
 ONE: Term = (1, ())
 """The term of a rational number."""
 _TOKEN = re.compile(r"\s*(\d+|\\(?:frac|sqrt|cdot|times|pi)(?![A-Za-z])|[a-cf-hj-z]|[-+*/^(){}])\s*")
@@ -39,6 +42,7 @@ class _Unclear(Exception):
     """This is no sum of such terms, or not clearly one."""
 
 
+@lru_cache(maxsize=REMEMBERED)
 def read(text: str) -> Sum | None:
     """The sum that a tidied text is; None where it is anything else, or too large.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 MAX_RESPONSE = 1_000_000
 """Characters of a response."""
@@ -29,10 +30,17 @@ MAX_TOWER = 2
 MAX_COUNT = 10_000
 """A number beside factorials, binomials, sums and products."""
 
+MAX_BARS = 20
+"""Bars of absolute values, which may open as well as close: a parser tries both for each."""
+
 MAX_ITEMS = 50
 """Members of a list, set or tuple."""
 
+REMEMBERED = 1024
+"""Texts whose verdict is remembered: a reference meets several answers, and an answer is asked about more than once."""
+
 _DIGITS = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
+_BAR = re.compile(r"\||\\[lr]?[vV]ert")
 _NUMBER = re.compile(r"\d+")
 _COUNTING = re.compile(r"!|\\[dt]?binom|\\choose|\\sum|\\prod")
 _POWER = re.compile(r"(\d+)\s*\^\s*\{?\s*(\d+)")
@@ -51,10 +59,16 @@ def refusal(answer: str) -> str:
     """
     if len(answer) > MAX_ANSWER:
         return "too long"
-    if len(answer) <= MAX_DIGITS and answer.isdecimal():
-        return ""
+    return "" if len(answer) <= MAX_DIGITS and answer.isdecimal() else _refusal(answer)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _refusal(answer: str) -> str:
+    """Why a text that is not too long may not be parsed."""
     if _DIGITS.search(answer):
         return "too many digits"
+    if ("|" in answer or "ert" in answer) and len(_BAR.findall(answer)) > MAX_BARS:
+        return "too many bars"
     text = answer.replace("**", "^")
     depth, tower, exponent = _measure(text)
     if depth > MAX_NESTING:

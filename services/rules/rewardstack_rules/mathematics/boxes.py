@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from rewardstack_rules.mathematics.bounds import MAX_ANSWER, MAX_ITEMS
+from rewardstack_rules.mathematics.units import IN_PROSE
 
 LONGEST = 2 * MAX_ANSWER
 """Characters of an answer that are taken at most; what is longer is refused anyway."""
@@ -18,6 +19,12 @@ MAX_BETWEEN = 80
 
 _DELIMITERS = re.compile(r"\$|\\[()\[\],;:! ]|\\q?quad|\\text|[{}\s]")
 _JOINT = re.compile(r"\s*(?:[,;]|(?P<words>(?:[A-Za-z()]+ +){0,5}?(?:, *)?(?:and|or)\b))?\s*(?:[A-Za-z]\w{0,3} *=)?\s*")
+_SIGN_BEFORE = re.compile(r"(?:[=($]|\\\[)\s*([-\u2212])\s*\Z")
+_BEHIND = re.compile(rf"\s*(?P<factor>\\?%|\\pi(?![A-Za-z])|\\sqrt\{{[^{{}}]{{1,20}}\}})|{IN_PROSE}")
+_DENIED = re.compile(r"\bnot\s*\$?\s*\Z")
+_PLACEHOLDER = re.compile(
+    r"(?:\\text\{)?\s*(?:(?:your |the )?(?:final )?answer(?: here)?|\.\.\.|\\l?dots|…)\s*\}?", re.IGNORECASE
+)
 _WITHOUT_BRACES = re.compile(r"\s*([-+]?\d(?:[\d.,/]*\d)?)")
 
 
@@ -35,6 +42,9 @@ def boxed(text: str) -> str | None:
     Joined are boxes with a comma, "and" or "or" between them, and boxes side by side unless they hold the same.
     """
     box = _outermost(text, last_box(text, len(text)))
+    if box is not None and _DENIED.search(text, max(0, box.start - 8), box.start):
+        box = _outermost(text, last_box(text, box.start)) or box
+    last = box
     contents: list[str] = []
     separator = ", "
     for _ in range(MAX_ITEMS + 1):
@@ -50,7 +60,21 @@ def boxed(text: str) -> str | None:
         if joint["words"]:
             separator = " and "
         box = before
+    if last is not None and len(contents) == 1:
+        return _with_surroundings(text, last)
     return separator.join(reversed(contents)) or None
+
+
+def _with_surroundings(text: str, box: Box) -> str:
+    """What a box holds, with the sign before it, and the percent sign, factor or unit behind: `-\\boxed{5}`."""
+    sign = _SIGN_BEFORE.search(text, max(0, box.start - 8), box.start)
+    behind = _BEHIND.match(text, box.end)
+    content = box.content
+    if sign is not None and not content.startswith(("-", "\u2212")):
+        content = f"-{content}" if content[:1].isdigit() else f"-({content})"
+    if behind is None:
+        return content
+    return f"{content}{behind['factor']}" if behind["factor"] else f"{content} \\text{{ {behind['unit']}}}"
 
 
 def last_box(text: str, end: int) -> Box | None:
@@ -61,7 +85,7 @@ def last_box(text: str, end: int) -> Box | None:
         if start < 0:
             return None
         inside = _inside(text, start + len("\\boxed" if plain > framed else "\\fbox"))
-        if inside is not None and inside[1].strip():
+        if inside is not None and inside[1].strip() and not _PLACEHOLDER.fullmatch(inside[1]):
             return Box(start, inside[0], inside[1].strip())
         end = start
     return None

@@ -10,6 +10,8 @@ from itertools import chain
 from rewardstack_rules.mathematics import (
     algebra,
     angles,
+    congruences,
+    dates,
     equations,
     exact,
     names,
@@ -28,6 +30,7 @@ from rewardstack_rules.mathematics.structure import Group, group
 
 _RELATION = re.compile(r"[<>]|\\(?:[lg]eq?|in|cup|mathbb|infty|R)(?![A-Za-z])")
 _INEQUALITY = re.compile(r"[<>]|\\(?:[lg]eq?|ne)(?![A-Za-z])")
+_CHOICE, _CHOICES = re.compile(r"[A-H]"), re.compile(r"[A-H]{2,8}")
 _DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+)")
 
 
@@ -62,9 +65,10 @@ def _equal(one: str, other: str) -> bool:
     if squeeze(one) == squeeze(other):
         return True
     one, other = _with_one_parameter(words.numeral(one) or one, words.numeral(other) or other)
-    summed = _equal_in_total(one, other)
-    if summed is not None:
-        return summed
+    for decide in (_equal_in_total, _equal_dates, _equal_residues):
+        decided = decide(one, other)
+        if decided is not None:
+            return decided
     one, other = names.without_names(names.result(condition(one)), names.result(condition(other)))
     one, other = _in_one_form(one, other)
     if "\\approx" in one and "\\approx" not in other:
@@ -74,6 +78,9 @@ def _equal(one: str, other: str) -> bool:
     if names.is_equation(one) and "=" not in other:
         return _is_identity(one) and _equal(one.rpartition("=")[2].strip(), other)
     answer, reference = group(one), group(other)
+    if (answer is None) != (reference is None):
+        one, other = names.spread(one), names.spread(other)
+        answer, reference = group(one), group(other)
     if answer is None and "=" in one and "=" not in other and not _INEQUALITY.search(one):
         if equations.contradict(one):
             return False
@@ -85,7 +92,10 @@ def _equal(one: str, other: str) -> bool:
         return vector
     if answer is not None and reference is not None:
         return _equal_solutions(answer, reference)
-    return _equal_to_one(one, other, answer) if answer is not None else _equal_to_one(other, one, reference)
+    if answer is not None:
+        return _equal_to_one(one, other, answer)
+    # `3,5` asks for two numbers: only `0,5` cannot.
+    return (other[:2] == "0," or not _DECIMAL_COMMA.fullmatch(other)) and _equal_to_one(other, one, reference)
 
 
 def _is_identity(equation: str) -> bool:
@@ -98,7 +108,7 @@ def _is_identity(equation: str) -> bool:
 def _with_one_parameter(one: str, other: str) -> tuple[str, str]:
     """`k\\pi, k \\in \\mathbb{Z}` and `n\\pi, n \\in \\mathbb{Z}` with the same letter."""
     if "\\in" not in one + other:
-        return one, other
+        return names.with_the_same_multiple(one, other), other
     (found, letter), (expected, wanted) = names.without_parameter(one), names.without_parameter(other)
     return names.renamed(found, letter, wanted) if letter and letter != wanted and wanted else found, expected
 
@@ -110,8 +120,25 @@ def _equal_in_total(one: str, other: str) -> bool | None:
         return None
     quantities = [total or _quantity(text) for total, text in zip(totals, (one, other), strict=True)]
     found, expected = quantities
+    if found and expected and not expected[1]:
+        expected = expected[0], found[1]
     factor = units.ratio(found[1], expected[1]) if found and expected else None
     return None if factor is None or found is None or expected is None else found[0] * factor == expected[0]
+
+
+def _equal_dates(one: str, other: str) -> bool | None:
+    """Two dates; None where not both are."""
+    date, expected = dates.read(one), dates.read(other)
+    return None if date is None or expected is None else dates.same(date, expected)
+
+
+def _equal_residues(one: str, other: str) -> bool | None:
+    """Two residues, or one and a number; None where neither has a modulus."""
+    found, expected = congruences.read(one), congruences.read(other)
+    if found is None and expected is None:
+        return None
+    same = congruences.same_class(found, expected) if found is not None and expected is not None else None
+    return _equal(found.residue if found else one, expected.residue if expected else other) if same is None else same
 
 
 def _quantity(text: str) -> tuple[Fraction, str] | None:
@@ -123,13 +150,15 @@ def _quantity(text: str) -> tuple[Fraction, str] | None:
 def _equal_to_one(text: str, one: str, several: Group | None) -> bool:
     """Whether several things, which `text` is, are one."""
     assert several is not None
-    if several.brackets == "{}" and len(several.items) == 1:
+    if several.brackets == "{}" and len(several.items) == 1 and not _is_set(several.items[0]):
         return _equal(several.items[0], one)
     decimal = _DECIMAL_COMMA.fullmatch(units.measure(text)[0])
     if decimal is not None:
         return _equal_single(f"{decimal[1]}.{decimal[2]}", one)
     if several.joined == "or" and not several.brackets and all(_equal(item, one) for item in several.items):
         return True
+    if _CHOICES.fullmatch(one) and all(map(_CHOICE.fullmatch, several.items)):
+        return sorted(several.items) == sorted(one)
     if len(several.items) == 2 and several.joined and not several.brackets:
         whole, part = map(exact.number, several.items)
         number = exact.number(one)
@@ -138,6 +167,10 @@ def _equal_to_one(text: str, one: str, several: Group | None) -> bool:
     if several.brackets not in ("", "{}") and len(several.items) == 2 and _RELATION.search(one):
         return symbolic.equal(text, one)
     return False
+
+
+def _is_set(text: str) -> bool:
+    return text.startswith("\\{") or words.says_nothing(text)
 
 
 def _in_one_form(one: str, other: str) -> tuple[str, str]:
@@ -185,6 +218,10 @@ def _equal_solutions(answer: Group, reference: Group) -> bool:
 
 def _equal_groups(answer: Group, reference: Group) -> bool:
     if len(answer.items) != len(reference.items) or len(answer.items) > MAX_ITEMS:
+        return False
+    if {answer.joined, reference.joined} == {"and", "or"} and all(map(str.isalpha, answer.items)):
+        return False  # `p \\land q` and `p \\lor q`
+    if any(item[:2] == "\\{" for item in answer.items) != any(item[:2] == "\\{" for item in reference.items):
         return False
     pointed = _equal_coordinates(answer, reference)
     if pointed is not None:
@@ -238,10 +275,12 @@ def _equal_single(one: str, other: str) -> bool:
     components, expected = vectors.components(one), vectors.components(other)
     if components is not None and expected is not None:
         return _equal_groups(components, expected)
-    (letter, _), (expected_letter, value) = words.labelled(one), words.labelled(other)
+    (letter, own), (expected_letter, value) = words.labelled(one), words.labelled(other)
     if letter is not None and expected_letter is not None:
         return letter == expected_letter
-    return _equal(one, value) if value else single.equal(one, other)
+    if value or own:
+        return _equal(own or one, value or other)
+    return single.equal(one, other)
 
 
 def _equal_cells(rows: Cells, expected: Cells) -> bool:

@@ -2,8 +2,9 @@
 
 The last `<answer>…</answer>` or `\\boxed{…}` counts; without one the last `#### …`; then what follows the last "the
 answer is"; then the whole response, where it is nothing but an answer; then the value that its last sentence gives, or
-its last formula or number, with those that are joined to it. What a model thought before `</think>` counts only where
-nothing after it does.
+its last formula or number, with those that are joined to it. A response that breaks off, or ends with a doubt about
+what it found, has no answer but a marked one. What a model thought before `</think>` counts only where nothing after it
+does.
 """
 
 from __future__ import annotations
@@ -15,18 +16,27 @@ from collections.abc import Iterator
 from rewardstack_rules.mathematics.bounds import MAX_ANSWER
 from rewardstack_rules.mathematics.boxes import boxed, last_box
 from rewardstack_rules.mathematics.prose import concluded, told
+from rewardstack_rules.mathematics.settled import is_retracted, is_revised
 
 WINDOW = 16 * MAX_ANSWER
 """Characters at the end of a response in which an answer without any mark is looked for."""
 
+MARGIN = 20
+"""Characters behind a box from which on they may take it back."""
+
 _PHRASE = re.compile(
-    r"(?:\b(?:answers?|(?:correct|right) (?:option|choice))\b(?:\s+to\s[^.:\n]{1,80}?)?[\s*_]{0,4}"
-    r"(?:\bis\b|\bare\b|[:\uff1a=])|答案[\s*_]{0,4}[是为為:\uff1a])[\s*_:\uff1a}]*",
+    r"(?:\b(?:answers?|(?:correct|right) (?:option|choice))\b(?:\s+to\s[^.:\n]{1,80}?)?[\s*_\"']{0,4}"
+    r"(?:\bis\b|\bare\b|[:\uff1a=]|[-\u2013\u2014](?=\s))|\bans\b[.:]|答案[\s*_]{0,4}[是为為:\uff1a])[\s*_:\uff1a}\"']*",
+    re.IGNORECASE,
+)
+_SUPPOSED = re.compile(
+    r"\b(?:suppose|assum(?:e|ing)|if|whether|say|guess|could|might|(?:might|may|could|would) (?:think|expect|believe))"
+    r"(?: that)?(?: the)?(?: final| correct)?\s*\Z",
     re.IGNORECASE,
 )
 _FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNORECASE)
 _CUT_OFF = re.compile(r"\\boxed\s*\{(?!\s*\})")
-_TOKEN_BEHIND = re.compile(r"<\|[^<>|]{1,30}\|>\s*$")
+_TOKEN_BEHIND = re.compile(r"(?:<\|[^<>|]{1,30}\|>|</s>|<eos>|<end_of_turn>)\s*$")
 
 
 def extract_answer(response: str) -> str | None:
@@ -38,8 +48,8 @@ def extract_answer(response: str) -> str | None:
     Returns:
         The answer, None if there is none. It is not bounded: a mark can hold anything.
     """
-    thought, mark, said = response.rpartition("</think>")
-    answer = _marked(said) or _unmarked(said)
+    thought, mark, said = response.rpartition("</thinking>" if "</thinking>" in response else "</think>")
+    answer = _marked(said) or (None if "<think>" in said else _unmarked(said))
     if answer is None and mark:
         thought = thought.rpartition("<think>")[2]
         answer = _marked(thought) or _unmarked(thought)
@@ -64,7 +74,10 @@ def _marked(text: str) -> str | None:
         inside = text[start + len("<answer>") : end].strip()
         return _marked(inside) or _unmarked(inside) or None
     if box is not None:
-        return _final(text[box.end :]) or boxed(text)
+        rest = text[box.end :]
+        if len(rest) > MARGIN and is_retracted(rest) and is_revised(rest):
+            return _unmarked(rest)
+        return _final(rest) or boxed(text)
     _, mark, rest = text.rpartition("####")
     rest = rest.strip().partition("\n")[0].partition("<|")[0].strip()
     phrase = _PHRASE.match(rest.removeprefix("The ").removeprefix("the ")) if mark else None
@@ -80,13 +93,19 @@ def _final(text: str) -> str | None:
 
 def _unmarked(text: str) -> str | None:
     """The answer behind "the answer is", or the one that prose ends with."""
-    text = _TOKEN_BEHIND.sub("", text[-WINDOW:]).strip() if text.endswith("|>") else text.strip()
+    text = _TOKEN_BEHIND.sub("", text[-WINDOW:]).strip() if text.endswith(">") else text.strip()
     text = text[-WINDOW:]
-    phrase = _last(_PHRASE.finditer(text))
-    answer = told(text[phrase.end() :]) if phrase is not None else None
+    phrase = _last(match for match in _PHRASE.finditer(text) if not _is_supposed(text, match.start()))
+    revised = phrase is None or is_revised(text[phrase.end() :])
+    answer = None if phrase is None or revised else told(text[phrase.end() :])
     if answer is None and not _CUT_OFF.search(text):
         return concluded(text)
     return answer or None
+
+
+def _is_supposed(text: str, end: int) -> bool:
+    """Whether what stands before makes a supposition of what follows: `suppose the answer is 9`."""
+    return _SUPPOSED.search(text, max(0, end - 40), end) is not None
 
 
 def _last(matches: Iterator[re.Match[str]]) -> re.Match[str] | None:

@@ -7,12 +7,15 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from rewardstack_rules.mathematics.units import IN_PROSE
+
 MAX_TOGETHER = 12
 """Formulas or numbers that are one list at most."""
 
 NUMBER = re.compile(
     r"(?:(?<![\w)\]}])[-+\u2212]\s?)?(?:\\?[$€£¥]\s?)?(?<![\w.])[-+\u2212]?"
-    r"(?:\d{1,2}:[0-5]\d(?:\s?[aApP]\.?[mM]\b\.?)|\d+(?::\d+)+|\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s?/\s?\d+(?!\w))?(?:\s?\\?%)?"
+    r"(?:\d{1,2}:[0-5]\d(?:\s?[aApP]\.?[mM]\b\.?)|\d+(?::\d+)+|\d+(?:,\d+)*(?:\.\d+)?|\.\d+|[¼-¾⅐-⅞])"
+    r"(?:\s?/\s?\d+(?!\w)|\s\d+/\d+(?![\w/])|\s?[¼-¾⅐-⅞]|\sand\sa\s(?:half|quarter|third)\b)?(?:\s?\\?%)?"
 )
 FORMULA = re.compile(
     r"\$\$(?P<display>[^$]+)\$\$"
@@ -26,13 +29,37 @@ JOINT = re.compile(r"\s*(?:,\s*)?(?:\band\b|\bor\b|,)\s*")
 _NAMED = re.compile(r"\s*([A-Za-z](?:_\{?\w+\}?)?)\s*=[^=]*")
 _CONDITION = re.compile(r"\b(?:if|when|where|at|for|with|since|given|because|as|from)\s*$", re.IGNORECASE)
 _NOT_IT = re.compile(r"(?:\b(?:not|never|cannot|than|tried)|n't)(?: (?:be|equal|to)){0,3}\s*$", re.IGNORECASE)
+_OPERAND = re.compile(
+    r"\b(?:(?:multipl|divid)\w+ (?:\w+ )?by|(?:root|twice|half|double|triple|reciprocal|square|cube)(?: of)?"
+    r"|(?:(?:test|try|subtract)(?:ing)?|plugging in|substituting|setting|letting)(?: [A-Za-z] ?=)?)\s*\Z",
+    re.IGNORECASE,
+)
 _LINES = re.compile(
     r"\\begin\{(?:(?:align|gather)(?:ed)?|split|eqnarray)\*?\}(.*)\\end\{(?:(?:align|gather)(?:ed)?|split|eqnarray)\*?\}",
     re.DOTALL,
 )
+_CURRENCIES = frozenset("$€£¥")
 _HEDGE = re.compile(
     r"[\s,(]*\b(?:but )?(?:or|maybe|perhaps|possibly|(?:it )?(?:could|might|may)(?: also)? be)\b\s*"
     r"(?:(?:maybe|perhaps|possibly|even)\s*)?"
+)
+
+
+_UNIT = re.compile(IN_PROSE)
+GIVEN = re.compile(
+    r"\b(?:(?:for|in|from|after|before|per|over|during|within|on|every|the|all|these|those|his|its|our|their)"
+    r"|(?<!left )(?<!up )with|(?:out|each|one|none|all|both|end) of|at [A-Za-z] ?=)\s"
+    r"(?:(?:the|all|these|those|only)\s){0,2}\Z",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(
+    r"\b(?:step|case|part|problem|question|example|figure|equation|eq\.|section|method|approach|line)s? ?\(?\Z",
+    re.IGNORECASE,
+)
+_LINE_START = re.compile(r"(?:\A|\n)[ \t*#]*\Z")
+_ASIDE = re.compile(
+    r"(?<=\s)\((?!\s*(?:or|but|and|maybe|perhaps|possibly|it)\b)(?=[^()]{0,80}[A-Za-z]{2})[^()]{1,200}\)"
+    r"|(?<=\s)\((?:about |≈ ?|~ ?)?[\d.]{1,10} ?\\?%\)"
 )
 
 
@@ -46,18 +73,67 @@ def joined_formulas(text: str) -> str | None:
         match = FORMULA.match(text, joint.end()) if joint else None
     if not found:
         return None
-    return _together(text, found) + _alternative(text[found[-1].end() :])
+    return _together(text, found) + unit(text, found) + _alternative(text[found[-1].end() :])
 
 
-def last_expression(text: str) -> str | None:
-    """The last formula or number, with those of its kind that are joined to it; None where it is denied or a bound."""
+def last_expression(text: str, start: int = 0) -> str | None:
+    """The last formula or number, with those of its kind that are joined to it; None where it is denied or a bound.
+
+    Args:
+        text: of a response.
+        start: where its last sentence starts, whose numbers go before any other.
+    """
     formulas = _last(FORMULA.finditer(text))
-    numbers = _last(NUMBER.finditer(text, formulas[-1].end() if formulas else 0))
+    behind = formulas[-1].end() if formulas else 0
+    found = (number for number in NUMBER.finditer(_without_asides(text, behind), behind) if not _is_label(text, number))
+    numbers = _stated(text, _last(found), start, bool(formulas))
     if not (numbers or formulas):
         return None
     run = _run(text, numbers or formulas, worded=bool(numbers))
-    start = run[0].start()
-    return None if _NOT_IT.search(text, max(0, start - 24), start) else _together(text, run) or None
+    at = run[0].start()
+    return None if is_denied(text, at) else _together(text, run) + unit(text, run) or None
+
+
+def is_denied(text: str, at: int) -> bool:
+    """Whether what starts here is denied, a bound, or only tried: `not 7`, `more than 7`, `plugging in x = 7`."""
+    return bool(_OPERAND.search(text, max(0, at - 30), at) or _NOT_IT.search(text, max(0, at - 24), at))
+
+
+def _is_label(text: str, number: re.Match[str]) -> bool:
+    """Whether a number only counts steps or lines: `Step 4: add them`, `3. Check`."""
+    before = max(0, number.start() - 20)
+    line = text[number.end() : number.end() + 2] in (". ", ") ") and _LINE_START.search(text, before, number.start())
+    return bool(line) or _LABEL.search(text, before, number.start()) is not None
+
+
+def unit(text: str, run: Sequence[re.Match[str]]) -> str:
+    """The known unit right behind a number or formula; empty where there is none, or an amount of money, or a list."""
+    match = _UNIT.match(text, run[-1].end()) if len(run) == 1 and not set(content(run[0])) & _CURRENCIES else None
+    return f" {match['unit']}" if match else ""
+
+
+def _without_asides(text: str, start: int) -> str:
+    """A text with spaces for what stands in parentheses from here on, such as `(since 3 fails)`."""
+    blank = text[:start] + _ASIDE.sub(lambda match: " " * len(match.group()), text[start:])
+    return blank if start or NUMBER.search(blank) else text
+
+
+def _stated(text: str, numbers: Sequence[re.Match[str]], start: int, formulas: bool) -> Sequence[re.Match[str]]:
+    """Numbers up to the last that is said of something, and not of a circumstance: `540 meters in 1 week`.
+
+    Args:
+        text: in which they stand.
+        numbers: in a row.
+        start: where the last sentence starts.
+        formulas: whether there are any before, for which none of these may stand.
+    """
+    for position in range(len(numbers), 0, -1):
+        number = numbers[position - 1]
+        if number.start() < start:
+            break
+        if not GIVEN.search(text, max(0, number.start() - 40), number.start()):
+            return numbers[:position]
+    return [] if formulas else numbers
 
 
 def _run(text: str, found: Sequence[re.Match[str]], worded: bool) -> list[re.Match[str]]:
@@ -111,8 +187,15 @@ def hedges(rest: str) -> bool:
 def content(match: re.Match[str]) -> str:
     """What a formula holds, without its delimiters, or a number; of aligned lines the last."""
     inside = next((group for group in match.groups() if group is not None), match.group()).strip()
-    lines = _LINES.fullmatch(inside)
-    return lines[1].rstrip("\\ \n").rpartition("\\\\")[2].replace("&", "").strip(" =\n") if lines else inside
+    line = last_line(inside)
+    return inside if line is None else line
+
+
+def last_line(text: str) -> str | None:
+    """The last of the aligned lines that a text without delimiters ends with."""
+    start = text.rfind("\\begin{") if text.endswith("}") else -1
+    lines = _LINES.fullmatch(text, start) if start >= 0 else None
+    return lines[1].rstrip("\\ \n").rpartition("\\\\")[2].replace("&", "").strip(" =\n") if lines else None
 
 
 def _last(matches: Iterator[re.Match[str]]) -> Sequence[re.Match[str]]:

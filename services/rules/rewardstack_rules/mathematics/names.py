@@ -10,7 +10,8 @@ from rewardstack_rules.mathematics.structure import Group, group
 _LETTER = r"(?:[A-Za-z]|\\[a-z]+)"
 _NAME = (
     rf"(?:{_LETTER}|\\frac\{{d\w?\}}\{{d\w\}})'{{0,3}}(?:_\{{?\w+\}}?)?(?:\^\{{-1\}})?\s?(?:\(\w+\))?"
-    rf"|\({_LETTER}(?:\s*,\s*{_LETTER})*\)"
+    rf"|\({_LETTER}(?:\s*,\s*{_LETTER})*\s*\)"
+    r"|[A-Z]'?(?:\s*(?:\\(?:cap|cup|setminus|times)(?![A-Za-z])|-)\s*[A-Z]'?){1,4}"
 )
 _NAMED = re.compile(rf"\s*({_NAME})\s*(?:(?<![<>!])=|\\(?:in|approx)(?![A-Za-z]))\s*([^=]+)")
 _REVERSED = re.compile(r"\s*([^=<>!]*\d[^=<>!]*)=\s*([A-Za-z])\s*")
@@ -23,6 +24,13 @@ _TOKEN = re.compile(r"\\[A-Za-z]+|.", re.DOTALL)
 _COMPUTED = re.compile(r"\s*\\(?:int|sum|prod|lim)(?![A-Za-z])")
 _INDEX = re.compile(r"_\{[^{}]*\}")
 _COMMANDS = re.compile(r"\\[A-Za-z]+")
+_MULTIPLE = re.compile(r"(?<![A-Za-z\\])([kmn])(?= ?\\pi)|(?<=\\pi )([kmn])(?![A-Za-z])")
+_IMPLIES = re.compile(
+    r"[^=]{1,80}=[^>].*(?:\\(?:[Rr]ightarrow|implies|Longrightarrow|to)(?![A-Za-z])|=>) ?(?=[^=]{1,40}=)"
+)
+_SEVERAL = re.compile(r"((?:[A-Za-z] ?= ?){1,9}[A-Za-z]) ?= ?([^=A-Za-z]+)")
+_FOR_ALL = re.compile(r"\s*,?\s*(?:\\text\{\s*|\()?(?:for (?:all|any|every|each)\b|\\forall(?![A-Za-z])).*", re.DOTALL)
+_TRANSFORMED = re.compile(r"\s*(?:- ?[a-z]|\|[xynkmt]\||\\sqrt ?\{?[a-z]\}?)\s*")
 _POINT = re.compile(r"(?:[A-Z]|\\text\{[A-Za-z ]+\})\s*(\([^()]*,[^()]*\))")
 
 
@@ -34,6 +42,8 @@ def without_names(one: str, other: str) -> tuple[str, str]:
         return named[2], expected[2]
     if "=" in one and "=" in other and not any(match and match[1][0] == "(" for match in (named, expected)):
         return one, other
+    if named and expected and named[1][0] == expected[1][0] == "(" and sorted(named[1]) == sorted(expected[1]):
+        return one, other  # (y, x) for (x, y)
     return named[2] if named else one, expected[2] if expected else other
 
 
@@ -49,6 +59,18 @@ def without_parameter(text: str) -> tuple[str, str]:
     return (match[1].strip(), match[2]) if match else (text, "")
 
 
+def with_the_same_multiple(text: str, other: str) -> str:
+    """`\\frac{\\pi}{2} + n\\pi` with the other's letter for an integer, where both have one multiple of pi."""
+    letters = (
+        [{first or last for first, last in _MULTIPLE.findall(one)} for one in (text, other)]
+        if "\\pi" in text and "\\pi" in other
+        else []
+    )
+    if len(letters) < 2 or any(len(found) != 1 for found in letters) or letters[0] == letters[1]:
+        return text
+    return renamed(text, letters[0].pop(), letters[1].pop())
+
+
 def renamed(text: str, letter: str, other: str) -> str:
     """A tidied text with another letter for this one, unless it holds that already."""
     tokens = _TOKEN.findall(text)
@@ -61,6 +83,8 @@ def is_equation(text: str) -> bool:
     if not sign or left[-1:] in ("<", ">", "!") or _COMPUTED.match(left):
         return False
     left = _ARGUMENTS.sub("", left)
+    if _TRANSFORMED.fullmatch(left):
+        return True
     return (
         any(char.isdigit() or char == "^" for char in left)
         and re.search(r"[A-Za-z]", _COMMANDS.sub("", left)) is not None
@@ -68,7 +92,11 @@ def is_equation(text: str) -> bool:
 
 
 def result(text: str) -> str:
-    """What a tidied integral, sum or limit is said to be; any other text as it is."""
+    """What a tidied integral, sum or limit is said to be, and what holds for all x; any other text as it is."""
+    arrow = _IMPLIES.match(text) if "=" in text else None
+    text = text[arrow.end() :] if arrow else text
+    if "for" in text:
+        text = _FOR_ALL.sub("", text) or text
     return text.rpartition("=")[2].strip() if _COMPUTED.match(text) and "=" in _INDEX.sub("", text) else text
 
 
@@ -91,6 +119,12 @@ def solutions(found: Group) -> Group:
     if len(names) < len(found.items) or len(set(names)) > 1:
         return found
     return found._replace(items=tuple(match[2] for match in (first, *rest) if match), brackets="{}")
+
+
+def spread(text: str) -> str:
+    """`x = y = 1` as `x = 1, y = 1`; any other text as it is."""
+    match = _SEVERAL.fullmatch(text)
+    return ", ".join(f"{name.strip()} = {match[2]}" for name in match[1].split("=")) if match else text
 
 
 def coordinates(found: Group, ordered: bool = True) -> Group | None:

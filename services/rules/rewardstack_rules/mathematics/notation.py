@@ -11,6 +11,10 @@ from rewardstack_rules.mathematics.symbols import ascii_text
 
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
 _COMMAND = re.compile(r"(?<!\\)\\[A-Za-z]")
+_PRIME = r"(?:'|\^\s*\{?\s*\\prime\s*\}?)"
+_SEXAGESIMAL = re.compile(
+    rf"(\d+)\s*\^\s*\{{?\s*\\circ\s*\}}?\s*(\d{{1,2}})\s*{_PRIME}(?:\s*(\d{{1,2}})\s*(?:{_PRIME}{{2}}|\"|\^\{{\\prime\\prime\}}))?"
+)
 _COMMA = re.compile(r"\\(?:text|mathord|mathrm)\{,\}")
 _GROUPED = re.compile(r"(?<![\d.,\w])\d{1,3}(?:(?:,?\\! ?|(?<!\\)\\[,;: ]|\s*\{\s*,\s*\}\s*|[ ~])\d{3})+(?!\d)")
 _EUROPEAN = re.compile(r"(?<![\d.,\w])([1-9]\d{0,2}(?:\.\d{3})+),(\d+)(?![\d.,])")
@@ -37,6 +41,8 @@ def tidy(text: str, thousands: bool = True) -> str:
     text = _AND_SO_ON.sub(_as_fraction, text)
     text = _GROUPED.sub(lambda match: re.sub(r"\D", "", match[0]), text)
     text = _EUROPEAN.sub(lambda match: f"{match[1].replace('.', '')}.{match[2]}", text)
+    if "\\circ" in text:
+        text = _SEXAGESIMAL.sub(_as_degrees, text)
     for sign, pattern, replacement in REWRITES:
         if sign in text:
             text = pattern.sub(replacement, text)
@@ -52,6 +58,13 @@ def squeeze(text: str) -> str:
 def plain(text: str) -> str:
     """A tidied text with words in the open: `\\text{cm}` becomes ` cm `."""
     return " ".join(_TEXT.sub(r" \1 ", text).split())
+
+
+def _as_degrees(match: re.Match[str]) -> str:
+    """`22^\\circ 30'` as `\\frac{45}{2}^\\circ`."""
+    degrees, minutes, seconds = (Fraction(part or 0) for part in match.groups())
+    value = degrees + minutes / 60 + seconds / 3600
+    return f"\\frac{{{value.numerator}}}{{{value.denominator}}}^\\circ"
 
 
 def _as_fraction(match: re.Match[str]) -> str:

@@ -15,6 +15,9 @@ _PARTS = {"half": 2, "halve": 2, "third": 3, "fourth": 4, "quarter": 4} | {
     f"{name}th": value
     for name, value in (("fif", 5), ("six", 6), ("seven", 7), ("eigh", 8), ("nin", 9), ("ten", 10), ("twelf", 12))
 }
+_ORDINALS = {"first": "one", "second": "two", "third": "three", "fifth": "five", "eighth": "eight", "ninth": "nine"} | {
+    "twelfth": "twelve"
+}
 MAX_WORDS = 20
 
 
@@ -29,14 +32,24 @@ def number(words: str) -> str | None:
     names = names[1:] if sign else names
     if not 0 < len(names) <= MAX_WORDS:
         return None
+    if names == ["half"]:
+        return f"{sign}\\frac{{1}}{{2}}"
     value = _whole(names)
     if value is not None:
         return f"{sign}{value}"
     part, above = _PARTS.get(names[-1]), _whole(names[:-1])
     if part is None or above is None or not 0 < above < part:
-        return None
+        return None if sign else _ordinal(names)
     fraction = Fraction(above, part)
     return f"{sign}\\frac{{{fraction.numerator}}}{{{fraction.denominator}}}"
+
+
+def _ordinal(names: list[str]) -> str | None:
+    """The place that words give: 23 for the twenty-third."""
+    last = names[-1]
+    cardinal = _ORDINALS.get(last) or (f"{last[:-4]}y" if last.endswith("ieth") else last.removesuffix("th"))
+    value = _whole([*names[:-1], cardinal]) if cardinal != last else None
+    return str(value) if value else None
 
 
 def _whole(names: list[str]) -> int | None:

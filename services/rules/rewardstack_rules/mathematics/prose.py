@@ -4,66 +4,59 @@ from __future__ import annotations
 
 import re
 
-from rewardstack_rules.mathematics.boxes import LONGEST
-from rewardstack_rules.mathematics.formulas import FORMULA, JOINT, NUMBER, hedges, joined_formulas, last_expression
-
-MAX_WORDS = 6
-"""Words of an answer in words."""
-
-MAX_VALUE = 200
-"""Characters of a value in a sentence."""
+from rewardstack_rules.mathematics.bare import BOLD, DIGIT, IS_IT, LEAD_IN, MAX_WORDS, SUBJECT, WORD, is_bare
+from rewardstack_rules.mathematics.formulas import FORMULA, GIVEN, NUMBER, joined_formulas, last_expression, last_line
+from rewardstack_rules.mathematics.sentences import sentence_start, without_closing
+from rewardstack_rules.mathematics.settled import ENDS, breaks_off
+from rewardstack_rules.mathematics.values import (
+    ASIDE,
+    MAX_VALUE,
+    computed,
+    quantity,
+    result,
+    stated_formulas,
+    stated_value,
+)
+from rewardstack_rules.mathematics.wording import counted_in_words, in_bold, last_words, main_clause, said
 
 _SENTENCE_END = re.compile(r"[.!?](?=\s|\*|$)|[。\n]|<\||$")
-_LAST_SENTENCE = re.compile(r"(?:[.!?]\s|[。\n])")
-_ASIDE = re.compile(
-    r",?\s(?:because|since|i\.\s?e\b|that is|which|where)\b.*|, as\b.*"
-    r"|,?\s(?:or )?(?:about|approximately|roughly)\s\d*\.\d.*"
+_ATTAINED = re.compile(
+    r"(?<=[\w$)}%\]]),?\s\(?(?:(?:attained|achieved|obtained|reached|occurring)\b|(?:when|if)\s)[^.]*\Z"
+    r"|(?<=[\d$)}%\]]),?\s\(?at\s(?=[A-Za-z]\s?=|[$(\\\d])[^.]*\Z"
 )
-_SUBJECT = re.compile(r"[Tt]he\b[^,\n]*\b(?:is|are|equals?)\b[\s*_]*")
+_WHICH = re.compile(r"([^,]{1,80}?),? which (?:is|equals|gives|makes) (?=[-\u2212$\\(]?\d)")
+_CALCULATION = re.compile(r"<<[^<>\n]{0,100}>>")
 _DENIAL = re.compile(r"not\s+[-\u2212$\\(\d]")
-_LEAD_IN = re.compile(
-    r"(?:(?!(?:sqrt|sin|cos|tan|log|ln|exp|pi|negative|minus)\b)(?:[^\W\d_]|')+[,:]?\s+)*"
-    r"(?:(?!(?:sqrt|sin|cos|tan|log|ln|exp|pi|negative|minus)\b)(?:[^\W\d_]|'){2,}[,:]?|[^\W\d_]:)\s+"
-    r"(?=[-+\u2212]?[$€£¥\d.]|\\\$)"
-)
 _CONNECTIVE = re.compile(
     r"(?:(?:thus|therefore|hence|so|then|finally|consequently|we (?:get|have|find|obtain|conclude)|this (?:gives|means)"
-    r"|it follows|that|=>|\u2234|\u21d2)(?:[,:]\s*|\s+))+",
+    r"|it follows|that|in (?:\w+ ){1,4}form(?=,)|=>|\u2234|\u21d2)(?:[,:]\s*|\s+))+",
     re.IGNORECASE,
 )
-_BOLD = re.compile(r"(?<![\w*)])\*\*(?!\s)([^*\n]{1,200})(?<!\s)\*\*(?![\w*(])")
-_LAST_BOLD = re.compile(_BOLD.pattern + r"[\s.!]*\Z")
+_LAST_BOLD = re.compile(BOLD.pattern + r"[\s.!]*\Z")
 _GIVES_UP = re.compile(
     r"\b(?:can(?:not|'t| not)|unable to|not able to|impossible to|(?:do|did|does)(?: not|n't)) (?:\w+ ){0,2}"
     r"(?:know|determine|solve|answer|find|figure|say|tell|compute|calculate|decide|go on)"
 )
 _SO = re.compile(r"\b(?:so|thus|hence|therefore)\b[^.]*[\d$\\]")
 _BOUND = re.compile(
-    r"\b(?:not|never|least|most|more|less|fewer|greater|than|between|n?either|unknown|tried|wrong|impossible|if|or)\b"
+    r"\b(?:not|never|least|most|more|less|fewer|greater|than|between|n?either|unknown|tried|wrong|impossible|if|or"
+    r"|root|twice|half|double|triple|square|cube|reciprocal|opposite|inverse|logarithm)\b"
 )
-_DENIED = re.compile(r",? (?:and |but )?not [-\u2212$\\(\d][^,;\n]{0,80}\Z")
-_TWO_SENTENCES = re.compile(r"[A-Za-z]{2}[.!?] [A-Z]")
+_DENIED = re.compile(r",? (?:and |but )?not [-\u2212$\\(\d](?:[^,;.\n]|\.\d){0,80}\Z")
+_SAYS_SOMETHING = re.compile(r"[\d$\\]")
+_CALLED_OPTION = re.compile(r"(?:option|choice)\s+(?=\([A-J]\)\s)", re.IGNORECASE)
 _LABEL = re.compile(r"\([A-Z]\)(?=\s)")
 _VERDICT = re.compile(r"(?:yes|no|true|false)(?=\s*[,;:])", re.IGNORECASE)
-_SAYS = re.compile(
-    r"\b(?:is|are|equals?|gives?|get|have|at)[\s:*_`]*(?=[-+\u2212(\[{√\\\d.]|[A-Za-z]'*(?:\(|\s?[\^+*/=]))"
+_REJECTED = re.compile(
+    r"(?:[\d$}]\W{0,4}(?:is|are)(?:(?: not|n't) (?:the|an?|our|correct|right|possible|valid)| wrong| incorrect"
+    r"| impossible)\b"
+    r"|\b(?:does|do)(?: not|n't) work\b|\bor (?:something|another|some other|any other)\b"
+    r"|\btoo (?:large|small|big|many|few|high|low|long|short)\b)[^\d$\\]*\Z|\b(?:could|might|may) also be\b"
+    r"|\bor (?:maybe|perhaps|possibly)\b"
 )
-_IS_IT = re.compile(r"(.{1,200}?)\s+(?:is|are)\s+(?:(?:the|our|my)\s+)?(?:(?:final|correct|right)\s+)?answers?\W*")
-_VERB = re.compile(r"\b(?:is|are|equals?|gets?|has|have|be)\s*[:*_]*\s*$")
-_CIRCUMSTANCE = re.compile(
-    r",?\s(?:[a-z]+ )?(?:attained|achieved|obtained|reached|when|where|if|at|with|for|since|because|as|per)\b"
-    r"|\s[a-z]+ in\b"
-)
-_CHOSEN = re.compile(
-    r".{0,200}\b(?:[Oo]ption|[Cc]hoice|choose|select|pick)\s+\(?([A-J])\)?(?=[\s.,*]|$)"
-    r"(?! or )(?!.{0,200}\b(?:not|incorrect|wrong)\b)"
-)
+_STRESS = re.compile(r"\*\*(?=[\s.,;:!?]|\Z)|(?<![\w)])\*\*(?=[\w$\\])")
 _DONE = re.compile(r",? (?:and we are done|as (?:desired|required|claimed|needed))\.?\Z")
-_TITLE = re.compile(r"[A-Z][a-z]+(?: [a-z]+){0,5} ?[=:] ?(?=[-+\u2212\d$.])")
-_DIGIT = re.compile(r"\d")
-_LETTER = re.compile(r"[A-Za-z]")
-_WORD = re.compile(r"[A-Za-z]{2,}")
-_PROSE = re.compile(r",\s?(?!(?:and|or)\b)[A-Za-z]{2,}|\b[A-Za-z]{2,}(?:\s+[A-Za-z]+){3,}")
+_TITLE = re.compile(r"(?:[-*•] )?[A-Z][a-z]+(?: (?!(?:is|are)\b)[a-z]{2,}){0,5} ?[=:] ?(?=[-+\u2212\d$.])")
 
 
 def told(rest: str) -> str | None:
@@ -80,27 +73,46 @@ def told(rest: str) -> str | None:
         return formula
     end = _SENTENCE_END.search(rest)
     assert end is not None
-    sentence = _ASIDE.sub("", rest[: end.start()]).strip(" *_`\"',;")
-    subject = _SUBJECT.match(sentence)
+    if end.group() == "?":
+        return ""
+    sentence = ASIDE.sub("", rest[: end.start()]).strip(" *_`\"',;")
+    sentence = sentence.rstrip("\"'}") if "{" not in sentence else sentence
+    which = _WHICH.match(sentence)
+    if which is not None and NUMBER.fullmatch(which[1]) is None:
+        sentence = sentence[which.end() :]
+    subject = SUBJECT.match(sentence)
     if subject is not None and subject.end() < len(sentence):
         return told(sentence[subject.end() :])
     if _DENIAL.match(sentence):
         _, but, other = sentence.partition(" but ")
         return told(other) if but else ""
-    short = _LABEL.match(sentence) or _VERDICT.match(sentence)
+    sentence = _CALLED_OPTION.sub("", sentence)
+    if _LABEL.match(sentence):
+        return sentence[:MAX_VALUE]
+    short = _VERDICT.match(sentence)
     if short is not None:
         return short.group()
+    stressed = BOLD.findall(sentence)
+    if len(stressed) == 1 and DIGIT.search(stressed[0]):
+        return concluded(stressed[0])
+    return _told_plainly(_STRESS.sub("", sentence))
+
+
+def _told_plainly(sentence: str) -> str | None:
+    """The answer in a sentence that neither denies nor stresses it: its first formula, quantity, or words."""
     inner = FORMULA.search(sentence)
     if inner is not None:
         return joined_formulas(sentence[inner.start() :])
-    lead_in = _LEAD_IN.match(sentence)
+    lead_in = LEAD_IN.match(sentence)
     if lead_in is not None and _BOUND.search(lead_in.group()):
         return sentence
+    if lead_in is not None and GIVEN.search(lead_in.group()):
+        return last_expression(sentence)
     sentence = sentence[lead_in.end() :] if lead_in else sentence
     number = NUMBER.match(sentence)
     if number is not None:
-        return _quantity(sentence, number)
-    if len(_WORD.findall(sentence)) <= MAX_WORDS or "\\" in sentence:
+        return quantity(sentence, number)
+    if len(WORD.findall(sentence)) <= MAX_WORDS or "\\" in sentence:
         return sentence or None
     return last_expression(sentence)
 
@@ -110,86 +122,66 @@ def concluded(text: str) -> str | None:
 
     Args:
         text: the end of a response.
+
+    Returns:
+        The answer; None where there is none, or the text breaks off before it settles on one.
     """
-    start = _CONNECTIVE.match(text.strip()) or _TITLE.match(text.strip())
-    bare = _DONE.sub("", text.strip()[start.end() :] if start else text.strip())
+    text = without_closing(_CALCULATION.sub("", text.replace("`", "")))
+    line = last_line(text)
+    if line is not None:
+        return line
+    whole = BOLD.fullmatch(text.rstrip(".!"))
+    text = whole[1] if whole else text
+    start = _CONNECTIVE.match(text) or _TITLE.match(text)
+    bare = _DONE.sub("", text[start.end() :] if start else text)
     if is_bare(bare):
-        return bare if len(bare) == len(text.strip()) else _result(bare)
+        return bare if len(bare) == len(text) else result(bare)
+    at = sentence_start(text)
+    gives_up = _GIVES_UP.search(text, at) and not _SO.search(text, at) and not FORMULA.search(text, at)
+    if gives_up or breaks_off(text, at):
+        return None
+    ended = text[-1:] in ENDS
     text = _DENIED.sub("", text.rstrip(". \n"))
     bold = _LAST_BOLD.search(text)
     if bold is not None and not bold[1].endswith(":"):
         return concluded(bold[1].rstrip("."))
-    *_, sentence = _LAST_SENTENCE.split(text.strip().rstrip(".!* \n"))
+    text = text.rstrip(".!* \n")
+    at = sentence_start(text)
+    if ended or _SAYS_SOMETHING.search(text, at):
+        return _in_sentence(text, at)
+    return _in_sentence(text[at:], 0)  # in mid-sentence nothing before it counts
+
+
+def _in_sentence(text: str, start: int) -> str | None:
+    """The answer in a text whose last sentence starts here."""
+    sentence = _CONNECTIVE.sub("", text[start:], count=1) if _CONNECTIVE.match(text, start) else text[start:]
+    if sentence.endswith("?") and _SAYS_SOMETHING.search(sentence):
+        return None
+    sentence = _without_circumstances(sentence)
+    words = said(sentence)
+    if words is not None:
+        return words
+    if _REJECTED.search(sentence):
+        return None
+    text = text[:start] + sentence
+    bold = in_bold(sentence)
+    stressed = concluded(bold) if bold is not None else None
+    if stressed is not None:
+        return stressed
     if FORMULA.search(sentence):
-        return _stated(sentence) or last_expression(text)
-    if _GIVES_UP.search(sentence) and not _SO.search(sentence):
-        return None
-    stressed = _BOLD.findall(sentence)
-    if len(stressed) == 1 and _DIGIT.search(stressed[0]):
-        return concluded(stressed[0])
-    chosen, asked = _CHOSEN.match(sentence), _IS_IT.fullmatch(sentence)
-    if chosen is not None:
-        return chosen[1]
+        clause = main_clause(sentence)
+        return (last_words(clause) if clause != sentence else stated_formulas(sentence)) or last_expression(text, start)
+    asked = IS_IT.fullmatch(sentence)
     if asked is not None:
-        return last_expression(asked[1]) or last_expression(text) or asked[1]
-    return _value(sentence) or last_expression(text) or _word(sentence)
+        return asked[1] if is_bare(asked[1]) else last_expression(asked[1]) or asked[1]
+    value = stated_value(sentence) or computed(sentence) or counted_in_words(sentence)
+    return value or last_expression(text, start) or last_words(sentence)
 
 
-def is_bare(text: str) -> bool:
-    """Whether this is an answer and nothing else: one line, not prose around a formula or a number."""
-    if not text or "\n" in text or len(text) > LONGEST or "\\boxed" in text or FORMULA.search(text):
-        return False
-    if any(start.match(text) for start in (_LEAD_IN, _SUBJECT, _CHOSEN)) or _IS_IT.fullmatch(text):
-        return False
-    if _TWO_SENTENCES.search(text):
-        return False
-    bold = _BOLD.search(text)
-    if bold is not None and bold.group() != text.rstrip(".!"):
-        return False
-    return "\\" in text or len(_WORD.findall(text)) <= MAX_WORDS
-
-
-def _value(sentence: str) -> str | None:
-    """What the last "is" or "are" of a sentence is followed by, if that is a value and not the start of more prose."""
-    position = 0
-    says = None
-    while (match := _SAYS.search(sentence, position)) is not None:
-        says, position = match, match.end()
-    value = _ASIDE.sub("", sentence[says.end() :]).strip(" *_`,;") if says else ""
-    if not 0 < len(value) <= MAX_VALUE or _PROSE.search(value) or len(_WORD.findall(value)) > MAX_WORDS:
-        return None
-    number = NUMBER.match(value)
-    quantity = _quantity(value, number) if number else value
-    return _result(value) if quantity == value else quantity
-
-
-def _stated(sentence: str) -> str | None:
-    """The formulas right behind the last "is" or "are" of a sentence: `there are $42$ apples in 3 baskets`."""
-    formula = None
-    for match in FORMULA.finditer(sentence):
-        formula = match if _VERB.search(sentence, max(0, match.start() - 12), match.start()) else None
-        if formula and _CIRCUMSTANCE.match(sentence, match.end()):
-            break
-    return joined_formulas(sentence[formula.start() :]) if formula else None
-
-
-def _result(value: str) -> str:
-    """What is computed in `3 - 5 = -2`; an equation for a letter stays whole."""
-    computed, _, result = value.rpartition("=")
-    return value if _LETTER.search(computed) else result.strip()
-
-
-def _word(sentence: str) -> str | None:
-    """The word that a sentence ends with in `The day is Monday`."""
-    subject = _SUBJECT.match(sentence)
-    words = sentence[subject.end() :].strip(" *_`,;") if subject else ""
-    return words if 0 < len(words) <= MAX_VALUE and len(_WORD.findall(words)) <= MAX_WORDS else None
-
-
-def _quantity(sentence: str, number: re.Match[str]) -> str:
-    """The number that a sentence starts with, alone where prose follows that holds others."""
-    behind = sentence[number.end() :]
-    if hedges(behind):
-        return sentence
-    prose = behind[:1].isspace() and _WORD.match(behind.lstrip(" (")) and any(char.isdigit() for char in behind)
-    return number.group() if prose and not JOINT.match(behind) else sentence
+def _without_circumstances(sentence: str) -> str:
+    """A sentence without reasons and conditions behind what it says: `the minimum is 4, attained at x = 2`."""
+    for pattern in (ASIDE, _ATTAINED):
+        aside = pattern.search(sentence)
+        if aside is not None and _SAYS_SOMETHING.search(sentence, 0, aside.start()):
+            sentence = sentence[: aside.start()]
+    return sentence

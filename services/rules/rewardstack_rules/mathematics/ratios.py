@@ -31,6 +31,12 @@ def equal(one: str, other: str) -> bool | None:
     return None if None in products else all(products)
 
 
+def is_clock(text: str) -> bool:
+    """Whether a tidied text can be nothing but a time: `10:05`."""
+    match = _CLOCK.fullmatch(text)
+    return match is not None and match[2][0] == "0"
+
+
 def is_time(text: str) -> bool:
     """Whether a tidied text is rather a time than a ratio: `3:30`, which has two digits and could be reduced."""
     match = _CLOCK.fullmatch(text)

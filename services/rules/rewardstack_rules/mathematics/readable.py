@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from rewardstack_rules.mathematics import algebra, exact, ratios, signs, single, symbolic, units, words
 from rewardstack_rules.mathematics.bounds import MAX_ITEMS
 from rewardstack_rules.mathematics.intervals import as_intervals, condition
@@ -9,9 +11,12 @@ from rewardstack_rules.mathematics.matrices import cells
 from rewardstack_rules.mathematics.notation import tidy
 from rewardstack_rules.mathematics.structure import group
 
+REMEMBERED = 1024
+"""References: several responses are compared with one."""
 _ELLIPSIS = "\\ldots"
 
 
+@lru_cache(maxsize=REMEMBERED)
 def readable(reference: str) -> bool:
     """Whether a reference, within the bounds, says anything that an answer could equal."""
     text = tidy(reference)

@@ -8,6 +8,7 @@ from rewardstack_rules.mathematics import algebra, equations, exact, ratios, sym
 from rewardstack_rules.mathematics.notation import squeeze
 
 _BASED = re.compile(r"\(?([0-9A-F]+)\)?\s*_\s*(?:\{?\(?(\d+)\)?\}?|\{?\s*\\text\{\s*(\w+)\s*\}\s*\}?)")
+_PRIMED = re.compile(r"[A-Za-z]'")
 _LETTER = re.compile(r"[A-Za-z]")
 
 
@@ -24,6 +25,12 @@ def equal(one: str, other: str) -> bool:
     if worded is not None:
         return worded
     (one, unit), (other, expected_unit) = units.measure(one), units.measure(other)
+    if {unit, expected_unit} == {"dozen", ""} and _equal_in_value(
+        f"12({one if unit else other})", other if unit else one
+    ):
+        return True
+    if unit == "cent" and not expected_unit and "." in other:
+        expected_unit = "dollar"  # 0.75 can be no number of cents
     if units.units_differ(unit, expected_unit):
         return _equal_converted((one, unit), (other, expected_unit))
     if _LETTER.fullmatch(one) and _LETTER.fullmatch(other):
@@ -45,6 +52,10 @@ def _equal_in_value(one: str, other: str) -> bool:
         return exact.same(number, expected_number)
     if squeeze(one) == squeeze(other):
         return True
+    if (_PRIMED.search(one) is None) != (_PRIMED.search(other) is None):
+        return False  # math_verify drops the prime of A'
+    if ratios.is_clock(one) != ratios.is_clock(other):
+        return False
     if ratios.is_time(one) != ratios.is_time(other) and not (ratios.terms(one) and ratios.terms(other)):
         return False
     if "=" in one and "=" in other:
@@ -83,6 +94,8 @@ def _equal_in_words(one: str, other: str) -> bool | None:
     time, expected_time = words.clock(one), words.clock(other)
     if time is not None and expected_time is not None:
         return words.same_time(time, expected_time)
+    if time is not None and time[1] == 0 and other.isdecimal():
+        return time[0] == int(other)
     said, expected = words.phrase(one), words.phrase(other)
     if said is None and expected is None:
         return None

@@ -35,7 +35,12 @@ _SIGNS = {
     "₹": "\\text{rupee}",
     "£": "\\text{gbp}",
     "¥": "\\text{yen}",
+    "≡": "\\equiv ",
+    "\u2032": "'",  # prime
+    "\u2033": "''",  # double prime
     "\u2234": "\\therefore ",  # therefore
+    "→": "\\to ",
+    "\u27f9": "=>",  # long double arrow
     "\u21d2": "=>",  # double arrow
     "¢": "\\text{ cents}",
     "、": ", ",

@@ -37,6 +37,7 @@ _UNITS: dict[str, tuple[str, str, str]] = {
     "week": ("week wk", "time", "604800"),
     "month": ("month", "months", "1"),
     "year": ("year yr", "months", "12"),
+    "dozen": ("dozen", "count", "12"),
     "cent": ("cent", "dollars", "1/100"),
     "dollar": ("dollar buck usd", "dollars", "1"),
     "euro": ("euro eur", "euros", "1"),
@@ -58,6 +59,7 @@ _UNITS: dict[str, tuple[str, str, str]] = {
     "v": ("volt", "voltage", "1"),
     "hz": ("hertz", "frequency", "1"),
     "khz": ("kilohertz", "frequency", "1000"),
+    "kelvin": ("kelvin k", "kelvin", "1"),
     "celsius": ("celsius", "celsius", "1"),
     "fahrenheit": ("fahrenheit", "fahrenheit", "1"),
 }
@@ -65,12 +67,27 @@ _UNITS: dict[str, tuple[str, str, str]] = {
 _SYMBOLS = {name: symbol for symbol, (names, *_) in _UNITS.items() for name in names.split()}
 _QUOTIENTS = {"mph": "mi/h", "kph": "km/h", "kmh": "km/h"}
 _SHORT = "|".join(sorted((name for name in _SYMBOLS if len(name) == 2), key=len))
+NAMES = "|".join(
+    sorted(
+        {f"{name}s?" for name in _SYMBOLS if len(name) > 2}
+        | {"inches", "cm", "mm", "km", "kg", "mg", "ml", "mL", "mph"}
+        | {"ft", "lbs?", "oz", "hrs?"},
+        key=len,
+        reverse=True,
+    )
+)
+"""A pattern of the names that units have in prose."""
+IN_PROSE = (
+    rf"[*$]{{0,2}}[ -]?(?:\\text\{{ ?)?(?P<unit>(?:(?:square|cubic|sq\.?|cu\.?) )?(?:{NAMES}|[mgL])(?![A-Za-z'])"
+    rf"(?:\s?(?:\^?[23](?!\d)|[²³]))?(?:\s?(?:/|per)\s?(?:{NAMES}|[sh])(?![A-Za-z'])[²]?)?|¢)"
+)
+"""A pattern of the unit right behind a number or formula of a text."""
 _POWERS = {"square": 2, "sq": 2, "squared": 2, "^2": 2, "^{2}": 2, "cubic": 3, "cu": 3, "cubed": 3, "^3": 3, "^{3}": 3}
 
 _IN_TEXT = r"\s*/?\s*\\text\{[^{}]*[A-Za-z][^{}]*\}(?:\s*\^\s*\{?-?\d\}?)?"
 _IN_WORDS = (
-    rf"(?:\s+(?:[A-Za-z]{{3,}}|{_SHORT}|sq|cu|[mgshL])|(?<=\d)(?:{_SHORT}))\b\.?"
-    r"(?:[ /-]+(?!(?:and|or)\b)[A-Za-z]+\.?)*(?:\s*\^\s*\{?\d\}?)?"
+    rf"(?:\s+(?:[A-Za-z]{{3,}}|of(?=\s(?:the|an?|his|her|its|their|all)\b)|{_SHORT}|sq|cu|[mgshL])|(?<=\d)(?:{_SHORT}))\b\.?"
+    r"(?:[ /-]+(?!(?:and|or)\b)[A-Za-z']+\.?)*(?:\s*\^\s*\{?\d\}?)?"
 )
 _MEASURE = re.compile(rf"(.*?(?:[\d}})]|\\pi))((?:{_IN_TEXT})+|{_IN_WORDS})")
 _MONEY = re.compile(r"([+-]?\s*)\\text\{(dollar|euro|rupee|gbp|yen)\}\s*(.+)")
@@ -79,6 +96,11 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?) ?([a-z]+\.?)")
 _QUANTITIES = re.compile(rf"{_QUANTITY.pattern}(?:(?: |, ?| ?and |, and ){_QUANTITY.pattern}){{1,4}}")
 _BOUND = re.compile(r"\b(?:or|is|not|if|least|most|wrong|incorrect)\b")
 _VARIABLE = re.compile(r"(?<![A-Za-z\\])[A-Za-z](?![A-Za-z])")
+_BESIDE = re.compile(
+    r" (?:long|wide|high|tall|deep|thick|old|away|apart|each|every|in|total|altogether|left|more|later|from|of"
+    r"|to|for)\b.*"
+)
+"""What stands behind a unit and is none: `5 cm long`."""
 _POUNDS = {"gbp", "lb"}
 """`£20` is 20 pounds."""
 
@@ -87,7 +109,8 @@ def measure(text: str) -> tuple[str, str]:
     """A tidied text without its unit, and the unit's symbol or, where it has none, its words; empty without a unit."""
     money = _MONEY.fullmatch(text)
     if money is not None:
-        return money[1] + money[3], money[2]
+        counted = _MEASURE.fullmatch(money[3])  # $18 per day
+        return money[1] + (counted[1] if counted else money[3]), money[2]
     match = _MEASURE.fullmatch(text)
     if match is None or _BOUND.search(match[2]):
         return text, ""
@@ -142,7 +165,8 @@ def _symbol(factor: str) -> str:
             plural = word.endswith("s") and word not in _SYMBOLS and (len(word) > 3 or word[:-1] in _SYMBOLS)
             name.append(word[:-1] if plural else word)
     unit = " ".join(name)
-    return _SYMBOLS.get(unit, unit) + (f"^{power}" if power > 1 else "")
+    symbol = _SYMBOLS.get(unit) or _SYMBOLS.get(_BESIDE.sub("", unit), unit)
+    return symbol + (f"^{power}" if power > 1 else "")
 
 
 def _scale(unit: str) -> tuple[Fraction, Counter[str]] | None:

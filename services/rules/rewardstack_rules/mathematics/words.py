@@ -9,11 +9,18 @@ from rewardstack_rules.mathematics.notation import plain
 
 _PHRASE = re.compile(r"[A-Za-z][A-Za-z' -]*")
 _PLURAL = re.compile(r"(?<=[a-z]{3}[a-rt-z])s\b")
+_WORD = re.compile(r"\w{4}|(?=\w*[aeiouAEIOU])\w{3}|[A-Z]\w{2}|^[Nn]o$")
 _CHOICE = re.compile(r"(?:(?:[Oo]ption|[Cc]hoice)\s+)?\(?\s*([A-Z])\s*\)?")
 _LABELLED = re.compile(r"(?:\(([A-Z])\)|([A-Z])[).:])\s(.*)")
+_LABELLED_BEHIND = re.compile(r"([-\d\\].*?) \(([A-J])\)")
 _CLOCK = re.compile(r"(\d{1,2})(?::([0-5]\d)(?:\s*([ap])\.?\s?m\.?)?|\s*([ap])\.?\s?m\.?|\s*o'?clock)", re.IGNORECASE)
+_NAMED_HOURS = {"noon": "p", "12 noon": "p", "midnight": "a", "12 midnight": "a"}
 _TWICE = re.compile(r"([A-Za-z][A-Za-z -]*?) \((\d+)\)")
 _SAME = {
+    "no real root": "no real solution",
+    "no root": "no solution",
+    "no such integer": "no solution",
+    "no such number": "no solution",
     "dne": "does not exist",
     "no solution exists": "no solution",
     "no solution exist": "no solution",
@@ -21,8 +28,12 @@ _SAME = {
     "infinite solution": "infinitely many",
     "infinitely many solution": "infinitely many",
 }
-_NOTHING = re.compile(r"\\emptyset|\\text\{\s*empty set\s*\}|(?:the )?empty set")
+_NOTHING = re.compile(r"\\emptyset|\\text\{\s*(?:the )?empty set\s*\}|(?:the )?empty set")
 _NO_SOLUTION = "no solution"
+_HAS = re.compile(
+    r"(?:\w+ ){0,4}?(?:(?:has|have) (?=(?:no|infinite|infinitely|one|two|exactly|many)\b)|is (?=undefined))"
+)
+_CLASS = re.compile(r"(?<=\w) (?:function|number|integer|triangle)$")
 
 
 def phrase(text: str) -> str | None:
@@ -33,11 +44,11 @@ def phrase(text: str) -> str | None:
     words = plain(text).strip("'\"() .")
     if not _PHRASE.fullmatch(words):
         return None
-    if "\\text" not in text and not any(len(word) > 2 for word in words.split()):
+    if "\\text" not in text and not any(map(_WORD.search, words.split())):
         return None
     said = re.sub(r"\b(?:the|an?|there (?:is|are)|it is|on)\b|-", " ", words.lower())
-    singular = " ".join(_PLURAL.sub("", said).split())
-    return _SAME.get(singular, singular) or None
+    singular = _HAS.sub("", " ".join(_PLURAL.sub("", said).split()), count=1)
+    return _SAME.get(singular) or _CLASS.sub("", singular) or None
 
 
 def numeral(text: str) -> str | None:
@@ -50,7 +61,7 @@ def numeral(text: str) -> str | None:
 
 def says_nothing(text: str) -> bool:
     """Whether a tidied text is the empty set, or says that there is no solution."""
-    return _NOTHING.fullmatch(text.strip()) is not None or phrase(text) in (_NO_SOLUTION, "no real solution")
+    return _NOTHING.fullmatch(text.strip()) is not None or phrase(text) in (_NO_SOLUTION, "no real solution", "empty")
 
 
 def choice(text: str) -> str | None:
@@ -65,12 +76,18 @@ def labelled(text: str) -> tuple[str | None, str]:
     if match is not None:
         return match[1], ""
     match = _LABELLED.fullmatch(words)
-    return (match[1] or match[2], match[3].strip()) if match else (None, "")
+    if match is not None:
+        return match[1] or match[2], match[3].strip()
+    behind = _LABELLED_BEHIND.fullmatch(words)
+    return (behind[2], behind[1]) if behind else (None, "")
 
 
 def clock(text: str) -> tuple[int, int, str] | None:
     """The time of day that a tidied text is: hour, minute, and `a`, `p` or nothing for its half of the day."""
-    match = _CLOCK.fullmatch(plain(text))
+    words = plain(text)
+    if words.lower() in _NAMED_HOURS:
+        return 12, 0, _NAMED_HOURS[words.lower()]
+    match = _CLOCK.fullmatch(words)
     if match is None or int(match[1]) > 24:
         return None
     return int(match[1]), int(match[2] or 0), (match[3] or match[4] or "").lower()

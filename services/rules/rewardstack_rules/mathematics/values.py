@@ -1,0 +1,89 @@
+"""The value that a sentence states: behind its last "is", its last equals sign, or as its last words."""
+
+from __future__ import annotations
+
+import re
+
+from rewardstack_rules.mathematics.bare import DIGIT, MAX_WORDS, MONTHS, WORD
+from rewardstack_rules.mathematics.formulas import FORMULA, JOINT, NUMBER, hedges, is_denied, joined_formulas, unit
+
+MAX_VALUE = 200
+"""Characters of a value in a sentence."""
+ASIDE = re.compile(
+    r",?\s(?:because|since|i\.\s?e\b|that is|which(?! (?:is|gives|equals|makes|means)\b)|where)\b.*|, as\b.*"
+    r"|, which is (?:[\d.]+ ?(?:%|percent)|not|also|the same|what|why|correct|greater|less|even|odd|prime|positive)\b.*"
+    r"|,?\s(?:or )?(?:about|approximately|roughly)\s\$?\d*\.\d.*"
+)
+_SAYS = re.compile(
+    r"\b(?:is|are|equals?|gives?|get|have|at)[\s:*_`]*"
+    r"(?=[-+\u2212(\[{√\\\d.]|[A-Za-z]'*(?:\(|\s?[\^+*/=²³<>≤≥]|\s[-\u2212]\s(?:\d|[a-z]\b))"
+    rf"|(?:{MONTHS})\s\d)"
+)
+_CHANCE = re.compile(
+    r"[^\d$]{0,300}\b(?:probability|chances?|odds|likelihood)\b[^\d$]{0,60}?\b(\d+) (?:in|out of) (?:every )?(\d+)\b"
+)
+_ALSO = re.compile(r"[A-Za-z ]{0,40}\b(?:and|or) \$?[1-9]| to \d")
+_MONTH = re.compile(rf"(?:st|nd|rd|th)? (?:of )?(?:{MONTHS})\b")
+_VERB = re.compile(r"\b(?:is|are|equals?|gets?|has|have|be)\s*[:*_]*\s*$")
+_CIRCUMSTANCE = re.compile(
+    r",?\s(?:[a-z]+ )?(?:attained|achieved|obtained|reached|when|where|if|at|with|for|since|because|as|per)\b"
+    r"|\s[a-z]+ in\b"
+)
+_END_OF_VALUE = re.compile(r"\s*(?:\Z|[.,;)])|\s+[A-Za-z(]{2}|/[a-z]")
+_NAMED = re.compile(r"(?<![A-Za-z])[A-Za-z]\s?=")
+_LETTER = re.compile(r"[A-Za-z]")
+_PROSE = re.compile(r",\s?(?!(?:and|or)\b)[A-Za-z]{2,}|\b[A-Za-z]{2,}(?:\s+[A-Za-z]+){3,}")
+
+
+def stated_value(sentence: str) -> str | None:
+    """What the last "is" or "are" of a sentence is followed by, if that is a value and not the start of more prose."""
+    chance = _CHANCE.match(sentence)
+    if chance is not None:
+        return f"{chance[1]}/{chance[2]}"
+    position = 0
+    says = None
+    while (match := _SAYS.search(sentence, position)) is not None:
+        says, position = match, match.end()
+    value = ASIDE.sub("", sentence[says.end() :]).strip(" *_`,;") if says else ""
+    if not 0 < len(value) <= MAX_VALUE or _PROSE.search(value) or len(WORD.findall(value)) > MAX_WORDS:
+        return None
+    number = NUMBER.match(value)
+    amount = quantity(value, number) if number else value
+    return result(value) if amount == value else amount
+
+
+def stated_formulas(sentence: str) -> str | None:
+    """The formulas right behind the last "is" or "are" of a sentence: `there are $42$ apples in 3 baskets`."""
+    formula = None
+    for match in FORMULA.finditer(sentence):
+        formula = match if _VERB.search(sentence, max(0, match.start() - 12), match.start()) else None
+        if formula and _CIRCUMSTANCE.match(sentence, match.end()):
+            break
+    return joined_formulas(sentence[formula.start() :]) if formula else None
+
+
+def computed(sentence: str) -> str | None:
+    """The number behind the last equals sign, unless several things are given values: `5! = 120 ways`."""
+    _, sign, behind = sentence.rpartition("=")
+    behind = behind.lstrip(" *")
+    number = NUMBER.match(behind) if sign else None
+    if number is None or len(_NAMED.findall(sentence)) > 1 or not _END_OF_VALUE.match(behind, number.end()):
+        return None
+    if is_denied(sentence, len(sentence) - len(behind)):
+        return None
+    return number.group() + unit(behind, [number])
+
+
+def quantity(sentence: str, number: re.Match[str]) -> str:
+    """The number that a sentence starts with, alone but for its unit where prose follows that holds others."""
+    behind = sentence[number.end() :]
+    if hedges(behind) or _ALSO.match(behind) or _MONTH.match(behind):
+        return sentence
+    prose = behind[:1].isspace() and WORD.match(behind.lstrip(" (")) and DIGIT.search(behind)
+    return number.group() + unit(sentence, [number]) if prose and not JOINT.match(behind) else sentence
+
+
+def result(equation: str) -> str:
+    """What is computed in `3 - 5 = -2`; an equation for a letter stays whole."""
+    before, _, behind = equation.rpartition("=")
+    return equation if _LETTER.search(before) else behind.strip()

@@ -1,0 +1,112 @@
+"""What a sentence says in words: a choice, a verdict, a date, that there is no solution, a name in bold."""
+
+from __future__ import annotations
+
+import re
+
+from rewardstack_rules.mathematics import numerals
+from rewardstack_rules.mathematics.bare import BOLD, CHOSEN, DIGIT, MAX_WORDS, MONTHS, WORD
+from rewardstack_rules.mathematics.values import ASIDE, MAX_VALUE
+
+_RIGHT_ONE = re.compile(
+    r"(?:[^\d$]{0,80}, )?(?:(?:[Oo]nly|[Ss]tatement|it must be|[Ii]t's|[Ii]t is|[Tt]hat's|[Tt]hat is|must be|is) ){0,2}"
+    r"\(?([A-J])\)?"
+    r"(?: is (?:the |therefore )?(?:only )?(?:correct|right)(?: (?:option|choice|answer|one|statement))?)?\W*",
+)
+_VERDICT = re.compile(r"\**(yes|no|true|false)\**\s*[,;:.]", re.IGNORECASE)
+_CLOSED = re.compile(
+    r"(?:.*\b)?(?P<said>(?:no|infinitely many)(?: \w+){0,2} (?:solutions?|roots?)|undefined|does not exist"
+    r"|cannot be determined|not enough information|impossible)"
+    r"(?: exists?| from the (?:given )?information(?: given)?)?\W*",
+    re.DOTALL | re.IGNORECASE,
+)
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_DATE = re.compile(
+    r".*\b(?:is|was|on|be) (?:the )?(?P<date>(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,? )?"
+    rf"(?:(?:{MONTHS}) {_DAY}|{_DAY} (?:of )?(?:{MONTHS}))(?:,? \d{{4}})?)\W*",
+    re.DOTALL,
+)
+_WEEKDAY = re.compile(
+    r".*\b(?:on|be|is|it's|that's|a) ((?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)", re.DOTALL | re.IGNORECASE
+)
+_DENIES = re.compile(r"\b(?:not|never|wrong|incorrect|or|cannot)\b|n't\b")
+_EMPHASIS = re.compile(
+    r"(?:therefore|thus|hence|so|note|answer|final|conclusion|step|result|solution|only|each|every|total|all|both|not?)\b",
+    re.IGNORECASE,
+)
+_IN_PARENTHESES = re.compile(r"\([^()]{0,100}\)")
+_CLAUSE = re.compile(r", (?:and )?(?:so|thus|hence|therefore|which means(?: that)?)\b,? ?")
+_REASON = re.compile(r"(?:since|because|as)\b.*, ", re.IGNORECASE | re.DOTALL)
+_MATHEMATICS = re.compile(r"[\d$\\]")
+_NUMERAL = (
+    r"(?:zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
+    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
+    r"|one(?=[- ](?:hundred|thousand|million|half|third|quarter|fourth|fifth)))"
+)
+_COUNT = re.compile(
+    r"\b(?:is|are|has|have|be|takes?|needs?|makes?|gets?|costs?|ran|left with|total of) (?:exactly |only |now )?"
+    rf"({_NUMERAL}(?:[- ](?:and )?(?:{_NUMERAL}|one|hundred|thousand|million|hal(?:f|ves)|thirds?|quarters?"
+    r"|fifths?))*)\b(?! (?:or|cases|possibilities|steps|things|conditions|equations|unknowns)\b)",
+    re.IGNORECASE,
+)
+_LAST_VERB = re.compile(r".*\b(?:is|are|be|has|have|equals?)\b[\s*_]*(?:(?:an?|the)\s+)?(?:\w+ of an? )?", re.DOTALL)
+
+
+def said(sentence: str) -> str | None:
+    """What a sentence says in words rather than in its numbers; None where it does not.
+
+    Args:
+        sentence: without the connective at its start.
+    """
+    clause = main_clause(sentence)
+    choice = CHOSEN.match(ASIDE.sub("", clause)) or _RIGHT_ONE.fullmatch(ASIDE.sub("", clause))
+    if choice is not None:
+        return choice[1]
+    closed, date = _CLOSED.fullmatch(clause), _DATE.fullmatch(clause)
+    if closed is not None or date is not None:
+        return closed["said"] if closed else date and date["date"]
+    verdict = None if DIGIT.search(sentence) else _VERDICT.match(sentence)
+    return verdict[1] if verdict else _weekday(clause)
+
+
+def main_clause(sentence: str) -> str:
+    """The last clause of a sentence, where it concludes without numbers: `3 = 5 is false, so there is none`."""
+    reason = _REASON.match(sentence)
+    starts = [match.end() for match in _CLAUSE.finditer(sentence)] + ([reason.end()] if reason else [])
+    clause = sentence[max(starts, default=0) :]
+    return sentence if not clause or _MATHEMATICS.search(clause) else clause
+
+
+def in_bold(sentence: str) -> str | None:
+    """What is in bold, where that is one value, or one name in a clause without numbers: `so **Alice** is older`."""
+    stressed = list(BOLD.finditer(sentence))
+    if len(stressed) != 1 or stressed[0][1].endswith(":"):
+        return None
+    bold = stressed[0]
+    if DIGIT.search(bold[1]):
+        return bold[1]
+    start, end = sentence.rfind(", ", 0, bold.start()) + 1, sentence.find(", ", bold.end())
+    clause = _IN_PARENTHESES.sub("", sentence[start : end if end >= 0 else len(sentence)])
+    plain = not (_MATHEMATICS.search(clause) or _EMPHASIS.match(bold[1]) or _DENIES.search(clause))
+    return bold[1] if plain and (bold[1][0].isupper() or not _MATHEMATICS.search(sentence)) else None
+
+
+def counted_in_words(sentence: str) -> str | None:
+    """The number that a sentence without digits gives in words: `there are twelve apples`."""
+    count = None if DIGIT.search(sentence) else _COUNT.search(sentence)
+    return numerals.number(count[1].lower().replace("-", " ").removesuffix("s")) if count else None
+
+
+def last_words(sentence: str) -> str | None:
+    """The words that a sentence ends with in `The day is Monday` and `The equation has no solution`."""
+    verb = _LAST_VERB.match(sentence)
+    words = sentence[verb.end() :].strip(" *_`,;") if verb else ""
+    if not 0 < len(words) <= MAX_VALUE or DIGIT.search(words):
+        return None
+    return words if len(WORD.findall(words)) <= MAX_WORDS else None
+
+
+def _weekday(clause: str) -> str | None:
+    """The day that a clause ends with."""
+    day = _WEEKDAY.fullmatch(clause)
+    return None if day is None or _DENIES.search(clause) else day[1]
