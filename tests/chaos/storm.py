@@ -62,6 +62,7 @@ def rage(stack: ComposeStack, disturbances: Sequence[Disturbance], count: int) -
         for phase in disturb(stack, disturbances):
             phases.append(phase)
             judges[phase.name] = _judges(stack, phase)
+            print(f"    {phase.name}: done in {phase.done - phase.begun:.0f} s", flush=True)
         load.end()
     rows = report.make(phases, load.outcomes, {lane.name: lane.samples for lane in some})
     return Weather(rows, judges, [*load.faults, *_faults(rows, disturbances, judges)])
