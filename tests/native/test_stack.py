@@ -174,7 +174,8 @@ def test_service_that_does_not_come_up(tree: Tree) -> None:
     result = tree.run("up", REWARD_FUNCTIONS=str(broken))
     assert result.returncode == 1
     assert "these functions are broken" in result.stdout
-    assert re.search(r"error: (rules|worker): it ends while it is starting(.|\n)*remedy: .*REWARD_FUNCTIONS", result.stdout)
+    ended = r"error: (rules|worker): it ends while it is starting(.|\n)*remedy: .*REWARD_FUNCTIONS"
+    assert re.search(ended, result.stdout)
 
 
 def test_service_that_takes_too_long(tree: Tree) -> None:
