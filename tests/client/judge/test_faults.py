@@ -70,8 +70,16 @@ def test_broken_off(judge: FaultServer, options: dict[str, Any]) -> None:
     assert ("ok", True) == (one.status, one.value is not None and one.value < 0.2)
 
 
-def test_broken_off_for_good(judge: FaultServer) -> None:
+def test_being_stopped(judge: FaultServer) -> None:
+    """A judge that refuses because it is being stopped is asked again, until another one answers."""
+    judge.set(status=500, error={"message": "cannot schedule new futures after shutdown", "code": 500})
+    threading.Timer(0.8, lambda: judge.set(status=200)).start()
+    assert "ok" == score([sample()])[0].status
+
+
+def test_broken_off_for_good(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no reply is ever whole there is no verdict; a candidate that writes so changes nothing."""
+    monkeypatch.setattr("rewardstack.scorers.judge.calls.PAUSE", 0.01)
     (one,) = score([sample('"finish_reason":"abort"')])
     assert "ok" == one.status
     judge.set(content="REWARD: 0.9", finish="abort")

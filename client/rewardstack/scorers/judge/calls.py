@@ -17,10 +17,12 @@ from rewardstack.scorers.judge.reply import read_label_verdict, read_text_verdic
 from rewardstack.scorers.judge.request import CHAT, frame
 from rewardstack.scorers.judge.votes import combine
 
-ATTEMPTS = 5
-"""For a reply that the judge, being stopped, breaks off."""
+ATTEMPTS = 20
+"""At a reply from a judge that is not being stopped."""
 PAUSE = 0.5
-"""Seconds after such a reply, in which the gateway learns that this judge goes."""
+"""Seconds between them, in which that judge goes."""
+STOPPING = "after shutdown"
+"""What a vLLM that is being stopped says with its 500, to every request that a gateway still sends it."""
 BUDGET_FIELD = "thinking_token_budget"
 
 log = logging.getLogger(__name__)
@@ -100,12 +102,21 @@ class Calls:
         return Verdict(read_text_verdict(reply, options.template.top, thinking=options.enable_thinking))
 
     async def _completion(self, plan: Plan, body: bytes, deadline: SharedDeadline) -> bytes:
-        """A whole reply: one that was broken off is asked for again, for it is no verdict."""
+        """A whole reply; what a judge that is being stopped refuses or breaks off is asked for again.
+
+        Raises:
+            ServiceError: there is none.
+        """
         service = self._find(*plan.destination)
-        for _ in range(ATTEMPTS):
-            reply = await service.post(CHAT, body, deadline, headers=plan.headers, hedged=True)
-            if not was_aborted(reply):
-                return reply
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                reply = await service.post(CHAT, body, deadline, headers=plan.headers, hedged=True)
+            except ReplyError as error:
+                if STOPPING not in str(error) or attempt == ATTEMPTS:
+                    raise
+            else:
+                if not was_aborted(reply):
+                    return reply
             await asyncio.sleep(PAUSE)
         raise ReplyError(f"the judge broke off its reply, {ATTEMPTS} times")
 
