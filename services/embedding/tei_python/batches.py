@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-CPU_TOKENS = 1024
+CPU_TOKENS = 2048
 """On a CPU larger passes take as long per token, or longer as they leave its caches, and all wait for their end."""
 
 
