@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from services.native.settings import CHECKS
@@ -64,4 +66,6 @@ class Tree:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            # What runs tests in the background may have Ctrl-C ignored, which children inherit.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )
