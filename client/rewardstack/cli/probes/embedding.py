@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
-from rewardstack.cli.probes.http import LOGS, Names, Probed
+from rewardstack.cli.probes.finding import Finding, Trouble
+from rewardstack.cli.probes.http import LOGS, Names, Probed, probe
 from rewardstack.errors import RejectedError, ServiceError
 from rewardstack.scorers.embedding.options import Asked
 from rewardstack.scorers.embedding.protocol import (
@@ -21,7 +21,6 @@ from rewardstack.scorers.embedding.protocol import (
 )
 from rewardstack.scorers.embedding.similarity import Vector, similarities
 from rewardstack.settings import Settings
-from rewardstack.transport.http import open_session
 
 TEXTS = ("The cat sits on the mat.", "A cat is sitting on a mat.", "Interest rates rose by a quarter point.")
 """A text, one that means the same, and one that does not."""
@@ -36,13 +35,7 @@ async def probe_embedding(url: str, settings: Settings) -> Finding:
         url: its base URL.
         settings: with the key to send.
     """
-    finding = Finding(shown_url(url))
-    try:
-        async with open_session() as session:
-            await _probe(Probed(url, settings.embedding_api_key, session, NAMES), finding)
-    except Trouble as trouble:
-        finding.trouble = trouble
-    return finding
+    return await probe(url, settings.embedding_api_key, NAMES, _probe)
 
 
 async def _probe(server: Probed, finding: Finding) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 import aiohttp
 
-from rewardstack.cli.probes.finding import Trouble, shown_url
+from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
 from rewardstack.errors import OverloadError, RejectedError, ServiceError, UnreachableError
-from rewardstack.transport.http import exchange
+from rewardstack.transport.http import exchange, open_session
 
 PATIENCE = 10.0
 """Seconds for each question."""
@@ -107,3 +107,21 @@ class Probed:
         if isinstance(cause, aiohttp.ClientConnectorError):
             return f"nothing listens there; {start}"
         return f"the connection ends without an answer in HTTP: does it speak https, or is it another service? {start}"
+
+
+async def probe(url: str, api_key: str, names: Names, look: Callable[[Probed, Finding], Awaitable[None]]) -> Finding:
+    """Tries a service in a session of its own.
+
+    Args:
+        url: its base URL.
+        api_key: to send.
+        names: for the remedies.
+        look: asks it and writes down what it finds; raises Trouble.
+    """
+    finding = Finding(shown_url(url))
+    try:
+        async with open_session() as session:
+            await look(Probed(url, api_key, session, names), finding)
+    except Trouble as trouble:
+        finding.trouble = trouble
+    return finding

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
-from rewardstack.cli.probes.http import Names, Probed
+from rewardstack.cli.probes.finding import Finding, Trouble
+from rewardstack.cli.probes.http import Names, Probed, probe
 from rewardstack.scorers.judge.labels import TOKENIZE
 from rewardstack.scorers.judge.models import DEFAULT, read_models
 from rewardstack.scorers.judge.options import Options, read_options
@@ -16,7 +17,6 @@ from rewardstack.scorers.judge.reply import read_text_verdict
 from rewardstack.scorers.judge.request import CHAT, frame
 from rewardstack.scorers.judge.verdict import UnreadableError
 from rewardstack.settings import Settings
-from rewardstack.transport.http import open_session
 
 NAMES = Names("LLM_JUDGE_SERVER_URL", "LLM_JUDGE_SERVER_API_KEY", "--api-key")
 PATIENCE = 60.0
@@ -41,16 +41,10 @@ async def probe_judge(url: str, settings: Settings) -> Finding:
         url: its base URL.
         settings: with the key to send and the model to ask.
     """
-    finding = Finding(shown_url(url))
-    try:
-        async with open_session() as session:
-            await _probe(Probed(url, settings.judge_api_key, session, NAMES), settings.judge_model, finding)
-    except Trouble as trouble:
-        finding.trouble = trouble
-    return finding
+    return await probe(url, settings.judge_api_key, NAMES, partial(_probe, wanted=settings.judge_model))
 
 
-async def _probe(server: Probed, wanted: str, finding: Finding) -> None:
+async def _probe(server: Probed, finding: Finding, wanted: str) -> None:
     await server.ask("/health")
     model = finding.version = await _model(server, wanted)
     started = time.monotonic()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 
-from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
-from rewardstack.cli.probes.http import LOGS, Names, Probed
+from rewardstack.cli.probes.finding import Finding, Trouble
+from rewardstack.cli.probes.http import LOGS, Names, Probed, probe
 from rewardstack.settings import Settings
-from rewardstack.transport.http import open_session
 
 SAMPLE = {"data_source": "gsm8k", "solution_str": "6 * 7 = 42\n#### 42", "ground_truth": "42"}
 SCORE = 1.0
@@ -22,13 +21,7 @@ async def probe_reward_server(url: str, settings: Settings) -> Finding:
         url: its base URL.
         settings: with the key to send.
     """
-    finding = Finding(shown_url(url))
-    try:
-        async with open_session() as session:
-            await _probe(Probed(url, settings.reward_server_api_key, session, NAMES), finding)
-    except Trouble as trouble:
-        finding.trouble = trouble
-    return finding
+    return await probe(url, settings.reward_server_api_key, NAMES, _probe)
 
 
 async def _probe(server: Probed, finding: Finding) -> None:
