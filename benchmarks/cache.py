@@ -16,13 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-FAKE_SERVER = HERE.parent / "tests" / "support" / "fault_server.py"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.support.servers import FaultServer, fault_server
+
 RESPONSE_BYTES = 2048
 
 
@@ -35,15 +36,16 @@ def main() -> None:
     if arguments.worker:
         print(json.dumps(_score(arguments.samples) if arguments.worker == "score" else _mget()))
         return
-    with tempfile.TemporaryDirectory() as folder, _redis(folder) as cache, _server() as server:
-        os.environ.update(REWARD_SERVER_URL=server, REWARD_CACHE_URL=cache)
+    with tempfile.TemporaryDirectory() as folder, _redis(folder) as cache, fault_server() as server:
+        os.environ.update(REWARD_SERVER_URL=server.url, REWARD_CACHE_URL=cache)
         _report(arguments.samples, arguments.runs, server)
 
 
-def _report(samples: int, runs: int, server: str) -> None:
+def _report(samples: int, runs: int, server: FaultServer) -> None:
     first = _worker("score", samples)
-    asked = _asked(server)
+    asked = server.stats()["items"]
     again = [_worker("score", samples) for _ in range(runs)]
+    added = server.stats()["items"] - asked
     bare = [_worker("mget", samples) for _ in range(runs)]
     seconds = _median([run["seconds"] for run in again])
     least = _median([run["seconds"] for run in bare])
@@ -52,7 +54,7 @@ def _report(samples: int, runs: int, server: str) -> None:
     print(f"re-scored from Redis         {samples / seconds:>10,.0f} /s  median of {runs} new processes")
     print(f"bare MGET of the same keys   {samples / least:>10,.0f} /s  the least it could take")
     print(f"ratio to the bare MGET       {least / seconds:>10.2f}")
-    print(f"items the server scored      {asked:>10,}  first process; re-scoring added {_asked(server) - asked}")
+    print(f"items the server scored      {asked:>10,}  first process; re-scoring added {added}")
     print(f"samples read from the cache  {min(run['cached'] for run in again):>10,}  of {samples:,}, in the worst run")
 
 
@@ -85,11 +87,6 @@ def _worker(kind: str, samples: int) -> dict[str, float]:
     return result
 
 
-def _asked(server: str) -> int:
-    with urllib.request.urlopen(f"{server}/_stats") as reply:
-        return int(json.load(reply).get("items", 0))
-
-
 def _median(values: list[float]) -> float:
     return sorted(values)[len(values) // 2]
 
@@ -103,17 +100,6 @@ def _redis(folder: str) -> Iterator[str]:
         while not Path(path).exists():
             time.sleep(0.05)
         yield f"unix://{path}"
-    finally:
-        process.terminate()
-        process.wait()
-
-
-@contextmanager
-def _server() -> Iterator[str]:
-    process = subprocess.Popen([sys.executable, str(FAKE_SERVER)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
     finally:
         process.terminate()
         process.wait()

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import collections
 import json
-import socket
-import sys
 import uuid
 from typing import Any
 
 from aiohttp import web
+
+from tests.support.serving import run
 
 STATE: dict[str, Any] = {"mode": "ok", "delay": 0.0, "at_once": 0, "fingerprint": uuid.uuid4().hex}
 COUNTS: collections.Counter[str] = collections.Counter()
@@ -78,9 +78,8 @@ async def health(_: web.Request) -> web.StreamResponse:
     return web.Response(text="ok")
 
 
-async def serve(port: int) -> None:
-    app = web.Application(client_max_size=2**28)
-    app.add_routes(
+if __name__ == "__main__":
+    run(
         [
             web.post("/v1/score", score),
             web.get("/v1/reward_types", reward_types),
@@ -89,13 +88,3 @@ async def serve(port: int) -> None:
             web.get("/_stats", stats),
         ]
     )
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    listener = socket.create_server(("127.0.0.1", port), backlog=2048)
-    await web.SockSite(runner, listener).start()
-    print(listener.getsockname()[1], flush=True)
-    await asyncio.Event().wait()
-
-
-if __name__ == "__main__":
-    asyncio.run(serve(int(sys.argv[1]) if len(sys.argv) > 1 else 0))

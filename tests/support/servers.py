@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[2]
 FAULT_SERVER = Path(__file__).with_name("fault_server.py")
 
 
@@ -48,7 +50,9 @@ class FaultServer(Served):
 
     def __init__(self, port: int = 0, script: Path = FAULT_SERVER) -> None:
         command = [sys.executable, str(script), str(port)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = {**os.environ, "PYTHONPATH": paths}
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline())
         self.url = f"http://127.0.0.1:{self.port}"

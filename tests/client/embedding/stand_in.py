@@ -16,12 +16,12 @@ from __future__ import annotations
 import asyncio
 import collections
 import json
-import socket
-import sys
 import uuid
 from typing import Any
 
 from aiohttp import web
+
+from tests.support.serving import run
 
 DIMENSIONS = 26
 INFO = {"model_id": "stand-in", "model_sha": uuid.uuid4().hex, "max_client_batch_size": 32}
@@ -150,9 +150,8 @@ async def health(_: web.Request) -> web.StreamResponse:
     return web.Response(text="ok")
 
 
-async def serve(port: int) -> None:
-    app = web.Application(client_max_size=2**28)
-    app.add_routes(
+if __name__ == "__main__":
+    run(
         [
             web.post("/embed", embed),
             web.post("/v1/embeddings", embeddings),
@@ -163,13 +162,3 @@ async def serve(port: int) -> None:
             web.get("/_stats", stats),
         ]
     )
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    listener = socket.create_server(("127.0.0.1", port), backlog=2048)
-    await web.SockSite(runner, listener).start()
-    print(listener.getsockname()[1], flush=True)
-    await asyncio.Event().wait()
-
-
-if __name__ == "__main__":
-    asyncio.run(serve(int(sys.argv[1]) if len(sys.argv) > 1 else 0))

@@ -13,12 +13,12 @@ import asyncio
 import collections
 import json
 import math
-import socket
-import sys
 import zlib
 from typing import Any
 
 from aiohttp import web
+
+from tests.support.serving import run
 
 FRESH: dict[str, Any] = {
     "content": None,
@@ -118,9 +118,8 @@ async def stats(_: web.Request) -> web.StreamResponse:
     return web.json_response({**COUNTS, "requests": len(BODIES), "answered": ANSWERED, "bodies": BODIES})
 
 
-async def serve(port: int) -> None:
-    app = web.Application(client_max_size=2**28)
-    app.add_routes(
+if __name__ == "__main__":
+    run(
         [
             web.post("/v1/chat/completions", chat),
             web.post("/tokenize", tokenize),
@@ -130,13 +129,3 @@ async def serve(port: int) -> None:
             web.get("/_stats", stats),
         ]
     )
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    listener = socket.create_server(("127.0.0.1", port), backlog=2048)
-    await web.SockSite(runner, listener).start()
-    print(listener.getsockname()[1], flush=True)
-    await asyncio.Event().wait()
-
-
-if __name__ == "__main__":
-    asyncio.run(serve(int(sys.argv[1]) if len(sys.argv) > 1 else 0))
