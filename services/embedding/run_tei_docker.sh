@@ -14,15 +14,6 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=tei_container.sh
 . "$root/services/embedding/tei_container.sh"
 
-healthy() {
-    if command -v curl >/dev/null; then
-        curl -fsS -o /dev/null --max-time 2 "http://127.0.0.1:$PORT/health" 2>/dev/null
-    else
-        python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=2)' \
-            "http://127.0.0.1:$PORT/health" 2>/dev/null
-    fi
-}
-
 # Puts the token where the container reads it: in no command line, and not in what `docker inspect` shows.
 write_token() {
     (

@@ -1,15 +1,8 @@
 # What run_tei_docker.sh and run_tei_apptainer.sh share. They set -eu and $root before they read this.
 # shellcheck shell=sh disable=SC2034,SC2154
 
-fail() {
-    echo "error: $1" >&2
-    echo "  remedy: $2" >&2
-    exit 1
-}
-
-from_dotenv() {
-    sed -n "s/^$1=//p" "$root/.env"
-}
+# shellcheck source-path=SCRIPTDIR source=../models/container.sh
+. "$root/services/models/container.sh"
 
 # Sets $gpu: the GPU to use, which TEI takes one of; empty where there is none.
 find_gpu() {

@@ -9,27 +9,11 @@ set -eu
 name=vllm-server
 root=$(cd "$(dirname "$0")/../.." && pwd)
 
-fail() {
-    echo "error: $1" >&2
-    echo "  remedy: $2" >&2
-    exit 1
-}
-
-from_dotenv() {
-    sed -n "s/^$1=//p" "$root/.env"
-}
+# shellcheck source-path=SCRIPTDIR source=../models/container.sh
+. "$root/services/models/container.sh"
 
 has_gpu() {
     command -v nvidia-smi >/dev/null && nvidia-smi --list-gpus 2>/dev/null | grep -q GPU
-}
-
-healthy() {
-    if command -v curl >/dev/null; then
-        curl -fsS -o /dev/null --max-time 2 "http://127.0.0.1:$PORT/health" 2>/dev/null
-    else
-        python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=2)' \
-            "http://127.0.0.1:$PORT/health" 2>/dev/null
-    fi
 }
 
 command -v docker >/dev/null || fail "docker is not installed" "install it, or use run_vllm_server.py"

@@ -12,7 +12,6 @@ from rewardstack.errors import RequestError
 from rewardstack.plain import is_finite, plain
 from rewardstack.scorers.judge.templates import LABELS, Template, find_template, read_template
 
-VerdictKind = Literal["text", "logprob"]
 Aggregate = Literal["mean", "median", "majority"]
 AGGREGATES: tuple[Aggregate, ...] = ("mean", "median", "majority")
 
