@@ -5,8 +5,8 @@ MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 
 BIN := .venv/bin
-NATIVE := $(BIN)/python -m services.native
-SERVICES := $(BIN)/python -m services.make
+PREPARE := $(BIN)/python -m services.stack
+SERVICES := $(BIN)/python -m services.up
 BENCHMARKS := $(addprefix benchmarks/,cache.py rules.py neighbours.py judge_client.py judge_vllm.py benchmark_embedding_remote.py tei_python.py)
 PYTHON_CODE := client services tests benchmarks
 
@@ -41,16 +41,16 @@ images: setup ## build the container image of reward server and workers
 
 .PHONY: models
 models: setup ## install vLLM, sentence-transformers and small models (some gigabytes; make up does so too)
-	@$(NATIVE) models
+	@$(SERVICES) models
 
 .PHONY: test
 test: setup-dev ## run the tests (t="tests/native -k port": those only)
-	@$(NATIVE) programs || echo "the tests that need them are skipped"
+	@$(PREPARE) programs || echo "the tests that need them are skipped"
 	@$(BIN)/python -m pytest $(or $(t),tests)
 
 .PHONY: bench
 bench: setup-dev ## run the benchmarks and print their figures
-	@$(NATIVE) programs
+	@$(PREPARE) programs
 	@for benchmark in $(BENCHMARKS); do echo "==> $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
 
 .PHONY: fuzz
@@ -80,8 +80,8 @@ clean: ## stop the stack and remove all that make has made: volumes and jobs too
 
 .PHONY: setup
 setup:
-	@python=$$(sh services/native/find_python.sh) && "$$python" -m services.native setup
+	@python=$$(sh services/stack/find_python.sh) && "$$python" -m services.stack setup
 
 .PHONY: setup-dev
 setup-dev:
-	@python=$$(sh services/native/find_python.sh) && "$$python" -m services.native setup --dev
+	@python=$$(sh services/stack/find_python.sh) && "$$python" -m services.stack setup --dev

@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.judge_load import post_all, slow_judge
 from rewardstack import compute_score_batched
-from services.native import gateway
+from services.gateway import config as gateway
 from tests.native.nginx import Gateway, load
 from tests.support.vllm import VllmServer, missing, running_together
 

@@ -17,8 +17,8 @@ sys.path[0] = str(ROOT)
 
 from services.embedding.tei_python import settings  # noqa: E402 - the root is on the path only now
 from services.models.environment import Models  # noqa: E402
-from services.native.errors import StackError  # noqa: E402
-from services.native.settings import load  # noqa: E402
+from services.stack.errors import StackError  # noqa: E402
+from services.stack.settings import load  # noqa: E402
 
 NEEDED = {"sentence_transformers": "sentence-transformers", "torch": "torch", "aiohttp": "aiohttp"}
 """What is imported, to the package that brings it."""

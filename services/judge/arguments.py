@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 
 from services.judge.engine import Options
-from services.native.errors import StackError
-from services.native.settings import Settings
+from services.stack.errors import StackError
+from services.stack.settings import Settings
 
 FROM_ENVIRONMENT = {
     "MODEL_ID": "JUDGE_MODEL",

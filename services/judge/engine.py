@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.judge.model import Model
-from services.native.errors import StackError
+from services.stack.errors import StackError
 
 PROBE = """
 import importlib.metadata, importlib.util

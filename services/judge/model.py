@@ -9,8 +9,8 @@ from pathlib import Path
 from services.models import environment
 from services.models.environment import Models
 from services.models.machine import GIB, Gpu
-from services.native.console import say
-from services.native.errors import StackError
+from services.stack.console import say
+from services.stack.errors import StackError
 
 LARGE = "Qwen/Qwen3-32B"
 LARGE_MEMORY = 70 * GIB

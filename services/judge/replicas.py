@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services.native.console import say, tail
-from services.native.errors import StackError
+from services.stack.console import say, tail
+from services.stack.errors import StackError
 
 STOP_SECONDS = 30.0
 ABANDON_SECONDS = 5.0

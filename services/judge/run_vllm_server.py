@@ -28,11 +28,11 @@ from services.judge.serving import WILDCARDS, Address, Serving  # noqa: E402
 from services.models import environment, machine  # noqa: E402
 from services.models.environment import Models  # noqa: E402
 from services.models.machine import Gpu  # noqa: E402
-from services.native import ports  # noqa: E402
-from services.native.console import say, step  # noqa: E402
-from services.native.errors import StackError  # noqa: E402
-from services.native.rundir import RunDir  # noqa: E402
-from services.native.settings import Settings, load  # noqa: E402
+from services.stack import ports  # noqa: E402
+from services.stack.console import say, step  # noqa: E402
+from services.stack.errors import StackError  # noqa: E402
+from services.stack.rundir import RunDir  # noqa: E402
+from services.stack.settings import Settings, load  # noqa: E402
 
 ANY_OTHER_HOST = ("192.0.2.1", 9)
 """An address of a network for documentation: no packet is sent to it."""

@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 
+from services.gateway import config as gateway
 from services.judge import replicas
 from services.judge.engine import Options, Vllm, command, environment
 from services.judge.model import Model
 from services.judge.replicas import Replica
-from services.native import gateway, health, packages, template
-from services.native.console import say
-from services.native.errors import StackError
-from services.native.health import UnixConnection
-from services.native.rundir import RunDir
-from services.native.settings import Settings
+from services.stack import packages, template
+from services.stack.console import say
+from services.stack.errors import StackError
+from services.stack.rundir import RunDir
+from services.stack.settings import Settings
+from services.up.native import health
+from services.up.native.health import UnixConnection
 
 WATCH_SECONDS = 1.0
 WILDCARDS = ("0.0.0.0", "::", "")

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from services.models import machine
 from services.models.machine import GIB
-from services.native import packages, venv
-from services.native.console import say, step
-from services.native.errors import StackError
-from services.native.rundir import ROOT
+from services.stack import packages, venv
+from services.stack.console import say, step
+from services.stack.errors import StackError
+from services.stack.rundir import ROOT
 
 HERE = Path(__file__).parent
 CPU = HERE / "requirements-cpu.txt"

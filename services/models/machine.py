@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from services.native.errors import StackError
+from services.stack.errors import StackError
 
 GIB = 2**30
 MEMINFO = Path("/proc/meminfo")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rewardstack.settings import DEFAULTS
-from services.native.rundir import ROOT
+from services.stack.rundir import ROOT
 from tests.chaos import lanes
 from tests.chaos.lanes import Lane
 from tests.chaos.outcomes import Outcome

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from services.native.rundir import ROOT
-from services.native.settings import CHECKS
+from services.stack.rundir import ROOT
+from services.stack.settings import CHECKS
 
 FILES = ("compose.yaml", "compose.gpu.yaml", "compose.keys.yaml", "compose.cache.yaml", "compose.monitoring.yaml")
 

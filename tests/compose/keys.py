@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from services.compose import secrets
-from services.native import settings
-from services.native.rundir import ROOT, RunDir
+from services.stack import settings
+from services.stack.rundir import ROOT, RunDir
+from services.up.compose import secrets
 
 PASSWORD = "hunter2"
 """Every key and password."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from services.native import dotenv, settings
-from services.native.given import GIVEN_TO
-from services.native.rundir import ROOT
+from services.stack import dotenv, settings
+from services.stack.given import GIVEN_TO
+from services.stack.rundir import ROOT
 from tests.compose.config import FILES, config, needs_compose, services
 from tests.compose.keys import PASSWORD
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rewardstack_rules import __version__
-from services.native import dotenv
-from services.native.rundir import ROOT
+from services.stack import dotenv
+from services.stack.rundir import ROOT
 from tests.support.compose import missing
 
 LIST = """

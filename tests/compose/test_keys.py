@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from services.native import dotenv
-from services.native.rundir import ROOT
+from services.stack import dotenv
+from services.stack.rundir import ROOT
 from tests.compose.keys import PASSWORD, write_keys
 from tests.support.compose import MODELS, ComposeStack, missing, running
 from tests.support.servers import free_port

@@ -9,7 +9,7 @@ import pytest
 
 from services.judge.engine import Options, Vllm, command
 from services.judge.model import Model
-from services.native.rundir import ROOT
+from services.stack.rundir import ROOT
 from tests.compose.config import needs_compose, services
 
 LINE = re.compile(r"^([a-z-]+): (.*)$", re.MULTILINE)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 
 from rewardstack.settings import DEFAULTS
-from services.native.rundir import ROOT
+from services.stack.rundir import ROOT
 
 SECONDS = 900.0
 

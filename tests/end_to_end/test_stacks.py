@@ -14,8 +14,8 @@ import pytest
 
 from services.models import environment
 from services.models.environment import Models
-from services.native import packages
-from services.native.rundir import ROOT
+from services.stack import packages
+from services.stack.rundir import ROOT
 from tests.end_to_end.conftest import addresses, script
 from tests.native.tree import Tree
 from tests.support.compose import missing, of_this_machine

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from services.judge.arguments import parse
-from services.native.errors import StackError
-from services.native.settings import Settings, load
+from services.stack.errors import StackError
+from services.stack.settings import Settings, load
 
 ROOT = Path(__file__).resolve().parents[2]
 

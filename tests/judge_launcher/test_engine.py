@@ -11,7 +11,7 @@ import pytest
 from services.judge import engine
 from services.judge.engine import Options, Vllm
 from services.judge.model import Model
-from services.native.errors import StackError
+from services.stack.errors import StackError
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = json.loads((ROOT / "tests/cases/vllm_command.json").read_text())

@@ -12,7 +12,7 @@ from services.judge.model import LARGE, SMALL, Model, default, resolve
 from services.models import ask_hub, environment, machine
 from services.models.environment import Models
 from services.models.machine import GIB, Gpu
-from services.native.errors import StackError
+from services.stack.errors import StackError
 
 LISTED = "0, GPU-aaa, 81559\n1, GPU-bbb, 81559\n2, GPU-ccc, 24564\n"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from services.native import dotenv
+from services.stack import dotenv
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "services/judge/run_vllm_docker.sh"

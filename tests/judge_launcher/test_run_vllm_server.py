@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from services.native import packages, processes
-from services.native.settings import CHECKS
+from services.stack import packages, processes
+from services.stack.settings import CHECKS
 from tests.support.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]

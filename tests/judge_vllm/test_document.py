@@ -16,8 +16,8 @@ import pytest
 from rewardstack.scorers.judge import FIELDS
 from rewardstack.scorers.judge.templates import BUILTIN
 from services.judge.arguments import parse
-from services.native.rundir import ROOT
-from services.native.settings import load
+from services.stack.rundir import ROOT
+from services.stack.settings import load
 from tests.support.vllm import VllmServer
 
 TEXT = (ROOT / "docs" / "judge.md").read_text()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from services import make
-from services.compose import engine, record
-from services.compose.engine import Engine
-from services.compose.record import Composed
-from services.native.errors import StackError
-from services.native.rundir import ROOT, RunDir, Running, boot_id
-from services.native.settings import Settings, load
+from services.stack.errors import StackError
+from services.stack.rundir import ROOT, RunDir, Running, boot_id
+from services.stack.settings import Settings, load
+from services.up import ways
+from services.up.compose import engine, record
+from services.up.compose.engine import Engine
+from services.up.compose.record import Composed
 
 
 @pytest.fixture
@@ -46,13 +46,13 @@ def test_first_start(
 ) -> None:
     """Containers where an engine answers, else local processes; STACK insists."""
     answering(monkeypatch, engine_answers)
-    assert make.choose(asked(stack), run) == expected
+    assert ways.choose(asked(stack), run) == expected
 
 
 def test_says_why(run: RunDir, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Where it chose local processes it says why."""
     answering(monkeypatch, answers=False)
-    make.choose(asked(), run)
+    ways.choose(asked(), run)
     assert "==> local processes: docker is not installed" in capsys.readouterr().out
 
 
@@ -60,7 +60,7 @@ def test_no_engine(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """STACK=compose without an engine is an error that says why, and the way out."""
     answering(monkeypatch, answers=False)
     with pytest.raises(StackError, match=r"no container engine: docker is not installed\n  remedy: .*STACK=native"):
-        make.choose(asked("compose"), run)
+        ways.choose(asked("compose"), run)
 
 
 @pytest.mark.parametrize("way", ["compose", "native"])
@@ -71,14 +71,14 @@ def test_what_runs_stays(run: RunDir, monkeypatch: pytest.MonkeyPatch, way: str)
         run.remember(native())
     else:
         record.remember(run, Composed("rewardstack", ["rules"], {}))
-    assert make.running_way(run) == make.choose(asked(), run) == way
+    assert ways.running_way(run) == ways.choose(asked(), run) == way
     other = {"compose": "native", "native": "compose"}[way]
     with pytest.raises(StackError, match=f"STACK={other}: the stack runs already, with STACK={way}"):
-        make.choose(asked(other), run)
+        ways.choose(asked(other), run)
 
 
 def test_stopped(run: RunDir) -> None:
     """A stack that was stopped runs no way, and its project is remembered for its volumes."""
     record.remember(run, Composed("mine", ["rules"], {}, up=False))
-    assert make.running_way(run) == ""
+    assert ways.running_way(run) == ""
     assert (last := record.recall(run)) and last.project == "mine"

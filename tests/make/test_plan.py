@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from services.compose import override, plan, secrets, users_files
-from services.compose.engine import Engine
-from services.compose.plan import Plan
 from services.models import machine
 from services.models.machine import GIB, Gpu
-from services.native.errors import StackError
-from services.native.model_servers import EMBEDDING, JUDGE, ModelServer
-from services.native.rundir import ROOT, RunDir
-from services.native.settings import SECRETS, load
+from services.stack.errors import StackError
+from services.stack.rundir import ROOT, RunDir
+from services.stack.settings import SECRETS, load
+from services.up.compose import override, plan, secrets, users_files
+from services.up.compose.engine import Engine
+from services.up.compose.plan import Plan
+from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
 
 BOTH = [JUDGE, EMBEDDING]
 SHIPPED: dict[str, str] = {}

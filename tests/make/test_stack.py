@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from services.compose import engine, images
+from services.up.compose import engine, images
 from tests.native.test_stack import A_REWARD_FUNCTION, SAMPLES, statuses
 from tests.native.tree import Tree
 

@@ -10,8 +10,8 @@ import pytest
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
-from services.native import packages
-from services.native.template import fill
+from services.stack import packages
+from services.stack.template import fill
 from tests.monitoring.conftest import ROOT, Watch, eventually
 from tests.support.servers import free_port, wait_for_port
 

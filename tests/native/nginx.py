@@ -8,9 +8,10 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
-from services.native import gateway, packages, settings, template
-from services.native.gateway import Upstream
-from services.native.rundir import ROOT, RunDir
+from services.gateway import config as gateway
+from services.gateway.config import Upstream
+from services.stack import packages, settings, template
+from services.stack.rundir import ROOT, RunDir
 from tests.support.servers import free_port, wait_for_port
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from rewardstack import settings as client
 from rewardstack_rules import settings as rules
 from services.judge.arguments import FROM_ENVIRONMENT
-from services.native import dotenv, given
-from services.native import settings as native
+from services.stack import dotenv, given
+from services.stack import settings as native
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_THE_SYSTEM = {

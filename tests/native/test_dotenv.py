@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from services.native import dotenv
-from services.native.errors import StackError
+from services.stack import dotenv
+from services.stack.errors import StackError
 
 
 @pytest.mark.parametrize(

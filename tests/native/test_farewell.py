@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from services.native import samples
-from services.native.rundir import ROOT
-from services.native.settings import SECRETS, load
+from services.stack.rundir import ROOT
+from services.stack.settings import SECRETS, load
+from services.up import samples
 
 URLS = {"REWARD_SERVER_URL": "http://localhost:6000", "LLM_JUDGE_SERVER_URL": "http://localhost:8000"}
 

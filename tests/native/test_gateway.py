@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from services.native import packages
-from services.native.gateway import rules
+from services.gateway.config import rules
+from services.stack import packages
 from tests.native.nginx import Gateway, load
 from tests.support.servers import FaultServer, fault_server
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from services.native import gateway, packages
+from services.gateway import config as gateway
+from services.stack import packages
 from tests.native.nginx import Gateway, load
 from tests.support.servers import FaultServer, wait_for_port
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from services.native import packages
+from services.stack import packages
 from tests.native.tree import Tree
 
 pytestmark = pytest.mark.skipif(len(packages.find()) < 2, reason="nginx and redis-server are not installed")

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from services.native import given, launch, processes
-from services.native.rundir import ROOT, RunDir
+from services.stack import given, processes
+from services.stack.rundir import ROOT, RunDir
+from services.up.native import launch
 
 LEAVE_A_CHILD = "import os, time; os.setpgid(0, 0); os.fork() or time.sleep(60)"
 
@@ -54,7 +55,7 @@ def test_becomes_the_service(tmp_path: Path) -> None:
     left.touch()
     show = [sys.executable, "-c", "import os; print(os.environ['PATH'])"]
     done = subprocess.run(
-        [sys.executable, "-m", "services.native.launch", "judge-2", *show],
+        [sys.executable, "-m", "services.up.native.launch", "judge-2", *show],
         cwd=ROOT,
         env={"RUN_DIR": str(tmp_path), "PATH": "/usr/bin"},
         capture_output=True,

@@ -9,9 +9,10 @@ import pytest
 
 from services.models import environment, machine
 from services.models.machine import GIB
-from services.native import model_servers, settings
-from services.native.errors import StackError
-from services.native.model_servers import EMBEDDING, JUDGE
+from services.stack import settings
+from services.stack.errors import StackError
+from services.up import model_servers
+from services.up.model_servers import EMBEDDING, JUDGE
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = json.loads((ROOT / "tests/cases/model_servers.json").read_text())

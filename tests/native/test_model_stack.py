@@ -15,7 +15,7 @@ import pytest
 
 from services.models import environment
 from services.models.environment import Models
-from services.native import packages
+from services.stack import packages
 from tests.native.test_stack import pids, statuses, working_in
 from tests.native.tree import ROOT, Tree
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from services.native import packages
-from services.native.errors import StackError
+from services.stack import packages
+from services.stack.errors import StackError
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from services.native import ports, settings
-from services.native.errors import StackError
+from services.stack import ports, settings
+from services.stack.errors import StackError
 from tests.native.tree import Tree
 from tests.support.servers import free_port
 

@@ -12,9 +12,9 @@ from supervisor.options import ServerOptions
 from services.judge import engine
 from services.judge.engine import Options, Vllm
 from services.judge.model import Model
-from services.native import render
-from services.native.programs import Program
-from services.native.rundir import RunDir
+from services.stack.rundir import RunDir
+from services.up.native import render
+from services.up.native.programs import Program
 from tests.native.nginx import load
 
 FOUND = {"nginx": "/usr/sbin/nginx", "redis-server": "/usr/bin/redis-server"}
@@ -41,7 +41,7 @@ def test_round_trip(tmp_path: Path) -> None:
     made = Program("judge-2", command, 20, server="unix:/run/judge-2.sock", environment=own)
     found = read(tmp_path, [made])
     assert sorted(found) == ["cache", "gateway", "judge-2", "queue", "rules", "worker", "worker-2"]
-    launched = [sys.executable, "-m", "services.native.launch", "judge-2", *command]
+    launched = [sys.executable, "-m", "services.up.native.launch", "judge-2", *command]
     assert shlex.split(found["judge-2"].command) == launched
     assert found["judge-2"].environment == own
 

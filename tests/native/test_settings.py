@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from services.native import consistency, settings
-from services.native.errors import StackError
+from services.stack import settings
+from services.stack.errors import StackError
+from services.up import consistency
 from tests.native.tree import Tree
 
 ROOT = Path(__file__).resolve().parents[2]

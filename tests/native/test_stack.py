@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.native import packages, processes
+from services.stack import packages, processes
 from tests.native.tree import ROOT, Tree
 from tests.support.servers import wait_for_port
 

@@ -10,7 +10,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from services.native.settings import CHECKS
+from services.stack.settings import CHECKS
 from tests.support.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +60,7 @@ class Tree:
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """Start one."""
         return subprocess.Popen(
-            [sys.executable, "-m", "services.make", *arguments],
+            [sys.executable, "-m", "services.up.__main__", *arguments],
             cwd=self.path,
             env={**self.environment, **environment},
             stdout=subprocess.PIPE,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from services.native import packages
-from services.native.gateway import rules
+from services.gateway.config import rules
+from services.stack import packages
 from tests.native.nginx import Gateway, load
 from tests.rules.conftest import RewardServer
 from tests.rules.test_protocols import CASES

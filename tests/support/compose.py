@@ -14,9 +14,9 @@ from unittest import mock
 
 from testcontainers.compose import DockerCompose
 
-from services.compose import engine
-from services.native.rundir import ROOT
-from services.native.settings import CHECKS
+from services.stack.rundir import ROOT
+from services.stack.settings import CHECKS
+from services.up.compose import engine
 from tests.support.servers import free_port
 
 FILE = ROOT / "compose.yaml"

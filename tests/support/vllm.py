@@ -19,8 +19,8 @@ from rewardstack_rules.isolation.process import die_with_parent
 from services.judge import engine
 from services.judge.model import SMALL, Model
 from services.models.environment import Models
-from services.native import settings
-from services.native.rundir import ROOT
+from services.stack import settings
+from services.stack.rundir import ROOT
 from tests.support.servers import free_port
 
 START_SECONDS = 240

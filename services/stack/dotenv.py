@@ -1,0 +1,44 @@
+"""Reads `.env`, in the syntax that Docker Compose reads too."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from services.stack.errors import StackError
+
+ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
+QUOTED = re.compile(r"""(["'])(.*?)\1\s*(?:#.*)?""")
+
+
+def read(path: Path) -> dict[str, str]:
+    """Name to value for each line `NAME=value`.
+
+    A value may stand in quotes; without them a `#` after a space begins a comment. Nothing is interpolated.
+
+    Raises:
+        StackError: there is no such file, a line is no assignment, or a name stands twice; the message names the line.
+    """
+    if not path.is_file():
+        raise StackError(f"{path.name} is missing", f"git checkout -- {path.name}")
+    values: dict[str, str] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        where = f"{path.name}, line {number}"
+        if not (match := ASSIGNMENT.fullmatch(text)):
+            raise StackError(f"{where}: {text!r} is no setting", "write NAME=value")
+        name, raw = match.groups()
+        if name in values:
+            raise StackError(f"{where}: {name} stands there twice", "keep one of the two lines")
+        values[name] = _value(raw.strip(), f"{where}: {name}")
+    return values
+
+
+def _value(raw: str, where: str) -> str:
+    if raw[:1] in ("'", '"'):
+        if not (match := QUOTED.fullmatch(raw)):
+            raise StackError(f"{where} has a quote that does not end", "close it with the quote it began with")
+        return match.group(2)
+    return "" if raw.startswith("#") else re.split(r"\s#", raw, maxsplit=1)[0].strip()

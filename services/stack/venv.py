@@ -1,0 +1,89 @@
+"""Makes `.venv` at the root, with the project's own packages in it and every version as in `constraints.txt`."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+from services.stack.console import say, step, tail
+from services.stack.errors import StackError
+from services.stack.rundir import ROOT
+
+VENV = ROOT / ".venv"
+CONSTRAINTS = ROOT / "constraints.txt"
+DEV_REQUIREMENTS = ROOT / "tests/requirements.txt"
+SOURCES = (CONSTRAINTS, DEV_REQUIREMENTS, ROOT / "client/pyproject.toml", ROOT / "services/rules/pyproject.toml")
+
+RUNTIME = ("--editable", "client[cache,cli]", "--editable", "services/rules", "supervisor>=4.3")
+DEVELOPMENT = ("--editable", "client[cache,cli,data]", *RUNTIME[2:], "--requirement", str(DEV_REQUIREMENTS))
+
+
+def make(dev: bool = False) -> None:
+    """Bring `.venv` up to date; does nothing where it is.
+
+    Args:
+        dev: with the tools of the tests and the lint as well.
+
+    Raises:
+        StackError: it could not be made, or a package not installed; the message ends with what pip said.
+    """
+    kind = "development" if dev else "runtime"
+    if _stamp("development").exists() or (not dev and _stamp("runtime").exists()):
+        return
+    create(VENV)
+    with step("installing Python packages (the first time takes a few minutes)"):
+        pip_install(VENV, "--constraint", str(CONSTRAINTS), *(DEVELOPMENT if dev else RUNTIME))
+    _stamp(kind).touch()
+
+
+def create(venv: Path) -> None:
+    """Make a virtual environment where none is, with the interpreter that runs this.
+
+    Raises:
+        StackError: it could not be made; what was said is printed first.
+    """
+    # pip comes last, so that one whose making was interrupted is made anew.
+    if not (venv / "bin/pip").exists():
+        with step(f"making {_shown(venv)} with {sys.executable}"):
+            _run(venv, [sys.executable, "-m", "venv", str(venv)])
+
+
+def pip_install(venv: Path, *arguments: str) -> None:
+    """Install packages into a virtual environment; pip's words go into `install.log` there.
+
+    Args:
+        venv: where to.
+        arguments: of `pip install`; relative paths in them start at the root of the tree.
+
+    Raises:
+        StackError: pip failed; its last lines are printed first.
+    """
+    _run(venv, [str(venv / "bin/python"), "-m", "pip", "install", "--disable-pip-version-check", *arguments])
+
+
+def _stamp(kind: str) -> Path:
+    """A file that is there when `.venv` holds what the sources now ask for."""
+    digest = hashlib.sha256()
+    for source in SOURCES:
+        digest.update(source.read_bytes())
+    digest.update(repr((str(ROOT), RUNTIME, DEVELOPMENT)).encode())
+    return VENV / f".installed-{kind}-{digest.hexdigest()[:16]}"
+
+
+def _shown(path: Path) -> Path:
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
+def _run(venv: Path, command: list[str]) -> None:
+    venv.mkdir(parents=True, exist_ok=True)
+    said = venv / "install.log"
+    with said.open("w") as log:
+        if subprocess.run(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, check=False).returncode == 0:
+            return
+    say(tail(said))
+    raise StackError(
+        f"{' '.join(command[1:4])} failed; its last lines stand above, all of them in {said}",
+        "see that this machine reaches a Python package index (pip's own settings apply), then try again",
+    )

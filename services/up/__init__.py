@@ -1,0 +1,1 @@
+"""How the stack is started and asked: as containers (`compose`) or as local processes (`native`)."""

@@ -1,0 +1,43 @@
+"""What `make up` started as containers, kept in the run directory for the commands that follow."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from services.stack.rundir import RunDir
+
+
+@dataclass(frozen=True)
+class Composed:
+    """What was started.
+
+    Args:
+        project: its name at the engine.
+        services: names of them.
+        ports: that are published, by the name of the setting.
+        up: whether it was not stopped since; its volumes stay until `make clean`.
+    """
+
+    project: str
+    services: list[str]
+    ports: dict[str, int]
+    up: bool = True
+
+
+def remember(run: RunDir, composed: Composed) -> None:
+    """Keep what was started."""
+    _file(run).write_text(json.dumps(asdict(composed)), encoding="utf-8")
+
+
+def recall(run: RunDir) -> Composed | None:
+    """What was started last, None where nothing ever was."""
+    try:
+        return Composed(**json.loads(_file(run).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _file(run: RunDir) -> Path:
+    return run.path / "compose.json"

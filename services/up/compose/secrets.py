@@ -1,0 +1,43 @@
+"""Keys and passwords for containers: a file each, in a directory that only its owner can enter."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from services.stack.rundir import RunDir
+from services.stack.settings import Settings
+
+
+def folder(run: RunDir) -> Path:
+    """Where the files are; the compose files name them."""
+    return run.path / "secrets"
+
+
+def write(settings: Settings, run: RunDir) -> None:
+    """Write every file anew whose content is another one now; empty where there is no such key."""
+    where = folder(run)
+    where.mkdir(mode=0o700, exist_ok=True)
+    where.chmod(0o700)
+    password = settings["CACHE_PASSWORD"]
+    contents = {
+        "cache_password": password,
+        "embedding_server_api_key": settings["EMBEDDING_SERVER_API_KEY"],
+        "grafana_admin_password": settings["GRAFANA_ADMIN_PASSWORD"],
+        "hf_token": os.environ.get("HF_TOKEN", ""),
+        "llm_judge_server_api_key": settings["LLM_JUDGE_SERVER_API_KEY"],
+        "reward_cache_url": f"redis://:{password}@cache:6379/0" if password else "",
+        "reward_server_api_keys": settings["REWARD_SERVER_API_KEYS"],
+    }
+    for name, text in contents.items():
+        file = where / name
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+        # The directory keeps other users out; in the containers other users than this one read the file.
+        file.chmod(0o644)
+
+
+def remove(run: RunDir) -> None:
+    """Remove them."""
+    shutil.rmtree(folder(run), ignore_errors=True)

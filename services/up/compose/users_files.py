@@ -1,0 +1,51 @@
+"""The user's own files in containers: reward functions, routes and questions, read-only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.stack.errors import StackError
+from services.stack.rundir import ROOT
+from services.stack.settings import Settings
+
+NAMING = ("REWARD_FUNCTIONS", "REWARDSTACK_ROUTES", "DATASET_PATH")
+"""Settings that name files; the first one several, separated by colons."""
+READERS = ("rules", "worker")
+"""The services that read them."""
+INSIDE = "/etc/rewardstack"
+
+
+@dataclass(frozen=True)
+class Mounts:
+    """What is mounted.
+
+    Args:
+        settings: those that name files, with their paths in the containers.
+        files: paths on this machine by those in the containers.
+    """
+
+    settings: Mapping[str, str]
+    files: Mapping[str, Path]
+
+
+def mounts(settings: Settings) -> Mounts:
+    """Where each of the user's files will be.
+
+    Raises:
+        StackError: one is not there; names the setting.
+    """
+    named, files = {}, {}
+    for setting in NAMING:
+        inside = []
+        for number, path in enumerate(filter(None, settings[setting].split(os.pathsep))):
+            file = (ROOT / Path(path).expanduser()).resolve()
+            if not file.is_file():
+                raise StackError(f"{setting}: there is no file {path}", f"correct the path, or unset {setting}")
+            # Its suffix says how it is read; a folder of its own keeps two files of one name apart.
+            inside.append(f"{INSIDE}/{setting.lower()}-{number}/{file.name}")
+            files[inside[-1]] = file
+        named[setting] = os.pathsep.join(inside)
+    return Mounts(named, files)

@@ -1,0 +1,135 @@
+"""Which model servers `make up` starts: the judge, the embedding server, both or none."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from services.models import environment, machine
+from services.models.environment import Models
+from services.models.machine import GIB
+from services.stack.console import say
+from services.stack.errors import StackError
+from services.stack.rundir import ROOT
+from services.stack.settings import Settings, load
+
+
+@dataclass(frozen=True)
+class ModelServer:
+    """One of the two.
+
+    Args:
+        name: of the service.
+        switch: the setting that leaves it in or out.
+        url: the setting that names one that runs elsewhere.
+        port: the setting of its port at the gateway.
+        memory: bytes that it takes with a small model on a processor.
+    """
+
+    name: str
+    switch: str
+    url: str
+    port: str
+    memory: int
+
+
+JUDGE = ModelServer("judge", "JUDGE", "LLM_JUDGE_SERVER_URL", "JUDGE_PORT", 4 * GIB)
+EMBEDDING = ModelServer("embedding", "EMBEDDING", "EMBEDDING_SERVER_URL", "EMBEDDING_PORT", 3 * GIB // 2)
+SERVERS = (JUDGE, EMBEDDING)
+
+
+def obstacle(settings: Settings) -> str:
+    """Why no model server can run here as a local process; empty where one can."""
+    return environment.obstacle(Models(Path(settings["MODELS_DIR"])))
+
+
+def choose(
+    settings: Settings, running: Collection[str], obstacle: Callable[[Settings], str] = obstacle
+) -> list[ModelServer]:
+    """The servers to start; says in a line which are left out, and why.
+
+    Args:
+        settings: of the stack.
+        running: names of what runs already, which has the memory it needs.
+        obstacle: says why none can run here; empty where they can.
+    """
+    chosen, free = [], machine.free_memory()
+    for server in SERVERS:
+        up = server.name in running
+        need = 0 if up else server.memory * (settings.number("JUDGE_REPLICAS") if server is JUDGE else 1)
+        if reason := _left_out(server, settings, need, free, obstacle):
+            say(f"==> no {server.name}: {reason}")
+        else:
+            chosen.append(server)
+            free -= need
+    return chosen
+
+
+def _left_out(
+    server: ModelServer, settings: Settings, need: int, free: int, obstacle: Callable[[Settings], str]
+) -> str:
+    """Why a server is not started; empty where it is."""
+    switch = settings[server.switch]
+    if switch == "off":
+        return f"{server.switch}=off"
+    if switch == "on":
+        return ""
+    if elsewhere(server, settings):
+        return f"{server.url} names one that runs elsewhere"
+    if need > free:
+        short = f"it needs {need / GIB:.1f} GiB of memory and {free / GIB:.1f} are free"
+    else:
+        short = obstacle(settings)
+    return f"{short}; {server.switch}=on starts it all the same" if short else ""
+
+
+def install(chosen: list[ModelServer], settings: Settings) -> list[ModelServer]:
+    """Make the environment that the chosen servers need.
+
+    Returns:
+        Those that can be started: none where it cannot be made and no server is `on`; a line says so.
+
+    Raises:
+        StackError: it cannot be made, and a server is `on`.
+    """
+    if not chosen:
+        return []
+    try:
+        environment.make(Models(Path(settings["MODELS_DIR"])))
+    except StackError as error:
+        if any(settings[server.switch] == "on" for server in chosen):
+            raise
+        say(f"==> no {' and no '.join(server.name for server in chosen)}: {error}")
+        return []
+    return chosen
+
+
+def prepare() -> None:
+    """Make the environment of the model servers, and unpack the small judge, whatever the switches say.
+
+    Raises:
+        StackError: it cannot be made.
+    """
+    models = Models(Path(load(ROOT)["MODELS_DIR"]))
+    environment.make(models)
+    say(f"{models.venv} is ready, the small judge in {environment.small_judge(models, models.python)}")
+
+
+def elsewhere(server: ModelServer, settings: Settings) -> bool:
+    """Whether its URL names another server than the stack's own, whose address a user's shell may hold already."""
+    for url in settings[server.url].split(","):
+        parts = urlsplit(url.strip())
+        here = {"localhost", "127.0.0.1", "::1", settings["BIND_ADDRESS"], socket.gethostname()}
+        if url.strip() and not (parts.hostname in here and parts.port == settings.number(server.port)):
+            return True
+    return False
+
+
+def url(server: ModelServer, settings: Settings, chosen: Sequence[ModelServer]) -> str:
+    """Where clients find it: at the gateway, elsewhere, or nowhere."""
+    if server in chosen:
+        return settings.url(server.port)
+    return settings[server.url] if elsewhere(server, settings) else ""

@@ -1,0 +1,97 @@
+"""The programs of the model servers: vLLM's replicas behind Unix sockets, and the embedding server."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from services.judge import engine
+from services.judge.model import default, resolve
+from services.models import machine
+from services.models.environment import Models
+from services.models.machine import Gpu
+from services.stack import ports
+from services.stack.errors import StackError
+from services.stack.rundir import ROOT, RunDir, Running
+from services.stack.settings import Settings
+from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
+from services.up.native.programs import Program
+
+PRIORITY = 20
+START_SECONDS = 5
+STOP_SECONDS = 30
+EMBEDDING_SERVER = ROOT / "services/embedding/run_tei_python.py"
+
+
+def programs(settings: Settings, run: RunDir, chosen: Sequence[ModelServer], backend: int) -> list[Program]:
+    """The programs of the chosen servers.
+
+    Args:
+        settings: of the stack.
+        run: where their sockets will be.
+        chosen: servers.
+        backend: the embedding server's own port.
+
+    Raises:
+        StackError: there are too few GPUs, or a model cannot be had.
+    """
+    gpus = machine.gpus()
+    made = _judge(settings, run, gpus) if JUDGE in chosen else []
+    if EMBEDDING in chosen:
+        taken = {name for program in made for name in program.environment.get("CUDA_VISIBLE_DEVICES", "").split(",")}
+        left = [gpu.name for gpu in gpus if gpu.name not in taken]
+        made.append(_embedding(settings, backend, left[:1]))
+    return made
+
+
+def _judge(settings: Settings, run: RunDir, gpus: list[Gpu]) -> list[Program]:
+    models = Models(Path(settings["MODELS_DIR"]))
+    found = engine.find(models.python)
+    if found is None:
+        raise StackError(f"{models.venv} has no vLLM", f"remove {models.venv}, then make up again")
+    model = resolve(settings["JUDGE_MODEL"] or default(gpus), models.python, models)
+    options = engine.Options(
+        dtype=settings["JUDGE_DTYPE"],
+        max_model_len=settings["JUDGE_MAX_MODEL_LEN"],
+        gpu_memory_utilization=settings["JUDGE_GPU_MEMORY_UTILIZATION"],
+        tensor_parallel_size=settings.number("JUDGE_TENSOR_PARALLEL_SIZE"),
+        further=tuple(shlex.split(settings["JUDGE_VLLM_ARGS"])),
+    )
+    shares = machine.shares(gpus, settings.number("JUDGE_REPLICAS"), options.tensor_parallel_size)
+    made = []
+    for number, share in enumerate(shares, start=1):
+        name = "judge" if number == 1 else f"judge-{number}"
+        listen = run.socket(name)
+        made.append(
+            Program(
+                name,
+                engine.command(found, model, ["--uds", str(listen)], options),
+                PRIORITY,
+                server=f"unix:{listen}",
+                start_seconds=START_SECONDS,
+                stop_seconds=STOP_SECONDS,
+                environment=engine.environment(found, model, share, settings["VLLM_CPU_KVCACHE_SPACE"]),
+            )
+        )
+    return made
+
+
+def _embedding(settings: Settings, port: int, gpus: list[str]) -> Program:
+    models = Models(Path(settings["MODELS_DIR"]))
+    model = ["--model-id", settings["EMBEDDING_MODEL"]] if settings["EMBEDDING_MODEL"] else []
+    listen = ["--hostname", "127.0.0.1", "--port", str(port)]
+    return Program(
+        "embedding",
+        [models.python, str(EMBEDDING_SERVER), *model, *listen],
+        PRIORITY,
+        server=f"127.0.0.1:{port}",
+        start_seconds=START_SECONDS,
+        stop_seconds=STOP_SECONDS,
+        environment={"CUDA_VISIBLE_DEVICES": ",".join(gpus)},
+    )
+
+
+def backend_port(running: Running | None) -> int:
+    """The port behind the gateway: the one that runs keeps its own."""
+    return (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.free()

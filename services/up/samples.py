@@ -1,0 +1,81 @@
+"""Scores the shipped samples at the end of `make up`, and says how to reach what was started."""
+
+from __future__ import annotations
+
+import subprocess
+import sysconfig
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from services.stack.console import say
+from services.stack.errors import StackError
+from services.stack.given import FROM_THE_SYSTEM, from_environment
+from services.stack.rundir import ROOT, RunDir
+from services.stack.settings import Settings
+
+SAMPLES = {
+    "rules": ROOT / "examples/samples.jsonl",
+    "judge": ROOT / "examples/judge_samples.jsonl",
+    "embedding": ROOT / "examples/embedding_samples.jsonl",
+}
+TERMINAL = ("COLUMNS", "NO_COLOR", "TERM")
+KEYS = {
+    "REWARD_SERVER_URL": ("REWARD_SERVER_API_KEY", "REWARD_SERVER_API_KEYS"),
+    "LLM_JUDGE_SERVER_URL": ("LLM_JUDGE_SERVER_API_KEY", "LLM_JUDGE_SERVER_API_KEY"),
+    "EMBEDDING_SERVER_URL": ("EMBEDDING_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY"),
+}
+"""Of each address: the variable of the client's key, and the setting that the key comes from."""
+
+
+def score(settings: Settings, run: RunDir, services: Collection[str], addresses: Mapping[str, str]) -> None:
+    """Score the shipped samples of the services that run with the command line, as a user would.
+
+    Args:
+        settings: of the stack.
+        run: its directory.
+        services: names of what runs.
+        addresses: of servers and cache, by the client's variable.
+
+    Raises:
+        StackError: a sample has a status other than `ok`.
+    """
+    samples = run.path / "samples.jsonl"
+    samples.write_text("".join(path.read_text() for service, path in SAMPLES.items() if service in services))
+    seconds = settings.number("MODEL_UP_TIMEOUT" if "judge" in services else "UP_TIMEOUT")
+    keys = [KEYS[name] for name in addresses if name in KEYS]
+    environment = {
+        **from_environment(*FROM_THE_SYSTEM, *TERMINAL),
+        **addresses,
+        **{key: settings[source].split(",")[0].strip() for key, source in keys},
+    }
+    command = [str(Path(sysconfig.get_path("scripts")) / "rewardstack"), "score", str(samples), "--table"]
+    try:
+        done = subprocess.run(command, env=environment, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        raise StackError(f"the samples are not scored after {seconds} s", "make logs") from None
+    if done.returncode != 0:
+        raise StackError("not every sample has the status ok", "see the table, and make logs s=rules")
+
+
+def farewell(settings: Settings, urls: Mapping[str, str], logs: str) -> None:
+    """Say what to export, and where the logs are.
+
+    Args:
+        settings: of the stack.
+        urls: the addresses by the client's variable.
+        logs: where they are, in words.
+    """
+    say("\nThe stack is up. For trainers and the command line:\n")
+    for url, address in urls.items():
+        say(f"  export {url}={address}")
+        key, source = KEYS[url]
+        if settings[source]:
+            say(f"  export {key}=..." + (f"    # one of {source}" if key != source else ""))
+    say(f'  export PATH="{sysconfig.get_path("scripts")}:$PATH"')
+    say(f"\nLogs are in {logs} (make logs), health: make status, stop: make down")
+    if settings.gateway_host in ("127.0.0.1", "[::1]"):
+        return
+    for url in urls:
+        source = KEYS[url][1]
+        if not settings[source]:
+            say(f"warning: {source} is empty: whoever reaches BIND_ADDRESS may use that service")
