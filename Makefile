@@ -8,6 +8,8 @@ BIN := .venv/bin
 PREPARE := $(BIN)/python -m services.stack
 SERVICES := $(BIN)/python -m services.up
 BENCHMARKS := $(addprefix benchmarks/,cache.py rules.py neighbours.py judge_client.py judge_vllm.py benchmark_embedding_remote.py tei_python.py)
+PYTEST := $(BIN)/python -m pytest
+MARKED := process or stack or engine or model
 PYTHON_CODE := client services tests benchmarks
 
 # Commands on a running stack: without .venv nothing has ever been started here.
@@ -43,10 +45,20 @@ images: setup ## build the container image of reward server and workers
 models: setup ## install vLLM, sentence-transformers and small models (some gigabytes; make up does so too)
 	@$(SERVICES) models
 
+.PHONY: check
+check: lint ## lint, types, and the tests that start no processes: a signal in three minutes
+	@$(MAKE) fast-tests
+
 .PHONY: test
-test: setup-dev ## run the tests (t="tests/native -k port": those only)
+test: setup-dev ## every test, the fast ones first (t="tests/native -k port": those only; part=marked: without the fast)
+	@$(if $(t),$(PYTEST) $(t),$(foreach part,$(or $(part),fast marked),$(MAKE) $(part)-tests &&) true)
+
+.PHONY: fast-tests marked-tests
+fast-tests:
+	@$(PYTEST) --numprocesses auto --dist worksteal -m "not ($(MARKED))" tests
+marked-tests:
 	@$(PREPARE) programs || echo "the tests that need them are skipped"
-	@$(BIN)/python -m pytest $(or $(t),tests)
+	@$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder -m "$(MARKED)" tests
 
 .PHONY: bench
 bench: setup-dev ## run the benchmarks and print their figures

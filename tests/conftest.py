@@ -1,4 +1,4 @@
-"""In CI nothing is skipped: what a test needs and the machine lacks is a failure there. One vLLM serves a whole run."""
+"""Marks each test with what it needs, and sees that in CI none is skipped. One vLLM serves a whole run."""
 
 from __future__ import annotations
 
@@ -8,9 +8,42 @@ from typing import TypeVar
 
 import pytest
 
+from tests.support.needs import MARKERS
+from tests.support.needs import needs_compose as needs_compose
+from tests.support.needs import needs_engine as needs_engine
+from tests.support.needs import needs_model as needs_model
+from tests.support.needs import needs_nginx as needs_nginx
+from tests.support.needs import needs_process as needs_process
+from tests.support.needs import needs_redis as needs_redis
+from tests.support.needs import needs_stack as needs_stack
 from tests.support.vllm import vllm as vllm
 
+ALONE = ("engine", "model")
+SCRIPTS = {"model": ("test_embedding_remote.py", "test_server_connectivity.py")}
+"""People run them by hand too, without pytest's fixtures."""
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests, and put those into one group that one process of pytest-xdist must run in turn.
+
+    Containers and models each take most of a machine; of the others a file is a group, for it shares its servers.
+    """
+    ranks: dict[str, int] = {}
+    groups: dict[pytest.Item, str] = {}
+    for item in items:
+        needs = [marker for marker in MARKERS if _needs(item, marker)]
+        for marker in needs:
+            item.add_marker(marker)
+        groups[item] = needs[0] if needs and needs[0] in ALONE else str(item.path)
+        rank = MARKERS.index(needs[0]) if needs else len(MARKERS)
+        ranks[groups[item]] = min(rank, ranks.get(groups[item], rank))
+        item.add_marker(pytest.mark.xdist_group(groups[item]))
+    items.sort(key=lambda item: ranks[groups[item]])
+
+
+def _needs(item: pytest.Item, marker: str) -> bool:
+    return f"needs_{marker}" in getattr(item, "fixturenames", ()) or item.path.name in SCRIPTS.get(marker, ())
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,6 +14,8 @@ EXCUSED_SECONDS = 2.0
 
 AFTER_SECONDS = 5.0
 """That a phase goes on at least once its disturbance is done."""
+SPREAD_SECONDS = 90.0
+"""That it goes on at most until the gateway has asked every replica of the judge, which a busy machine delays."""
 
 
 class Disturbance(NamedTuple):
@@ -101,16 +103,21 @@ def plan(seconds: float, replicas: int) -> list[Disturbance]:
     ]
 
 
-def disturb(stack: ComposeStack, disturbances: Sequence[Disturbance]) -> Iterator[Phase]:
+def disturb(
+    stack: ComposeStack, disturbances: Sequence[Disturbance], judges: Callable[[float], int]
+) -> Iterator[Phase]:
     """Does one thing after the other; each phase when it has ended.
 
     Args:
         stack: under load.
         disturbances: in order.
+        judges: how many replicas of the judge the gateway has asked since a time on the monotonic clock.
     """
     for one in disturbances:
         begun = time.monotonic()
         one.do(stack)
         done = time.monotonic()
         time.sleep(max(AFTER_SECONDS, begun + one.seconds - done))
+        while judges(done) < one.judges and time.monotonic() < done + SPREAD_SECONDS:
+            time.sleep(1)
         yield Phase(one.name, begun, done, time.monotonic(), one.excused)

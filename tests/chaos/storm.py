@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from rewardstack import Request, Score
@@ -59,9 +61,9 @@ def rage(stack: ComposeStack, disturbances: Sequence[Disturbance], count: int) -
     phases: list[Phase] = []
     judges: dict[str, int] = {}
     with steady(some, addresses) as load:
-        for phase in disturb(stack, disturbances):
+        for phase in disturb(stack, disturbances, partial(_judges, stack)):
             phases.append(phase)
-            judges[phase.name] = _judges(stack, phase)
+            judges[phase.name] = _judges(stack, phase.done)
             print(f"    {phase.name}: done in {phase.done - phase.begun:.0f} s", flush=True)
         load.end()
     rows = report.make(phases, load.outcomes, {lane.name: lane.samples for lane in some})
@@ -78,9 +80,9 @@ def _models(urls: dict[str, str], count: int) -> list[Lane]:
     return lanes.models(score, count)
 
 
-def _judges(stack: ComposeStack, phase: Phase) -> int:
-    """How many replicas were sent requests since the disturbance of a phase that is just ending was done."""
-    seconds = f"{phase.ended - phase.done:.1f}s"
+def _judges(stack: ComposeStack, since: float) -> int:
+    """How many replicas were sent requests since a time on the monotonic clock."""
+    seconds = f"{time.monotonic() - since:.1f}s"
     return len(set(JUDGED_BY.findall(stack.run("logs", "--no-log-prefix", "--since", seconds, "gateway"))))
 
 

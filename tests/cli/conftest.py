@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -110,7 +109,7 @@ def reward_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardSe
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Iterator[Cli]:
+def cli(needs_process: None, tmp_path: Path) -> Iterator[Cli]:
     """The command, with nothing configured."""
     command = Cli(tmp_path)
     yield command
@@ -130,10 +129,8 @@ def scoring(cli: Cli, reward_server: RewardServer) -> Cli:
 
 
 @pytest.fixture
-def start_redis(tmp_path: Path) -> Iterator[Callable[..., Redis]]:
+def start_redis(needs_redis: None, tmp_path: Path) -> Iterator[Callable[..., Redis]]:
     """Starts a real Redis with further options."""
-    if shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed")
     started: list[Redis] = []
 
     def start(*options: str) -> Redis:

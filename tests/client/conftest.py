@@ -34,7 +34,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
 
 
 @pytest.fixture
-def redis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Redis]:
+def redis(needs_redis: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Redis]:
     """A Redis of the test's own, to which REWARD_CACHE_URL points."""
     one = Redis(tmp_path)
     monkeypatch.setenv("REWARD_CACHE_URL", one.url)
@@ -43,7 +43,7 @@ def redis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Redis]:
 
 
 @pytest.fixture
-def run_script() -> Script:
+def run_script(needs_process: None) -> Script:
     """Runs a script in a process of its own and returns what it printed; its stderr must stay empty."""
 
     def run(text: str, timeout: float = 30) -> str:

@@ -15,6 +15,8 @@ from tests.client.conftest import Script
 from tests.support.servers import FaultServer
 from tests.support.waiters import impatient_and_patient
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 
 def test_64_threads(server: FaultServer) -> None:
     """64 threads score one sample at a time; each gets its own scores, and requests are shared among them."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer
+
+pytestmark = pytest.mark.usefixtures("needs_process")
 
 BOTH_SCORE = """
     import os, sys, gc

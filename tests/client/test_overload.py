@@ -12,6 +12,8 @@ from rewardstack import Request, Score, score
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer, fault_server, free_port
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 SAMPLES = 640
 Change = Callable[[FaultServer], None]
 

@@ -16,6 +16,8 @@ from rewardstack.route_syntax import load_routes
 from rewardstack.routes import RULES
 from tests.rules.conftest import RewardServer, clean_environment, running
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = (ROOT / "docs" / "routing.md").read_text()
 FENCE = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from typing import Any
-
-import pytest
 
 from services.stack.rundir import ROOT
 from services.stack.settings import CHECKS
 
 FILES = ("compose.yaml", "compose.gpu.yaml", "compose.keys.yaml", "compose.cache.yaml", "compose.monitoring.yaml")
-
-needs_compose = pytest.mark.skipif(shutil.which("docker") is None, reason="docker is not installed")
 
 
 def config(*files: str, **settings: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ import pytest
 from services.stack import dotenv, settings
 from services.stack.given import GIVEN_TO
 from services.stack.rundir import ROOT
-from tests.compose.config import FILES, config, needs_compose, services
+from tests.compose.config import FILES, config, services
 from tests.compose.keys import PASSWORD
 
 VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)")
@@ -21,7 +21,7 @@ SECRETS = {name for name in settings.SECRETS if name != "GRAFANA_ADMIN_PASSWORD"
 UNNEEDED = {"PROMETHEUS_MULTIPROC_DIR", "REWARD_SOCKET", *settings.SECRETS}
 """Of what the native reward server is given: not a setting, of local processes alone, or a file here."""
 
-pytestmark = needs_compose
+pytestmark = pytest.mark.usefixtures("needs_compose")
 
 
 def written() -> dict[str, str]:

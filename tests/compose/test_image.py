@@ -12,7 +12,6 @@ import pytest
 from rewardstack_rules import __version__
 from services.stack import dotenv
 from services.stack.rundir import ROOT
-from tests.support.compose import missing
 
 LIST = """
 import importlib.metadata, json
@@ -20,7 +19,7 @@ print(json.dumps({found.name: found.version for found in importlib.metadata.dist
 """
 """Prints the packages that are installed."""
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+pytestmark = pytest.mark.usefixtures("needs_engine")
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import redis
 from services.stack import dotenv
 from services.stack.rundir import ROOT
 from tests.compose.keys import PASSWORD, write_keys
-from tests.support.compose import MODELS, ComposeStack, missing, running
+from tests.support.compose import MODELS, ComposeStack, running
 from tests.support.servers import free_port
 
 FILES = "compose.yaml:compose.keys.yaml:compose.cache.yaml"
@@ -30,7 +30,7 @@ ASKED = {
 """Paths that ask for a key."""
 UNLISTED = ("/", "/metricsx", "/v1/load_lora_adapter", "/invocations", "/_stats", "/rerank", "/docs")
 
-pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.timeout(900)]
 
 
 def program(image: str) -> str:

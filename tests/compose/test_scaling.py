@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.compose import ComposeStack, missing, running
+from tests.support.compose import ComposeStack, running
 
 FILES = "compose.yaml:tests/compose/upstream.yaml"
 SECONDS = 30.0
 """That a change may take to be followed, however busy the machine."""
 
-pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.timeout(600)]
 
 
 def ask(stack: ComposeStack, affinity: str = "") -> tuple[int, str]:

@@ -10,13 +10,13 @@ import pytest
 from services.judge.engine import Options, Vllm, command
 from services.judge.model import Model
 from services.stack.rundir import ROOT
-from tests.compose.config import needs_compose, services
+from tests.compose.config import services
 
 LINE = re.compile(r"^([a-z-]+): (.*)$", re.MULTILINE)
 NATIVE_ALONE = {"--uds", "--served-model-name"}
 """Where it listens, and the name of a model that is served from a folder."""
 
-pytestmark = needs_compose
+pytestmark = pytest.mark.usefixtures("needs_compose")
 
 
 def pairs(flags: list[str]) -> dict[str, str]:

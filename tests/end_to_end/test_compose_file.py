@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.end_to_end.conftest import script
-from tests.support.compose import ComposeStack, missing, running
+from tests.support.compose import ComposeStack, running
 
 pytestmark = [
-    pytest.mark.skipif(bool(missing()), reason=missing() or "there is an engine"),
+    pytest.mark.usefixtures("needs_engine"),
     pytest.mark.timeout(900),
 ]
 

@@ -12,13 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from services.models import environment
 from services.models.environment import Models
-from services.stack import packages
 from services.stack.rundir import ROOT
 from tests.end_to_end.conftest import addresses, script
 from tests.native.tree import Tree
-from tests.support.compose import missing, of_this_machine
+from tests.support.compose import of_this_machine
 
 MODELS = Models(ROOT / os.environ.get("MODELS_DIR", ".models"))
 STARTING_SECONDS = 900
@@ -69,8 +67,7 @@ def require_all(tree: Tree, stop: list[str], start: list[str]) -> None:
     assert "left out" not in done.stdout
 
 
-@pytest.mark.skipif(len(packages.find()) < 2, reason="nginx and redis-server are not installed")
-@pytest.mark.skipif(not environment.ready(MODELS), reason="the model servers are not installed: make models")
+@pytest.mark.usefixtures("needs_stack", "needs_model")
 def test_local_processes(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Everything holds of the native stack."""
     with made(tmp_path_factory.mktemp("native"), STACK="native", MODELS_DIR=str(MODELS.folder.resolve())) as tree:
@@ -78,7 +75,7 @@ def test_local_processes(tmp_path_factory: pytest.TempPathFactory) -> None:
         require_all(tree, [*control, "stop", "judge"], [*control, "start", "judge"])
 
 
-@pytest.mark.skipif(bool(missing()), reason=missing() or "there is an engine")
+@pytest.mark.usefixtures("needs_engine", "needs_model")
 def test_containers(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Everything holds of the stack in containers."""
     name = f"rewardstack-{uuid.uuid4().hex[:8]}"

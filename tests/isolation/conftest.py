@@ -24,7 +24,7 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest_asyncio.fixture
-async def make_runner() -> AsyncIterator[MakeRunner]:
+async def make_runner(needs_process: None) -> AsyncIterator[MakeRunner]:
     """Makes a runner with its own supervisor; at the end every supervisor is gone, and its directory with it."""
     made: list[tuple[IsolatedRunner, Home]] = []
 

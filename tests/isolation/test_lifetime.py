@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,9 @@ from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.launch import home_of, prepare
 from tests.isolation.processes import MakeRunner, alive, directory_of, supervisors_in, wait
+from tests.support.servers import free_port
+
+pytestmark = pytest.mark.usefixtures("needs_process")
 
 HERE = Path(__file__).parent
 StartGunicorn = Callable[..., tuple[subprocess.Popen[str], str, Path]]
@@ -171,14 +173,12 @@ def test_private(make_runner: MakeRunner) -> None:
 
 
 @pytest.fixture
-def gunicorn() -> Iterator[StartGunicorn]:
+def gunicorn(needs_process: None) -> Iterator[StartGunicorn]:
     """Starts gunicorn with two workers; its process, address and the supervisor's directory."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*options: str) -> tuple[subprocess.Popen[str], str, Path]:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{probe.getsockname()[1]}"
+        address = f"127.0.0.1:{free_port()}"
         command = [sys.executable, "-m", "gunicorn", "-w", "2", "-b", address, "-c", str(HERE / "isolation_app.py")]
         options = (*options, "--timeout", "2", "--no-control-socket", "isolation_app:app")
         started.append(subprocess.Popen([*command, *options], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True))

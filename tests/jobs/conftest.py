@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -120,14 +119,17 @@ def left_behind(here: Site) -> set[str]:
 @contextmanager
 def site(folder: Path, queue: AnyQueue | None = None, **variables: Any) -> Iterator[Site]:
     """A queue with a server, and no worker yet; all gone afterwards."""
-    if queue is None and shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed")
     here = Site(folder, queue, **variables)
     try:
         with running(folder, "--workers", "1", **here.variables) as here.server:
             yield here
     finally:
         here.kill()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def redis_server(needs_redis: None) -> None:
+    """Every test here has a queue."""
 
 
 @pytest.fixture(scope="session")
@@ -156,8 +158,6 @@ def own(tmp_path: Path) -> Iterator[Site]:
 @pytest.fixture(scope="module")
 def queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
     """A real Redis."""
-    if shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed")
     one = Queue(tmp_path_factory.mktemp("queue"))
     yield one
     one.kill()

@@ -17,6 +17,8 @@ from tests.cli.conftest import Cli
 from tests.cli.samples import read_jsonl, write_jsonl
 from tests.jobs.conftest import KEY, Site, eventually, sample, site
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 ROWS = 23
 Make = Callable[[Site], Cli]
 

@@ -25,6 +25,8 @@ from tests.jobs.conftest import CHUNK_SIZE, Site, eventually, sample
 from tests.rules.conftest import clean_environment
 from tests.support.jobs import START_SECONDS, Worker
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 
 def slow(count: int) -> list[dict[str, Any]]:
     """Samples that take their time."""

@@ -17,9 +17,11 @@ from typing import Any
 
 import pytest
 
-from services.stack import packages, processes
+from services.stack import processes
 from services.stack.settings import CHECKS
 from tests.support.servers import free_port
+
+pytestmark = pytest.mark.usefixtures("needs_process")
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "services/judge/run_vllm_server.py"
@@ -117,7 +119,7 @@ def test_one(folder: Path, model: str) -> None:
     assert list((folder / "tmp").iterdir()) == []
 
 
-@pytest.mark.skipif("nginx" not in packages.find(), reason="nginx is not installed")
+@pytest.mark.usefixtures("needs_nginx")
 def test_replicas(folder: Path, model: str) -> None:
     """Several replicas stand behind one address; the key reaches them and no command line; one that dies comes back."""
     launched = Launched(folder, "--model", model, "--replicas", "2", LLM_JUDGE_SERVER_API_KEY="secret-key")

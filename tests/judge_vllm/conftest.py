@@ -13,7 +13,7 @@ import requests
 from rewardstack import Request, Score, score
 from rewardstack.settings import DEFAULTS
 from services.judge.model import SMALL, Model
-from tests.support.vllm import VllmServer, missing, models, running
+from tests.support.vllm import VllmServer, models, running
 
 QWEN3_LIKE = Path(__file__).with_name("qwen3_like.py")
 CASES = Path(__file__).resolve().parents[1] / "cases"
@@ -34,10 +34,8 @@ def environment(vllm: VllmServer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def qwen3_like(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
+def qwen3_like(needs_model: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
     """A second server: Qwen3's control tokens and reasoning parser, the small model's weights and name."""
-    if lacks := missing():
-        pytest.skip(lacks)
     folder = tmp_path_factory.mktemp("qwen3-like")
     here = models()
     arguments = [QWEN3_LIKE, here.small_judge, folder / "model", CONTROL_TOKENS]

@@ -22,7 +22,7 @@ SERVICES = ("cache", "gateway", "queue", "rules", "worker")
 ENGINE, WHY_NONE = engine.find()
 
 pytestmark = [
-    pytest.mark.skipif(ENGINE is None, reason=f"no container engine: {WHY_NONE}"),
+    pytest.mark.usefixtures("needs_engine"),
     pytest.mark.timeout(900),
 ]
 

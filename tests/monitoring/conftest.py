@@ -14,14 +14,14 @@ import pytest
 import requests
 import yaml
 
-from tests.support.servers import Served, free_port
+from tests.support.servers import Program, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGURATION = ROOT / "services/monitoring/prometheus"
 START_SECONDS = 60
 
 
-class Prometheus(Served):
+class Prometheus(Program):
     """A Prometheus that asks every second.
 
     Args:
@@ -38,7 +38,7 @@ class Prometheus(Served):
         arguments = ("--config.file", str(folder / "prometheus.yml"), "--storage.tsdb.path", str(folder / "data"))
         with (log := folder / "prometheus.log").open("wb") as out:
             self.process = subprocess.Popen(
-                ["prometheus", *arguments, f"--web.listen-address=127.0.0.1:{port}"], stdout=out, stderr=out, text=True
+                ["prometheus", *arguments, f"--web.listen-address=127.0.0.1:{port}"], stdout=out, stderr=out
             )
         self._log = log
         self._wait()
@@ -86,7 +86,7 @@ Watch = Callable[..., Prometheus]
 
 
 @pytest.fixture(scope="module")
-def watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
+def watch(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
     """Starts a Prometheus that asks the services given by name."""
     if shutil.which("prometheus") is None:
         pytest.skip("prometheus is not installed (Debian: apt-get install prometheus)")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 
-from tests.compose.config import needs_compose, services
+from tests.compose.config import services
 from tests.monitoring.conftest import CONFIGURATION
 
 FILES = ("compose.yaml", "compose.monitoring.yaml")
 
-pytestmark = needs_compose
+pytestmark = pytest.mark.usefixtures("needs_compose")
 
 
 def test_published_on_loopback() -> None:

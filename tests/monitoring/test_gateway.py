@@ -20,11 +20,9 @@ AROUND = "daemon off; pid nginx.pid; error_log stderr; events {} http {\n%s\n}\n
 
 
 @pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[str]:
+def gateway(needs_nginx: None, tmp_path: Path) -> Iterator[str]:
     """The URL of an nginx with nothing but its metrics."""
-    nginx = packages.find().get("nginx")
-    if nginx is None:
-        pytest.skip("nginx is not installed")
+    nginx = packages.find()["nginx"]
     port = free_port()
     (tmp_path / "nginx.conf").write_text(AROUND % fill(TEMPLATE, {"LISTEN_METRICS": f"127.0.0.1:{port}"}))
     process = subprocess.Popen([nginx, "-p", str(tmp_path), "-c", "nginx.conf", "-e", "stderr"])

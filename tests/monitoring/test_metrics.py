@@ -20,6 +20,8 @@ from tests.rules.test_operations import eventually, metric, workers
 from tests.support.jobs import Queue, Worker
 from tests.support.servers import Redis, free_port
 
+pytestmark = pytest.mark.usefixtures("needs_redis")
+
 HOSTILE = Path(__file__).parents[1] / "rules/functions/hostile.py"
 GSM8K = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
 SLOW = {"data_source": "rule_remote_slow", "solution_str": "a"}
@@ -27,7 +29,7 @@ IN_PROGRESS = "rewardstack_requests_in_progress"
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[RewardServer]:
+def server(needs_redis: None, tmp_path: Path) -> Iterator[RewardServer]:
     """A server with two processes and functions that misbehave."""
     with running(tmp_path, "--workers", "2", REWARD_FUNCTIONS=HOSTILE, VERIFY_TIMEOUT=3, VERIFY_PROCESSES=1) as one:
         yield one

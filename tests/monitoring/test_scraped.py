@@ -176,7 +176,7 @@ def test_judge_panels(vllm: VllmServer, watch: Watch) -> None:
     assert {name for name in names_asked() if name.startswith("vllm:")} <= prometheus.names()
 
 
-def test_embedding_panels(watch: Watch) -> None:
+def test_embedding_panels(needs_model: None, watch: Watch) -> None:
     """Under load each query about the embedding server has an answer of one that speaks as TEI does."""
     if (python := models_python()) is None:
         pytest.skip("sentence-transformers is not installed: make up, or set MODELS_DIR to where it is")

@@ -11,7 +11,7 @@ from tests.native.tree import Tree
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Tree]:
+def tree(needs_stack: None, tmp_path: Path) -> Iterator[Tree]:
     """A copy of the tree; whatever was started in it is stopped at the end."""
     copy = Tree(tmp_path / "tree")
     yield copy

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from services.gateway.config import rules
-from services.stack import packages
 from tests.native.nginx import Gateway, load
 from tests.support.servers import FaultServer, fault_server
 
 ITEM = {"data_source": "gsm8k", "solution_str": "four", "ground_truth": "4", "extra_info": None}
 MAX_BODY_BYTES = 4096
 
-pytestmark = pytest.mark.skipif("nginx" not in packages.find(), reason="nginx is not installed")
+pytestmark = pytest.mark.usefixtures("needs_nginx")
 
 
 def score(gateway: Gateway) -> int:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from services.gateway import config as gateway
-from services.stack import packages
 from tests.native.nginx import Gateway, load
 from tests.support.servers import FaultServer, wait_for_port
 
@@ -44,7 +43,7 @@ UNLISTED = {
 }
 NO_SUCH_PATH = '{"error": "no such path; README.md lists the paths there are"}\n'
 
-pytestmark = pytest.mark.skipif("nginx" not in packages.find(), reason="nginx is not installed")
+pytestmark = pytest.mark.usefixtures("needs_nginx")
 
 
 class Scene:

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from services.stack import packages
 from tests.native.tree import Tree
 
-pytestmark = pytest.mark.skipif(len(packages.find()) < 2, reason="nginx and redis-server are not installed")
+pytestmark = pytest.mark.usefixtures("needs_stack")
 
 ROWS = 50
 SUBMIT_SECONDS = 120

@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 
-from services.models import environment
 from services.models.environment import Models
-from services.stack import packages
 from tests.native.test_stack import pids, statuses, working_in
 from tests.native.tree import ROOT, Tree
 
@@ -26,8 +24,7 @@ KEY = "the-judges-key"
 ADDRESSES = {"LLM_JUDGE_SERVER_URL": "JUDGE_PORT", "EMBEDDING_SERVER_URL": "EMBEDDING_PORT"}
 
 pytestmark = [
-    pytest.mark.skipif(len(packages.find()) < 2, reason="nginx and redis-server are not installed"),
-    pytest.mark.skipif(not environment.ready(MODELS), reason="the model servers are not installed: make models"),
+    pytest.mark.usefixtures("needs_stack", "needs_model"),
     pytest.mark.timeout(900),
 ]
 

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.stack import packages, processes
+from services.stack import processes
 from tests.native.tree import ROOT, Tree
 from tests.support.servers import wait_for_port
 
-pytestmark = pytest.mark.skipif(len(packages.find()) < 2, reason="nginx and redis-server are not installed")
+pytestmark = pytest.mark.usefixtures("needs_stack")
 
 A_REWARD_FUNCTION = """
 from rewardstack_rules import reward_function

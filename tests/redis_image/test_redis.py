@@ -9,10 +9,9 @@ import pytest
 from rewardstack import Request, Score, score
 from tests.jobs.conftest import sample, site
 from tests.redis_image.conftest import Start
-from tests.support.compose import missing
 from tests.support.servers import fault_server
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "there is an engine")
+pytestmark = pytest.mark.usefixtures("needs_engine")
 
 
 def scored(label: str, count: int) -> list[Score]:

@@ -136,7 +136,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., RewardServer]]:
+def start(needs_process: None, tmp_path: Path) -> Iterator[Callable[..., RewardServer]]:
     """Starts a server of the test's own and waits until it is ready."""
     with_servers: list[RewardServer] = []
 

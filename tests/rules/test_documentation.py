@@ -19,6 +19,8 @@ from rewardstack_rules.openapi import OPERATIONS
 from tests.rules.conftest import ROOT, RewardServer, clean_environment, running
 from tests.support.servers import free_port
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 TEXT = (ROOT / "docs" / "rules.md").read_text()
 BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 BLOCKS = [(language, textwrap.dedent(body)) for _, language, body in BLOCK.findall(TEXT)]

@@ -77,7 +77,7 @@ def test_no_library() -> None:
 
 
 @pytest_asyncio.fixture
-async def isolation() -> AsyncIterator[Isolation]:
+async def isolation(needs_process: None) -> AsyncIterator[Isolation]:
     """Isolated processes, two fast and two slow."""
     config = replace(Settings.from_env().isolation, fast=2, slow=2)
     home = prepare(config)

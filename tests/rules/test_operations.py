@@ -21,6 +21,8 @@ from rewardstack_rules.settings import Settings
 from tests.rules.conftest import RewardServer
 from tests.support.servers import Redis
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 ITEM = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
 MINE = {"data_source": "rule_remote_mine", "solution_str": "a"}
 SOURCE = """\

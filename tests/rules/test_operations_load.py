@@ -22,6 +22,8 @@ from rewardstack.deadline import HEADER
 from tests.rules.conftest import RewardServer
 from tests.rules.test_operations import eventually, workers
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 ITEMS = 300
 SLOW = """\
 import time

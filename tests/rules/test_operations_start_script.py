@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.rules.conftest import ROOT, clean_environment
 from tests.support.servers import free_port
+
+pytestmark = pytest.mark.usefixtures("needs_process")
 
 SCRIPT = ROOT / "examples/align_anything/example_start_remote_rm.sh"
 ASK = """

@@ -9,12 +9,11 @@ import pytest
 import requests
 
 from services.gateway.config import rules
-from services.stack import packages
 from tests.native.nginx import Gateway, load
 from tests.rules.conftest import RewardServer
 from tests.rules.test_protocols import CASES
 
-pytestmark = pytest.mark.skipif("nginx" not in packages.find(), reason="nginx is not installed")
+pytestmark = pytest.mark.usefixtures("needs_nginx")
 
 
 @pytest.fixture(scope="module")

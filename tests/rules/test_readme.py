@@ -14,6 +14,8 @@ import pytest
 
 from tests.rules.conftest import ROOT, RewardServer, clean_environment
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 TEXT = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 

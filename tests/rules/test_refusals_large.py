@@ -11,6 +11,8 @@ import pytest
 
 from tests.rules.conftest import RewardServer
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 LARGE = 30_000_000
 LIMIT = 100_000
 Start = Callable[..., RewardServer]

@@ -29,7 +29,7 @@ HOSTILE = Path(__file__).parent / "functions" / "hostile.py"
 
 
 @pytest_asyncio.fixture
-async def runner(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[IsolatedRunner]:
+async def runner(needs_process: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[IsolatedRunner]:
     """Isolated processes, two fast and two slow, that know the hostile functions."""
     monkeypatch.setenv("REWARD_FUNCTIONS", str(HOSTILE))
     config = replace(Settings.from_env().isolation, fast=2, slow=2)

@@ -14,6 +14,8 @@ from rewardstack.settings import DEFAULTS as CLIENT
 from rewardstack_rules.secret_files import SECRETS, read_secret_files
 from rewardstack_rules.settings import DEFAULTS
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_read(tmp_path: Path, name: str) -> None:

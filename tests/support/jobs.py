@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.servers import Redis, Served
+from tests.support.servers import Program, Redis
 
 PERSISTENT = ("--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction")
 START_SECONDS = 60
@@ -26,7 +26,7 @@ class Queue(Redis):
         super().__init__(folder, *PERSISTENT, *options)
 
 
-class Worker(Served):
+class Worker(Program):
     """A worker in a process of its own.
 
     Args:
@@ -44,7 +44,7 @@ class Worker(Served):
         """Starts it, or starts it again; returns at once."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "rewardstack_rules.jobs.worker"], stderr=log, text=True, env=self._environment
+                [sys.executable, "-m", "rewardstack_rules.jobs.worker"], stderr=log, env=self._environment
             )
 
     def wait_until_ready(self) -> None:

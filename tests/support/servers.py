@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import random
+import runpy
 import signal
 import socket
 import subprocess
@@ -11,33 +14,63 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from rewardstack_rules.isolation.process import die_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 FAULT_SERVER = Path(__file__).with_name("fault_server.py")
 
 
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["aiohttp.web"])
+"""Forks the fake servers from one process that has imported aiohttp: milliseconds each instead of half a second."""
+
+
+PORTS = (10_000, 32_000)
+_given: set[int] = set()
+
+
+class Process(Protocol):
+    """What `subprocess` and `multiprocessing` have in common."""
+
+    @property
+    def pid(self) -> int | None: ...
+
+    def kill(self) -> None: ...
+
+
 class Served:
     """A server in a process of its own, to be frozen and killed."""
 
-    process: subprocess.Popen[str]
+    process: Process
 
     def freeze(self) -> None:
         """It accepts connections and does not answer."""
-        self.process.send_signal(signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
         """It goes on."""
-        self.process.send_signal(signal.SIGCONT)
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+
+
+class Program(Served):
+    """A server that is a program."""
+
+    process: subprocess.Popen[bytes]
 
     def kill(self) -> None:
         """It is gone."""
         self.process.kill()
         self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
 
 
 class FaultServer(Served):
@@ -48,14 +81,21 @@ class FaultServer(Served):
         script: the server; it prints its port.
     """
 
+    process: ForkServerProcess
+
     def __init__(self, port: int = 0, script: Path = FAULT_SERVER) -> None:
-        command = [sys.executable, str(script), str(port)]
-        paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = {**os.environ, "PYTHONPATH": paths}
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-        assert self.process.stdout is not None
-        self.port = int(self.process.stdout.readline())
+        printed, output = FORKS.Pipe(duplex=False)
+        self.process = FORKS.Process(target=_run, args=(script, port, output), daemon=True)
+        self.process.start()
+        output.close()
+        with os.fdopen(os.dup(printed.fileno())) as lines:
+            self.port = int(lines.readline())
         self.url = f"http://127.0.0.1:{self.port}"
+
+    def kill(self) -> None:
+        """It is gone."""
+        self.process.kill()
+        self.process.join()
 
     def set(self, **state: Any) -> None:
         """Changes how it behaves from now on."""
@@ -70,7 +110,7 @@ class FaultServer(Served):
         return {"requests": 0, "items": 0, "knocks": 0, "scored": 0, "authorized": 0, "types": 0, **counts}
 
 
-class Redis(Served):
+class Redis(Program):
     """A real Redis on a port of its own, without persistence.
 
     Args:
@@ -86,16 +126,29 @@ class Redis(Served):
 
     def start(self) -> None:
         """Starts it, or starts it again."""
-        self.process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, text=True)
+        self.process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
         wait_for_port(self.port)
 
 
+def _run(script: Path, port: int, output: Connection) -> None:
+    """Run a server's script; what it prints goes to `output`."""
+    die_with_parent(os.getppid())
+    os.dup2(output.fileno(), sys.stdout.fileno())
+    sys.argv = [str(script), str(port)]
+    runpy.run_path(str(script), run_name="__main__")
+
+
 def free_port() -> int:
-    """A port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nothing listens on, and that this process never gave before.
+
+    It lies below those that the kernel gives to outgoing connections, so that none of these takes it in the meantime.
+    """
+    while True:
+        port = random.randrange(*PORTS)
+        if port not in _given:
+            _given.add(port)
+            with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+                return port
 
 
 def wait_for_port(port: int, seconds: float = 20.0) -> None:

@@ -158,9 +158,7 @@ def running_together(folder: Path, count: int) -> Iterator[list[VllmServer]]:
 
 
 @pytest.fixture(scope="session")
-def vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
+def vllm(needs_model: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
     """The one real judge of the test run."""
-    if lacks := missing():
-        pytest.skip(lacks)
     with running(tmp_path_factory.mktemp("vllm") / "log") as server:
         yield server

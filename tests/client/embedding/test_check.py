@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.servers import FaultServer
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 
 def check() -> tuple[int, str]:
     """Status and output of the command."""

@@ -15,6 +15,8 @@ from rewardstack.scorers.embedding import FIELDS
 from rewardstack.scorers.embedding.penalties import PENALTIES
 from tests.support.servers import FaultServer
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "embedding.md").read_text()
 BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)

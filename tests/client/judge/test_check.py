@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.servers import FaultServer
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 THOUGHTS = {"content": "", "reasoning": "The candidate is right."}
 TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
     "parser takes all for reasoning": (THOUGHTS, "start it without --reasoning-parser"),

@@ -18,6 +18,8 @@ from rewardstack.errors import ScoringError, SettingsError
 from tests.client.judge.conftest import FAKE_JUDGE, JUDGE, asked, sample
 from tests.support.servers import FaultServer, free_port
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 LINE = re.compile(
     r"llm_judge: (\d+) samples in [\d.]+ s, [\d.]+ a second; latency median \d+ ms, longest \d+ ms; "
     r"(\d+) cached, (\d+) failed, (\d+) of them without a readable verdict"

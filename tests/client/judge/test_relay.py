@@ -12,6 +12,8 @@ from tests.client.judge.conftest import JUDGE, asked, sample
 from tests.rules.conftest import RewardServer, running
 from tests.support.servers import FaultServer
 
+pytestmark = pytest.mark.usefixtures("needs_process")
+
 
 @pytest.fixture
 def reward_server(judge: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RewardServer]:

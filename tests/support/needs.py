@@ -1,0 +1,67 @@
+"""What a test needs of the machine: a fixture each, which marks the test and skips it where that is missing.
+
+A fixture or a test that starts processes of its own names one of them; tests that name none make up `make check`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from services.models import environment
+from services.models.environment import Models
+from services.stack import packages, settings
+from services.stack.rundir import ROOT
+from tests.support import compose
+
+MARKERS = ("engine", "model", "stack", "process")
+"""A test that has the fixture `needs_engine` has the marker `engine`, and so on; heaviest first."""
+
+
+@pytest.fixture(scope="session")
+def needs_process() -> None:
+    """Processes that live for one test or one module."""
+
+
+def _program(name: str) -> None:
+    if name not in packages.find() and shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+
+
+@pytest.fixture(scope="session")
+def needs_nginx(needs_process: None) -> None:
+    """An nginx of the test's own."""
+    _program("nginx")
+
+
+@pytest.fixture(scope="session")
+def needs_redis(needs_process: None) -> None:
+    """A Redis of the test's own."""
+    _program("redis-server")
+
+
+@pytest.fixture(scope="session")
+def needs_compose(needs_process: None) -> None:
+    """The command `docker compose`, with or without an engine."""
+    _program("docker")
+
+
+@pytest.fixture(scope="session")
+def needs_stack(needs_nginx: None, needs_redis: None) -> None:
+    """The services as `make up` starts them without containers."""
+
+
+@pytest.fixture(scope="session")
+def needs_engine() -> None:
+    """A container engine with Compose."""
+    if lacks := compose.missing():
+        pytest.skip(lacks)
+
+
+@pytest.fixture(scope="session")
+def needs_model() -> None:
+    """The model servers' environment and the small models."""
+    if not environment.ready(Models(Path(settings.load(ROOT)["MODELS_DIR"]))):
+        pytest.skip("the model servers are not installed: make models, or set MODELS_DIR to where they are")
