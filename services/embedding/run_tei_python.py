@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Serves text embeddings as Text Embeddings Inference does: `run_tei_python.py --model-id MODEL --port 8080`.
 
-`--help` lists the flags. It needs Python 3.10 or later with sentence-transformers, PyTorch and aiohttp.
+`--help` lists the flags. It needs Python 3.10 or later with sentence-transformers, PyTorch, aiohttp and pydantic.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from services.models.environment import Models  # noqa: E402
 from services.stack.errors import StackError  # noqa: E402
 from services.stack.settings import load  # noqa: E402
 
-NEEDED = {"sentence_transformers": "sentence-transformers", "torch": "torch", "aiohttp": "aiohttp"}
-"""What is imported, to the package that brings it."""
+NEEDED = ("sentence-transformers", "torch", "aiohttp", "pydantic")
 SPINS = "5000"
 """How often PyTorch's threads look for work before they sleep. By default they go on for milliseconds, which takes the
 processor from whatever they wait for; without any spinning each pass waits to be woken a hundred times."""
@@ -48,7 +47,7 @@ def main() -> None:
 
 def _require() -> None:
     """Goes on in the interpreter that `make up` has made for models where this one lacks what is needed."""
-    missing = [package for module, package in NEEDED.items() if importlib.util.find_spec(module) is None]
+    missing = [package for package in NEEDED if importlib.util.find_spec(package.replace("-", "_")) is None]
     if not missing:
         return
     models = Models(Path(load(ROOT)["MODELS_DIR"]))

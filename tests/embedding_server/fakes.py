@@ -9,8 +9,8 @@ import numpy as np
 
 from services.embedding.tei_python.bodies import Input
 from services.embedding.tei_python.errors import EmptyError, TeiError
+from services.embedding.tei_python.replies import Vectors
 from services.embedding.tei_python.tokenization import Encoding
-from services.embedding.tei_python.vectors import Vectors
 
 SECONDS = 10.0
 """Longer than anything takes that does not hang."""

@@ -10,9 +10,9 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from services.embedding.tei_python import app
+from services.embedding.tei_python.app import Handlers
 from services.embedding.tei_python.batches import Limits
 from services.embedding.tei_python.engine import Engine
-from services.embedding.tei_python.handlers import Handlers
 from services.embedding.tei_python.metrics import Metrics
 from services.embedding.tei_python.tokenization import Tokenization
 from tests.embedding_server.fakes import Gated, Words
@@ -47,12 +47,12 @@ async def ask(client: TestClient[Any, Any], method: str, path: str, body: Any = 
 async def test_a_failing_model_is_reported_as_tei_reports_it(client: TestClient[Any, Any], model: Gated) -> None:
     """While the model fails, requests get 424, health 503: core/src/lib.rs:20-21, http/server.rs:70-78, 1891-1902."""
     model.broken = RuntimeError("out of memory")
-    said = "Backend error: out of memory"
+    said = "the model failed: out of memory"
     openai = {"message": said, "code": 424, "type": "Backend"}
     assert (200, None) == await ask(client, "GET", "/health")
     assert (424, {"error": said, "error_type": "Backend"}) == await ask(client, "POST", "/embed", {"inputs": "a"})
     assert (424, openai) == await ask(client, "POST", "/v1/embeddings", {"input": "a"})
-    assert (503, {"error": "unhealthy", "error_type": "Unhealthy"}) == await ask(client, "GET", "/health")
+    assert (503, {"error": f"unhealthy: {said}", "error_type": "Unhealthy"}) == await ask(client, "GET", "/health")
 
 
 async def test_a_model_that_recovers_is_well(client: TestClient[Any, Any], model: Gated) -> None:

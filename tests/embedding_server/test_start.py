@@ -52,7 +52,10 @@ def test_it_says_where_it_is(python: str) -> None:
     ("flags", "said"),
     [
         (["--model-id", "no folder/and no name"], "is no folder, and no name on a model hub"),
-        (["--default-prompt-name", "query"], "`default-prompt-name` is set to `query` but no prompts were found"),
+        (
+            ["--default-prompt-name", "query"],
+            "no prompt named 'query' (`prompt_name`, --default-prompt-name): it has no prompts",
+        ),
         (["--max-batch-tokens", "100", "--auto-truncate", "false"], "set that to at least 256"),
         (["--hostname", "192.0.2.1"], "cannot listen on 192.0.2.1"),
     ],

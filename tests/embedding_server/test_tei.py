@@ -1,4 +1,4 @@
-"""The server answers as Text Embeddings Inference does, status and body, for each row of tests/cases/tei.json."""
+"""The server answers as Text Embeddings Inference does, status and fields, for each row of tests/cases/tei.json."""
 
 from __future__ import annotations
 
@@ -67,6 +67,14 @@ def check(reply: dict[str, Any], body: bytes) -> None:
     if reply.keys() <= {"status", "text", "holds"}:
         return
     value = json.loads(body)
+    if "refusal" in reply:
+        message, kind = ("message", "type") if "code" in value else ("error", "error_type")
+        assert value == {
+            message: value[message],
+            kind: reply["refusal"],
+            **({"code": reply["status"]} if "code" in value else {}),
+        }
+        assert reply["names"] in value[message]
     if "json" in reply:
         assert reply["json"] == value
     if "contains" in reply:
@@ -85,7 +93,7 @@ def check(reply: dict[str, Any], body: bytes) -> None:
 
 @pytest.mark.parametrize("row", TEI["rows"], ids=lambda row: row["name"].replace(" ", "-"))
 def test_answers_as_tei_does(serve: Callable[[str], EmbeddingServer], row: dict[str, Any]) -> None:
-    """A request of the table gets the status and the body that TEI gives it."""
+    """A request of the table gets the status and the fields that TEI gives it, and a refusal names what is wrong."""
     status, body = ask(serve(row["server"]), row["request"])
     assert (row["reply"]["status"], "") == (status, body.decode() if status != row["reply"]["status"] else "")
     check(row["reply"], body)

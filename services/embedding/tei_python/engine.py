@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -16,12 +17,9 @@ import numpy as np
 from services.embedding.tei_python.batches import Limits, choose
 from services.embedding.tei_python.bodies import Input
 from services.embedding.tei_python.errors import BackendError, ExpiredError, OverloadedError, TeiError, ValidationError
-from services.embedding.tei_python.jobs import Ask, Entry, Job, Spent
 from services.embedding.tei_python.metrics import Metrics
+from services.embedding.tei_python.replies import Vectors
 from services.embedding.tei_python.tokenization import Encoding
-from services.embedding.tei_python.vectors import Vectors
-
-TOO_MANY_DIMENSIONS = "Input validation error: `dimensions` should be smaller than the maximum embedding dimension."
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +40,75 @@ class Tokenizer(Protocol):
         self, inputs: Sequence[Input], truncate: bool, direction: str, prompt_name: str | None
     ) -> Sequence[Encoding | TeiError]:
         """The tokens of each input, or why it is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a request wants embedded.
+
+    Args:
+        inputs: texts or token ids.
+        truncate: whether too long ones are cut.
+        direction: the side that is cut off: left or right.
+        prompt_name: of the prompt put before them; None for the default one.
+        dimensions: that the vectors will be cut to; None for all.
+        deadline: when its sender gives up, on `time.monotonic()`; infinite where it does not say.
+    """
+
+    inputs: Sequence[Input]
+    truncate: bool
+    direction: str
+    prompt_name: str | None
+    dimensions: int | None
+    deadline: float
+
+
+@dataclass(slots=True)
+class Spent:
+    """Where the time of a request went, in seconds, summed over its inputs; and its tokens."""
+
+    tokenization: float = 0.0
+    queue: float = 0.0
+    inference: float = 0.0
+    tokens: int = 0
+
+    @property
+    def parts(self) -> tuple[float, float, float]:
+        """Of tokenizer, queue and model."""
+        return self.tokenization, self.queue, self.inference
+
+
+@dataclass(slots=True)
+class Job:
+    """A request under way.
+
+    Args:
+        ask: what it wants.
+        done: gets its vectors, in order, and where its time went; cancelled where nobody waits.
+        began: when it came, on `time.monotonic()`.
+    """
+
+    ask: Ask
+    done: asyncio.Future[tuple[Vectors, Spent]]
+    began: float
+    rows: list[Vectors | None] = field(default_factory=list)
+    missing: int = 0
+    spent: Spent = field(default_factory=Spent)
+
+    @property
+    def awaited(self) -> bool:
+        """Whether anyone still waits for it."""
+        return not self.done.done() and time.monotonic() < self.ask.deadline
+
+
+@dataclass(slots=True)
+class Entry:
+    """One input that waits for the model."""
+
+    job: Job
+    index: int
+    encoding: Encoding
+    queued: float
 
 
 class Engine:
@@ -84,9 +151,9 @@ class Engine:
         """
         size = len(ask.inputs)
         if size > self._permits:
-            raise OverloadedError("Model is overloaded")
-        if ask.dimensions == 0:
-            raise ValidationError("Input validation error: `dimensions` should be positive", "validation")
+            raise OverloadedError(
+                "as many inputs are under way as may be (max_concurrent_requests); send fewer or later"
+            )
         self._permits -= size
         job = Job(ask, self._loop.create_future(), time.monotonic(), [None] * size, size)
         try:
@@ -114,14 +181,14 @@ class Engine:
             encodings = self._tokenizer.encode(ask.inputs, ask.truncate, ask.direction, ask.prompt_name)
         except Exception as error:
             log.exception("The tokenizer failed")
-            return self._fail([job], BackendError(f"tokenizer error {error}"))
+            return self._fail([job], BackendError(f"the tokenizer failed: {error}"))
         queued = time.monotonic()
         entries = []
         for index, encoding in enumerate(encodings):
             if isinstance(encoding, TeiError):
                 return self._fail([job], encoding)
-            if (ask.dimensions or 0) > self._model.dimensions:
-                return self._fail([job], ValidationError(TOO_MANY_DIMENSIONS, "validation"))
+            if (ask.dimensions or 0) > (most := self._model.dimensions):
+                return self._fail([job], ValidationError(f"`dimensions` may be {most} at most", "validation"))
             entries.append(Entry(job, index, encoding, queued))
         job.spent.tokenization = (queued - job.began) * len(entries)
         with self._changed:
@@ -139,7 +206,7 @@ class Engine:
             except Exception as error:
                 log.exception("The model failed on %d inputs", len(batch))
                 self.well = False
-                self._fail([entry.job for entry in batch], BackendError(f"Backend error: {error}"))
+                self._fail([entry.job for entry in batch], BackendError(f"the model failed: {error}"))
                 continue
             self.well = True
             self._call(self._deliver, batch, vectors, begin, time.monotonic() - begin)

@@ -2,15 +2,14 @@
 
 Exception
 ├── StartError            the server cannot start; the message names what is wrong and the remedy
-└── TeiError              a request that TEI refuses, with its words
+└── TeiError              a request that is refused, with TEI's status and error type
+    ├── BodyError         400, 413, 415, 422: the body is no JSON, or not what the route takes
     ├── EmptyError        400: there is nothing to embed
     ├── ValidationError   422: too many inputs, too long a one, an unknown prompt
     ├── BackendError      424: the model failed
     ├── OverloadedError   429: as many inputs are under way as may be
     ├── UnhealthyError    503: the model failed and has not recovered
     └── ExpiredError      504: nobody waits any longer (not TEI's: it knows no deadlines)
-
-Bodies that cannot be read raise `json_reader.BodyError`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class TeiError(Exception):
     """A refusal; `kind` is TEI's error type.
 
     Args:
-        message: TEI's words.
+        message: names the field and the remedy.
         failure: the `err` label under which TEI counts it; None for the usual one of its kind, empty for none.
     """
 
@@ -38,47 +37,47 @@ class TeiError(Exception):
             self.failure = failure
 
 
+class BodyError(TeiError):
+    """The body cannot be read: 400 where it is no JSON, 413 and 415 where it is not even looked at, else 422."""
+
+    kind = "Validation"
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class EmptyError(TeiError):
     """There is nothing to embed."""
 
-    status = 400
-    kind = "Empty"
-    failure = "validation"
+    status, kind, failure = 400, "Empty", "validation"
 
 
 class ValidationError(TeiError):
     """The request asks for what cannot be given."""
 
-    status = 422
-    kind = "Validation"
-    failure = "tokenization"
+    status, kind, failure = 422, "Validation", "tokenization"
 
 
 class BackendError(TeiError):
     """The model failed."""
 
-    status = 424
-    kind = "Backend"
-    failure = "inference"
+    status, kind, failure = 424, "Backend", "inference"
 
 
 class OverloadedError(TeiError):
     """As many inputs are under way as may be."""
 
-    status = 429
-    kind = "Overloaded"
-    failure = "overloaded"
+    status, kind, failure = 429, "Overloaded", "overloaded"
 
 
 class UnhealthyError(TeiError):
     """The model failed, and fails."""
 
-    status = 503
-    kind = "Unhealthy"
+    status, kind = 503, "Unhealthy"
 
 
 class ExpiredError(TeiError):
     """The request's own deadline has passed."""
 
-    status = 504
-    kind = "Overloaded"
+    status, kind = 504, "Overloaded"

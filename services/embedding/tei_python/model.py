@@ -16,9 +16,9 @@ from sentence_transformers import SentenceTransformer
 
 from services.embedding.tei_python.errors import StartError
 from services.embedding.tei_python.model_source import Source
+from services.embedding.tei_python.replies import Vectors
 from services.embedding.tei_python.settings import Settings
 from services.embedding.tei_python.tokenization import Encoding
-from services.embedding.tei_python.vectors import Vectors
 
 POOLING_MODES = {"cls": "cls", "mean": "mean", "last_token": "lasttoken"}
 """TEI's names to sentence-transformers'."""

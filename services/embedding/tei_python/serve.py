@@ -11,10 +11,10 @@ from typing import Any
 from aiohttp import web
 
 from services.embedding.tei_python import app, model_source
+from services.embedding.tei_python.app import Handlers
 from services.embedding.tei_python.batches import CPU_TOKENS, Limits
 from services.embedding.tei_python.engine import Engine
 from services.embedding.tei_python.errors import StartError, ValidationError
-from services.embedding.tei_python.handlers import Handlers
 from services.embedding.tei_python.metrics import Metrics
 from services.embedding.tei_python.model import Model, on_gpu
 from services.embedding.tei_python.settings import Settings
@@ -120,7 +120,7 @@ def _default_prompt(model: Model, settings: Settings) -> str | None:
     try:
         return find_prompt(model.prompts, settings.default_prompt_name)
     except ValidationError as error:
-        raise StartError(str(error).removeprefix("Input validation error: ")) from None
+        raise StartError(str(error)) from None
 
 
 def _bind(host: str, port: int) -> socket.socket:

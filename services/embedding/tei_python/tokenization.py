@@ -11,6 +11,7 @@ from services.embedding.tei_python.errors import EmptyError, TeiError, Validatio
 
 CHARACTERS_PER_TOKEN = 250
 """A text of more characters than this many times the tokens that the model takes is not even tokenised."""
+SHORTEN = "shorten it, or set `truncate`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,31 +106,19 @@ class Tokenization:
             EmptyError: there are none.
         """
         if not ids:
-            raise EmptyError("Input validation error: `input_ids` cannot be empty")
+            raise EmptyError("`ids` is empty: leave empty lists out")
         return str(self._whole.decode(ids, skip_special_tokens=skip_special_tokens))
-
-    def prompt(self, name: str | None) -> str:
-        """The prompt of that name, the default one for None.
-
-        Raises:
-            ValidationError: the model has no such prompt.
-        """
-        if name is None:
-            return self._default_prompt
-        return find_prompt(self._prompts, name)
 
     def _prepare(self, value: Input, truncate: bool, prompt_name: str | None) -> tuple[str, bool]:
         """The text to be tokenised, and whether special tokens are added to it."""
         if not value:
-            raise EmptyError("Input validation error: `inputs` cannot be empty")
-        prompt = self.prompt(prompt_name)
+            raise EmptyError("`inputs` is empty, or holds what is empty: leave that out")
+        prompt = self._default_prompt if prompt_name is None else find_prompt(self._prompts, prompt_name)
         limit = self.max_length * CHARACTERS_PER_TOKEN
         if len(value) > limit:
             if not truncate:
-                raise ValidationError(
-                    f"Input validation error: `inputs` must have less than {limit} characters. Given: {len(value)}"
-                )
-            value = _cut(value, limit)
+                raise ValidationError(f"`inputs` has {len(value)} characters or ids, {limit} at most: {SHORTEN}")
+            value = value[:limit]
         if isinstance(value, str):
             return prompt + value, True
         # As in TEI: without a prompt the ids bring their special tokens themselves.
@@ -141,9 +130,8 @@ class Tokenization:
         for index, encoding in zip(chosen, encodings, strict=True):
             ids = encoding.ids
             if len(ids) > self.max_length:
-                results[index] = ValidationError(
-                    f"Input validation error: `inputs` must have less than {self.max_length} tokens. Given: {len(ids)}"
-                )
+                said = f"`inputs` has {len(ids)} tokens, and the model takes {self.max_length}: {SHORTEN}"
+                results[index] = ValidationError(said)
             else:
                 results[index] = Encoding(ids, encoding.type_ids)
 
@@ -152,21 +140,12 @@ def find_prompt(prompts: Mapping[str, str] | None, name: str) -> str:
     """The model's prompt of that name.
 
     Raises:
-        ValidationError: there is none; TEI's words speak of the flag for a request's prompt as well.
+        ValidationError: there is none.
     """
-    said = f"Input validation error: `default-prompt-name` is set to `{name}` but"
-    if prompts is None:
-        raise ValidationError(f"{said} no prompts were found in the Sentence Transformers configuration")
-    if name not in prompts:
-        known = ", ".join(f'"{known}"' for known in prompts)
-        raise ValidationError(
-            f"{said} it was not found in the Sentence Transformers prompts. Available prompts: [{known}]"
-        )
+    if name not in (prompts := prompts or {}):
+        known = f"its prompts are {', '.join(prompts)}" if prompts else "it has no prompts"
+        raise ValidationError(f"the model has no prompt named {name!r} (`prompt_name`, --default-prompt-name): {known}")
     return prompts[name]
-
-
-def _cut(value: Input, limit: int) -> Input:
-    return value[:limit] if isinstance(value, str) else value
 
 
 def _byte_offsets(text: str) -> list[int]:
