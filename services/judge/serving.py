@@ -121,8 +121,8 @@ class Serving:
         program = packages.find().get("nginx")
         if program is None:
             raise StackError("several replicas need nginx before them, which is not installed", "apt-get install nginx")
-        judges = gateway.judge([f"unix:{judge.socket}" for judge in self._judges], self._settings)
+        servers = {"judge": [f"unix:{judge.socket}" for judge in self._judges]}
         host = f"[{self._address.host}]" if ":" in self._address.host else self._address.host
-        files = gateway.files([judges], self._settings, {"judge": f"{host}:{self._address.port}"})
+        files = gateway.files(servers, self._settings, {"judge": f"{host}:{self._address.port}"})
         template.write(files, self._run.path)
         return Replica("gateway", gateway.command(program, self._run.path), dict(os.environ), self._run.log("gateway"))

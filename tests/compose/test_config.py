@@ -95,13 +95,6 @@ def test_redis_is_out_of_reach() -> None:
     assert members["gateway"] == members["judge"] == members["embedding"] == {"default"}
 
 
-def test_redis_evicts_or_keeps() -> None:
-    """The cache evicts and writes nothing; the queue evicts nothing and writes each command before it answers."""
-    commands = {name: " ".join(services()[name]["command"]) for name in ("cache", "queue")}
-    assert "--maxmemory-policy allkeys-lru" in commands["cache"] and "--appendonly no" in commands["cache"]
-    assert "--maxmemory-policy noeviction" in commands["queue"] and "--appendfsync always" in commands["queue"]
-
-
 @pytest.mark.parametrize("name", sorted(SECRETS))
 def test_a_key_in_the_environment_is_refused(name: str) -> None:
     """Where nothing would ask for a key that is set, nothing starts, and the message says where it belongs."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from services.gateway import config as gateway
-from services.gateway.config import Upstream
 from services.stack import packages, settings, template
 from services.stack.rundir import ROOT, RunDir
 from tests.support.servers import free_port, wait_for_port
@@ -20,16 +19,16 @@ class Gateway:
 
     Args:
         folder: its prefix.
-        upstreams: of the services.
+        servers: addresses of those behind it, by service.
         configured: settings that the templates are filled in with.
     """
 
-    def __init__(self, folder: Path, upstreams: Sequence[Upstream], configured: settings.Settings) -> None:
+    def __init__(self, folder: Path, servers: Mapping[str, Sequence[str]], configured: settings.Settings) -> None:
         run = RunDir(str(folder))
         run.make()
-        self.ports = {upstream.service: free_port() for upstream in upstreams}
+        self.ports = {service: free_port() for service in servers}
         listen = {service: f"127.0.0.1:{port}" for service, port in self.ports.items()}
-        template.write(gateway.files(upstreams, configured, listen), folder)
+        template.write(gateway.files(servers, configured, listen), folder)
         self.log = folder / "gateway.log"
         with self.log.open("wb") as log:
             command = gateway.command(packages.find()["nginx"], folder)

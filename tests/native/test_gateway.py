@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from services.gateway.config import rules
 from tests.native.nginx import Gateway, load
 from tests.support.servers import FaultServer, fault_server
 
@@ -40,8 +39,8 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     """Started before the test, gone after it."""
     with ExitStack() as stack:
         servers = [stack.enter_context(fault_server()) for _ in range(3)]
-        upstream = rules([f"127.0.0.1:{server.port}" for server in servers])
-        gateway = Gateway(tmp_path, [upstream], load(MAX_BODY_BYTES=MAX_BODY_BYTES, GATEWAY_TIMEOUT=1))
+        behind = {"rules": [f"127.0.0.1:{server.port}" for server in servers]}
+        gateway = Gateway(tmp_path, behind, load(MAX_BODY_BYTES=MAX_BODY_BYTES, GATEWAY_TIMEOUT=1))
         stack.callback(gateway.stop)
         yield Scene(gateway, servers)
 

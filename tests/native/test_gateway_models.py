@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from services.gateway import config as gateway
 from tests.native.nginx import Gateway, load
 from tests.support.servers import FaultServer, wait_for_port
 
@@ -73,8 +72,8 @@ def scene(tmp_path: Path) -> Iterator[Callable[..., Scene]]:
                 stack.callback(server.kill)
             configured = load(**{"JUDGE_TIMEOUT": 1, "GATEWAY_TIMEOUT": 1, **values})
             addresses = [f"127.0.0.1:{server.port}" for server in servers]
-            upstreams = [gateway.judge(addresses[:3], configured), gateway.embedding(addresses[3:])]
-            started = Gateway(tmp_path, upstreams, configured)
+            behind = {"judge": addresses[:3], "embedding": addresses[3:]}
+            started = Gateway(tmp_path, behind, configured)
             stack.callback(started.stop)
             return Scene(started, servers[:3])
 

@@ -52,7 +52,7 @@ def test_gateway_before_replicas(tmp_path: Path) -> None:
     run.make()
     replicas = [Program(name, [], 20, server=f"unix:/run/{name}.sock") for name in ("judge", "judge-2")]
     files = render.configuration(load(), run, FOUND, replicas)
-    assert "unix:/run/judge.sock max_fails=3" in files["upstream-judge.conf"]
-    assert "unix:/run/judge-2.sock max_fails=3" in files["upstream-judge.conf"]
-    assert "include server-judge.conf;" in files["nginx.conf"]
+    assert "server unix:/run/judge.sock max_fails=3" in files["judge-least_conn.conf"]
+    assert "server unix:/run/judge-2.sock max_fails=3" in files["judge-least_conn.conf"]
+    assert "include judge.conf;" in files["nginx.conf"]
     assert "embedding" not in "".join(files)

@@ -1,4 +1,4 @@
-"""Redis as the stack in containers has it: the image, the command and the confinement of `compose.yaml`."""
+"""Redis as the stack in containers has it: image, command, options and confinement of `compose.yaml`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ class ComposedRedis:
         confinement = {name: spec[name] for name in ("user", "cap_drop", "security_opt", "read_only")}
         self.container = RedisContainer(spec["image"]).with_bind_ports(PORT, self.port).with_command(spec["command"])
         self.container.with_kwargs(**confinement)
+        for mount in spec["volumes"]:
+            if mount["type"] == "bind":
+                self.container.with_volume_mapping(mount["source"], mount["target"], "ro")
         for path in spec.get("tmpfs", []):
             self.container.with_tmpfs_mount(path)
 

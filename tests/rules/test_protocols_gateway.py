@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from services.gateway.config import rules
 from tests.native.nginx import Gateway, load
 from tests.rules.conftest import RewardServer
 from tests.rules.test_protocols import CASES
@@ -19,7 +18,8 @@ pytestmark = pytest.mark.usefixtures("needs_nginx")
 @pytest.fixture(scope="module")
 def url(server: RewardServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The gateway's address, with the reward server behind it."""
-    gateway = Gateway(tmp_path_factory.mktemp("gateway"), [rules([server.url.removeprefix("http://")])], load())
+    behind = {"rules": [server.url.removeprefix("http://")]}
+    gateway = Gateway(tmp_path_factory.mktemp("gateway"), behind, load())
     yield f"http://127.0.0.1:{gateway.ports['rules']}"
     gateway.stop()
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from services.gateway import config as gateway
-from services.gateway.config import Upstream
 from services.models.environment import requirements_digest
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import Settings
@@ -34,7 +33,6 @@ def configuration(
         model_servers: the judge's and the embedding server's programs.
     """
     rules = programs.rules(settings, run)
-    upstreams = [gateway.rules([rules.server]), *_upstreams(model_servers, settings)]
     started = [
         programs.redis("cache", found["redis-server"], run),
         programs.redis("queue", found["redis-server"], run),
@@ -53,23 +51,20 @@ def configuration(
         "REQUIREPASS": f"requirepass {settings['CACHE_PASSWORD']}" if settings["CACHE_PASSWORD"] else "",
     }
     supervisord = fill(TEMPLATES / "supervisord.conf", values)
+    listen = {name: settings.listen(port) for name, port in PORTS.items()}
     return {
         "supervisord.conf": supervisord + "".join(program.section(run) for program in started),
         **{name: fill(TEMPLATES / name, values) for name in ("cache.conf", "queue.conf")},
-        **gateway.files(upstreams, settings, {name: settings.listen(port) for name, port in PORTS.items()}),
+        **gateway.files(_servers([rules, *model_servers]), settings, listen),
     }
 
 
-def _upstreams(model_servers: Sequence[Program], settings: Settings) -> list[Upstream]:
+def _servers(started: Sequence[Program]) -> dict[str, list[str]]:
+    """Where the programs of each service listen."""
     servers: dict[str, list[str]] = {}
-    for program in model_servers:
+    for program in started:
         servers.setdefault(program.service, []).append(program.server)
-    made = []
-    if "judge" in servers:
-        made.append(gateway.judge(servers["judge"], settings))
-    if "embedding" in servers:
-        made.append(gateway.embedding(servers["embedding"]))
-    return made
+    return servers
 
 
 def digest(parts: Mapping[str, str]) -> str:
