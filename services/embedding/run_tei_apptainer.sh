@@ -18,30 +18,12 @@ pass() {
     export "APPTAINERENV_$1=$2" "SINGULARITYENV_$1=$2"
 }
 
-dry=
-if [ "${1:-}" = --dry-run ]; then
-    dry=yes
-    shift
-fi
 runtime=apptainer
 command -v apptainer >/dev/null || ! command -v singularity >/dev/null || runtime=singularity
-if [ -z "$dry" ] && ! command -v "$runtime" >/dev/null; then
-    fail "apptainer is not installed" "load its module, or use run_tei_python.py"
-fi
-
-find_gpu
-set_defaults
-find_image
 sif=$cache/$(printf %s "$image" | tr '/:' '__').sif
 
-# The flags that come first; those of the user come after them and win.
-set -- --hostname "$HOST" --port "$PORT" --dtype "$DTYPE" --max-batch-tokens "$MAX_BATCH_TOKENS" \
-    --max-client-batch-size "$MAX_CLIENT_BATCH_SIZE" "$@"
-if [ -d "$MODEL_ID" ]; then
-    set -- --bind "$(cd "$MODEL_ID" && pwd):/model:ro" "$sif" --model-id /model --served-model-name "$MODEL_ID" "$@"
-else
-    set -- "$sif" --model-id "$MODEL_ID" "$@"
-fi
+set -- "$sif" --hostname "$HOST" --port "$PORT" "$@"
+if [ -n "$folder" ]; then set -- --bind "$folder:/model:ro" "$@"; fi
 if [ -n "$gpu" ]; then
     pass CUDA_VISIBLE_DEVICES "$gpu"
     set -- --nv "$@"
@@ -55,6 +37,7 @@ if [ -n "$dry" ]; then
     show "$@"
     exit 0
 fi
+command -v "$runtime" >/dev/null || fail "apptainer is not installed" "load its module, or use run_tei_python.py"
 mkdir -p "$cache/models"
 if [ ! -f "$sif" ]; then
     echo "==> fetching $image into $sif"
@@ -63,6 +46,6 @@ if [ ! -f "$sif" ]; then
     mv "$sif.$$" "$sif"
 fi
 echo "==> starting $MODEL_ID with $image; once it says Ready, in the shell of your trainer:"
-announce
+announce EMBEDDING_SERVER "${EMBEDDING_SERVER_API_KEY:-}"
 echo
 exec "$@"

@@ -14,35 +14,8 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=tei_container.sh
 . "$root/services/embedding/tei_container.sh"
 
-# Puts the token where the container reads it: in no command line, and not in what `docker inspect` shows.
-write_token() {
-    (
-        umask 077
-        mkdir -p "$cache/home"
-        printf %s "$HF_TOKEN" >"$cache/home/token"
-    )
-}
-
-dry=
-if [ "${1:-}" = --dry-run ]; then
-    dry=yes
-    shift
-else
-    command -v docker >/dev/null || fail "docker is not installed" "install it, or use run_tei_python.py"
-    docker info >/dev/null 2>&1 || fail "the Docker engine does not answer" "start it, or use run_tei_python.py"
-fi
-
-find_gpu
-set_defaults
-find_image
-
-# The flags that come first; those of the user come after them and win.
-set -- --dtype "$DTYPE" --max-batch-tokens "$MAX_BATCH_TOKENS" --max-client-batch-size "$MAX_CLIENT_BATCH_SIZE" "$@"
-if [ -d "$MODEL_ID" ]; then
-    set -- --volume "$(cd "$MODEL_ID" && pwd):/model:ro" "$image" --model-id /model --served-model-name "$MODEL_ID" "$@"
-else
-    set -- "$image" --model-id "$MODEL_ID" "$@"
-fi
+set -- "$image" "$@"
+if [ -n "$folder" ]; then set -- --volume "$folder:/model:ro" "$@"; fi
 if [ -n "$gpu" ]; then set -- --gpus "device=$gpu" "$@"; fi
 # The key is named here and taken from the environment, so that no command line holds it.
 if [ -n "${EMBEDDING_SERVER_API_KEY:-}" ]; then
@@ -51,30 +24,16 @@ if [ -n "${EMBEDDING_SERVER_API_KEY:-}" ]; then
     set -- --env API_KEY "$@"
 fi
 if [ -n "${HF_TOKEN:-}" ]; then set -- --volume "$cache/home:/run/huggingface:ro" --env HF_HOME=/run/huggingface "$@"; fi
-set -- docker run --detach --name "$name" --restart unless-stopped --publish "$HOST:$PORT:80" \
-    --volume "$cache/models:/data" "$@"
+set -- --publish "$HOST:$PORT:80" --volume "$cache/models:/data" "$@"
 
 if [ -n "$dry" ]; then
-    show "$@"
+    show docker run --detach --name "$name" --restart unless-stopped "$@"
     exit 0
 fi
+require_docker run_tei_python.py
 mkdir -p "$cache/models"
-if [ -n "${HF_TOKEN:-}" ]; then write_token; fi
-docker rm --force "$name" >/dev/null 2>&1 || true
+# The token is read from a file: no command line holds it, and `docker inspect` does not show it.
+if [ -n "${HF_TOKEN:-}" ]; then (umask 077 && mkdir -p "$cache/home" && printf %s "$HF_TOKEN" >"$cache/home/token"); fi
 echo "==> starting $MODEL_ID with $image"
-"$@" >/dev/null || fail "docker run failed" "see what it says above"
-
-echo "==> waiting until the server answers (docker logs -f $name)"
-left=${MODEL_UP_TIMEOUT:-$(from_dotenv MODEL_UP_TIMEOUT)}
-until healthy; do
-    restarts=$(docker inspect --format '{{.RestartCount}}' "$name")
-    if [ "$restarts" -gt 0 ] || [ "$left" -le 0 ]; then
-        docker logs --tail 20 "$name" >&2
-        docker stop "$name" >/dev/null
-        fail "the server did not start; the last lines of its log stand above" "docker logs $name"
-    fi
-    sleep 2
-    left=$((left - 2))
-done
-echo "The embedding server is up. In the shell of your trainer:"
-announce
+run_detached "the embedding server" "$@"
+announce EMBEDDING_SERVER "${EMBEDDING_SERVER_API_KEY:-}"

@@ -1,18 +1,9 @@
-# What run_tei_docker.sh and run_tei_apptainer.sh share. They set -eu and $root before they read this.
+# What run_tei_docker.sh and run_tei_apptainer.sh share: the image, the model and the flags. They set -eu and $root before
+# they read this.
 # shellcheck shell=sh disable=SC2034,SC2154
 
 # shellcheck source-path=SCRIPTDIR source=../models/container.sh
 . "$root/services/models/container.sh"
-
-# Sets $gpu: the GPU to use, which TEI takes one of; empty where there is none.
-find_gpu() {
-    gpu=
-    command -v nvidia-smi >/dev/null || return 0
-    visible=${CUDA_VISIBLE_DEVICES-0}
-    if [ -n "$visible" ] && nvidia-smi --id="${visible%%,*}" --list-gpus 2>/dev/null | grep -q GPU; then
-        gpu=${visible%%,*}
-    fi
-}
 
 # Prints the prefix that the image's tag has for the GPU found.
 tag_prefix() {
@@ -35,56 +26,40 @@ tag_prefix() {
     esac
 }
 
-# Sets $image: TEI_IMAGE of the environment as it is, else that of .env with the prefix for the GPU found.
-find_image() {
-    image=${TEI_IMAGE:-}
-    if [ -z "$image" ]; then
-        known=$(from_dotenv TEI_IMAGE)
-        prefix=$(tag_prefix)
-        image=${known%:*}:$prefix${known##*:}
-    fi
-}
+find_gpu
 
-# Sets the variables that say what is served, and how.
-set_defaults() {
-    PORT=${PORT:-8080}
-    HOST=${HOST:-0.0.0.0}
-    MAX_BATCH_TOKENS=${MAX_BATCH_TOKENS:-16384}
-    MAX_CLIENT_BATCH_SIZE=${MAX_CLIENT_BATCH_SIZE:-32}
-    if [ -n "$gpu" ]; then
-        MODEL_ID=${MODEL_ID:-Qwen/Qwen3-Embedding-8B}
-        DTYPE=${DTYPE:-float16}
-    else
-        MODEL_ID=${MODEL_ID:-Qwen/Qwen3-Embedding-0.6B}
-        DTYPE=${DTYPE:-float32}
-    fi
-    cache=${TEI_CACHE:-$HOME/.cache/rewardstack/tei}
-}
+# TEI_IMAGE of the environment as it is, else that of .env with the prefix for the GPU found.
+image=${TEI_IMAGE:-}
+if [ -z "$image" ]; then
+    known=$(from_dotenv TEI_IMAGE)
+    prefix=$(tag_prefix)
+    image=${known%:*}:$prefix${known##*:}
+fi
 
-# Prints a command, each argument in quotes where the shell would need them.
-show() {
-    line=
-    for argument in "$@"; do
-        case $argument in
-            '' | *[!A-Za-z0-9_./:=,@-]*) argument="'$(printf %s "$argument" | sed "s/'/'\\\\''/g")'" ;;
-        esac
-        line="$line${line:+ }$argument"
-    done
-    printf '%s\n' "$line"
-}
+PORT=${PORT:-8080}
+HOST=${HOST:-0.0.0.0}
+cache=${TEI_CACHE:-$HOME/.cache/rewardstack/tei}
+if [ -n "$gpu" ]; then
+    MODEL_ID=${MODEL_ID:-Qwen/Qwen3-Embedding-8B}
+    DTYPE=${DTYPE:-float16}
+else
+    MODEL_ID=${MODEL_ID:-Qwen/Qwen3-Embedding-0.6B}
+    DTYPE=${DTYPE:-float32}
+fi
 
-announce() {
-    echo
-    echo "  export EMBEDDING_SERVER_URL=http://localhost:$PORT"
-    if [ "$HOST" = 0.0.0.0 ]; then
-        address=$(hostname -I 2>/dev/null | cut -d ' ' -f 1)
-        echo
-        echo "On other nodes:"
-        echo
-        echo "  export EMBEDDING_SERVER_URL=http://${address:-$(hostname)}:$PORT"
-        if [ -z "${EMBEDDING_SERVER_API_KEY:-}" ]; then
-            echo
-            echo "warning: EMBEDDING_SERVER_API_KEY is empty: whoever reaches this machine may use the server"
-        fi
-    fi
-}
+dry=
+if [ "${1:-}" = --dry-run ]; then
+    dry=yes
+    shift
+fi
+
+# The flags that come first; those of the user come after them and win.
+set -- --dtype "$DTYPE" --max-batch-tokens "${MAX_BATCH_TOKENS:-16384}" \
+    --max-client-batch-size "${MAX_CLIENT_BATCH_SIZE:-32}" "$@"
+if [ -d "$MODEL_ID" ]; then
+    set -- --model-id /model --served-model-name "$MODEL_ID" "$@"
+    folder=$(cd "$MODEL_ID" && pwd)
+else
+    set -- --model-id "$MODEL_ID" "$@"
+    folder=
+fi

@@ -1,8 +1,8 @@
-"""vLLM's command line and environment for a judge."""
+"""vLLM's command line and environment for a judge; its flags stand in vllm-cpu.yaml and vllm-gpu.yaml."""
 
 from __future__ import annotations
 
-import json
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ print(spec.submodule_search_locations[0] if spec else "")
 print(importlib.metadata.version("vllm") if spec else "")
 """
 PROBE_SECONDS = 60
-NO_THINKING = json.dumps({"enable_thinking": False})
-QUIET = "/health,/metrics,/ping"
+FLAG = re.compile(r"^([a-z-]+): (.+)$", re.MULTILINE)
+TEMPLATE_DEFAULTS = "default-chat-template-kwargs"
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Vllm:
     Args:
         python: the interpreter that has it.
         version: of it.
-        template_defaults: whether it knows --default-chat-template-kwargs.
+        template_defaults: whether it knows TEMPLATE_DEFAULTS.
     """
 
     python: str
@@ -44,7 +44,7 @@ class Vllm:
 
 @dataclass(frozen=True)
 class Options:
-    """What can be set; a field that is empty is left to vLLM.
+    """What can be set; a field that is empty is left to vllm-cpu.yaml or vllm-gpu.yaml.
 
     Args:
         dtype: of weights and activations.
@@ -81,7 +81,7 @@ def find(python: str) -> Vllm | None:
     if not folder:
         return None
     sources = (Path(folder) / "entrypoints").rglob("cli_args.py")
-    return Vllm(python, version, any("default_chat_template_kwargs" in path.read_text() for path in sources))
+    return Vllm(python, version, any(TEMPLATE_DEFAULTS.replace("-", "_") in path.read_text() for path in sources))
 
 
 def command(vllm: Vllm, model: Model, listen: Sequence[str], options: Options) -> list[str]:
@@ -93,18 +93,11 @@ def command(vllm: Vllm, model: Model, listen: Sequence[str], options: Options) -
         listen: flags that say where, such as `--uds PATH`.
         options: flags among `further` come last, so that they win.
     """
-    flags = [*listen, "--served-model-name", model.name, "--generation-config", "vllm"]
-    flags += ["--enable-prefix-caching", "--enable-prompt-tokens-details", "--enable-request-id-headers"]
-    flags += ["--disable-access-log-for-endpoints", QUIET]
-    if vllm.template_defaults:
-        flags += ["--default-chat-template-kwargs", NO_THINKING]
-    if vllm.for_cpu:
-        # Compilation takes longer than it saves on a small model, and needs a compiler.
-        flags += ["--enforce-eager"]
-    else:
+    flags = [*listen, "--served-model-name", model.name, *_shared(vllm)]
+    if not vllm.for_cpu:
         flags += _flag("--gpu-memory-utilization", options.gpu_memory_utilization)
-    flags += _flag("--dtype", options.dtype or ("auto" if vllm.for_cpu else "float16"))
-    flags += _flag("--max-model-len", options.max_model_len or ("auto" if vllm.for_cpu else "32768"))
+    flags += _flag("--dtype", options.dtype)
+    flags += _flag("--max-model-len", options.max_model_len)
     flags += _flag("--max-num-seqs", options.max_num_seqs)
     flags += _flag("--max-num-batched-tokens", options.max_num_batched_tokens)
     if options.tensor_parallel_size > 1:
@@ -129,6 +122,16 @@ def environment(vllm: Vllm, model: Model, gpus: Sequence[str], cpu_cache: str) -
     else:
         own["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
     return own
+
+
+def _shared(vllm: Vllm) -> list[str]:
+    """The flags of every judge on this kind of machine."""
+    file = Path(__file__).with_name("vllm-cpu.yaml" if vllm.for_cpu else "vllm-gpu.yaml")
+    flags = []
+    for name, value in FLAG.findall(file.read_text(encoding="utf-8")):
+        if name != TEMPLATE_DEFAULTS or vllm.template_defaults:
+            flags += [f"--{name}"] if value == "true" else [f"--{name}", value]
+    return flags
 
 
 def _flag(name: str, value: str) -> list[str]:

@@ -1,5 +1,6 @@
-# What the scripts share that serve a model in a container. They set -eu and $root before they read this.
-# shellcheck shell=sh disable=SC2154
+# What the scripts share that serve a model in a container. They set -eu and $root before they read this, then $name of the
+# container, $PORT and $HOST.
+# shellcheck shell=sh disable=SC2034,SC2154
 
 fail() {
     echo "error: $1" >&2
@@ -11,11 +12,82 @@ from_dotenv() {
     sed -n "s/^$1=//p" "$root/.env"
 }
 
+# require_docker SCRIPT: the script to use where there is no engine.
+require_docker() {
+    command -v docker >/dev/null || fail "docker is not installed" "install it, or use $1"
+    docker info >/dev/null 2>&1 || fail "the Docker engine does not answer" "start it, or use $1"
+}
+
+# Sets $gpu: the first GPU that may be used; empty where there is none.
+find_gpu() {
+    gpu=
+    command -v nvidia-smi >/dev/null || return 0
+    visible=${CUDA_VISIBLE_DEVICES-0}
+    if [ -n "$visible" ] && nvidia-smi --id="${visible%%,*}" --list-gpus 2>/dev/null | grep -q GPU; then
+        gpu=${visible%%,*}
+    fi
+}
+
+# show COMMAND...: prints it, each argument in quotes where the shell would need them.
+show() {
+    line=
+    for argument in "$@"; do
+        case $argument in
+            '' | *[!A-Za-z0-9_./:=,@-]*) argument="'$(printf %s "$argument" | sed "s/'/'\\\\''/g")'" ;;
+        esac
+        line="$line${line:+ }$argument"
+    done
+    printf '%s\n' "$line"
+}
+
 healthy() {
     if command -v curl >/dev/null; then
         curl -fsS -o /dev/null --max-time 2 "http://127.0.0.1:$PORT/health" 2>/dev/null
     else
         python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=2)' \
             "http://127.0.0.1:$PORT/health" 2>/dev/null
+    fi
+}
+
+# run_detached WHAT ARGUMENT...: docker run in the background, in place of what has that name; returns when it answers.
+run_detached() {
+    what=$1
+    shift
+    docker rm --force "$name" >/dev/null 2>&1 || true
+    docker run --detach --name "$name" --restart unless-stopped "$@" >/dev/null ||
+        fail "docker run failed" "see what it says above"
+    echo "==> waiting until $what answers (docker logs -f $name)"
+    left=${MODEL_UP_TIMEOUT:-$(from_dotenv MODEL_UP_TIMEOUT)}
+    until healthy; do
+        restarts=$(docker inspect --format '{{.RestartCount}}' "$name")
+        if [ "$restarts" -gt 0 ] || [ "$left" -le 0 ]; then
+            docker logs --tail 20 "$name" >&2
+            # A container that is just being started again would outlive a mere stop.
+            docker update --restart no "$name" >/dev/null
+            docker stop "$name" >/dev/null
+            fail "$what did not start; the last lines of its log stand above" "docker logs $name"
+        fi
+        sleep 2
+        left=$((left - 2))
+    done
+    echo "$what is up. In the shell of your trainer:"
+}
+
+# announce SERVER KEY: what to export, by the beginning of its variables, such as LLM_JUDGE_SERVER.
+announce() {
+    echo
+    echo "  export $1_URL=http://localhost:$PORT"
+    if [ "$HOST" = 0.0.0.0 ]; then
+        address=$(hostname -I 2>/dev/null | cut -d ' ' -f 1)
+        echo
+        echo "On other nodes:"
+        echo
+        echo "  export $1_URL=http://${address:-$(hostname)}:$PORT"
+    fi
+    if [ -n "$2" ]; then
+        echo "  export $1_API_KEY=...    # as it is set here"
+    elif [ "$HOST" = 0.0.0.0 ]; then
+        echo
+        echo "warning: $1_API_KEY is empty: whoever reaches this machine may use the server"
     fi
 }

@@ -11,6 +11,8 @@ from services.stack.rundir import ROOT
 from services.stack.settings import CHECKS
 
 FILES = ("compose.yaml", "compose.gpu.yaml", "compose.keys.yaml", "compose.cache.yaml", "compose.monitoring.yaml")
+COMMON = "compose.common.yaml"
+"""What the services of the others extend."""
 
 
 def config(*files: str, **settings: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ import pytest
 from services.stack import dotenv, settings
 from services.stack.given import GIVEN_TO
 from services.stack.rundir import ROOT
-from tests.compose.config import FILES, config, services
+from tests.compose.config import COMMON, FILES, config, services
 from tests.compose.keys import PASSWORD
 
 VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)")
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("needs_compose")
 
 def written() -> dict[str, str]:
     """The text of each compose file, comments left out."""
-    texts = {file: (ROOT / file).read_text() for file in FILES if (ROOT / file).is_file()}
+    texts = {file: (ROOT / file).read_text() for file in (*FILES, COMMON)}
     return {file: re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE) for file, text in texts.items()}
 
 
@@ -86,6 +86,8 @@ def test_gpus() -> None:
     assert devices == {"judge": ["0,1"], "embedding": ["2"]}
     command = found["judge"]["command"]
     assert (found["judge"]["scale"], command[command.index("--data-parallel-size") + 1]) == (1, "2")
+    flags = {mount["target"]: Path(mount["source"]).name for mount in found["judge"]["volumes"]}
+    assert flags["/etc/vllm.yaml"] == "vllm-gpu.yaml"
 
 
 def test_redis_is_out_of_reach() -> None:

@@ -86,17 +86,18 @@ def test_gpu(machine: Machine) -> None:
     assert status == 0, said
     given = pairs(machine.arguments)
     assert {("--name", "vllm-server"), ("--gpus", "all"), ("--shm-size", "8g")} <= given
-    assert {("--dtype", "float16"), ("--max-model-len", "32768"), ("--gpu-memory-utilization", "0.9")} <= given
+    flags = f"{ROOT}/services/judge/vllm-gpu.yaml:/etc/vllm.yaml:ro"
+    assert {("--volume", flags), ("--config", "/etc/vllm.yaml"), ("--gpu-memory-utilization", "0.9")} <= given
     assert {(SHIPPED["VLLM_IMAGE"], "Qwen/Qwen3-32B"), ("--publish", "0.0.0.0:8000:8000")} <= given
     assert ("--volume", f"{machine.folder}/home/.cache/huggingface:/root/.cache/huggingface") in given
     assert "export LLM_JUDGE_SERVER_URL=http://localhost:8000\n" in said and "On other nodes:" in said
 
 
 def test_processor(machine: Machine) -> None:
-    """Without a GPU it is the image for processors, with vLLM's own choice of type and length."""
+    """Without a GPU it is the image and the flags for processors."""
     assert machine.run()[0] == 0
     assert (SHIPPED["VLLM_CPU_IMAGE"], "Qwen/Qwen3-0.6B") in pairs(machine.arguments)
-    assert {("--dtype", "auto"), ("--max-model-len", "auto")} <= pairs(machine.arguments)
+    assert ("--volume", f"{ROOT}/services/judge/vllm-cpu.yaml:/etc/vllm.yaml:ro") in pairs(machine.arguments)
     assert not {"--gpus", "--gpu-memory-utilization"} & set(machine.arguments)
 
 

@@ -41,6 +41,6 @@ def test_who_is_asked() -> None:
     ports = {name: str(by_dns["port"]) for name, by_dns in asked.items()}
     gateway = found["gateway"]["environment"]
     for name in ("rules", "judge", "embedding"):
-        assert f"{name}:{ports[name]}" == gateway[f"{name.upper()}_SERVER"]
+        assert f"{name}:{ports[name]} resolve" == gateway[f"{name.upper()}_SERVER"]
     assert ports["worker"] == found["worker"]["environment"]["WORKER_METRICS_PORT"]
     assert ports["gateway"] == gateway["LISTEN_METRICS"]
