@@ -79,6 +79,10 @@ lint: setup-dev ## check style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy $(wildcard $(PYTHON_CODE))
 
+.PHONY: settings
+settings: setup-dev ## write .env, docs/settings.md and the compose files anew from the table of settings
+	@$(PREPARE) settings
+
 .PHONY: format
 format: setup-dev ## put the code into the project's style
 	@$(BIN)/ruff check --fix .

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[0] = str(ROOT)
+sys.path[:1] = [str(ROOT), str(ROOT / "client")]
 
 from services.embedding.tei_python import settings  # noqa: E402 - the root is on the path only now
 from services.models.environment import Models  # noqa: E402

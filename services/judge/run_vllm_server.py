@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 
 from services.judge import engine  # noqa: E402 - the root is on the path only now
 from services.judge.arguments import parse  # noqa: E402

@@ -1,11 +1,12 @@
-"""`python -m services.stack setup|programs`: what the stack needs before it can be started."""
+"""`python -m services.stack setup|programs|settings`: what the stack needs before it can be started."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from services.stack.console import exit_status
+from services.stack.console import exit_status, say
+from services.stack.rundir import ROOT
 
 
 def main() -> int:
@@ -20,15 +21,20 @@ def _parser() -> argparse.ArgumentParser:
     setup = commands.add_parser("setup", help="make .venv")
     setup.add_argument("--dev", action="store_true", help="with the tools of tests and lint")
     commands.add_parser("programs", help="find or install nginx and redis-server")
+    commands.add_parser("settings", help="write what is written from the table of settings")
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    # `setup` runs before there is a .venv, and the other needs what is in it.
+    # `setup` runs before there is a .venv, and the others need what is in it.
     if arguments.command == "setup":
         from services.stack import venv
 
         venv.make(dev=arguments.dev)
+    elif arguments.command == "settings":
+        from services.stack import writer
+
+        say(f"==> written: {', '.join(writer.write(ROOT)) or 'nothing has changed'}")
     else:
         from services.stack import packages
 

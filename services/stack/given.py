@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from rewardstack_settings.table import read_by
+
 FROM_THE_SYSTEM = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
 
 HUB = (
@@ -22,46 +24,11 @@ HUB = (
 )
 """What a server takes to find a model on a hub, from the environment as it is."""
 
-SCORING = (
-    "DATASET_PATH",
-    "EMBEDDING_SERVER_API_KEY",
-    "EMBEDDING_SERVER_TIMEOUT",
-    "EMBEDDING_SERVER_URL",
-    "GOLDEN_THRESHOLD",
-    "JUDGE_REVISION",
-    "LLM_JUDGE_MODEL",
-    "LLM_JUDGE_SERVER_API_KEY",
-    "LLM_JUDGE_SERVER_TIMEOUT",
-    "LLM_JUDGE_SERVER_URL",
-    "REWARDSTACK_ROUTES",
-    "REWARDSTACK_RUN_ID",
-    "REWARD_CACHE_ITEMS",
-    "REWARD_CACHE_TTL",
-    "REWARD_CACHE_URL",
-    "REWARD_FUNCTIONS",
-    "REWARD_JOB_RETRIES",
-    "REWARD_QUEUE_URL",
-    "REWARD_TYPE",
-    "VERIFY_PROCESSES",
-    "VERIFY_TIMEOUT",
-)
-"""What whoever scores reads: the reward server and the workers."""
-
 GIVEN_TO = {
-    "rules": (
-        *SCORING,
-        "MAX_BODY_BYTES",
-        "PROMETHEUS_MULTIPROC_DIR",
-        "REWARD_GRACEFUL_TIMEOUT",
-        "REWARD_JOB_CHUNK_SIZE",
-        "REWARD_JOB_TTL",
-        "REWARD_SERVER_API_KEYS",
-        "REWARD_SOCKET",
-        "REWARD_THREADS",
-        "REWARD_WORKERS",
-    ),
-    "worker": SCORING,
-    "judge": ("CUDA_VISIBLE_DEVICES", "VLLM_API_KEY", "VLLM_CPU_KVCACHE_SPACE", "VLLM_NO_USAGE_STATS", *HUB),
+    # A local reward server listens on a socket, and REWARD_PORT is the gateway's.
+    "rules": tuple(name for name in read_by("rules") if name != "REWARD_PORT"),
+    "worker": tuple(name for name in read_by("worker") if name != "WORKER_METRICS_PORT"),
+    "judge": ("CUDA_VISIBLE_DEVICES", "VLLM_API_KEY", "VLLM_NO_USAGE_STATS", *read_by("judge"), *HUB),
     "embedding": ("API_KEY", "CUDA_VISIBLE_DEVICES", *HUB),
 }
 """The variables that a service reads itself; the others get theirs in a configuration file."""

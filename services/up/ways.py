@@ -78,7 +78,7 @@ def up() -> None:
     run.make()
     with run.lock():
         way = choose(settings, run)
-        consistency.require_for(way, settings)
+        consistency.say_what_is_left_out(way, settings)
         UP[way](settings, run)
 
 

@@ -8,7 +8,7 @@ import subprocess
 from typing import Any
 
 from services.stack.rundir import ROOT
-from services.stack.settings import CHECKS
+from services.stack.settings import SETTINGS
 
 FILES = ("compose.yaml", "compose.gpu.yaml", "compose.keys.yaml", "compose.cache.yaml", "compose.monitoring.yaml")
 COMMON = "compose.common.yaml"
@@ -17,7 +17,7 @@ COMMON = "compose.common.yaml"
 
 def config(*files: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """What `docker compose config` says of some files, with settings that beat `.env`."""
-    kept = {name: value for name, value in os.environ.items() if name not in CHECKS}
+    kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     chosen = [part for file in files or FILES[:1] for part in ("--file", file)]
     command = ["docker", "compose", *chosen, "config", "--format", "json"]
     return subprocess.run(command, cwd=ROOT, env={**kept, **settings}, capture_output=True, text=True, check=False)

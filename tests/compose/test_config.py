@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from rewardstack_settings.table import read_by
 from services.stack import dotenv, settings
 from services.stack.given import GIVEN_TO
 from services.stack.rundir import ROOT
 from tests.compose.config import COMMON, FILES, config, services
+from services.up.compose import limits
 from tests.compose.keys import PASSWORD
 
 VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)")
@@ -124,12 +126,11 @@ def test_images_are_settings() -> None:
 
 
 def test_variables_are_settings() -> None:
-    """Every variable of the compose files stands in `.env`, and every setting of containers in a compose file."""
+    """Every variable of the compose files is a setting, and every setting that Compose reads stands in one."""
     used = {name for text in written().values() for name in VARIABLE.findall(text)}
-    assert used <= set(settings.CHECKS)
-    rows = re.findall(r"^\| `([A-Z0-9_]+)` \|.*?\| ([^|]*) \| [^|]* \|$", (ROOT / "docs/settings.md").read_text(), re.M)
-    for_compose = {name for name, readers in rows if "compose" in readers and not name.startswith("COMPOSE_")}
-    assert for_compose and for_compose <= used
+    assert used <= set(settings.SETTINGS)
+    # Compose itself reads COMPOSE_PROFILES.
+    assert {*read_by("compose")} - {"COMPOSE_PROFILES"} <= used
 
 
 @pytest.mark.parametrize("name", ["rules", "worker"])
@@ -154,18 +155,13 @@ def test_where_the_judge_is() -> None:
     assert url(STACK_JUDGE_URL="") == ""
 
 
-def test_shipped_limits_fit() -> None:
-    """A container outlives the requests it drains, and has more memory than what it is told to use."""
-    shipped = dotenv.read(ROOT / ".env")
-    assert int(shipped["STOP_TIMEOUT"]) > int(shipped["REWARD_GRACEFUL_TIMEOUT"])
-    size = {"kb": 2**10, "mb": 2**20, "gb": 2**30, "k": 2**10, "m": 2**20, "g": 2**30}
-
-    def in_bytes(name: str) -> int:
-        number, unit = re.fullmatch(r"(\d+)([a-z]+)", shipped[name]).groups()  # type: ignore[union-attr]
-        return int(number) * size[unit]
-
-    assert in_bytes("CACHE_MEMORY") >= 1.5 * in_bytes("CACHE_MAX_MEMORY")
-    assert in_bytes("QUEUE_MEMORY") >= 2 * in_bytes("QUEUE_MAX_MEMORY")
+def test_limits_fit() -> None:
+    """A bare `docker compose up` has the limits that `make up` derives from what runs in the containers."""
+    shipped = services()
+    derived = services(**limits.limits(settings.load(ROOT, {})))
+    for name in ("rules", "cache", "queue"):
+        for limit in ("stop_grace_period", "mem_limit"):
+            assert (name, limit, shipped[name][limit]) == (name, limit, derived[name][limit])
 
 
 def test_gateway_has_its_values() -> None:

@@ -247,7 +247,10 @@ def touch(*arguments: Any) -> None:
 
 def test_settings() -> None:
     """Without a queue, or with a wrong one, a worker ends with one line that names the variable."""
-    for url, complaint in [("", "unset; name the Redis"), ("http://x", "REWARD_QUEUE_URL is no Redis URL")]:
+    for url, complaint in [
+        ("", "unset; name the Redis"),
+        ("http://x", "REWARD_QUEUE_URL: its value is not"),
+    ]:
         done = subprocess.run(
             [sys.executable, "-m", "rewardstack_rules.jobs.worker"],
             env=clean_environment(REWARD_QUEUE_URL=url),

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from services.stack import processes
-from services.stack.settings import CHECKS
+from services.stack.settings import SETTINGS
 from tests.support.servers import free_port
 
 pytestmark = pytest.mark.usefixtures("needs_process")
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("needs_process")
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "services/judge/run_vllm_server.py"
 STUB = Path(__file__).with_name("stub")
-OWN = ("MODEL_ID", "PORT", "DTYPE", "MAX_MODEL_LEN", "GPU_MEMORY_UTILIZATION", *CHECKS)
+OWN = ("MODEL_ID", "PORT", "DTYPE", "MAX_MODEL_LEN", "GPU_MEMORY_UTILIZATION", *SETTINGS)
 
 
 class Launched:

@@ -111,6 +111,16 @@ def test_where_the_judge_is(
     assert found == [profiles, own, elsewhere]
 
 
+def test_limits_follow(tmp_path: Path) -> None:
+    """A container outlives the requests that it drains, and has more memory than Redis is told to use of it."""
+    values = {"REWARD_GRACEFUL_TIMEOUT": "120", "CACHE_MAX_MEMORY": "4GB", "QUEUE_MAX_MEMORY": "100mb"}
+    environment = described(tmp_path, BOTH, values).environment
+    assert [int(environment[name]) for name in ("STOP_TIMEOUT", "CACHE_MEMORY", "QUEUE_MEMORY")] == [
+        *(135, 8 * GIB),
+        300 * 2**20,
+    ]
+
+
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
 def test_loopback(tmp_path: Path, host: str) -> None:
     """A judge on this machine's loopback is refused: containers do not reach it."""
@@ -143,12 +153,6 @@ def test_users_files(tmp_path: Path) -> None:
     ]
     assert all(volume["read_only"] for volume in written["rules"]["volumes"])
     assert written["cache"]["volumes"] == []
-
-
-def test_users_file_that_is_missing() -> None:
-    """A file that is not there is named with its setting before anything starts."""
-    with pytest.raises(StackError, match="DATASET_PATH: there is no file nowhere.parquet"):
-        users_files.mounts(load(ROOT, {"DATASET_PATH": "nowhere.parquet"}))
 
 
 def test_labels_follow_what_is_read(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from services.stack.settings import CHECKS
+from services.stack.settings import SETTINGS
 from tests.support.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +35,7 @@ class Tree:
         self.path = path
         self._seconds = seconds
         path.mkdir()
-        self.environment = {name: value for name, value in os.environ.items() if name not in CHECKS}
+        self.environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         self.environment |= {name: str(free_port()) for name in PORTS}
         # The model servers have tests of their own; here they would take minutes.
         self.environment |= {"JUDGE": "off", "EMBEDDING": "off", "STACK": "native"}

@@ -15,7 +15,7 @@ from unittest import mock
 from testcontainers.compose import DockerCompose
 
 from services.stack.rundir import ROOT
-from services.stack.settings import CHECKS
+from services.stack.settings import SETTINGS
 from services.up.compose import engine
 from tests.support.servers import free_port
 
@@ -71,7 +71,7 @@ class ComposeStack:
     """
 
     def __init__(self, profiles: Sequence[str] = MODELS, **settings: str) -> None:
-        kept = {name: text for name, text in os.environ.items() if name not in CHECKS} | of_this_machine()
+        kept = {name: text for name, text in os.environ.items() if name not in SETTINGS} | of_this_machine()
         own = {name: str(free_port()) for name in PORTS}
         own |= {"COMPOSE_PROJECT_NAME": f"rewardstack-{uuid.uuid4().hex[:8]}", "COMPOSE_PROFILES": ",".join(profiles)}
         own |= {f"STACK_{name.upper()}_URL": "" for name in MODELS if name not in profiles}

@@ -10,14 +10,9 @@ from collections.abc import MutableMapping
 from pathlib import Path
 
 from rewardstack.errors import SettingsError
+from rewardstack_settings.table import read_by
 
-SECRETS = (
-    "REWARD_SERVER_API_KEYS",
-    "LLM_JUDGE_SERVER_API_KEY",
-    "EMBEDDING_SERVER_API_KEY",
-    "REWARD_CACHE_URL",
-    "REWARD_QUEUE_URL",
-)
+SECRETS = tuple(name for name, setting in read_by("rules", "worker").items() if setting.secret)
 """The variables that can hold one."""
 
 

@@ -8,32 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rewardstack.errors import SettingsError
-from rewardstack.settings import parse_number, parse_redis_url
+from rewardstack.settings import read
 from rewardstack_rules.isolation.config import MIB, IsolationConfig, usable_cores
+from rewardstack_settings.setting import Malformed
+from rewardstack_settings.table import read_by
 
-DEFAULTS = {
-    "REWARD_SERVER_API_KEYS": "",
-    "REWARD_TYPE": "math_verifier",
-    "REWARD_FUNCTIONS": "",
-    "DATASET_PATH": "",
-    "GOLDEN_THRESHOLD": "0.9",
-    "MAX_BODY_BYTES": str(64 * MIB),
-    "VERIFY_TIMEOUT": "5",
-    "VERIFY_PROCESSES": "",
-    "REWARD_HOST": "127.0.0.1",
-    "REWARD_PORT": "6000",
-    "REWARD_SOCKET": "",
-    "REWARD_WORKERS": "2",
-    "REWARD_THREADS": "32",
-    "REWARD_GRACEFUL_TIMEOUT": "30",
-    "REWARD_QUEUE_URL": "",
-    "REWARD_JOB_CHUNK_SIZE": "200",
-    "REWARD_JOB_RETRIES": "3",
-    "REWARD_JOB_TTL": "604800",
-    "PROMETHEUS_MULTIPROC_DIR": "",
-    "WORKER_METRICS_PORT": "0",
-}
-"""Every variable the server reads, and its value where it is unset or empty."""
+READ = read_by("rules", "worker")
+DEFAULTS = {name: setting.default for name, setting in READ.items()}
+"""Every variable that the server or a worker reads, and its value where it is unset or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,47 +93,34 @@ class Settings:
         Raises:
             SettingsError: a variable is malformed, or names a file that is not there; the message says which.
         """
-        raw = {name: environ.get(name) or default for name, default in DEFAULTS.items()}
-        files = [part for part in raw["REWARD_FUNCTIONS"].split(os.pathsep) if part]
-        dataset = raw["DATASET_PATH"]
+        value = read(READ, environ)
+        dataset = _files("DATASET_PATH", environ)
         return Settings(
-            api_keys=_keys(raw["REWARD_SERVER_API_KEYS"]),
-            reward_type=raw["REWARD_TYPE"],
-            function_files=tuple(_file("REWARD_FUNCTIONS", part) for part in files),
-            dataset_path=_file("DATASET_PATH", dataset) if dataset else None,
-            golden_threshold=parse_number(raw, "GOLDEN_THRESHOLD", float, most=1),
-            max_body_bytes=parse_number(raw, "MAX_BODY_BYTES", int),
-            verify_timeout=parse_number(raw, "VERIFY_TIMEOUT", float),
-            verify_processes=parse_number(raw, "VERIFY_PROCESSES", int) if raw["VERIFY_PROCESSES"] else usable_cores(),
-            host=raw["REWARD_HOST"],
-            port=parse_number(raw, "REWARD_PORT", int, most=65535),
-            socket=raw["REWARD_SOCKET"],
-            workers=parse_number(raw, "REWARD_WORKERS", int),
-            threads=parse_number(raw, "REWARD_THREADS", int),
-            graceful_timeout=parse_number(raw, "REWARD_GRACEFUL_TIMEOUT", int),
-            queue_url=parse_redis_url(raw["REWARD_QUEUE_URL"], "REWARD_QUEUE_URL"),
-            job_chunk_size=parse_number(raw, "REWARD_JOB_CHUNK_SIZE", int),
-            job_retries=parse_number(raw, "REWARD_JOB_RETRIES", int, above=-1),
-            job_ttl=parse_number(raw, "REWARD_JOB_TTL", int),
-            metrics_dir=raw["PROMETHEUS_MULTIPROC_DIR"],
-            worker_metrics_port=parse_number(raw, "WORKER_METRICS_PORT", int, above=-1, most=65535),
+            api_keys=value["REWARD_SERVER_API_KEYS"],
+            reward_type=value["REWARD_TYPE"],
+            function_files=_files("REWARD_FUNCTIONS", environ),
+            dataset_path=dataset[0] if dataset else None,
+            golden_threshold=value["GOLDEN_THRESHOLD"],
+            max_body_bytes=value["MAX_BODY_BYTES"],
+            verify_timeout=value["VERIFY_TIMEOUT"],
+            verify_processes=value["VERIFY_PROCESSES"] or usable_cores(),
+            host=value["REWARD_HOST"],
+            port=value["REWARD_PORT"],
+            socket=value["REWARD_SOCKET"],
+            workers=value["REWARD_WORKERS"],
+            threads=value["REWARD_THREADS"],
+            graceful_timeout=value["REWARD_GRACEFUL_TIMEOUT"],
+            queue_url=value["REWARD_QUEUE_URL"],
+            job_chunk_size=value["REWARD_JOB_CHUNK_SIZE"],
+            job_retries=value["REWARD_JOB_RETRIES"],
+            job_ttl=value["REWARD_JOB_TTL"],
+            metrics_dir=value["PROMETHEUS_MULTIPROC_DIR"],
+            worker_metrics_port=value["WORKER_METRICS_PORT"],
         )
 
 
-def _keys(text: str) -> tuple[str, ...]:
-    keys = tuple(part.strip() for part in text.split(","))
-    if not text:
-        return ()
-    if not all(keys) or not text.isascii():
-        raise SettingsError(
-            "REWARD_SERVER_API_KEYS has an empty key, or one that is not ASCII; write it like first-key,second-key",
-            "REWARD_SERVER_API_KEYS",
-        )
-    return keys
-
-
-def _file(name: str, text: str) -> Path:
-    path = Path(text).expanduser().resolve()
-    if not path.is_file():
-        raise SettingsError(f"{name}: there is no file {text}; correct the path, or unset {name}", name)
-    return path
+def _files(name: str, environ: Mapping[str, str]) -> tuple[Path, ...]:
+    try:
+        return READ[name].files(environ.get(name, ""), Path.cwd())
+    except Malformed as error:
+        raise SettingsError(str(error), name) from None

@@ -19,6 +19,7 @@ from services.stack.settings import SECRETS, Settings
 from services.up import model_servers
 from services.up.compose import users_files
 from services.up.compose.engine import Engine
+from services.up.compose.limits import limits
 from services.up.model_servers import JUDGE, SERVERS, ModelServer
 
 NAME = "rewardstack"
@@ -85,6 +86,7 @@ def describe(settings: Settings, run: RunDir, engine: Engine, chosen: Sequence[M
         **{server.url: _elsewhere(server, settings, chosen) for server in SERVERS},
         **{OWN[server.name]: settings[OWN[server.name]] if server in chosen else "" for server in SERVERS},
         **users_files.mounts(settings).settings,
+        **limits(settings),
         "RUN_DIR": str(run.path),
         # Containers have these as files.
         **dict.fromkeys(SECRETS, ""),

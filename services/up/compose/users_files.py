@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.stack.errors import StackError
-from services.stack.rundir import ROOT
 from services.stack.settings import Settings
 
 NAMING = ("REWARD_FUNCTIONS", "REWARDSTACK_ROUTES", "DATASET_PATH")
@@ -40,10 +38,7 @@ def mounts(settings: Settings) -> Mounts:
     named, files = {}, {}
     for setting in NAMING:
         inside = []
-        for number, path in enumerate(filter(None, settings[setting].split(os.pathsep))):
-            file = (ROOT / Path(path).expanduser()).resolve()
-            if not file.is_file():
-                raise StackError(f"{setting}: there is no file {path}", f"correct the path, or unset {setting}")
+        for number, file in enumerate(settings.files(setting)):
             # Its suffix says how it is read; a folder of its own keeps two files of one name apart.
             inside.append(f"{INSIDE}/{setting.lower()}-{number}/{file.name}")
             files[inside[-1]] = file

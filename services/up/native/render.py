@@ -16,7 +16,7 @@ from services.up.native import programs
 from services.up.native.programs import Program
 
 TEMPLATES = ROOT / "services/up/native/templates"
-CLIENT = ROOT / "client/rewardstack"
+CLIENT = ROOT / "client"
 PORTS = {"rules": "REWARD_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
 """The setting of a service's port at the gateway."""
 

@@ -1,4 +1,4 @@
-"""One list of settings: code, `.env` and `docs/settings.md` name the same variables."""
+"""One list of settings: what code looks up and what is documented stands in the table."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from rewardstack import settings as client
-from rewardstack_rules import settings as rules
+from rewardstack_settings.table import TABLE, of, read_by
 from services.judge.arguments import FROM_ENVIRONMENT
-from services.stack import dotenv, given
-from services.stack import settings as native
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_THE_SYSTEM = {
@@ -32,29 +29,16 @@ def documented() -> set[str]:
 
 
 def test_code_and_documentation() -> None:
-    """Every variable that code reads is in docs/settings.md, and no other."""
+    """Every variable that code looks up is in the table, and what the table has is documented."""
     modules = [path for place in ("client", "services") for path in (ROOT / place).rglob("*.py")]
-    elsewhere = {name for path in modules for name in read_by_name(ast.parse(path.read_text()))} - OF_THE_SYSTEM
-    assert documented() == {*client.DEFAULTS, *rules.DEFAULTS, *native.CHECKS, *FROM_ENVIRONMENT, *elsewhere}
+    looked_up = {name for path in modules for name in read_by_name(ast.parse(path.read_text()))} - OF_THE_SYSTEM
+    assert looked_up <= {*TABLE, "COMPOSE_PROJECT_NAME"}
+    assert documented() == set(of(".env", "environment"))
 
 
-def test_dotenv_and_code() -> None:
-    """`.env` has a line for every setting of the stack, and no other."""
-    assert set(dotenv.read(ROOT / ".env")) == set(native.CHECKS)
-
-
-def test_defaults_agree() -> None:
-    """A default that stands in `.env` and in code is the same."""
-    in_code = {**client.DEFAULTS, **rules.DEFAULTS}
-    in_file = dotenv.read(ROOT / ".env")
-    shared = in_code.keys() & in_file.keys()
-    assert {name: in_file[name] for name in shared} == {name: in_code[name] for name in shared}
-
-
-def test_what_the_reward_server_is_given() -> None:
-    """It is given every setting of `.env` that it reads, but for the port, which is the gateway's."""
-    read = {*client.DEFAULTS, *rules.DEFAULTS} & set(native.CHECKS)
-    assert read - set(given.GIVEN_TO["rules"]) == {"REWARD_PORT"}
+def test_environment_of_the_launchers() -> None:
+    """Every variable of `run_vllm_server.py` is in the table."""
+    assert {*FROM_ENVIRONMENT} <= {*read_by("vllm-python")}
 
 
 def read_by_name(module: ast.Module) -> Iterator[str]:

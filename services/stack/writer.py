@@ -1,0 +1,105 @@
+"""Writes what is written from the table of settings: `.env`, tables of `docs/settings.md`, parts of the compose files.
+
+A written part of a file stands between a line with `<settings NAME>` and one with `</settings>`.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from rewardstack_settings.setting import Section, Setting
+from rewardstack_settings.table import READERS, SECTIONS, of, read_by
+
+COMPOSE_FILES = "compose*.yaml"
+DOCUMENT = "docs/settings.md"
+WIDTH = 118
+PART = re.compile(
+    r"^(?P<indent> *)(?P<begin>\S.*<settings (?P<name>.+?)>.*\n)(?:.*\n)*?(?P<end>.*</settings>.*\n)", re.M
+)
+DEFAULT = re.compile(r"\$\{(?P<name>[A-Z_]+)(?P<dash>:?-)(?P<text>[^{}]*)\}")
+LINK = re.compile(r"\[(.*?)\]\(.*?\)")
+WIRED = frozenset({"REWARD_PORT", "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL"})
+"""What a container is given otherwise than it is set: within the stack's network the addresses are others."""
+HEAD = """\
+# Written from the table of settings, client/rewardstack_settings/table.py, by `make settings`: the only list of images,
+# ports, models and limits. A variable of the environment beats a line here. Keys and passwords belong there.
+"""
+
+
+def write(root: Path) -> list[str]:
+    """Bring every file of the tree at `root` up to date; returns the names of those that were not."""
+    changed = {path: text for path, text in written(root).items() if path.read_text(encoding="utf-8") != text}
+    for path, text in changed.items():
+        path.write_text(text, encoding="utf-8")
+    return [str(path.relative_to(root)) for path in changed]
+
+
+def written(root: Path) -> dict[Path, str]:
+    """The text that each file of the tree at `root` should have."""
+    document = root / DOCUMENT
+    made = {root / ".env": dotenv(), document: _with_parts(document, tables())}
+    for path in sorted(root.glob(COMPOSE_FILES)):
+        made[path] = DEFAULT.sub(_default, _with_parts(path, variables()))
+    return made
+
+
+def dotenv() -> str:
+    """The text of `.env`."""
+    parts = [HEAD]
+    for section in SECTIONS:
+        if section.place == ".env":
+            parts.append(f"\n# --- {section.title}\n{''.join(map(_line, section.settings))}")
+    return "".join(parts)
+
+
+def _line(setting: Setting) -> str:
+    comment = textwrap.fill(
+        LINK.sub(r"\1", setting.help), WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
+    )
+    return f"{comment}\n{setting.name}={setting.default}\n"
+
+
+def tables() -> dict[str, list[str]]:
+    """The lines of each section's table in the documentation, by its title."""
+    return {section.title: _table(section) for section in SECTIONS if section.place != "compose"}
+
+
+def _table(section: Section) -> list[str]:
+    rows = ["| name | default | read by | meaning |", "| --- | --- | --- | --- |"]
+    for setting in section.settings:
+        default = f"`{setting.default}`" if setting.default else ""
+        readers = ", ".join(READERS[reader] for reader in setting.readers)
+        rows.append(f"| `{setting.name}` | {default} | {readers} | {setting.help} |")
+    return ["", *rows, ""]
+
+
+def variables() -> dict[str, list[str]]:
+    """The variables that a container is given by name, as lines of a compose file, by its service."""
+    return {service: _variables(read_by(service)) for service in ("gateway", "judge", "rules")}
+
+
+def _variables(settings: Mapping[str, Setting]) -> list[str]:
+    given = (name for name in of(".env") if name in settings and not settings[name].secret and name not in WIRED)
+    return [f"{name}: ${{{name}}}" for name in given]
+
+
+def _with_parts(path: Path, parts: Mapping[str, Iterable[str]]) -> str:
+    return PART.sub(_filled(parts), path.read_text(encoding="utf-8"))
+
+
+def _filled(parts: Mapping[str, Iterable[str]]) -> Callable[[re.Match[str]], str]:
+    def fill(found: re.Match[str]) -> str:
+        indent = found["indent"]
+        lines = "".join(f"{indent}{line}".rstrip() + "\n" for line in parts[found["name"]])
+        return f"{indent}{found['begin']}{lines}{found['end']}"
+
+    return fill
+
+
+def _default(found: re.Match[str]) -> str:
+    """What a compose file has as the default of a setting without a line in `.env`."""
+    setting = of("compose").get(found["name"])
+    return f"${{{found['name']}{found['dash']}{setting.default if setting else found['text']}}}"

@@ -1,0 +1,54 @@
+"""A copy of the tree whose settings can be changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from services.stack.rundir import ROOT
+from services.stack.settings import SETTINGS
+
+NOT_COPIED = shutil.ignore_patterns("__pycache__", ".*", "tests", "benchmarks")
+
+
+class Copy:
+    """The copy.
+
+    Args:
+        path: of it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        shutil.copytree(ROOT, path, ignore=NOT_COPIED)
+        shutil.copy(ROOT / ".env", path)
+
+    def text(self, name: str) -> str:
+        """Of one file."""
+        return (self.path / name).read_text(encoding="utf-8")
+
+    def python(self, *arguments: str, **environ: str) -> tuple[int, str]:
+        """Run Python with the copy's packages; returns its exit status and all that it said."""
+        kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+        places = (self.path, self.path / "client", self.path / "services/rules")
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.path,
+            env={**kept, "PYTHONPATH": os.pathsep.join(map(str, places)), **environ},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+        )
+        return done.returncode, done.stdout
+
+
+@pytest.fixture
+def copy(tmp_path: Path, needs_process: None) -> Copy:
+    """A copy of the tree."""
+    return Copy(tmp_path / "tree")

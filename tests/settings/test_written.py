@@ -1,0 +1,50 @@
+"""What is written from the table is as the table says, and a setting that is added to it is everywhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.stack import writer
+from services.stack.rundir import ROOT
+from tests.settings.conftest import Copy
+
+TABLE = "client/rewardstack_settings/table.py"
+ROW = '    Setting("VERIFY_PATIENCE", "7", Whole(1, 9), SCORING, "patience"),\n'
+BEFORE = '    Setting("VERIFY_PROCESSES"'
+SERVER = ("-m", "rewardstack_rules.run_reward_server")
+WORKER = ("-m", "rewardstack_rules.jobs.worker")
+UP = ("-m", "services.up", "up")
+GIVEN = "from services.stack.given import GIVEN_TO; print([name for name, own in GIVEN_TO.items() if '{}' in own])"
+
+
+def test_up_to_date() -> None:
+    """`make settings` would change nothing."""
+    stale = [path.name for path, text in writer.written(ROOT).items() if path.read_text(encoding="utf-8") != text]
+    assert stale == []
+
+
+@pytest.fixture
+def extended(copy: Copy) -> Copy:
+    """A copy with one row more in the table, and what is written from it."""
+    table = copy.path / TABLE
+    table.write_text(table.read_text().replace(BEFORE, ROW + BEFORE))
+    status, said = copy.python("-m", "services.stack", "settings")
+    assert (status, said) == (0, "==> written: .env, docs/settings.md, compose.yaml\n")
+    return copy
+
+
+def test_one_row_is_enough(extended: Copy) -> None:
+    """A row of the table is in `.env`, in the documentation, in the compose files, and its readers are given it."""
+    assert "# patience\nVERIFY_PATIENCE=7\n" in extended.text(".env")
+    assert "| `VERIFY_PATIENCE` | `7` | reward server, worker | patience |" in extended.text("docs/settings.md")
+    assert "      VERIFY_PATIENCE: ${VERIFY_PATIENCE}\n" in extended.text("compose.yaml")
+    assert extended.python("-c", GIVEN.format("VERIFY_PATIENCE")) == (0, "['rules', 'worker']\n")
+
+
+def test_one_row_is_checked(extended: Copy) -> None:
+    """And `make up` either way, the reward server and a worker refuse another value than it says, in the same words."""
+    complaint = "VERIFY_PATIENCE: '10' is not a whole number from 1 to 9"
+    for command, environ in ((UP, {"STACK": "native"}), (UP, {"STACK": "compose"}), (SERVER, {}), (WORKER, {})):
+        status, said = extended.python(*command, VERIFY_PATIENCE="10", **environ)
+        assert (status, complaint in said) == (1, True), said
+    assert not (extended.path / ".run").exists()
