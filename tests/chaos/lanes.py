@@ -12,8 +12,9 @@ from typing import Any
 from benchmarks.mix import make_samples
 from rewardstack import Request, Score
 from tests.chaos.outcomes import Known
-from tests.end_to_end.samples import TIMEOUT
 
+TIMEOUT = 120.0
+"""Seconds that a model server may take for a sample; one on a processor has not much to give."""
 WAYS = ("direct", "server")
 """A model server's own address is set, or only the reward server's."""
 RULES = 4000

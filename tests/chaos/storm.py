@@ -9,13 +9,14 @@ from functools import partial
 from typing import NamedTuple
 
 from rewardstack import Request, Score
+from rewardstack.client import score_on_loop
+from rewardstack.settings import Settings
+from rewardstack.transport.runtime import loop_thread
 from tests.chaos import lanes, report
 from tests.chaos.lanes import Lane
 from tests.chaos.load import steady
 from tests.chaos.phases import Disturbance, Phase, disturb
 from tests.chaos.report import Row
-from tests.end_to_end.samples import Sample
-from tests.end_to_end.stack import Stack
 from tests.support.compose import ComposeStack
 
 SETTINGS = {
@@ -71,10 +72,10 @@ def rage(stack: ComposeStack, disturbances: Sequence[Disturbance], count: int) -
 
 
 def _models(urls: dict[str, str], count: int) -> list[Lane]:
-    quiet = Stack(urls["REWARD_SERVER_URL"], urls["LLM_JUDGE_SERVER_URL"], urls["EMBEDDING_SERVER_URL"])
+    settings = Settings.from_env({**urls, "REWARD_CACHE_ITEMS": "0"})
 
     def score(request: Request) -> Score:
-        (one,) = quiet.score([Sample(request, 0.0, 1.0, "")], direct=True)
+        (one,) = loop_thread().run(score_on_loop([request], settings, None, None))
         return one
 
     return lanes.models(score, count)

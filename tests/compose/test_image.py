@@ -52,7 +52,7 @@ def test_what_is_in_it(image: str) -> None:
     """It holds the two packages in the pinned versions, and neither tests, nor settings, nor what builds it."""
     listed = inside(image, "python", "-c", LIST)
     versions = {name.lower().replace("_", "-"): version for name, version in json.loads(listed).items()}
-    assert {"rewardstack", "rewardstack-rules", "redis", "rq"} <= versions.keys()
+    assert {"rewardstack", "rewardstack-rules", "redis", "rich", "rq"} <= versions.keys()
     assert not {"pip", "setuptools", "hatchling", "pytest"} & versions.keys()
     pinned = dict(re.findall(r"^([A-Za-z0-9._-]+)==([^;\s]+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
     assert versions["rq"] == pinned["rq"] and versions["flask"] == pinned["Flask"]

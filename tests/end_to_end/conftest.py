@@ -1,4 +1,4 @@
-"""The script, run as one would by hand, against a stack that a test has started."""
+"""The check of a whole stack, run as one would by hand, against one that a test has started."""
 
 from __future__ import annotations
 
@@ -7,24 +7,30 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
+from rewardstack.cli.deep.checks import CHECKS, OUTAGE
 from rewardstack.settings import DEFAULTS
-from services.stack.rundir import ROOT
 
-SECONDS = 900.0
+SECONDS = 1200.0
+ALL = tuple(f"--require={name}" for name in CHECKS)
+WITHOUT_OUTAGE = tuple(f"--require={name}" for name in CHECKS if name != OUTAGE)
 
 
-def script(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What the script says; stderr comes with stdout.
+def check(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What it says; stderr comes with stdout.
 
     Args:
-        arguments: of it.
-        environment: keys and the cache's address; none of the developer's own count.
+        arguments: beside `--deep`.
+        environment: addresses and keys; none of the developer's own count.
     """
     kept = {name: text for name, text in os.environ.items() if name not in DEFAULTS}
+    return said([sys.executable, "-m", "rewardstack", "check", "--deep", *arguments], **kept, **environment)
+
+
+def said(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    """What a command says, in the environment that is given."""
     return subprocess.run(
-        [sys.executable, "-m", "tests.end_to_end", *arguments],
-        cwd=ROOT,
-        env={**kept, **environment},
+        command,
+        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -33,11 +39,15 @@ def script(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     )
 
 
-def addresses(environment: Mapping[str, str]) -> list[str]:
-    """The script's arguments for a stack on this machine.
+def addresses(environment: Mapping[str, str]) -> dict[str, str]:
+    """Where clients find a stack on this machine.
 
     Args:
         environment: with the settings of its ports.
     """
-    options = {"--reward-url": "REWARD_PORT", "--judge-url": "JUDGE_PORT", "--embedding-url": "EMBEDDING_PORT"}
-    return [f"{option}=http://127.0.0.1:{environment[port]}" for option, port in options.items()]
+    ports = {
+        "REWARD_SERVER_URL": "REWARD_PORT",
+        "LLM_JUDGE_SERVER_URL": "JUDGE_PORT",
+        "EMBEDDING_SERVER_URL": "EMBEDDING_PORT",
+    }
+    return {url: f"http://127.0.0.1:{environment[port]}" for url, port in ports.items()}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.end_to_end.conftest import script
+from tests.end_to_end.conftest import check
 from tests.support.compose import ComposeStack, running
 
 pytestmark = [
@@ -23,9 +23,15 @@ def stack() -> Iterator[ComposeStack]:
 
 
 def test_every_check_holds(stack: ComposeStack) -> None:
-    """What the script checks of rules, cache and jobs holds."""
-    done = script(f"--reward-url={stack.url('REWARD_PORT')}")
+    """What is checked of gateway, rules, cache and jobs holds."""
+    done = check("--require=paths", "--require=jobs", REWARD_SERVER_URL=stack.url("REWARD_PORT"))
     assert done.returncode == 0, done.stdout
+
+
+def test_every_check_holds_from_within(stack: ComposeStack) -> None:
+    """The image has the same check, which needs to be told nothing there, and reaches the cache as well."""
+    required = [f"--require={name}" for name in ("paths", "jobs", "cache-directly")]
+    stack.run("exec", "-T", "rules", "rewardstack", "check", "--deep", *required)
 
 
 def test_a_crash_of_everything(stack: ComposeStack) -> None:
@@ -34,5 +40,5 @@ def test_a_crash_of_everything(stack: ComposeStack) -> None:
         for container in stack.containers(service):
             container.kill()
     stack.start()
-    done = script(f"--reward-url={stack.url('REWARD_PORT')}")
+    done = check(REWARD_SERVER_URL=stack.url("REWARD_PORT"))
     assert done.returncode == 0, done.stdout

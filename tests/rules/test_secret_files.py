@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rewardstack.errors import SettingsError
+from rewardstack.secret_files import SECRETS, read_secret_files
 from rewardstack.settings import DEFAULTS as CLIENT
-from rewardstack_rules.secret_files import SECRETS, read_secret_files
 from rewardstack_rules.settings import DEFAULTS
 
 pytestmark = pytest.mark.usefixtures("needs_process")
@@ -62,11 +62,12 @@ def test_they_are_settings() -> None:
         ["-m", "gunicorn", "--check-config", "--config", "python:rewardstack_rules.gunicorn_conf"],
         ["-m", "rewardstack_rules.jobs.worker"],
         ["-m", "rewardstack_rules.run_reward_server"],
+        ["-m", "rewardstack", "check"],
     ],
-    ids=["gunicorn", "worker", "run_reward_server"],
+    ids=["gunicorn", "worker", "run_reward_server", "rewardstack"],
 )
 def test_every_program_reads_them(command: list[str]) -> None:
-    """Each program that serves stops where a secret's file is not there, naming the variable."""
+    """Each program stops where a secret's file is not there, naming the variable."""
     environ = {**os.environ, "REWARD_SERVER_API_KEYS_FILE": "/nowhere"}
     done = subprocess.run([sys.executable, *command], env=environ, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0

@@ -1,23 +1,33 @@
-"""`rewardstack check`: tries each configured service, and says what to do about what fails."""
+"""`rewardstack check`: tries each configured service, and with `--deep` all that a whole stack must do."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rich.table import Table
 from rich.text import Text
 
-from rewardstack.cli.console import new_table, out, plain_text
+from rewardstack.cli.console import new_table, out, plain_text, say
+from rewardstack.cli.deep.checks import CHECKS, Check, Row, run_check, with_outage
+from rewardstack.cli.deep.outage import command
+from rewardstack.cli.deep.stack import Stack
 from rewardstack.cli.probes.cache import probe_cache
 from rewardstack.cli.probes.embedding import probe_embedding
-from rewardstack.cli.probes.finding import Finding
+from rewardstack.cli.probes.finding import Finding, Trouble
 from rewardstack.cli.probes.judge import probe_judge
 from rewardstack.cli.probes.reward_server import probe_reward_server
 from rewardstack.errors import SettingsError
 from rewardstack.settings import Settings
+from rewardstack.transport.http import open_session
+
+SERVER_KEYS = "REWARD_SERVER_API_KEYS"
+"""Where the stack itself runs, this is set rather than REWARD_SERVER_API_KEY: its first key will do."""
+STATES = {"ok": "green", "left out": "dim", "FAILED": "red"}
 
 
 class Service(NamedTuple):
@@ -45,8 +55,18 @@ SERVICES = (
 
 
 def add_parser(commands: Any) -> None:
-    """Adds the command; it has no arguments."""
-    parser = commands.add_parser("check", help="try each configured service", description=__doc__)
+    """Adds the command's arguments."""
+    parser = commands.add_parser("check", help="try each configured service, or a whole stack", description=__doc__)
+    deep = parser.add_argument_group("a whole stack")
+    deep.add_argument("--deep", action="store_true", help="check all that the stack must do, from outside")
+    deep.add_argument(
+        "--require", metavar="CHECK", action="append", default=[], choices=[*CHECKS], help="fail where it is left out"
+    )
+    deep.add_argument("--stop-judge", metavar="COMMAND", help="stops every replica; run without a shell")
+    deep.add_argument("--start-judge", metavar="COMMAND", help="starts them again")
+    deep.add_argument(
+        "--loading-seconds", type=float, default=1800.0, metavar="N", help="for a judge to start (%(default)s)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -54,22 +74,61 @@ def run(args: argparse.Namespace) -> int:
     """Tries the services of the environment.
 
     Returns:
-        The exit status: 0 where all work, 1 where one does not.
+        The exit status: 0 where all is well, 1 where something is not.
 
     Raises:
-        SettingsError: a variable is malformed, or none is set.
+        SettingsError: a variable is malformed, or none is set; or options contradict each other.
     """
-    settings = Settings.from_env()
+    settings = _settings()
     if not any(service.addresses(settings) for service in SERVICES):
         variables = " or ".join(service.variable for service in SERVICES)
         raise SettingsError(f"nothing to check: set {variables} (after `make up`: http://localhost:6000)")
-    findings = asyncio.run(_probe_all(settings))
-    out.print(_table(findings))
-    troubles = [(service, finding) for service, found in findings for finding in found if finding.trouble]
-    for service, finding in troubles:
-        out.print(plain_text(f"{service.name} {finding.address}: {finding.trouble}", "red"), soft_wrap=True)
-        out.print(plain_text(f"    {finding.trouble and finding.trouble.remedy}"), soft_wrap=True)
-    return 1 if troubles else 0
+    checks = _checks(args, settings)
+    return asyncio.run(_run(args, settings, checks))
+
+
+async def _run(args: argparse.Namespace, settings: Settings, checks: Mapping[str, Check]) -> int:
+    findings = await _probe_all(settings)
+    out.print(_table_of_services(findings))
+    troubled = [(f"{service.name} {one.address}", one.trouble) for service, found in findings for one in found]
+    if _print_troubles(troubled):
+        if checks:
+            say("a service does not work, so nothing else was checked")
+        return 1
+    if not checks:
+        return 0
+    rows = []
+    async with open_session() as session:
+        stack = Stack(settings, session, args.loading_seconds)
+        for name, check in checks.items():
+            say(f"checking: {name}")
+            rows.append(await run_check(name, check, stack, args.require))
+    out.print(_table_of_checks(rows))
+    return 1 if _print_troubles((row.check, row.trouble) for row in rows) else 0
+
+
+def _settings() -> Settings:
+    settings = Settings.from_env()
+    server_key = os.environ.get(SERVER_KEYS, "").split(",")[0].strip()
+    return replace(settings, reward_server_api_key=settings.reward_server_api_key or server_key)
+
+
+def _checks(args: argparse.Namespace, settings: Settings) -> Mapping[str, Check]:
+    """The deep checks that are asked for; raises SettingsError where options lack what they go with."""
+    outage = bool(args.stop_judge), bool(args.start_judge)
+    if not args.deep:
+        if any(outage) or args.require:
+            raise SettingsError("--require, --stop-judge and --start-judge go with --deep")
+        return {}
+    if not settings.reward_server_urls:
+        raise SettingsError(
+            "REWARD_SERVER_URL is not set: --deep checks a stack (after `make up`: http://localhost:6000)"
+        )
+    if not any(outage):
+        return CHECKS
+    if not all(outage) or not settings.judge_urls:
+        raise SettingsError("--stop-judge and --start-judge go together, and with LLM_JUDGE_SERVER_URL")
+    return with_outage(command(args.stop_judge), command(args.start_judge))
 
 
 async def _probe_all(settings: Settings) -> list[tuple[Service, list[Finding]]]:
@@ -80,13 +139,33 @@ async def _probe_all(settings: Settings) -> list[tuple[Service, list[Finding]]]:
     return list(zip(SERVICES, found, strict=True))
 
 
-def _table(findings: list[tuple[Service, list[Finding]]]) -> Table:
+def _table_of_services(findings: list[tuple[Service, list[Finding]]]) -> Table:
     table = new_table("service", "address", "state", "version", "sample")
     for service, found in findings:
         for finding in found:
-            state = Text("FAILED", "red") if finding.trouble else Text("ok", "green")
+            state = _state("FAILED" if finding.trouble else "ok")
             address, version = plain_text(finding.address), plain_text(finding.version)
             table.add_row(service.name, address, state, version, finding.sample)
         if not found:
             table.add_row(service.name, Text(f"{service.variable} is not set", "dim"), Text("-"), "", "")
     return table
+
+
+def _table_of_checks(rows: Sequence[Row]) -> Table:
+    table = new_table("check", "result", "seconds", "found")
+    for row in rows:
+        table.add_row(row.check, _state(row.result), f"{row.seconds:.1f}", plain_text(row.found))
+    return table
+
+
+def _state(word: str) -> Text:
+    return Text(word, STATES[word])
+
+
+def _print_troubles(troubled: Iterable[tuple[str, Trouble | None]]) -> bool:
+    """Prints what is wrong with each, and its remedy; whether anything is."""
+    troubles = [(name, trouble) for name, trouble in troubled if trouble]
+    for name, trouble in troubles:
+        out.print(plain_text(f"{name}: {trouble}", "red"), soft_wrap=True)
+        out.print(Text("    ").append_text(plain_text(trouble.remedy)), soft_wrap=True)
+    return bool(troubles)

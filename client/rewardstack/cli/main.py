@@ -19,6 +19,7 @@ from typing import Any
 
 from rewardstack import __version__
 from rewardstack.errors import ConfigError, RewardstackError
+from rewardstack.secret_files import read_secret_files
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(handlers=[console.LogHandler()], format="rewardstack: %(levelname)s: %(message)s")
     args = _parse(argv, (score, submit, check, routes))
     try:
+        read_secret_files()
         return int(args.run(args))
     except KeyboardInterrupt:
         console.say("interrupted")

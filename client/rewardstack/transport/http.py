@@ -6,7 +6,7 @@ import errno
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -49,9 +49,32 @@ def proxy_of(url: str) -> str | None:
     return None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
 
 
+class Reply(NamedTuple):
+    """An answer over HTTP, whatever its status.
+
+    Args:
+        url: that was asked.
+        status: of the answer.
+        headers: by name, of any case.
+        data: its body.
+    """
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
+
+
 async def exchange(
     session: aiohttp.ClientSession, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
 ) -> bytes:
+    """The body of a 2xx reply to one request; arguments and errors are those of `send`, then of `body_of`."""
+    return body_of(await send(session, method, url, body, headers))
+
+
+async def send(
+    session: aiohttp.ClientSession, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+) -> Reply:
     """One request and its reply.
 
     Args:
@@ -61,21 +84,17 @@ async def exchange(
         body: JSON, or None.
         headers: beside the content type.
 
-    Returns:
-        The body of a 2xx reply.
-
     Raises:
-        OverloadError: 429, 502 or 503, or this process has no file descriptor left.
+        OverloadError: this process has no file descriptor left.
         UnreachableError: no connection, or one that broke.
-        RejectedError: a redirect, or any other 4xx.
-        ReplyError: any other 5xx, or a reply that is too large or malformed.
+        ReplyError: a reply that is too large or malformed.
     """
     sent = {"Content-Type": "application/json", **headers} if body is not None else dict(headers)
     try:
         async with session.request(
             method, url, data=body, headers=sent, allow_redirects=False, proxy=proxy_of(url)
         ) as reply:
-            return _judge(reply, await _read(reply), url)
+            return Reply(url, reply.status, reply.headers, await _read(reply))
     except aiohttp.ClientConnectorError as error:
         if error.os_error.errno in OUT_OF_DESCRIPTORS:
             raise OverloadError("no file descriptor left in this process; raise `ulimit -n`") from error
@@ -84,6 +103,24 @@ async def exchange(
         raise UnreachableError(f"{url}: {error or type(error).__name__}") from error
     except aiohttp.ClientError as error:
         raise ReplyError(f"{url}: {error or type(error).__name__}") from error
+
+
+def body_of(reply: Reply) -> bytes:
+    """The body of a 2xx reply.
+
+    Raises:
+        OverloadError: 429, 502 or 503.
+        RejectedError: a redirect, or any other 4xx.
+        ReplyError: any other 5xx.
+    """
+    if 200 <= reply.status < 300:
+        return reply.data
+    message = f"{reply.url} answered {reply.status}: {_complaint(reply.data)}"
+    if reply.status in REFUSALS:
+        raise OverloadError(message, _retry_after(reply.headers.get("Retry-After", "")))
+    if reply.status < 500:
+        raise RejectedError(message, reply.status)
+    raise ReplyError(message)
 
 
 async def _read(reply: aiohttp.ClientResponse) -> bytes:
@@ -99,17 +136,6 @@ async def _read(reply: aiohttp.ClientResponse) -> bytes:
         if len(data) > REPLY_BYTES:
             raise ReplyError(f"{reply.url}: the reply is larger than {REPLY_BYTES} bytes")
     return bytes(data)
-
-
-def _judge(reply: aiohttp.ClientResponse, data: bytes, url: str) -> bytes:
-    if 200 <= reply.status < 300:
-        return data
-    message = f"{url} answered {reply.status}: {_complaint(data)}"
-    if reply.status in REFUSALS:
-        raise OverloadError(message, _retry_after(reply.headers.get("Retry-After", "")))
-    if reply.status < 500:
-        raise RejectedError(message, reply.status)
-    raise ReplyError(message)
 
 
 def _complaint(data: bytes) -> str:

@@ -14,9 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from rewardstack.secret_files import read_secret_files
 from rewardstack_rules import request_log
 from rewardstack_rules.isolation.launch import home_of, prepare
-from rewardstack_rules.secret_files import read_secret_files
 from rewardstack_rules.settings import Settings
 
 

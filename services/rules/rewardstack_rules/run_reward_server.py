@@ -18,9 +18,9 @@ from typing import NoReturn
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from rewardstack.errors import ConfigError
+from rewardstack.secret_files import read_secret_files
 from rewardstack_rules.isolation.launch import prepare
 from rewardstack_rules.request_log import LOGGING
-from rewardstack_rules.secret_files import read_secret_files
 from rewardstack_rules.settings import Settings
 
 log = logging.getLogger("rewardstack_rules")

@@ -11,7 +11,7 @@ import aiohttp
 
 from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
 from rewardstack.errors import OverloadError, RejectedError, ServiceError, UnreachableError
-from rewardstack.transport.http import exchange, open_session
+from rewardstack.transport.http import Reply, body_of, open_session, send
 
 PATIENCE = 10.0
 """Seconds for each question."""
@@ -49,10 +49,32 @@ class Probed:
 
     def __init__(self, url: str, api_key: str, session: aiohttp.ClientSession, names: Names) -> None:
         self.names = names
-        self._has_key = bool(api_key)
+        self.has_key = bool(api_key)
         self._url = url
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._session = session
+
+    async def reply(self, path: str, body: bytes | None = None, patience: float = PATIENCE, **headers: str) -> Reply:
+        """What it answers within `patience` seconds, whatever the status.
+
+        Args:
+            path: behind the base URL.
+            body: JSON to be posted; None for a GET.
+            patience: seconds.
+            headers: with `_` for `-`; `Authorization` in place of the key.
+
+        Raises:
+            Trouble: nothing comes.
+        """
+        given = {name.replace("_", "-"): text for name, text in headers.items()}
+        method = "GET" if body is None else "POST"
+        sent = send(self._session, method, self._url + path, body, {**self._headers, **given})
+        try:
+            return await asyncio.wait_for(sent, patience)
+        except asyncio.TimeoutError:
+            raise Trouble(f"{path}: no answer within {patience:g} s", f"it is overloaded or hangs; {LOGS}") from None
+        except ServiceError as error:
+            raise self.trouble(error) from error
 
     async def ask(self, path: str, body: bytes | None = None, patience: float = PATIENCE) -> bytes:
         """What it answers within `patience` seconds.
@@ -60,22 +82,23 @@ class Probed:
         Raises:
             Trouble: nothing, or an error.
         """
-        method = "GET" if body is None else "POST"
-        request = exchange(self._session, method, self._url + path, body, self._headers)
+        reply = await self.reply(path, body, patience)
         try:
-            return await asyncio.wait_for(request, patience)
-        except asyncio.TimeoutError:
-            raise Trouble(f"{path}: no answer within {patience:g} s", f"it is overloaded or hangs; {LOGS}") from None
+            return body_of(reply)
         except ServiceError as error:
-            what = str(error).removeprefix(self._url)
-            raise Trouble(what.replace(self._url, shown_url(self._url)), self._remedy(error)) from error
+            raise self.trouble(error) from error
 
-    async def ask_json(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    async def ask_json(self, path: str, body: Mapping[str, Any] | None = None, patience: float = PATIENCE) -> Any:
         """The JSON that it answers; raises as `ask` does, and where it is none."""
         try:
-            return json.loads(await self.ask(path, None if body is None else json.dumps(body).encode()))
+            return json.loads(await self.ask(path, None if body is None else json.dumps(body).encode(), patience))
         except ValueError:
             raise Trouble(f"{path}: the answer is not JSON", self.names.another) from None
+
+    def trouble(self, error: ServiceError) -> Trouble:
+        """What is wrong, without what the address may hold of secrets, and the remedy."""
+        what = str(error).removeprefix(self._url).replace(self._url, shown_url(self._url))
+        return Trouble(what, self._remedy(error))
 
     def _remedy(self, error: ServiceError) -> str:
         if isinstance(error, UnreachableError):
@@ -88,7 +111,7 @@ class Probed:
 
     def _rejection_remedy(self, status: int) -> str:
         url, api_key, server_key = self.names
-        if status in (401, 403) and self._has_key:
+        if status in (401, 403) and self.has_key:
             return f"{api_key} is none of the server's {server_key}; correct it"
         if status in (401, 403):
             return f"set {api_key} to one of the server's {server_key}"

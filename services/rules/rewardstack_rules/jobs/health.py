@@ -6,10 +6,10 @@ import socket
 import sys
 
 from rewardstack.errors import ConfigError, ServiceError
+from rewardstack.secret_files import read_secret_files
 from rewardstack_rules.jobs.keys import WORKERS
 from rewardstack_rules.jobs.link import RedisClient, connect, reaching
 from rewardstack_rules.jobs.sweeper import SILENCE
-from rewardstack_rules.secret_files import read_secret_files
 from rewardstack_rules.settings import Settings
 
 

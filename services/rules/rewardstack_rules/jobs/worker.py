@@ -21,6 +21,7 @@ from rq.exceptions import StopRequested
 from rq.serializers import JSONSerializer
 
 from rewardstack.errors import ConfigError, SettingsError
+from rewardstack.secret_files import read_secret_files
 from rewardstack_rules import metrics
 from rewardstack_rules.isolation.launch import prepare
 from rewardstack_rules.jobs.chunk import PATIENCE, workshop
@@ -29,7 +30,6 @@ from rewardstack_rules.jobs.link import connect
 from rewardstack_rules.jobs.sweeper import Sweeper
 from rewardstack_rules.metrics_verifiers import VerifiersCollector
 from rewardstack_rules.request_log import LOGGING
-from rewardstack_rules.secret_files import read_secret_files
 from rewardstack_rules.settings import Settings
 
 LIFE_SECONDS = 60

@@ -12,7 +12,7 @@ from pathlib import Path
 from rewardstack.errors import SettingsError
 from rewardstack_settings.table import read_by
 
-SECRETS = tuple(name for name, setting in read_by("rules", "worker").items() if setting.secret)
+SECRETS = tuple(name for name, setting in read_by("client", "rules", "worker").items() if setting.secret)
 """The variables that can hold one."""
 
 
