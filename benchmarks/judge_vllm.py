@@ -35,7 +35,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.judge_load import post_all, slow_judge
 from rewardstack import compute_score_batched
-from services.gateway import config as gateway
 from tests.native.nginx import Gateway, load
 from tests.support.vllm import VllmServer, missing, running_together
 
@@ -204,8 +203,7 @@ def _candidate_first(body: bytes) -> bytes:
 def _gateway(folder: Path, servers: Sequence[VllmServer], balancing: str, *, bounded: bool) -> Iterator[str]:
     most = math.ceil(HEADROOM * IN_FLIGHT / len(servers)) if bounded else 2 * IN_FLIGHT
     configured = load(JUDGE_BALANCING=balancing.partition(",")[0], JUDGE_MAX_CONNS=most)
-    judges = gateway.judge([server.url.removeprefix("http://") for server in servers], configured)
-    nginx = Gateway(folder, [judges], configured)
+    nginx = Gateway(folder, {"judge": [server.url.removeprefix("http://") for server in servers]}, configured)
     with ExitStack() as stack:
         stack.callback(nginx.stop)
         yield f"http://127.0.0.1:{nginx.ports['judge']}"

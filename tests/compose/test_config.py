@@ -11,8 +11,8 @@ from rewardstack_settings.table import read_by
 from services.stack import dotenv, settings
 from services.stack.given import GIVEN_TO
 from services.stack.rundir import ROOT
-from tests.compose.config import COMMON, FILES, config, services
 from services.up.compose import limits
+from tests.compose.config import COMMON, FILES, config, services
 from tests.compose.keys import PASSWORD
 
 VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)")
