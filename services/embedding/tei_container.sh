@@ -40,10 +40,10 @@ PORT=${PORT:-8080}
 HOST=${HOST:-0.0.0.0}
 cache=${TEI_CACHE:-$HOME/.cache/rewardstack/tei}
 if [ -n "$gpu" ]; then
-    MODEL_ID=${MODEL_ID:-Qwen/Qwen3-Embedding-8B}
+    MODEL_ID=${MODEL_ID:-$(from_dotenv EMBEDDING_GPU_MODEL)}
     DTYPE=${DTYPE:-float16}
 else
-    MODEL_ID=${MODEL_ID:-Qwen/Qwen3-Embedding-0.6B}
+    MODEL_ID=${MODEL_ID:-$(from_dotenv EMBEDDING_CPU_MODEL)}
     DTYPE=${DTYPE:-float32}
 fi
 

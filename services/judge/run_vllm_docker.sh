@@ -3,8 +3,8 @@
 #
 # Environment: MODEL_ID (a folder or a name on the model hub), PORT, HOST, HF_TOKEN, DTYPE, MAX_MODEL_LEN,
 # GPU_MEMORY_UTILIZATION, TENSOR_PARALLEL_SIZE, LLM_JUDGE_SERVER_API_KEY. Arguments go to vLLM as they are. Flags are those
-# of vllm-gpu.yaml or vllm-cpu.yaml, images and time limits those of .env. Prints the address to export once the judge
-# answers; docker rm -f vllm-server ends it.
+# of vllm-gpu.yaml or vllm-cpu.yaml; images, models and time limits are those of .env. Prints the address to export once
+# the judge answers; docker rm -f vllm-server ends it.
 set -eu
 
 name=vllm-server
@@ -24,12 +24,12 @@ if [ -n "${MAX_MODEL_LEN:-}" ]; then set -- --max-model-len "$MAX_MODEL_LEN" "$@
 if [ -n "${DTYPE:-}" ]; then set -- --dtype "$DTYPE" "$@"; fi
 if [ -n "$gpu" ]; then
     image=${VLLM_IMAGE:-$(from_dotenv VLLM_IMAGE)}
-    MODEL_ID=${MODEL_ID:-Qwen/Qwen3-32B}
+    MODEL_ID=${MODEL_ID:-$(from_dotenv JUDGE_GPU_MODEL)}
     set -- --gpu-memory-utilization "${GPU_MEMORY_UTILIZATION:-0.9}" \
         --tensor-parallel-size "${TENSOR_PARALLEL_SIZE:-1}" "$@"
 else
     image=${VLLM_CPU_IMAGE:-$(from_dotenv VLLM_CPU_IMAGE)}
-    MODEL_ID=${MODEL_ID:-Qwen/Qwen3-0.6B}
+    MODEL_ID=${MODEL_ID:-$(from_dotenv JUDGE_CPU_MODEL)}
 fi
 
 # The image's entry point is `vllm serve`: its arguments begin with the model.

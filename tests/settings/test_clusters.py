@@ -48,6 +48,7 @@ def test_schema_is_documented() -> None:
     }
 
 
+@pytest.mark.usefixtures("needs_process")
 def test_environment_file() -> None:
     """A shell reads the values as they are, and finds neither secrets nor other services' settings."""
     values = {"JUDGE_REVISION": 'it\'s $HOME; "2"', "VERIFY_TIMEOUT": "0.5", "REWARD_TYPE": ""}

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from rewardstack_settings.table import TABLE, of, read_by
+from services.embedding.tei_python import settings as tei_python
 from services.judge.arguments import FROM_ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +44,25 @@ def test_code_and_documentation() -> None:
 def test_environment_of_the_launchers() -> None:
     """Every variable of `run_vllm_server.py` is in the table."""
     assert {*FROM_ENVIRONMENT} <= {*read_by("vllm-python")}
+
+
+def test_defaults_of_the_launchers() -> None:
+    """A default that a script has of its own is the table's, and so are those of the embedding server in Python."""
+    scripts = "".join(path.read_text() for path in (ROOT / "services").rglob("*.sh"))
+    own = {(name, text) for name, text in re.findall(r"\$\{([A-Z_]+):-([\w.]+)\}", scripts) if TABLE[name].default}
+    assert own == {(name, TABLE[name].default) for name, _ in own}
+    parsed = tei_python.parse([], {})
+    assert [str(parsed.max_batch_tokens), str(parsed.max_client_batch_size)] == [
+        TABLE["MAX_BATCH_TOKENS"].default,
+        TABLE["MAX_CLIENT_BATCH_SIZE"].default,
+    ]
+
+
+@pytest.mark.usefixtures("needs_process")
+def test_nothing_but_python() -> None:
+    """An interpreter without any package reads the table: launchers run with what a machine has."""
+    code = f"import sys; sys.path[:0] = [{str(ROOT / 'client')!r}]; import rewardstack_settings.clusters"
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True, timeout=60)
 
 
 def read_by_name(module: ast.Module) -> Iterator[str]:
