@@ -295,7 +295,7 @@ ALONE = Section("The reward server alone", [
 ], place="environment")
 
 LAUNCHERS = Section("Launchers", [
-    Setting("MODEL_ID", "", OPTIONAL_NAME, (*VLLM_LAUNCHERS, *TEI_LAUNCHERS), "the model; empty as for the stack"),
+    Setting("MODEL_ID", "", Text(), (*VLLM_LAUNCHERS, *TEI_LAUNCHERS), "the model; empty as for the stack"),
     Setting("PORT", "", Maybe(PORT), (*VLLM_LAUNCHERS, *TEI_LAUNCHERS), "port to listen on; empty: 8000 and 8080"),
     Setting("HOST", "0.0.0.0", NAME, ("vllm-docker", *TEI_CONTAINERS), "address to publish the port on"),
     Setting("DTYPE", "", OPTIONAL_NAME, (*VLLM_LAUNCHERS, *TEI_LAUNCHERS),

@@ -6,6 +6,8 @@ import argparse
 import os
 from collections.abc import Mapping, Sequence
 
+from rewardstack_settings.setting import Malformed
+from rewardstack_settings.table import TABLE
 from services.judge.engine import Options
 from services.stack.errors import StackError
 from services.stack.settings import Settings
@@ -36,11 +38,14 @@ def parse(
         The namespace with model (may be empty), host, port, replicas and yes; and vLLM's options.
 
     Raises:
-        StackError: a variable is no number.
+        StackError: a variable is malformed; the message names it.
     """
     values = {name: environ.get(name) or settings[setting] for name, setting in FROM_ENVIRONMENT.items()}
-    if not values["PORT"].isdigit():
-        raise StackError(f"PORT: {values['PORT']!r} is no port", "unset PORT, or give --port")
+    for name, value in values.items():
+        try:
+            TABLE[name].read(value)
+        except Malformed as error:
+            raise StackError(f"environment: {error}", f"unset {name}") from None
     known, further = _parser(values, settings).parse_known_args(arguments)
     return known, Options(
         dtype=known.dtype,

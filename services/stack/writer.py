@@ -14,6 +14,7 @@ from rewardstack_settings.setting import Section, Setting
 from rewardstack_settings.table import READERS, SECTIONS, of, read_by
 
 COMPOSE_FILES = "compose*.yaml"
+USERS_FILE = "compose.override.yaml"
 DOCUMENT = "docs/settings.md"
 WIDTH = 118
 PART = re.compile(
@@ -25,7 +26,7 @@ WIRED = frozenset({"REWARD_PORT", "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL"
 """What a container is given otherwise than it is set: within the stack's network the addresses are others."""
 HEAD = """\
 # Written from the table of settings, client/rewardstack_settings/table.py, by `make settings`: the only list of images,
-# ports, models and limits. A variable of the environment beats a line here. Keys and passwords belong there.
+# ports, models and limits. A variable of the environment beats a line here; keys and passwords belong in it alone.
 """
 
 
@@ -34,14 +35,14 @@ def write(root: Path) -> list[str]:
     changed = {path: text for path, text in written(root).items() if path.read_text(encoding="utf-8") != text}
     for path, text in changed.items():
         path.write_text(text, encoding="utf-8")
-    return [str(path.relative_to(root)) for path in changed]
+    return sorted(str(path.relative_to(root)) for path in changed)
 
 
 def written(root: Path) -> dict[Path, str]:
     """The text that each file of the tree at `root` should have."""
     document = root / DOCUMENT
     made = {root / ".env": dotenv(), document: _with_parts(document, tables())}
-    for path in sorted(root.glob(COMPOSE_FILES)):
+    for path in {*root.glob(COMPOSE_FILES)} - {root / USERS_FILE}:
         made[path] = DEFAULT.sub(_default, _with_parts(path, variables()))
     return made
 

@@ -70,7 +70,8 @@ def test_malformed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> 
     assert f"argument {arguments[0]}" in capsys.readouterr().err
 
 
-def test_malformed_port() -> None:
-    """So is a malformed PORT."""
-    with pytest.raises(StackError, match="PORT: 'tcp' is no port"):
-        parse([], settings(), {"PORT": "tcp"})
+@pytest.mark.parametrize(("name", "value"), [("PORT", "tcp"), ("GPU_MEMORY_UTILIZATION", "90"), ("DTYPE", "two words")])
+def test_malformed_variable(name: str, value: str) -> None:
+    """So is a malformed variable, by the table of settings."""
+    with pytest.raises(StackError, match=f"environment: {name}: '{value}' is not .*\n  remedy: unset {name}"):
+        parse([], settings(), {name: value})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.stack import writer
+from rewardstack_settings.table import VLLM
+from services.stack import dotenv, writer
 from services.stack.rundir import ROOT
 from tests.settings.conftest import Copy
 
@@ -29,7 +30,7 @@ def extended(copy: Copy) -> Copy:
     table = copy.path / TABLE
     table.write_text(table.read_text().replace(BEFORE, ROW + BEFORE))
     status, said = copy.python("-m", "services.stack", "settings")
-    assert (status, said) == (0, "==> written: .env, docs/settings.md, compose.yaml\n")
+    assert (status, said) == (0, "==> written: .env, compose.yaml, docs/settings.md\n")
     return copy
 
 
@@ -48,3 +49,16 @@ def test_one_row_is_checked(extended: Copy) -> None:
         status, said = extended.python(*command, VERIFY_PATIENCE="10", **environ)
         assert (status, complaint in said) == (1, True), said
     assert not (extended.path / ".run").exists()
+
+
+def test_facts_stand_once(copy: Copy) -> None:
+    """A version is changed in one place, and so is what a compose file has as a default; the user's own file stays."""
+    users = copy.path / "compose.override.yaml"
+    users.write_text("x-mine: ${STOP_TIMEOUT:-7}\n")
+    table = copy.path / TABLE
+    table.write_text(table.read_text().replace(VLLM, "9.9.9").replace('"STOP_TIMEOUT", "45"', '"STOP_TIMEOUT", "50"'))
+    assert copy.python("-m", "services.stack", "settings")[0] == 0
+    images = dotenv.read(copy.path / ".env")
+    assert [images[name].partition(":v")[2] for name in ("VLLM_IMAGE", "VLLM_CPU_IMAGE")] == ["9.9.9", "9.9.9-x86_64"]
+    assert "${STOP_TIMEOUT:-50}s" in copy.text("compose.common.yaml")
+    assert users.read_text() == "x-mine: ${STOP_TIMEOUT:-7}\n"
