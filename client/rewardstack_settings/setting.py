@@ -9,6 +9,9 @@ from typing import Any
 
 from rewardstack_settings.kinds import Files, Kind, Refused, Schema
 
+SERVICE_LINK = "tcp://"
+"""Kubernetes sets a variable such as REWARD_PORT=tcp://10.0.0.1:80 in every pod beside a service of that name."""
+
 
 class Malformed(ValueError):
     """The value of a setting is refused.
@@ -44,13 +47,13 @@ class Setting:
     secret: bool = False
 
     def read(self, text: str) -> Any:
-        """What a text means as the value of this setting; an empty one means the default.
+        """What a text means as the value of this setting; an empty one, or a service link, means the default.
 
         Raises:
             Malformed: it is none.
         """
         try:
-            return self.kind.read(text or self.default)
+            return self.kind.read(self.default if text.startswith(SERVICE_LINK) else text or self.default)
         except Refused as refused:
             shown = "its value" if self.secret or not refused.shown else repr(text)
             raise Malformed(self.name, f"{self.name}: {shown} {refused}") from None

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from rewardstack_settings.setting import Malformed
+from rewardstack_settings.setting import SERVICE_LINK, Malformed
 from rewardstack_settings.table import of
 from services.stack import dotenv
 from services.stack.errors import StackError
@@ -45,9 +45,6 @@ RENAMED = {
 
 OURS = ("REWARD_", "GATEWAY_", "JUDGE_", "EMBEDDING_")
 """Other software sets the other old names too, so in the environment they are no mistake."""
-
-SERVICE_LINK = "tcp://"
-"""Kubernetes sets a variable such as GATEWAY_PORT=tcp://10.0.0.1:80 in every pod beside a service of that name."""
 
 
 class Settings(dict[str, str]):

@@ -97,6 +97,11 @@ def test_default(name: str) -> None:
     assert schema_takes(setting, setting.default)
 
 
+def test_service_links() -> None:
+    """What Kubernetes sets in a pod beside a service called reward is no port: the default holds."""
+    assert rules.Settings.from_env({"REWARD_PORT": "tcp://10.0.0.1:80"}).port == 6000
+
+
 def schema_takes(setting: Setting, text: str) -> bool:
     """Whether the JSON schema of a setting takes a value, as a number where it can be written as one."""
     values: list[object] = [text]
