@@ -12,7 +12,8 @@ import pytest_asyncio
 from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.isolation.config import MIB, IsolationConfig
 from rewardstack_rules.isolation.launch import Home, prepare
-from tests.isolation.processes import MakeRunner, wait
+from tests.isolation.processes import MakeRunner
+from tests.support.waiting import eventually
 
 ENTRY = "isolation_entries:run"
 
@@ -38,7 +39,7 @@ async def make_runner(needs_process: None) -> AsyncIterator[MakeRunner]:
     for runner, home in made:
         runner.close()
         home.close()
-    wait(lambda: not any(home.directory.exists() for _, home in made))
+    eventually(lambda: not any(home.directory.exists() for _, home in made))
 
 
 @pytest.fixture

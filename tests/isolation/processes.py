@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,14 +11,6 @@ from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.isolation.launch import home_of
 
 MakeRunner = Callable[..., IsolatedRunner]
-
-
-def wait(holds: Callable[[], object], seconds: float = 10) -> None:
-    """Waits until something holds; fails where it does not in time."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)
 
 
 def directory_of(runner: IsolatedRunner) -> Path:

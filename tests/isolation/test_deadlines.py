@@ -11,7 +11,8 @@ from collections.abc import Callable
 import pytest
 
 from rewardstack_rules.isolation.client import IsolatedRunner
-from tests.isolation.processes import MakeRunner, below, wait, zygote_of
+from tests.isolation.processes import MakeRunner, below, zygote_of
+from tests.support.waiting import eventually
 
 ORDINARY = [{"with": number} for number in range(200)]
 ANSWERS = [{"value": number} for number in range(200)]
@@ -77,7 +78,7 @@ async def test_killed_for_good(runner: IsolatedRunner) -> None:
     """The processes of tasks that ran out of time are gone, not only forgotten."""
     await runner.run([{"do": "hang"}] * 6, timeout=0.2)
     zygote = await zygote_of(runner)
-    wait(lambda: len(below(zygote)) == 2)
+    eventually(lambda: len(below(zygote)) == 2)
 
 
 async def _idle(runner: IsolatedRunner) -> None:

@@ -7,7 +7,8 @@ import os
 import signal
 
 from rewardstack_rules.isolation.client import IsolatedRunner
-from tests.isolation.processes import alive, below, wait, zygote_of
+from tests.isolation.processes import alive, below, zygote_of
+from tests.support.waiting import eventually
 
 TASKS = [{"do": "burn", "with": 0.002}] * 300
 
@@ -23,7 +24,7 @@ async def test_child_killed(runner: IsolatedRunner) -> None:
     parent = await zygote_of(runner)
     for _ in range(5):
         await asyncio.sleep(0.05)
-        wait(lambda: below(parent))
+        eventually(lambda: below(parent))
         os.kill(below(parent)[0], signal.SIGKILL)
     results = await load
     assert len(results) == 300
@@ -50,19 +51,18 @@ async def test_supervisor_killed(runner: IsolatedRunner) -> None:
     os.kill(supervisor, signal.SIGKILL)
     assert [result for result in await load if "error" in result] == []
     assert (await runner.stats())["pid"] != supervisor
-    wait(lambda: not alive(supervisor) and not alive(child_zygote))
+    eventually(lambda: not alive(supervisor) and not alive(child_zygote))
 
 
 async def test_nothing_survives_the_supervisor(runner: IsolatedRunner) -> None:
     """A killed supervisor takes along children that are in the middle of an endless task."""
     hogs = asyncio.create_task(runner.run([{"do": "hang"}] * 4, timeout=60))
-    await asyncio.sleep(0.3)
     zygote = await zygote_of(runner)
+    await asyncio.to_thread(eventually, lambda: len(below(zygote)) == 4)
     processes = [zygote, *below(zygote)]
-    assert len(processes) == 5
     os.kill((await runner.stats())["pid"], signal.SIGKILL)
     hogs.cancel()
-    wait(lambda: not any(map(alive, processes)))
+    eventually(lambda: not any(map(alive, processes)))
     assert await runner.run([{"with": 1}], timeout=5) == [{"value": 1}]
 
 

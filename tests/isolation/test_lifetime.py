@@ -22,8 +22,9 @@ from rewardstack_rules.isolation import launch
 from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.launch import home_of, prepare
-from tests.isolation.processes import MakeRunner, alive, directory_of, supervisors_in, wait
+from tests.isolation.processes import MakeRunner, alive, directory_of, supervisors_in
 from tests.support.servers import free_port
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
@@ -61,7 +62,7 @@ def run_user(*lines: str) -> tuple[int, Path]:
 def test_single_process(end: str) -> None:
     """A process that prepared nothing has its own supervisor, which ends with it, however it ends."""
     supervisor, directory = run_user(end)
-    wait(lambda: not alive(supervisor) and not directory.exists())
+    eventually(lambda: not alive(supervisor) and not directory.exists())
 
 
 def test_forked_process_keeps_it() -> None:
@@ -69,7 +70,7 @@ def test_forked_process_keeps_it() -> None:
     supervisor, directory = run_user("if os.fork() == 0: os.close(1); import time; time.sleep(1.5)", "os._exit(0)")
     time.sleep(0.3)
     assert alive(supervisor)
-    wait(lambda: not alive(supervisor) and not directory.exists())
+    eventually(lambda: not alive(supervisor) and not directory.exists())
 
 
 def test_executed_process_does_not_keep_it() -> None:
@@ -77,7 +78,7 @@ def test_executed_process_does_not_keep_it() -> None:
     supervisor, directory = run_user(
         "import subprocess; p = subprocess.Popen(['sleep', '5'], stdout=2, close_fds=False); os._exit(0)"
     )
-    wait(lambda: not alive(supervisor) and not directory.exists(), seconds=3)
+    eventually(lambda: not alive(supervisor) and not directory.exists(), seconds=3)
 
 
 def test_fork_of_a_connected_process(make_runner: MakeRunner) -> None:
@@ -207,7 +208,7 @@ def test_gunicorn_ends(gunicorn: StartGunicorn, end: signal.Signals) -> None:
     answer = ask(address)
     assert answer["result"] == {"value": "hello"}
     process.send_signal(end)
-    wait(lambda: not alive(answer["supervisor"]) and not directory.exists())
+    eventually(lambda: not alive(answer["supervisor"]) and not directory.exists())
 
 
 def test_gunicorn_recycles_workers(gunicorn: StartGunicorn) -> None:
@@ -231,7 +232,7 @@ def test_gunicorn_restarts_the_supervisor(gunicorn: StartGunicorn) -> None:
     inodes = {os.readlink(f"/proc/{second}/fd/{fd}") for fd in os.listdir(f"/proc/{second}/fd")}
     assert inodes.isdisjoint(_listening(address))
     process.kill()
-    wait(lambda: not alive(second) and not directory.exists())
+    eventually(lambda: not alive(second) and not directory.exists())
 
 
 def _listening(address: str) -> set[str]:

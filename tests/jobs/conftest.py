@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +16,7 @@ from rewardstack_rules.settings import Settings
 from tests.jobs.steps import SIZE
 from tests.rules.conftest import RewardServer, clean_environment, running
 from tests.support.jobs import Queue, Worker
+from tests.support.waiting import eventually
 
 HERE = Path(__file__).parent
 FUNCTIONS = HERE / "functions" / "job_rewards.py"
@@ -98,16 +98,8 @@ class Site:
 
     def end_of(self, job_id: str, seconds: float = 60, **options: Any) -> dict[str, Any]:
         """How a job stands once it has ended."""
-        eventually(lambda: self.state(job_id, **options)["status"] in ENDED, seconds)
+        eventually(lambda: self.state(job_id, **options)["status"] in ENDED, seconds=seconds)
         return self.state(job_id, **options)
-
-
-def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
-    """Returns when something holds."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it never came to hold"
-        time.sleep(0.05)
 
 
 def left_behind(here: Site) -> set[str]:

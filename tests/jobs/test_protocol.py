@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import requests
 
-from tests.jobs.conftest import CHUNK_SIZE, KEY, OTHER_KEY, Site, eventually, left_behind, sample, site
+from tests.jobs.conftest import CHUNK_SIZE, KEY, OTHER_KEY, Site, left_behind, sample, site
 from tests.rules.test_refusals import refusal
+from tests.support.waiting import eventually
 
 SAMPLES = [sample(at) for at in range(2 * CHUNK_SIZE + 1)]
 LINES = "".join(json.dumps(one) + "\n" for one in SAMPLES)
@@ -238,5 +239,5 @@ def test_metrics(jobs: Site) -> None:
         'rewardstack_job_chunks_total{event="committed"}': 3,
         'rewardstack_job_items_total{status="ok"}': len(SAMPLES),
     }
-    assert (after["rewardstack_queue_up"], after["rewardstack_job_workers"]) == (1, 1)
+    eventually(lambda: (counts()["rewardstack_queue_up"], counts()["rewardstack_job_workers"]) == (1, 1))
     assert 'rewardstack_jobs_open{status="running"}' in after and "rewardstack_queue_chunks" in after

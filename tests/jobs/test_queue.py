@@ -10,9 +10,10 @@ import redis
 
 from rewardstack.errors import UnreachableError
 from rewardstack_rules.jobs.durability import confirm_written
-from tests.jobs.conftest import Site, eventually, left_behind, sample
+from tests.jobs.conftest import Site, left_behind, sample
 from tests.rules.conftest import running
 from tests.rules.test_refusals import refusal
+from tests.support.waiting import eventually
 
 SAMPLES = [sample(at) for at in range(11)]
 

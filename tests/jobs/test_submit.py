@@ -15,7 +15,8 @@ import requests
 
 from tests.cli.conftest import Cli
 from tests.cli.samples import read_jsonl, write_jsonl
-from tests.jobs.conftest import KEY, Site, eventually, sample, site
+from tests.jobs.conftest import KEY, Site, sample, site
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 

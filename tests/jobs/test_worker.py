@@ -21,9 +21,10 @@ from rq.serializers import JSONSerializer
 
 from rewardstack_rules.jobs.chunk import PATIENCE
 from rewardstack_rules.jobs.delivery import FUNCTION, QUEUE
-from tests.jobs.conftest import CHUNK_SIZE, Site, eventually, sample
+from tests.jobs.conftest import CHUNK_SIZE, Site, sample
 from tests.rules.conftest import clean_environment
 from tests.support.jobs import START_SECONDS, Worker
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
@@ -85,7 +86,7 @@ def test_nothing_outlives_a_killed_worker(own: Site) -> None:
 
     worker.kill()
 
-    eventually(lambda: not descendants(mark), 30)
+    eventually(lambda: not descendants(mark))
 
 
 def test_a_stalled_worker_is_late(own: Site) -> None:

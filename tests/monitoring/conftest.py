@@ -99,11 +99,3 @@ def watch(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     yield start
     for one in started:
         one.kill()
-
-
-def eventually(holds: Callable[[], bool], what: Callable[[], str], seconds: float = 60) -> None:
-    """Returns when something holds; fails after `seconds` with what is the matter."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, what()
-        time.sleep(0.2)

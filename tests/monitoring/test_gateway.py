@@ -12,8 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from services.stack import packages
 from services.stack.template import fill
-from tests.monitoring.conftest import ROOT, Watch, eventually
+from tests.monitoring.conftest import ROOT, Watch
 from tests.support.servers import free_port, wait_for_port
+from tests.support.waiting import eventually
 
 TEMPLATE = ROOT / "services/gateway/metrics.conf.template"
 AROUND = "daemon off; pid nginx.pid; error_log stderr; events {} http {\n%s\n}\n"

@@ -16,9 +16,10 @@ import pytest
 import requests
 
 from tests.rules.conftest import RewardServer, clean_environment, running
-from tests.rules.test_operations import eventually, metric, workers
+from tests.rules.test_operations import metric, workers
 from tests.support.jobs import Queue, Worker
 from tests.support.servers import Redis, free_port
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_redis")
 

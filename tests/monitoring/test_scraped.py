@@ -17,12 +17,13 @@ import requests
 from services.monitoring.dashboards import DASHBOARDS, EMBEDDING, JUDGE
 from services.monitoring.panels import Panel, Row
 from tests.embedding_server.served import embedding_server, models_python
-from tests.monitoring.conftest import Prometheus, Watch, eventually
+from tests.monitoring.conftest import Prometheus, Watch
 from tests.monitoring.test_files import ALERTS
 from tests.rules.conftest import RewardServer, clean_environment, running
 from tests.support.jobs import Queue, Worker
 from tests.support.servers import Redis, free_port
 from tests.support.vllm import VllmServer
+from tests.support.waiting import eventually
 
 KEY = "first-key"
 HOSTILE = Path(__file__).parents[1] / "rules/functions/hostile.py"

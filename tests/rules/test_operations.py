@@ -20,6 +20,7 @@ from rewardstack_rules.run_reward_server import _warn_if_open
 from rewardstack_rules.settings import Settings
 from tests.rules.conftest import RewardServer
 from tests.support.servers import Redis
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
@@ -33,14 +34,6 @@ from rewardstack_rules import reward_function
 def mine(response, reference=None):
 """
 Start = Callable[..., RewardServer]
-
-
-def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
-    """Waits until something holds."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
 
 
 def workers(server: RewardServer) -> list[int]:

@@ -20,7 +20,8 @@ import pytest
 from rewardstack import Request, score
 from rewardstack.deadline import HEADER
 from tests.rules.conftest import RewardServer
-from tests.rules.test_operations import eventually, workers
+from tests.rules.test_operations import workers
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
@@ -136,7 +137,7 @@ def test_workers_come_and_go(start: Start, trace: Path, monkeypatch: pytest.Monk
         scores = score([Request("rule_remote_slow", "a" * (at + 1)) for at in range(ITEMS)])
 
     assert [("ok", at + 1.0) for at in range(ITEMS)] == [(one.status, one.value) for one in scores]
-    assert set(workers(server)) != before
+    eventually(lambda: set(workers(server)) != before)
 
 
 def test_isolated_processes_killed(start: Start, trace: Path) -> None:

@@ -16,7 +16,8 @@ from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
 from rewardstack_rules import metrics_files
 from tests.rules.conftest import RewardServer
-from tests.rules.test_operations import eventually, metric, workers
+from tests.rules.test_operations import metric, workers
+from tests.support.waiting import eventually
 
 ITEM = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
 SCORED = 'rewardstack_requests_total{code="200",endpoint="/v1/score"}'

@@ -31,7 +31,8 @@ FORKS.set_forkserver_preload(["aiohttp.web"])
 """Forks the fake servers from one process that has imported aiohttp: milliseconds each instead of half a second."""
 
 
-PORTS = (10_000, 32_000)
+PORTS = range(10_000 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 8, 32_000, 8)
+"""Below those that the kernel gives to outgoing connections; each process of a test run has its own."""
 _given: set[int] = set()
 
 
@@ -139,12 +140,9 @@ def _run(script: Path, port: int, output: Connection) -> None:
 
 
 def free_port() -> int:
-    """A port that nothing listens on, and that this process never gave before.
-
-    It lies below those that the kernel gives to outgoing connections, so that none of these takes it in the meantime.
-    """
+    """A port that nothing listens on, and that this process never gave before."""
     while True:
-        port = random.randrange(*PORTS)
+        port = random.choice(PORTS)
         if port not in _given:
             _given.add(port)
             with suppress(OSError), socket.create_server(("127.0.0.1", port)):
