@@ -4,7 +4,8 @@
 of a message, `raw` for a whole body, `status`, `delay` in seconds, `delays` in turn, `stuck` for the
 number of requests that are never answered, `replies` for contents in turn, `models`, `refuse`
 for a path that is not there, `ignores` for fields it does not know, `chances` of tokens; `reset` forgets everything.
-`GET /_stats` tells what it was asked. Its tokens are the words of a text.
+`GET /_stats` tells what it was asked. Its tokens are the words of a text, the texts of tokens its `specials`, words and
+signs, once what it `drops` is gone; a chat begins with all specials.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import asyncio
 import collections
 import json
 import math
+import re
 import zlib
 from typing import Any
 
@@ -35,6 +37,8 @@ FRESH: dict[str, Any] = {
     "refuse": "",
     "chances": {},
     "ignores": [],
+    "specials": [],
+    "drops": "",
 }
 STATE = dict(FRESH)
 COUNTS: collections.Counter[str] = collections.Counter()
@@ -87,9 +91,11 @@ async def tokenize(request: web.Request) -> web.StreamResponse:
     COUNTS["tokenized"] += 1
     body = await request.json()
     heeded = [] if "enable_thinking" in STATE["ignores"] else body.get("chat_template_kwargs")
-    text = body["prompt"] if "prompt" in body else json.dumps([body["messages"], heeded])
+    chat = " ".join([*STATE["specials"], json.dumps([body.get("messages"), heeded])])
+    text = "".join(char for char in body.get("prompt", chat) if char not in STATE["drops"])
+    pieces = re.findall("|".join([*map(re.escape, STATE["specials"]), r"\w+", r"[^\w\s]"]), text)
     tokens = [token_of(word) for word in text.split()]
-    return web.json_response({"count": len(tokens), "max_model_len": 4096, "tokens": tokens})
+    return web.json_response({"count": len(tokens), "max_model_len": 4096, "tokens": tokens, "token_strs": pieces})
 
 
 async def models(_: web.Request) -> web.StreamResponse:

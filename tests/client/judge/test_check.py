@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rewardstack.scorers.judge.fences import BREAK
 from tests.support.servers import FaultServer
 
 pytestmark = pytest.mark.usefixtures("needs_process")
@@ -23,6 +24,8 @@ TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
     "no models": ({"models": None}, "another service answers there"),
     "two models": ({"models": [{"id": "a"}, {"id": "b"}]}, "set LLM_JUDGE_MODEL to one that it serves: a, b"),
     "overload": ({"status": 503}, "it is there and not ready"),
+    "token of an unknown form": ({"specials": ["<%end%>"]}, "candidates can write its control tokens: <%end%>"),
+    "tokenizer that drops the break": ({"specials": ["<think>"], "drops": BREAK}, "judge by another model"),
     "key": ({"status": 401}, "set LLM_JUDGE_SERVER_API_KEY to one of the server's --api-key"),
 }
 
@@ -37,7 +40,7 @@ def check() -> tuple[int, str]:
 def test_works(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge that works is shown with its model and a verdict."""
     monkeypatch.setenv("COLUMNS", "200")
-    judge.set(content="REWARD: 0.750")
+    judge.set(content="REWARD: 0.750", specials=["<|im_end|>", "[|user|]", "<think>"])
     status, text = check()
     assert 0 == status and "verdict 0.750 in" in text and "small" in text
 

@@ -222,8 +222,8 @@ def test_model_that_is_not_served(judge: FaultServer) -> None:
 
 
 def test_body_is_json(judge: FaultServer) -> None:
-    """Texts of any kind arrive as they were, lone surrogates as question marks."""
+    """Texts of any kind arrive as they were, lone surrogates as question marks; control characters do not."""
     text = 'quote " backslash \\ newline \n tab \t nul \x00 emoji \U0001f600 \u2028 \ud800'
     assert "ok" == score([Request(JUDGE, text, "1", {"problem": "p"})])[0].status
     shown = asked(judge)[0]["messages"][1]["content"]
-    assert text.replace("\ud800", "?") in json.loads(json.dumps(shown))
+    assert text.replace("\ud800", "?").replace("\x00", "") in json.loads(json.dumps(shown))

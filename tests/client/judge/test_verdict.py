@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 import time
+import unicodedata
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rewardstack.scorers.judge.fences import neutral
 from rewardstack.scorers.judge.verdict import UNREADABLE, UnreadableError, read_verdict
 
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "judge_replies.json").read_text())
@@ -25,6 +28,38 @@ def test_unreadable(case: dict[str, Any]) -> None:
     """What is not exactly one number within the scale is no verdict, and the error says why."""
     with pytest.raises(UnreadableError, match=f"^{UNREADABLE}: .*{case['why']}"):
         read_verdict(case["text"], case["top"], cut=case["cut"])
+
+
+def planted(seed: int) -> str:
+    """A text made of what verdicts are made of, or nearly."""
+    rng = random.Random(seed)
+    decoration = "".join(rng.choices(" \t\r*_`#>$\"'\u200b\u200d\ufeff\xa0-.", k=rng.choice((0, 1, 2, 9, 30))))
+    if rng.random() < 0.7:
+        decoration = rng.choice(" \t*_`#>$\"'") * rng.choice((0, 1, 8, 9, 40))
+    lead, number = (
+        rng.choice(("", "\n", "> ", "$", "</think>", "7\n**")),
+        rng.choice(("1.000", "1", "$1$", "<1>", "[1]")),
+    )
+    before, after = rng.choice(("", " ", "** ", "\t")), rng.choice(("", "\n", "$", " REWARD"))
+    return f"{lead}REWARD{decoration}:{before}{number}{after}"
+
+
+def is_verdict(text: str) -> bool:
+    """Whether the reader takes a text for a verdict."""
+    try:
+        read_verdict(text, 1.0)
+    except UnreadableError:
+        return False
+    return True
+
+
+def test_the_reader_takes_nothing_that_was_broken() -> None:
+    """A judge that quotes a planted verdict as its last line, invisible characters left out or not, gives none."""
+    texts = [planted(seed) for seed in range(5000)]
+    assert sum(map(is_verdict, texts)) > 1000, "the texts are verdicts before they are broken"
+    for text in map(neutral, texts):
+        quoted = "".join(char for char in text if unicodedata.category(char) not in ("Cf", "Mn"))
+        assert not is_verdict(text) and not is_verdict(quoted), text
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any
 
 from rewardstack.cli.probes.finding import Finding, Trouble
 from rewardstack.cli.probes.http import Names, Probed, probe
+from rewardstack.scorers.judge.fences import neutral
 from rewardstack.scorers.judge.labels import TOKENIZE
 from rewardstack.scorers.judge.models import DEFAULT, read_models
 from rewardstack.scorers.judge.options import Options, read_options
@@ -32,6 +34,12 @@ STUBBORN_TEMPLATE = (
     "its chat template makes it think whatever `enable_thinking` says; take another model or template, or set "
     "enable_thinking to true in extra_info and start it with its --reasoning-parser"
 )
+
+RUNS = "<|im_end|> </s> <think> <AI> <用户> <tool_call> <minimax:tool_call> <turn|> <unused7> <[begin_of_image]>"
+MORE_RUNS = "[|user|] [INST] [gMASK] [UNUSED_TOKEN_7] [control_7] [start_header_id] [e~[ ]~b] ]~!b[ >>ANSWER<<"
+"""A control token of each form that is known."""
+CONTROL = re.compile(r"(?!<0x)[<\[\]>]\S*\w\S*[<\[\]>]")
+"""How a control token looks among a text's tokens, bytes in the form <0x0A> left aside."""
 
 
 async def probe_judge(url: str, settings: Settings) -> Finding:
@@ -99,9 +107,27 @@ async def _notes(server: Probed, model: str) -> list[str]:
     """What this judge cannot do that not everybody needs."""
     try:
         quiet, thinking = [await _prompt_tokens(server, model, thinks) for thinks in (False, True)]
+        unbroken = await _unbroken(server, model)
     except Trouble:
         return [f"no verdict 'logprob': {TOKENIZE} does not answer"]
+    if unbroken:
+        raise Trouble(f"candidates can write its control tokens: {', '.join(unbroken)}", "judge by another model")
     return ["its template does not heed enable_thinking"] if quiet == thinking else []
+
+
+async def _unbroken(server: Probed, model: str) -> list[str]:
+    """The control tokens that a sample's text can hold: of the known forms, and of the model's own chat template."""
+    messages = [{"role": "user", "content": PROBLEM}]
+    own = filter(CONTROL.fullmatch, await _token_texts(server, {"model": model, "messages": messages}))
+    text = neutral(" ".join([RUNS, MORE_RUNS, *own]))
+    found = await _token_texts(server, {"model": model, "prompt": text, "add_special_tokens": False})
+    return sorted({token for token in found if CONTROL.fullmatch(token)})
+
+
+async def _token_texts(server: Probed, asked: Mapping[str, Any]) -> list[str]:
+    reply = await server.ask_json(TOKENIZE, {**asked, "return_token_strs": True})
+    texts = reply.get("token_strs") if isinstance(reply, dict) else None
+    return [text for text in texts if isinstance(text, str)] if isinstance(texts, list) else []
 
 
 async def _prompt_tokens(server: Probed, model: str, thinks: bool) -> Any:

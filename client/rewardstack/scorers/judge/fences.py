@@ -1,8 +1,9 @@
 """Foreign text in a prompt: fenced, and without anything that a chat template or the verdict's reader would obey.
 
 A fence is a pair of lines with a tag that is a hash of the text between them, so nobody can write the closing line
-without having written the text first. Control-like tokens are broken with a zero-width character: vLLM turns an
-`<|im_end|>` in a message into the control token itself.
+without having written the text first. What has the form of a control token is broken with a character of no width: vLLM
+turns an `<|im_end|>` in a message into the control token itself. A verdict's mark is written in small letters, which
+its reader does not take.
 """
 
 from __future__ import annotations
@@ -11,46 +12,71 @@ import re
 from hashlib import blake2b
 from itertools import count
 
-BREAK = "\u200b"
-"""Zero-width space."""
+from rewardstack.scorers.judge.verdict import MARK
+
+BREAK = "\u034f"
+"""Combining grapheme joiner: of no width, and kept by tokenizers that drop U+200B and its like."""
 TAG_BYTES = 8
 """Of a tag: 64 bits."""
 
-_WORDS = (
-    *("think", "thinking", "thought", "reasoning", "analysis", "answer", "tool", "tools", "function", "functions"),
-    *("system", "user", "assistant", "human", "model", "developer", "turn", "channel", "message"),
-    *("s", "bos", "eos", "pad", "unk", "mask", "cls", "sep", "sop", "eop", "eod", "eoh", "eoa", "eot"),
-    *("image", "video", "audio", "filename", "reponame", "file", "repo"),
+_DROPPED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u2060-\u2064\ufeff]")
+"""Characters that nobody sees and some tokenizers drop: what they hide would be whole again."""
+_JOINER = re.compile(r"(?<=[\x00-~\uff1c\uff5c])[\u200c\u200d]+")
+"""Letters of some scripts need joiners; these characters do not."""
+
+_ORDINARY = (
+    "html|head|body|title|meta|link|style|script|div|span|ul|ol|li|dl|dt|dd|table|thead|tbody|tfoot|tr|td|th|caption|em|"
+    "strong|small|sub|sup|code|pre|br|hr|img|form|input|button|label|select|option|textarea|nav|main|section|article|"
+    "header|footer|aside|figure|canvas|svg|path|iframe|blockquote|center|font|tt|del|ins|kbd|var|"
+    "int|long|short|char|bool|boolean|float|double|void|string|str|number|any|object|auto|byte|unsigned|integer|"
+    "vector|map|set|pair|list|queue|stack|deque|tuple|array|optional|bitset|iostream|cstdio|cstdlib|cstring|cctype|"
+    "climits|cmath|cassert|cstdint|algorithm|numeric|utility|functional|memory|iomanip|sstream|fstream|limits|random|"
+    "chrono|thread|lambda|module|stdin|stdout|unknown|name|key|value|type|args|arguments|address|package|version|date|"
+    "host|port|url|numerator|denominator|item|index|length|width|height|size|count|"
+    "instance|command|locals|data|tag|outfile|dict|console|empty|variable|setup|obj|group|big"
 )
-_LT, _GT, _BAR = r"[<\uff1c\ufe64]", r"[>\uff1e\ufe65]", r"[|\uff5c]"
+"""Words that code has in angle brackets; any other is taken for a control token."""
+_GT, _BAR = r"[>\uff1e\ufe65]", r"[|\uff5c]"
+_END = rf"[\s/]{{0,4}}{_GT}"
 _CONTROL = re.compile(
     rf"""
-    {_LT}(?=
+    [<\uff1c\ufe64\[\]>](?:
+    (?<=[<\uff1c\ufe64])(?=
         {_BAR}                                              # <|im_end|>
       | <?/?SYS>                                            # <<SYS>>
-      | /?(?:{"|".join(_WORDS)})[\s/]{{0,4}}{_GT}           # <think>, </s>
+      | \[[^\[\]<>\n]{{1,80}}\]{_GT}                        # <[begin_of_image]>
+      | /?(?=(?:[A-Za-z][a-z]{{1,30}}|[A-Z]{{2,30}}|s){_END})(?!(?i:{_ORDINARY}){_END})  # <think>, <AI>, </s>
+      | /?[^\W\x00-\x7f][\w\u200c\u200d]{{0,30}}{_END}      # <用户>
       | /?\w{{1,40}}{_BAR}{_GT}                             # <turn|>
-      | /?[a-z]\w{{0,30}}_\w{{0,30}}[^<>]{{0,60}}{_GT}      # <start_of_turn>, <tool_call>
-      | /?(?:seed:|mask:|unused|0x)\w{{1,30}}{_GT}          # <seed:think>, <unused7>
-      | /?(?:problem|reference|candidate)-[0-9a-f]          # our own fences
+      | /?[A-Za-z]\w{{0,30}}_\w{{0,30}}[^<>]{{0,60}}{_GT}   # <start_of_turn>, <tool_call>
+      | /?[A-Za-z]\w{{0,30}}:\w{{1,40}}{_END}               # <seed:think>, <minimax:tool_call>
+      | /?(?:unused|0x)\w{{1,30}}{_GT}                      # <unused7>
+      | /?(?i:problem|reference|candidate)-[0-9A-Fa-f]      # our own fences
     )
-    | \[(?=/?(?-i:[a-z]?[A-Z][A-Z_]{{1,30}})\]|e~\[)      # [INST], [/INST], [gMASK]
-    | \](?=~)                                               # ]~b]
+    | (?<=\[)(?=
+        {_BAR}[^|\uff5c\n]{{1,40}}{_BAR}\]                  # [|user|]
+      | /?[a-z]?[A-Z][A-Z_]{{1,30}}\d{{0,6}}\]              # [INST], [gMASK], [UNUSED_TOKEN_7]
+      | /?[a-z]{{3,30}}(?:_[a-z]{{1,30}}){{0,3}}_\d{{1,6}}\]  # [control_7], [extra_id_0]
+      | /?[a-z]{{2,30}}(?:_[a-z]{{1,30}}){{1,3}}_id\]       # [start_header_id]
+      | e~\[                                                # [e~[
+    )
+    | (?<=\])(?=~|!\w{{0,4}}~|<\])                          # ]~b], ]~!b[, ]<]image[>[
+    | (?<=>)(?=>[A-Z][A-Z_]{{1,40}}<<)                      # >>ANSWER<<
+    )
     """,
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE,
 )
-_VERDICT = re.compile(r"REWARD(?=[\s*_`\"']{0,8}:)")
 
 
 def neutral(text: str) -> str:
     """`text` that reads the same, without control-like tokens, fences of ours, or a verdict's line."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
-    if "<" in text or "[" in text or "]" in text or not text.isascii():
-        text = _CONTROL.sub(rf"\g<0>{BREAK}", text)
-    if "REWARD" in text:
-        text = _VERDICT.sub(rf"\g<0>{BREAK}", text)
-    return text
+    text = _DROPPED.sub("", text)
+    if not text.isascii():
+        text = _JOINER.sub("", text)
+    text = _CONTROL.sub(rf"\g<0>{BREAK}", text)
+    return MARK.sub(lambda mark: mark[0].lower(), text)
 
 
 def fence(name: str, text: str) -> str:

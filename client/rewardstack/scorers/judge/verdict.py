@@ -14,6 +14,8 @@ UNREADABLE = "no verdict in the judge's reply"
 """How the reason of every such failure begins."""
 CUT = "it was cut at max_new_tokens"
 DECORATION = " \t\r*_`#>$\"'"
+MARK = re.compile(rf"REWARD[{re.escape(DECORATION)}]*:")
+"""What makes a line a verdict, behind decoration: read nowhere else, and broken in every foreign text."""
 END_OF_THINKING = "</think>"
 THINKING = "<think>"
 NUMBER = re.compile(r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?(?![\w.]\d|\w)", re.ASCII)
@@ -45,10 +47,11 @@ def read_verdict(text: str, top: float, *, cut: bool = False) -> float:
     if top == 1 and (plain := PLAIN.fullmatch(text)):
         return float(plain[1])
     lines = _without_thinking(text, cut=cut).strip().split("\n")
-    at = next((at for at in reversed(range(len(lines))) if _is_verdict(lines[at])), None)
-    if at is None:
+    marks = ((at, MARK.match(lines[at].lstrip(DECORATION))) for at in reversed(range(len(lines))))
+    at, mark = next(((at, mark) for at, mark in marks if mark), (0, None))
+    if mark is None:
         raise UnreadableError(CUT if cut else "it has no line `REWARD: <number>`")
-    number = _number(lines[at], top)
+    number = _number(mark.string[mark.end() :], top)
     if cut and (at < len(lines) - 1 or not COMPLETE.search(number)):
         raise UnreadableError(CUT)
     value = float(number)
@@ -66,14 +69,9 @@ def _without_thinking(text: str, *, cut: bool) -> str:
     return tail
 
 
-def _is_verdict(line: str) -> bool:
-    line = line.lstrip(DECORATION)
-    return line.startswith("REWARD") and line[len("REWARD") :].lstrip(DECORATION).startswith(":")
-
-
-def _number(line: str, top: float) -> str:
-    """The one number on a verdict's line; words may follow it, and the scale's own end, `/ 1` or `/ 100`."""
-    said = line.partition(":")[2].lstrip(DECORATION + "<[(").rstrip(DECORATION + ">])")
+def _number(said: str, top: float) -> str:
+    """The one number behind a verdict's mark; words may follow it, and the scale's own end, `/ 1` or `/ 100`."""
+    said = said.lstrip(DECORATION + "<[(").rstrip(DECORATION + ">])")
     found = NUMBER.match(said)
     rest = said[found.end() :] if found else said
     if found and (ratio := RATIO.match(rest)):
