@@ -25,6 +25,10 @@ help: ## list the targets
 up: setup ## start the stack, wait until it is well, score the shipped samples
 	@$(SERVICES) up
 
+.PHONY: plan
+plan: setup ## print what make up would do, and why, without doing it
+	@$(SERVICES) plan
+
 .PHONY: status
 status: ## each service: state, process or container, uptime, health
 	$(call services,status,1)

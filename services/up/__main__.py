@@ -10,7 +10,7 @@ from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import run_dir
 from services.up import model_servers, ways
 
-START = {"up": ways.up, "images": ways.images, "models": model_servers.prepare}
+START = {"up": ways.up, "plan": ways.plan, "images": ways.images, "models": model_servers.prepare}
 STOP = {"down": ways.down, "clean": ways.clean}
 
 
@@ -18,6 +18,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m services.up", description="The stack of this tree.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("up", help="start the services and score the shipped samples")
+    commands.add_parser("plan", help="what up would do, and why; changes nothing")
     commands.add_parser("status", help="state, uptime and health of each service")
     logs = commands.add_parser("logs", help="the last lines of the logs")
     logs.add_argument("--service", default="", help="one service only")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.settings import Settings
 from services.up.model_servers import SERVERS, elsewhere
@@ -24,14 +23,3 @@ def require(settings: Settings) -> None:
             )
     if settings["STACK"] == "native" and settings["MONITORING"] == "on":
         raise StackError("MONITORING=on takes containers, and STACK=native has none", "choose one of the two")
-
-
-def say_what_is_left_out(way: str, settings: Settings) -> None:
-    """Say what one way leaves out.
-
-    Args:
-        way: that the stack runs, `compose` or `native`.
-        settings: of the stack.
-    """
-    if way == "native" and settings["MONITORING"] == "on":
-        say("==> no monitoring: Prometheus and Grafana run in containers only")

@@ -46,26 +46,41 @@ def obstacle(settings: Settings) -> str:
     return environment.obstacle(Models(Path(settings["MODELS_DIR"])))
 
 
-def choose(
-    settings: Settings, running: Collection[str], obstacle: Callable[[Settings], str] = obstacle
-) -> list[ModelServer]:
-    """The servers to start; says in a line which are left out, and why.
+@dataclass(frozen=True)
+class Choice:
+    """Which servers are started.
+
+    Args:
+        chosen: they are.
+        left_out: by the name of each other one, why.
+    """
+
+    chosen: list[ModelServer]
+    left_out: dict[str, str]
+
+
+def choose(settings: Settings, running: Collection[str], obstacle: Callable[[Settings], str] = obstacle) -> Choice:
+    """The servers to start.
 
     Args:
         settings: of the stack.
         running: names of what runs already, which has the memory it needs.
         obstacle: says why none can run here; empty where they can.
     """
-    chosen, free = [], machine.free_memory()
+    choice, free = Choice([], {}), machine.free_memory()
     for server in SERVERS:
-        up = server.name in running
-        need = 0 if up else server.memory * (settings.number("JUDGE_REPLICAS") if server is JUDGE else 1)
+        need = 0 if server.name in running else memory(server, settings)
         if reason := _left_out(server, settings, need, free, obstacle):
-            say(f"==> no {server.name}: {reason}")
+            choice.left_out[server.name] = reason
         else:
-            chosen.append(server)
+            choice.chosen.append(server)
             free -= need
-    return chosen
+    return choice
+
+
+def memory(server: ModelServer, settings: Settings) -> int:
+    """Bytes that a server takes with all of its replicas."""
+    return server.memory * (settings.number("JUDGE_REPLICAS") if server is JUDGE else 1)
 
 
 def _left_out(
@@ -86,7 +101,7 @@ def _left_out(
     return f"{short}; {server.switch}=on starts it all the same" if short else ""
 
 
-def install(chosen: list[ModelServer], settings: Settings) -> list[ModelServer]:
+def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServer]:
     """Make the environment that the chosen servers need.
 
     Returns:
@@ -104,7 +119,7 @@ def install(chosen: list[ModelServer], settings: Settings) -> list[ModelServer]:
             raise
         say(f"==> no {' and no '.join(server.name for server in chosen)}: {error}")
         return []
-    return chosen
+    return [*chosen]
 
 
 def prepare() -> None:

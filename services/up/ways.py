@@ -6,19 +6,19 @@ commands act on what runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
-from services.stack.console import say
+from services.stack import ports
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import Settings, load
 from services.up import consistency
 from services.up.compose import commands as compose
 from services.up.compose import engine, record
-from services.up.compose.up import up as compose_up
+from services.up.compose.plan import plan as plan_compose
 from services.up.native import commands as native
-from services.up.native.up import up as native_up
+from services.up.native.plan import plan as plan_native
+from services.up.plan import Plan
 
 
 class Commands(Protocol):
@@ -32,7 +32,7 @@ class Commands(Protocol):
 
 
 COMMANDS: dict[str, Commands] = {"compose": compose, "native": native}
-UP: dict[str, Callable[[Settings, RunDir], None]] = {"compose": compose_up, "native": native_up}
+PLAN = {"compose": plan_compose, "native": plan_native}
 
 
 def running_way(run: RunDir) -> str:
@@ -48,8 +48,8 @@ def commands(run: RunDir) -> Commands:
     return COMMANDS[running_way(run) or "native"]
 
 
-def choose(settings: Settings, run: RunDir) -> str:
-    """Which way to start the stack; says so where a choice was made.
+def choose(settings: Settings, run: RunDir) -> tuple[str, str]:
+    """Which way to start the stack, and why.
 
     Raises:
         StackError: the way that STACK insists on cannot be had, or the stack runs the other way.
@@ -57,29 +57,46 @@ def choose(settings: Settings, run: RunDir) -> str:
     asked, now = settings["STACK"], running_way(run)
     if asked and now and asked != now:
         raise StackError(f"STACK={asked}: the stack runs already, with STACK={now}", "make down, then make up")
-    if asked == "compose":
-        engine.require()
-    if asked or now:
-        return asked or now
+    if asked:
+        return asked, f"STACK={asked}"
+    if now:
+        return now, "the stack runs this way"
     found, reason = engine.find()
-    say("==> containers (STACK=native: local processes)" if found else f"==> local processes: {reason}")
-    return "compose" if found else "native"
+    return ("compose", "an engine answers (STACK=native: local processes)") if found else ("native", reason)
+
+
+def plan() -> None:
+    """Print what `make up` would do, and why; changes nothing.
+
+    Raises:
+        StackError: a setting is wrong, or it could not be carried out.
+    """
+    settings = load(ROOT)
+    planned = _plan(settings, RunDir(settings["RUN_DIR"]))
+    planned.show()
+    ports.require_free(planned.ports, planned.held)
 
 
 def up() -> None:
     """Start the stack, wait until it is well, and score the shipped samples.
 
     Raises:
-        StackError: a setting is wrong, or something does not come up.
+        StackError: a setting is wrong, a port is taken, or something does not come up.
     """
     settings = load(ROOT)
-    consistency.require(settings)
     run = RunDir(settings["RUN_DIR"])
     run.make()
     with run.lock():
-        way = choose(settings, run)
-        consistency.say_what_is_left_out(way, settings)
-        UP[way](settings, run)
+        planned = _plan(settings, run)
+        planned.announce()
+        ports.require_free(planned.ports, planned.held)
+        planned.carry_out()
+
+
+def _plan(settings: Settings, run: RunDir) -> Plan:
+    consistency.require(settings)
+    way, reason = choose(settings, run)
+    return PLAN[way](settings, run, reason)
 
 
 def images() -> None:

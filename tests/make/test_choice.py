@@ -10,6 +10,7 @@ from services.stack.settings import Settings, load
 from services.up import ways
 from services.up.compose import engine, record
 from services.up.compose.engine import Engine
+from services.up.compose.plan import plan
 from services.up.compose.record import Composed
 
 
@@ -46,21 +47,24 @@ def test_first_start(
 ) -> None:
     """Containers where an engine answers, else local processes; STACK insists."""
     answering(monkeypatch, engine_answers)
-    assert ways.choose(asked(stack), run) == expected
+    assert ways.choose(asked(stack), run)[0] == expected
 
 
-def test_says_why(run: RunDir, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where it chose local processes it says why."""
-    answering(monkeypatch, answers=False)
-    ways.choose(asked(), run)
-    assert "==> local processes: docker is not installed" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("stack", "engine_answers", "reason"),
+    [("", False, "docker is not installed"), ("", True, "an engine answers"), ("native", True, "STACK=native")],
+)
+def test_says_why(run: RunDir, monkeypatch: pytest.MonkeyPatch, stack: str, engine_answers: bool, reason: str) -> None:
+    """It says why it chose what it did."""
+    answering(monkeypatch, engine_answers)
+    assert reason in ways.choose(asked(stack), run)[1]
 
 
 def test_no_engine(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """STACK=compose without an engine is an error that says why, and the way out."""
     answering(monkeypatch, answers=False)
     with pytest.raises(StackError, match=r"no container engine: docker is not installed\n  remedy: .*STACK=native"):
-        ways.choose(asked("compose"), run)
+        plan(asked("compose"), run, "STACK=compose")
 
 
 @pytest.mark.parametrize("way", ["compose", "native"])
@@ -70,8 +74,8 @@ def test_what_runs_stays(run: RunDir, monkeypatch: pytest.MonkeyPatch, way: str)
     if way == "native":
         run.remember(native())
     else:
-        record.remember(run, Composed("rewardstack", ["rules"], {}))
-    assert ways.running_way(run) == ways.choose(asked(), run) == way
+        record.remember(run, Composed("rewardstack", ["rules"]))
+    assert ways.running_way(run) == ways.choose(asked(), run)[0] == way
     other = {"compose": "native", "native": "compose"}[way]
     with pytest.raises(StackError, match=f"STACK={other}: the stack runs already, with STACK={way}"):
         ways.choose(asked(other), run)
@@ -79,6 +83,6 @@ def test_what_runs_stays(run: RunDir, monkeypatch: pytest.MonkeyPatch, way: str)
 
 def test_stopped(run: RunDir) -> None:
     """A stack that was stopped runs no way, and its project is remembered for its volumes."""
-    record.remember(run, Composed("mine", ["rules"], {}, up=False))
+    record.remember(run, Composed("mine", ["rules"], up=False))
     assert ways.running_way(run) == ""
     assert (last := record.recall(run)) and last.project == "mine"

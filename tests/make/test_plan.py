@@ -1,195 +1,95 @@
-"""What `make up` hands to Compose."""
+"""`make plan`: what `make up` would do and why, without doing it."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from services.models import machine
-from services.models.machine import GIB, Gpu
-from services.stack.errors import StackError
+from services.models.machine import GIB
 from services.stack.rundir import ROOT, RunDir
-from services.stack.settings import SECRETS, load
-from services.up.compose import override, plan, secrets, users_files
-from services.up.compose.engine import Engine
-from services.up.compose.plan import Plan
-from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
+from services.stack.settings import load
+from services.up import ways
+from services.up.plan import Plan
+from tests.native.tree import Tree
 
-BOTH = [JUDGE, EMBEDDING]
-SHIPPED: dict[str, str] = {}
+ASKED = {"WORKERS": "3", "EMBEDDING_MODEL": "org/model", "JUDGE": "auto"}
 
 
 @pytest.fixture(autouse=True)
-def no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests name the GPUs that there are."""
-    monkeypatch.setattr(machine, "gpus", list)
-    monkeypatch.delenv("HF_TOKEN", raising=False)
+def a_small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has memory for the embedding server, and not for a judge."""
+    monkeypatch.setattr(machine, "free_memory", lambda: 3 * GIB)
+    monkeypatch.setenv("COMPOSE_PROJECT_NAME", "rewardstack-planned")
 
 
-def described(folder: Path, chosen: list[ModelServer], values: Mapping[str, str] = SHIPPED, gpus: bool = False) -> Plan:
-    """The plan for a stack with these model servers and settings."""
-    run = RunDir(str(folder))
-    run.make()
-    return plan.describe(load(ROOT, values), run, Engine("docker", gpus), chosen)
+def planned(folder: Path, way: str, **values: str) -> Plan:
+    """The plan for a stack with these settings, which nobody carries out."""
+    return ways.PLAN[way](load(ROOT, values), RunDir(str(folder / "run")), "it was asked for")
 
 
-def names(made: Plan) -> list[str]:
-    """Of its files."""
-    return [file.name for file in made.files]
+def require_right(plan: Plan) -> None:
+    """It holds every service with what it runs, how often, and what memory a model takes; and why one is left out."""
+    services = {service.name: service for service in plan.services}
+    assert services.keys() == {"cache", "embedding", "gateway", "queue", "rules", "worker"}
+    assert services["worker"].copies == 3
+    assert services["embedding"].memory == "about 1.5 GiB" and services["embedding"].runs.endswith("org/model")
+    assert plan.left_out["judge"].startswith("it needs 4.0 GiB of memory and 3.0 are free")
+    assert not plan.running and not plan.held
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ({}, []),
-        ({"REWARD_SERVER_API_KEYS": "k"}, ["compose.keys.yaml"]),
-        ({"CACHE_PASSWORD": "word"}, ["compose.cache.yaml"]),
-        ({"MONITORING": "on"}, ["compose.monitoring.yaml"]),
-    ],
-)
-def test_files(tmp_path: Path, values: dict[str, str], expected: list[str]) -> None:
-    """Each file comes with the setting that asks for it."""
-    assert names(described(tmp_path, BOTH, values)) == ["compose.yaml", *expected]
+def test_native(tmp_path: Path) -> None:
+    """The plan of local processes is whole."""
+    require_right(planned(tmp_path, "native", **ASKED))
 
 
-def test_no_secret_in_variables(tmp_path: Path) -> None:
-    """Compose is given no key and no password: its variables end up where `docker inspect` shows them."""
-    environment = described(tmp_path, BOTH, dict.fromkeys(SECRETS, "sesame")).environment
-    assert "sesame" not in "".join(environment.values())
+@pytest.mark.usefixtures("needs_engine")
+def test_compose(tmp_path: Path) -> None:
+    """So is that of containers, which says of each image whether it is here."""
+    plan = planned(tmp_path, "compose", **ASKED, REDIS_IMAGE="nobody/has:this")
+    require_right(plan)
+    assert {service.name for service in plan.services if "(to be fetched)" in service.runs} >= {"cache", "queue"}
 
 
-@pytest.mark.parametrize(
-    ("runtime", "there", "gpu_file"), [(True, True, True), (True, False, False), (False, True, False)]
-)
-def test_gpus(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    runtime: bool,
-    there: bool,
-    gpu_file: bool,
-) -> None:
-    """GPUs are used where the machine has some and Docker can hand them on; a line says where it cannot."""
-    monkeypatch.setattr(machine, "gpus", lambda: [Gpu("0", 80 * GIB)] if there else [])
-    assert ("compose.gpu.yaml" in names(described(tmp_path, BOTH, gpus=runtime))) == gpu_file
-    plan.say_what_is_unused(Engine("docker", runtime))
-    assert ("no GPUs for containers" in capsys.readouterr().out) == (there and not runtime)
+def test_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It prints the way and the reason, a line a service, the ports by their settings, and what is left out."""
+    planned(tmp_path, "native", REWARD_PORT="7000", BIND_ADDRESS="0.0.0.0", MONITORING="on").show()
+    said = capsys.readouterr().out
+    assert "==> local processes: it was asked for\n" in said
+    assert "==> no judge: it needs 4.0 GiB" in said and "==> no monitoring: " in said
+    assert "REWARD_PORT=0.0.0.0:7000" in said
+    assert "to be started" in said and "free memory: 3.0 GiB" in said
 
 
-def test_model_that_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """GPUs that cannot hold the large judge have the small one, unless a model is named."""
-    monkeypatch.setattr(machine, "gpus", lambda: [Gpu("0", 24 * GIB)])
-    assert described(tmp_path, BOTH, gpus=True).environment["JUDGE_MODEL"] == load(ROOT, {})["JUDGE_CPU_MODEL"]
-    assert described(tmp_path, BOTH, {"JUDGE_MODEL": "org/m"}, gpus=True).environment["JUDGE_MODEL"] == "org/m"
+@pytest.mark.usefixtures("needs_process")
+def test_nothing_is_done(tmp_path: Path) -> None:
+    """`make plan` on a clean tree writes nothing and starts nothing."""
+    tree = Tree(tmp_path / "tree")
+    before = written(tree.path)
+    result = tree.run("plan")
+    assert (result.returncode, "rules " in result.stdout) == (0, True), result.stdout
+    assert written(tree.path) == before
+    assert tree.run("status").stdout.startswith("error: nothing runs here")
 
 
-def test_too_few_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More replicas than GPUs are refused before anything starts."""
-    monkeypatch.setattr(machine, "gpus", lambda: [Gpu("0", 80 * GIB)])
-    with pytest.raises(StackError, match="2 replicas on 1 GPUs each need 2 GPUs"):
-        described(tmp_path, BOTH, {"JUDGE_REPLICAS": "2"}, gpus=True)
+def written(path: Path) -> set[Path]:
+    """The files and folders of a tree, but for what Python keeps of its modules."""
+    return {file for file in path.rglob("*") if "__pycache__" not in file.parts}
 
 
-@pytest.mark.parametrize(
-    ("chosen", "values", "profiles", "own", "elsewhere"),
-    [
-        (BOTH, {}, "judge,embedding", "http://gateway:8000", ""),
-        ([EMBEDDING], {}, "embedding", "", ""),
-        ([EMBEDDING], {"LLM_JUDGE_SERVER_URL": "http://node-7:8000"}, "embedding", "", "http://node-7:8000"),
-        (BOTH, {"LLM_JUDGE_SERVER_URL": "http://localhost:8000"}, "judge,embedding", "http://gateway:8000", ""),
-    ],
-)
-def test_where_the_judge_is(
-    tmp_path: Path, chosen: list[ModelServer], values: dict[str, str], profiles: str, own: str, elsewhere: str
-) -> None:
-    """The containers ask the stack's own judge, one elsewhere, or none; a shell's localhost never reaches them."""
-    environment = described(tmp_path, chosen, values).environment
-    found = [environment[name] for name in ("COMPOSE_PROFILES", "STACK_JUDGE_URL", "LLM_JUDGE_SERVER_URL")]
-    assert found == [profiles, own, elsewhere]
+@pytest.mark.usefixtures("needs_process")
+def test_what_keeps_it_from_being_done(tmp_path: Path) -> None:
+    """A port that is taken makes `make plan` fail as it would `make up`, once it has printed the plan."""
+    tree = Tree(tmp_path / "tree")
+    tree.environment["QUEUE_PORT"] = tree.environment["CACHE_PORT"]
+    result = tree.run("plan")
+    assert result.returncode == 1
+    assert "CACHE_PORT and QUEUE_PORT are both" in result.stdout and "free memory: " in result.stdout
 
 
-def test_limits_follow(tmp_path: Path) -> None:
-    """A container outlives the requests that it drains, and has more memory than Redis is told to use of it."""
-    values = {"REWARD_GRACEFUL_TIMEOUT": "120", "CACHE_MAX_MEMORY": "4GB", "QUEUE_MAX_MEMORY": "100mb"}
-    environment = described(tmp_path, BOTH, values).environment
-    assert [int(environment[name]) for name in ("STOP_TIMEOUT", "CACHE_MEMORY", "QUEUE_MEMORY")] == [
-        *(135, 8 * GIB),
-        300 * 2**20,
-    ]
-
-
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-def test_loopback(tmp_path: Path, host: str) -> None:
-    """A judge on this machine's loopback is refused: containers do not reach it."""
-    with pytest.raises(StackError, match="LLM_JUDGE_SERVER_URL: .* is this machine's loopback"):
-        described(tmp_path, [], {"LLM_JUDGE_SERVER_URL": f"http://{host}:9000"})
-
-
-def test_published_ports(tmp_path: Path) -> None:
-    """The gateway's three ports, the cache's with a password; monitoring stays on loopback."""
-    made = described(tmp_path, BOTH, {"CACHE_PASSWORD": "word", "MONITORING": "on", "BIND_ADDRESS": "0.0.0.0"})
-    everyone = dict.fromkeys(("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT", "CACHE_PORT"), "0.0.0.0")
-    loopback = dict.fromkeys(("PROMETHEUS_PORT", "GRAFANA_PORT"), "127.0.0.1")
-    assert {name: address for name, (address, _) in made.ports.items()} == everyone | loopback
-
-
-def test_users_files(tmp_path: Path) -> None:
-    """The files that settings name are mounted under paths that the containers' settings name."""
-    mine, yours = (tmp_path / folder / "$rewards.py" for folder in ("a", "b"))
-    for file in (mine, yours):
-        file.parent.mkdir()
-        file.write_text("")
-    run = RunDir(str(tmp_path / "run"))
-    run.make()
-    mounted = users_files.mounts(load(ROOT, {"REWARD_FUNCTIONS": f"{mine}:{yours}"}))
-    inside = mounted.settings["REWARD_FUNCTIONS"].split(":")
-    assert [mounted.files[path] for path in inside] == [mine, yours]
-    written = json.loads(override.write(run, {"rules": {}, "cache": {}}, mounted).read_text())["services"]
-    assert [volume["source"] for volume in written["rules"]["volumes"]] == [
-        str(file).replace("$", "$$") for file in (mine, yours)
-    ]
-    assert all(volume["read_only"] for volume in written["rules"]["volumes"])
-    assert written["cache"]["volumes"] == []
-
-
-def test_labels_follow_what_is_read(tmp_path: Path) -> None:
-    """The label of a service changes with its key or its file, and another's does not; it holds nothing of a key."""
-    run = RunDir(str(tmp_path))
-    run.make()
-    functions = tmp_path / "mine.py"
-    functions.write_text("")
-    services = {"rules": {"secrets": [{"source": "reward_server_api_keys"}]}, "cache": {}}
-
-    def labels(key: str) -> dict[str, str]:
-        settings = load(ROOT, {"REWARD_SERVER_API_KEYS": key, "REWARD_FUNCTIONS": str(functions)})
-        secrets.write(settings, run)
-        text = override.write(run, services, users_files.mounts(settings)).read_text()
-        assert key not in text
-        return {name: service["labels"][override.LABEL] for name, service in json.loads(text)["services"].items()}
-
-    first = labels("first-key")
-    assert labels("first-key") == first
-    changed = labels("second-key")
-    assert (changed["rules"] != first["rules"], changed["cache"]) == (True, first["cache"])
-    functions.write_text("# changed")
-    assert labels("second-key")["rules"] != changed["rules"]
-
-
-def test_secret_files(tmp_path: Path) -> None:
-    """Keys are files in a directory that its owner alone can enter; `make down` removes them."""
-    run = RunDir(str(tmp_path))
-    run.make()
-    secrets.write(load(ROOT, {"CACHE_PASSWORD": "word", "LLM_JUDGE_SERVER_API_KEY": "key"}), run)
-    folder = secrets.folder(run)
-    assert folder.stat().st_mode & 0o777 == 0o700
-    found = {file.name: file.read_text() for file in folder.iterdir() if file.read_text()}
-    assert found == {
-        "cache_password": "word",
-        "llm_judge_server_api_key": "key",
-        "reward_cache_url": "redis://:word@cache:6379/0",
-    }
-    secrets.remove(run)
-    assert not folder.exists()
+def test_target() -> None:
+    """`make plan` is a target of the Makefile."""
+    done = subprocess.run(["make", "--dry-run", "plan"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "services.up plan" in done.stdout

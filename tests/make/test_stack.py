@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import threading
 import urllib.error
 import urllib.request
 import uuid
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +21,7 @@ from services.up.compose import engine, images
 from tests.native.test_stack import A_REWARD_FUNCTION, SAMPLES, statuses
 from tests.native.tree import Tree
 
+HERE = Path(__file__).parent
 STARTING_SECONDS = 600
 SERVICES = ("cache", "gateway", "queue", "rules", "worker")
 ENGINE, WHY_NONE = engine.find()
@@ -62,6 +67,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]:
     name = f"rewardstack-{uuid.uuid4().hex[:8]}"
     tree = Containers(tmp_path_factory.mktemp("containers") / "tree", STARTING_SECONDS)
     tree.environment |= {"STACK": "", "COMPOSE_PROJECT_NAME": name, "REWARDSTACK_IMAGE": f"{name}:test"}
+    tree.environment |= {"UP_TIMEOUT": "300", "MODEL_UP_TIMEOUT": "300"}
+    shutil.copy(HERE / "judge.yaml", tree.path / "compose.override.yaml")
+    shutil.copy(HERE / "judge.py", tree.path)
     tree.environment |= {name: os.environ[name] for name in ("BUILD_NETWORK",) if name in os.environ}
     try:
         result = tree.run("up")
@@ -85,11 +93,17 @@ def test_status(stack: Containers) -> None:
     """`make status` has a row for each container; one that is stopped makes it fail, and `make up` starts it again."""
     shown = stack.run("status")
     assert shown.returncode == 0, shown.stdout
-    assert [line.split()[0] for line in shown.stdout.splitlines() if line.endswith(" ok")] == list(SERVICES)
+    assert [line.split()[0] for line in shown.stdout.splitlines() if "(healthy)" in line] == list(SERVICES)
     docker("stop", stack.ids()["worker"])
     shown = stack.run("status")
     assert (shown.returncode, "error: not well: worker" in shown.stdout) == (1, True)
     assert (again := stack.run("up")).returncode == 0, again.stdout
+
+
+def test_kept_up(stack: Containers) -> None:
+    """What was well once is started again whenever it ends."""
+    policies = docker("inspect", "--format", "{{.HostConfig.RestartPolicy.Name}}", *stack.ids().values())
+    assert set(policies.split()) == {"unless-stopped"}
 
 
 def test_logs(stack: Containers) -> None:
@@ -153,6 +167,51 @@ def test_service_that_does_not_come_up(stack: Containers) -> None:
     assert (again := stack.run("up")).returncode == 0, again.stdout
 
 
+def test_judge(stack: Containers) -> None:
+    """A setting of the judge makes the judge anew and nothing else, and no reward request fails meanwhile."""
+    assert (first := stack.run("up", JUDGE="on")).returncode == 0, first.stdout
+    before = stack.ids()
+    with rewards(stack) as told:
+        again = stack.run("up", JUDGE="on", VLLM_CPU_KVCACHE_SPACE="2")
+    assert again.returncode == 0, again.stdout
+    assert {name for name, id in stack.ids().items() if before[name] != id} == {"judge"}
+    assert told.keys() == {200}, told
+
+
+def test_judge_that_does_not_come_up(stack: Containers) -> None:
+    """A judge that ends while it starts is left out with its cause and remedy where it may be, and is an error else."""
+    insisted = stack.run("up", JUDGE="on", VLLM_CPU_KVCACHE_SPACE="9")
+    assert (insisted.returncode, "error: judge: it ends while it is starting" in insisted.stdout) == (1, True)
+    result = stack.run("up", JUDGE="auto", VLLM_CPU_KVCACHE_SPACE="9")
+    assert result.returncode == 0, result.stdout
+    assert "no memory for the cache" in result.stdout and "==> no judge: it ends while" in result.stdout
+    assert "JUDGE=off leaves the judge out" in result.stdout
+    assert tuple(sorted(stack.ids())) == SERVICES
+    assert stack.run("status").returncode == 0
+    assert (without := stack.run("up")).returncode == 0, without.stdout
+
+
+@contextmanager
+def rewards(stack: Containers) -> Iterator[Counter[int]]:
+    """Asks for rewards without a pause while it is entered; counts the statuses of the answers."""
+    told: Counter[int] = Counter()
+    end = threading.Event()
+    item = {"data_source": "gsm8k", "solution_str": "#### 4", "ground_truth": "4"}
+    body = json.dumps({"items": [item]}).encode()
+
+    def ask() -> None:
+        while not end.is_set():
+            told[post(stack, body=body)] += 1
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield told
+    finally:
+        end.set()
+        thread.join()
+
+
 def test_settings_that_became_wrong(stack: Containers) -> None:
     """Settings that are wrong keep nobody from looking at the stack; `make up` names the one that is."""
     assert stack.run("status", REWARD_PORT="six", WORKERS="many").returncode == 0
@@ -180,14 +239,16 @@ def test_down_and_clean(stack: Containers) -> None:
     assert (stack.left(), (stack.path / ".run").exists()) == ([], False)
 
 
-def post(stack: Containers, key: str = "") -> int:
-    """Status of the answer to a request without items."""
+def post(stack: Containers, key: str = "", body: bytes = b"{}") -> int:
+    """Status of the answer to a request, without items where no other is given; 0 where there is none."""
     request = urllib.request.Request(
-        f"{stack.url}/v1/score", b"{}", {"Content-Type": "application/json", **({"X-API-Key": key} if key else {})}
+        f"{stack.url}/v1/score", body, {"Content-Type": "application/json", **({"X-API-Key": key} if key else {})}
     )
     try:
-        with urllib.request.urlopen(request, timeout=10) as reply:
+        with urllib.request.urlopen(request, timeout=60) as reply:
             return int(reply.status)
     except urllib.error.HTTPError as error:
         with error:
             return error.code
+    except OSError:
+        return 0

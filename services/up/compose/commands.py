@@ -1,30 +1,28 @@
 """`make status`, `make logs`, `make down`, `make clean` and `make images` where the services are containers.
 
-All but the last find the containers by their labels, so that settings that have become wrong keep none of them from
-working.
+All but the last find the containers by the name of their project, so that settings that have become wrong keep none of
+them from working.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 
 from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
 from services.stack.settings import Settings
-from services.up.compose import plan as planning
-from services.up.compose import record, secrets, up
+from services.up.compose import composition, record, secrets, up
 from services.up.compose.engine import ask, require
-from services.up.compose.project import Container, Project
+from services.up.compose.project import Project
 from services.up.compose.record import Composed
-from services.up.native.commands import LOG_LINES, ROW
+from services.up.native.commands import LOG_LINES
 
-ID_LENGTH = 8
+ROWS = "table {{.Service}}\t{{.Name}}\t{{.Status}}\t{{.Ports}}"
 
 
 def status(run: RunDir) -> None:
-    """Print a line for each container: state, id, uptime, health.
+    """Print a line for each container: since when it runs, its health, its ports.
 
     Raises:
         StackError: nothing runs, or a service is not well.
@@ -33,22 +31,13 @@ def status(run: RunDir) -> None:
     containers = project.containers()
     if not containers:
         raise StackError("nothing runs here", "make up")
-    say(ROW.format("SERVICE", "STATE", "ID", "UPTIME", "HEALTH"))
-    for container in containers:
-        short = container.id[:ID_LENGTH]
-        say(ROW.format(container.name, container.state, short, _uptime(container), container.problem or "ok"))
-    say("ports: " + ", ".join(f"{name}={port}" for name, port in composed.ports.items()))
+    project.act("ps", "--all", "--format", ROWS)
+    sick = sorted((one for one in containers if not one.well), key=lambda one: not one.started)
+    for container in sick:
+        say(f"{container.name}: {project.problem(container)}")
     missing = sorted(set(composed.services) - {container.service for container in containers})
-    if sick := [container.name for container in containers if container.problem] + missing:
-        raise StackError(f"not well: {', '.join(sick)}", f"make logs s={sick[0].partition('-')[0]}")
-
-
-def _uptime(container: Container) -> str:
-    if container.state != "running":
-        return "-"
-    # The engine writes more digits than Python 3.10 reads.
-    started = datetime.fromisoformat(container.started[:19]).replace(tzinfo=timezone.utc)
-    return str(timedelta(seconds=int((datetime.now(timezone.utc) - started).total_seconds())))
+    if names := [*(container.service for container in sick), *missing]:
+        raise StackError(f"not well: {', '.join(names)}", f"make logs s={names[0]}")
 
 
 def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
@@ -72,13 +61,13 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
 
 
 def down(run: RunDir) -> None:
-    """Stop and remove the containers and the network; named volumes stay.
+    """Stop and remove the containers and the networks; named volumes stay.
 
     Raises:
         StackError: something is left.
     """
     composed, project = _recall(run)
-    if project.left():
+    if project.containers():
         _remove(project, "stopping the containers")
     else:
         say("nothing runs here")
@@ -87,7 +76,7 @@ def down(run: RunDir) -> None:
 
 
 def clean(run: RunDir) -> None:
-    """Remove containers, network and volumes: the queue's jobs too.
+    """Remove containers, networks and volumes: the queue's jobs too.
 
     Raises:
         StackError: something is left.
@@ -104,16 +93,17 @@ def images(settings: Settings, run: RunDir) -> None:
     Raises:
         StackError: no engine answers, or it could not be built.
     """
-    engine = require()
-    project = Project(engine, planning.project_name())
-    up.build(project, planning.describe(settings, run, engine, []), run)
+    project = Project(require(), composition.project_name())
+    up.build(project, composition.describe(settings, run, project.engine, []))
 
 
 def _remove(project: Project, doing: str, *options: str) -> None:
     with step(doing):
-        project.act("--progress", "quiet", "down", "--remove-orphans", *options)
-    if left := project.left():
+        removed = project.act("down", "--remove-orphans", *options)
+    if left := [container.name for container in project.containers()]:
         raise StackError(f"still there: {', '.join(left)}", "make down again")
+    if not removed:
+        raise StackError("docker compose down failed", "the lines above say why; then make down again")
 
 
 def _recall(run: RunDir) -> tuple[Composed, Project]:

@@ -82,6 +82,15 @@ def ask(docker: str, *arguments: str) -> str:
     return done.stdout
 
 
+def has_image(engine: Engine, image: str) -> bool:
+    """Whether the engine has an image."""
+    try:
+        ask(engine.docker, "image", "inspect", "--format=.", image)
+    except StackError:
+        return False
+    return True
+
+
 def _info(docker: str) -> dict[str, Any]:
     info: dict[str, Any] = json.loads(ask(docker, "info", "--format", "{{json .}}"))
     if errors := info.get("ServerErrors"):

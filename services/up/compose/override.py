@@ -1,6 +1,8 @@
-"""The compose file that `make up` writes: the user's files, and a label that changes when what a container reads does.
+"""The compose file that `make up` writes: the user's files, and what Compose does not see by itself.
 
-Compose makes a container anew when its configuration has changed. It does not see that a mounted file has.
+Compose makes a container anew when its configuration has changed, but does not see that a mounted file has: a label
+says so. And a container that ends before it was ever well stays ended, so that `docker compose up --wait` fails at once
+and its log stays; those that became well are started again for ever (`Project.keep_up`).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from services.up.compose import secrets
 from services.up.compose.users_files import READERS, Mounts
 
 LABEL = "rewardstack.files"
+SKIPPED = "__pycache__"
 
 
 def write(run: RunDir, services: Mapping[str, Mapping[str, Any]], mounted: Mounts) -> Path:
@@ -26,24 +29,31 @@ def write(run: RunDir, services: Mapping[str, Mapping[str, Any]], mounted: Mount
         services: as Compose reads them from the other files.
         mounted: the user's files.
     """
-    volumes = [
+    users = [
         {"type": "bind", "source": str(source), "target": target, "read_only": True}
         for target, source in mounted.files.items()
     ]
     written = {}
     for name, service in services.items():
-        own = mounted.files.values() if name in READERS else ()
-        named = [secret["source"] for secret in service.get("secrets") or ()]
-        label = _digest([*(_content(file) for file in own), *(_version(secrets.folder(run) / name) for name in named)])
-        written[name] = {"labels": {LABEL: label}, "volumes": volumes if name in READERS else []}
+        own = users if name in READERS else []
+        binds = [mount["source"] for mount in (*service.get("volumes", ()), *own) if mount["type"] == "bind"]
+        keys = [secrets.folder(run) / secret["source"] for secret in service.get("secrets", ())]
+        label = _digest([*(_content(Path(path)) for path in binds), *(_version(key) for key in keys)])
+        written[name] = {"restart": "no", "labels": {LABEL: label}, "volumes": own}
     file = run.path / "compose.override.json"
     # Compose reads $ as the beginning of a variable.
     file.write_text(json.dumps({"services": written}, indent=1).replace("$", "$$"), encoding="utf-8")
     return file
 
 
-def _content(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+def _content(path: Path) -> str:
+    """A digest of a file, or of all files of a folder."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return _digest(
+        f"{file} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+        for file in files
+        if file.is_file() and SKIPPED not in file.parts
+    )
 
 
 def _version(secret: Path) -> str:

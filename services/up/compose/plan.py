@@ -1,157 +1,85 @@
-"""What `make up` hands to Compose: its files and variables, from the settings and from what the machine has."""
+"""What `make up` does where the services are containers."""
 
 from __future__ import annotations
 
-import ipaddress
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import urlsplit
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
-from services.judge import model
-from services.models import machine
-from services.stack import ports
-from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
-from services.stack.settings import SECRETS, Settings
+from services.stack.settings import Settings
 from services.up import model_servers
-from services.up.compose import users_files
-from services.up.compose.engine import Engine
-from services.up.compose.limits import limits
-from services.up.model_servers import JUDGE, SERVERS, ModelServer
+from services.up.compose import composition, record
+from services.up.compose.engine import Engine, has_image, require
+from services.up.compose.project import Project
+from services.up.compose.up import up
+from services.up.model_servers import SERVERS
+from services.up.plan import Plan, Service, in_gib
 
-NAME = "rewardstack"
-"""Of the project, unless COMPOSE_PROJECT_NAME says otherwise."""
-MONITORING_PORTS = ("PROMETHEUS_PORT", "GRAFANA_PORT")
-OWN = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
-"""The settings that say where containers find the stack's own servers."""
-KEYS = ("REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY")
+MODEL = {"judge": 0, "embedding": 1}
+"""Where the model stands in the command of the services that serve one."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is to run.
-
-    Args:
-        project: its name at the engine.
-        files: for Compose, in order.
-        environment: variables for Compose.
-        urls: where clients find the services, by the client's variable.
-        ports: address and port by the name of the setting.
-    """
-
-    project: str
-    files: Sequence[Path]
-    environment: Mapping[str, str]
-    urls: Mapping[str, str]
-    ports: Mapping[str, tuple[str, int]]
-
-    def arguments(self) -> list[str]:
-        """The options of `docker compose` before its command."""
-        files = [part for file in self.files for part in ("--file", str(file))]
-        return ["--project-directory", str(ROOT), *files]
-
-
-def project_name() -> str:
-    """Under which the engine keeps the stack."""
-    return os.environ.get("COMPOSE_PROJECT_NAME") or NAME
-
-
-def say_what_is_unused(engine: Engine) -> None:
-    """Say in a line that there are GPUs which containers cannot be given."""
-    if machine.gpus() and not engine.gpus:
-        say("==> no GPUs for containers: Docker has no nvidia runtime (NVIDIA Container Toolkit); processors are used")
-
-
-def describe(settings: Settings, run: RunDir, engine: Engine, chosen: Sequence[ModelServer]) -> Plan:
-    """What is to run.
+def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
+    """What `make up` does; nothing is changed by asking.
 
     Args:
         settings: of the stack.
         run: its directory.
-        engine: that runs it.
-        chosen: model servers.
+        reason: for containers.
 
     Raises:
-        StackError: a URL names what containers do not reach, a file that a setting names is not there, or the GPUs are
-            too few.
+        StackError: no engine answers, or it cannot be carried out here.
     """
-    urls = {"REWARD_SERVER_URL": settings.url()}
-    urls |= {server.url: address for server in SERVERS if (address := model_servers.url(server, settings, chosen))}
-    environment = {
-        **settings,
-        "COMPOSE_PROFILES": ",".join(server.name for server in chosen),
-        **{server.url: _elsewhere(server, settings, chosen) for server in SERVERS},
-        **{OWN[server.name]: settings[OWN[server.name]] if server in chosen else "" for server in SERVERS},
-        **users_files.mounts(settings).settings,
-        **limits(settings),
-        "RUN_DIR": str(run.path),
-        # Containers have these as files.
-        **dict.fromkeys(SECRETS, ""),
-    }
-    gpus = machine.gpus() if engine.gpus else []
-    if JUDGE in chosen and settings["JUDGE_GPUS"] == "all":
-        machine.shares(gpus, settings.number("JUDGE_REPLICAS"), settings.number("JUDGE_TENSOR_PARALLEL_SIZE"))
-    if gpus and not settings["JUDGE_MODEL"] and model.default(gpus) != model.LARGE:
-        environment["JUDGE_MODEL"] = settings["JUDGE_CPU_MODEL"]
-    files = [ROOT / name for name in _files(settings, bool(gpus))]
-    return Plan(project_name(), files, environment, urls, _ports(settings))
+    project = Project(require(), composition.project_name())
+    _require_own(project, run)
+    containers = project.containers()
+    running = {container.service for container in containers if container.state == "running"}
+    choice = model_servers.choose(settings, running, lambda _: "")
+    described = composition.describe(settings, run, project.engine, choice.chosen)
+    configured = described.read(project).configured
+    unused = composition.unused_gpus(project.engine)
+    return Plan(
+        way="compose",
+        reason=reason,
+        services=[_service(name, configured[name], project.engine, settings) for name in sorted(configured)],
+        running=running,
+        ports=described.ports,
+        held={port for container in containers for port in container.ports},
+        left_out={**({"GPU": unused} if unused else {}), **choice.left_out},
+        carry_out=partial(up, settings, run, project, choice.chosen),
+    )
 
 
-def published_cache(settings: Settings) -> bool:
-    """Whether clients outside may use the cache."""
-    return bool(settings["CACHE_PASSWORD"])
-
-
-def monitored(settings: Settings) -> bool:
-    """Whether Prometheus and Grafana run too."""
-    return settings["MONITORING"] == "on"
-
-
-def _files(settings: Settings, gpus: bool) -> list[str]:
-    wanted = {
-        "compose.yaml": True,
-        "compose.gpu.yaml": gpus,
-        "compose.keys.yaml": "HF_TOKEN" in os.environ or any(settings[key] for key in KEYS),
-        "compose.cache.yaml": published_cache(settings),
-        "compose.monitoring.yaml": monitored(settings),
-        "compose.override.yaml": (ROOT / "compose.override.yaml").is_file(),
-    }
-    return [name for name, needed in wanted.items() if needed]
-
-
-def _elsewhere(server: ModelServer, settings: Settings, chosen: Sequence[ModelServer]) -> str:
-    """Where containers find a model server that is not the stack's own; empty where there is none.
+def _require_own(project: Project, run: RunDir) -> None:
+    """See that the containers of this name are this tree's, and this directory's.
 
     Raises:
-        StackError: it is on this machine's loopback.
+        StackError: they are not.
     """
-    if server in chosen or not model_servers.elsewhere(server, settings):
-        return ""
-    for url in settings[server.url].split(","):
-        if _is_loopback(urlsplit(url.strip()).hostname or ""):
-            raise StackError(
-                f"{server.url}: {url.strip()} is this machine's loopback, which containers do not reach",
-                "name an address of this machine that they reach, or STACK=native",
-            )
-    return settings[server.url]
+    folder, last = project.folder(), record.recall(run)
+    if folder not in (None, ROOT):
+        raise StackError(
+            f"the project {project.name} runs already, from {folder}",
+            "make down there, or another name here: COMPOSE_PROJECT_NAME=rewardstack-2 make up",
+        )
+    if last and last.up and last.project != project.name:
+        raise StackError(
+            f"the project {last.project} runs from this directory (RUN_DIR), and not {project.name}",
+            "make down first, or another RUN_DIR for the second one",
+        )
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _ports(settings: Settings) -> dict[str, tuple[str, int]]:
-    names = ["REWARD_PORT", *(server.port for server in SERVERS)]
-    if published_cache(settings):
-        names.append("CACHE_PORT")
-    monitoring = MONITORING_PORTS if monitored(settings) else ()
-    return {
-        **ports.published(settings, names),
-        **{name: (ports.LOOPBACK, settings.number(name)) for name in monitoring},
-    }
+def _service(name: str, configured: Mapping[str, Any], engine: Engine, settings: Settings) -> Service:
+    runs = configured["image"]
+    if "build" in configured:
+        runs += " (built here)"
+    elif not has_image(engine, runs):
+        runs += " (to be fetched)"
+    if name in MODEL:
+        runs += f", {configured['command'][MODEL[name]]}"
+    server = next((server for server in SERVERS if server.name == name), None)
+    needs = f"about {in_gib(model_servers.memory(server, settings))}" if server else ""
+    bound = int(configured.get("mem_limit", 0))
+    return Service(name, runs, configured.get("scale", 1), needs or (f"up to {in_gib(bound)}" if bound else ""))

@@ -1,21 +1,22 @@
-"""The containers of a Compose project as the engine has them: found by their labels, whatever the settings are now."""
+"""A Compose project: `docker compose` for it, and its containers as `docker compose ps` has them."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from services.stack.errors import StackError
 from services.up.compose.engine import Engine, ask
 
-LABEL = "com.docker.compose"
+LABEL = "com.docker.compose.project"
 STEERING = ("COMPOSE_ENV_FILES", "COMPOSE_FILE", "COMPOSE_PATH_SEPARATOR", "COMPOSE_PROFILES", "COMPOSE_PROJECT_NAME")
 """Variables that would make Compose read something else than it is told."""
+KEPT_UP = "unless-stopped"
+SAID_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -23,15 +24,13 @@ class Container:
     """One container.
 
     Args:
-        name: of the service; a second replica's has a number behind it, such as `judge-2`.
+        name: its own, such as `rewardstack-judge-2`.
         service: of which it is a replica.
         id: the engine's.
-        state: in the engine's words, such as `running` or `restarting`.
+        state: in the engine's words, such as `running` or `exited`.
         health: `healthy`, `unhealthy` or `starting`; empty where nothing checks it.
-        said: what its last health check said.
-        restarts: how often the engine has started it again.
-        started: when it was started last, in ISO 8601.
-        folder: of the compose file.
+        status: both in words, and for how long.
+        ports: of this machine that lead to it.
     """
 
     name: str
@@ -39,19 +38,18 @@ class Container:
     id: str
     state: str
     health: str
-    said: str
-    restarts: int
-    started: str
-    folder: str
+    status: str
+    ports: tuple[int, ...]
 
     @property
-    def problem(self) -> str:
-        """What is wrong with it; empty where it is well."""
-        if self.state != "running":
-            return self.state
-        if self.health in ("", "healthy"):
-            return ""
-        return f"{self.health}: {self.said}" if self.said else self.health
+    def well(self) -> bool:
+        """Whether it runs, and its health check agrees."""
+        return self.state == "running" and self.health in ("", "healthy")
+
+    @property
+    def started(self) -> bool:
+        """Whether it was ever started; one that was not waits for another one."""
+        return self.state != "created"
 
 
 class Project:
@@ -67,54 +65,55 @@ class Project:
         self.name = name
 
     def containers(self) -> list[Container]:
-        """Its containers by service and number, those of `docker compose run` aside.
+        """Its containers, those of `docker compose run` aside, whatever the settings are now.
 
         Raises:
             StackError: the engine does not answer.
         """
-        chosen = [f"--filter=label={LABEL}.project={self.name}", f"--filter=label={LABEL}.oneoff=False"]
-        ids = ask(self.engine.docker, "ps", "--all", "--quiet", "--no-trunc", *chosen).split()
-        found = [_container(entry) for id in ids for entry in self._inspect(id)]
+        lines = ask(*self.command("ps", "--all", "--format", "json")).splitlines()
+        found = [_container(json.loads(line)) for line in lines]
         return sorted(found, key=lambda container: (container.service, len(container.name), container.name))
+
+    def folder(self) -> Path | None:
+        """Where it was started from; None where there is none of this name."""
+        listed = json.loads(ask(*self.command("ls", "--all", "--format", "json")))
+        files = next((project["ConfigFiles"] for project in listed if project["Name"] == self.name), "")
+        return Path(files.split(",")[0]).parent if files else None
 
     def volumes(self) -> list[str]:
         """The names of its volumes."""
-        return ask(self.engine.docker, "volume", "ls", "--quiet", f"--filter=label={LABEL}.project={self.name}").split()
-
-    def left(self) -> list[str]:
-        """Containers and networks of it that are there."""
-        networks = ask(
-            self.engine.docker, "network", "ls", f"--filter=label={LABEL}.project={self.name}", "--format={{.Name}}"
-        )
-        return [*(container.name for container in self.containers()), *networks.split()]
+        listed = ask(self.engine.docker, "volume", "ls", "--quiet", f"--filter=label={LABEL}={self.name}")
+        return listed.split()
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of `docker compose` for it."""
         return [self.engine.docker, "compose", "--project-name", self.name, *arguments]
 
-    def act(self, *arguments: str) -> int:
-        """Run `docker compose` on what the engine has of it, in view of the user; returns its exit status."""
-        colours = [] if sys.stdout.isatty() else ["--ansi=never"]
-        return subprocess.run(self.command(*colours, *arguments), cwd="/", env=steered({}), check=False).returncode
+    def act(self, *arguments: str, environment: Mapping[str, str] | None = None) -> bool:
+        """Run `docker compose` in view of the user; returns whether it succeeded.
 
-    def last_lines(self, container: Container, lines: int) -> str:
-        """The last lines that a container wrote."""
-        done = subprocess.run(
-            [self.engine.docker, "logs", "--tail", str(lines), container.id],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            check=False,
+        Args:
+            arguments: its options and command; files by their whole path.
+            environment: variables for the files.
+        """
+        return (
+            subprocess.run(
+                self.command(*arguments), cwd="/", env=steered(environment or {}), stdin=subprocess.DEVNULL, check=False
+            ).returncode
+            == 0
         )
-        return done.stdout.rstrip()
 
-    def _inspect(self, id: str) -> Sequence[Mapping[str, Any]]:
-        try:
-            entries: list[dict[str, Any]] = json.loads(ask(self.engine.docker, "inspect", "--type=container", id))
-        except StackError:
-            return []  # it went between the two questions
-        return entries
+    def keep_up(self, containers: Iterable[Container]) -> None:
+        """Have the engine start these again whenever they end, also after a reboot."""
+        if ids := [container.id for container in containers]:
+            ask(self.engine.docker, "update", "--restart", KEPT_UP, *ids)
+
+    def problem(self, container: Container) -> str:
+        """Its status, and what its last health check said."""
+        state = json.loads(ask(self.engine.docker, "inspect", "--format={{json .State}}", container.id))
+        checks = (state.get("Health") or {}).get("Log") or [{}]
+        said = " ".join(checks[-1].get("Output", "").split())[:SAID_CHARACTERS]
+        return f"{container.status}: {said}" if said and state["Running"] else container.status
 
 
 def steered(environment: Mapping[str, str]) -> dict[str, str]:
@@ -123,18 +122,13 @@ def steered(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _container(entry: Mapping[str, Any]) -> Container:
-    labels, state = entry["Config"]["Labels"], entry["State"]
-    service, number = labels[f"{LABEL}.service"], labels.get(f"{LABEL}.container-number", "1")
-    health = state.get("Health") or {}
-    checks = health.get("Log") or [{}]
+    published = {int(binding["PublishedPort"]) for binding in entry["Publishers"] or ()} - {0}
     return Container(
-        name=service if number == "1" else f"{service}-{number}",
-        service=service,
-        id=entry["Id"],
-        state=state["Status"],
-        health=health.get("Status", ""),
-        said=" ".join(checks[-1].get("Output", "").split())[:200],
-        restarts=entry.get("RestartCount", 0),
-        started=state["StartedAt"],
-        folder=labels.get(f"{LABEL}.project.working_dir", ""),
+        name=entry["Name"],
+        service=entry["Service"],
+        id=entry["ID"],
+        state=entry["State"],
+        health=entry["Health"],
+        status=entry["Status"],
+        ports=tuple(published),
     )

@@ -16,13 +16,11 @@ class Composed:
     Args:
         project: its name at the engine.
         services: names of them.
-        ports: that are published, by the name of the setting.
         up: whether it was not stopped since; its volumes stay until `make clean`.
     """
 
     project: str
     services: list[str]
-    ports: dict[str, int]
     up: bool = True
 
 

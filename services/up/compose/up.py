@@ -1,177 +1,166 @@
-"""`make up` with containers: from the settings to a table of scored samples."""
+"""`make up` with containers: from the plan to a table of scored samples."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-from services.stack import ports
-from services.stack.console import say, step, tail
+from services.stack.console import TAIL_LINES, say, step
 from services.stack.errors import StackError
-from services.stack.rundir import ROOT, RunDir
+from services.stack.rundir import RunDir
 from services.stack.settings import Settings
-from services.up import model_servers, samples
-from services.up.compose import images, override, record, secrets, users_files, waiting
-from services.up.compose import plan as planning
-from services.up.compose.engine import require
-from services.up.compose.plan import Plan
-from services.up.compose.project import Project, steered
+from services.up import samples
+from services.up.compose import composition as composing
+from services.up.compose import images, override, record, secrets, users_files
+from services.up.compose.composition import Composition
+from services.up.compose.engine import has_image
+from services.up.compose.project import Container, Project
 from services.up.compose.record import Composed
-from services.up.native.health import published_port
+from services.up.model_servers import SERVERS, ModelServer
+from services.up.native.health import REMEDIES
 
 BUILT = "rules"
 """The service whose image is built; the workers have the same one, and would build it a second time."""
-SAY_SECONDS = 30.0
-POLL_SECONDS = 0.5
 
 
-def up(settings: Settings, run: RunDir) -> None:
+def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> None:
     """Build and start what is not there yet, wait until it is well, and score the shipped samples.
 
     Args:
         settings: of the stack.
         run: its directory.
+        project: of the containers.
+        chosen: model servers.
 
     Raises:
-        StackError: no engine answers, a port is taken, an image cannot be had, a service does not come up, or a sample
-            is not scored.
+        StackError: an image cannot be had, a service does not come up, or a sample is not scored.
     """
-    project, plan, chosen = _prepare(settings, run)
-    configured = _services(project, plan)
-    services = sorted(configured)
-    secrets.write(settings, run)
-    plan = replace(plan, files=[*plan.files, override.write(run, configured, users_files.mounts(settings))])
-    record.remember(run, Composed(project.name, services, {name: port for name, (_, port) in plan.ports.items()}))
-    build(project, plan, run)
-    _logged(
-        "fetching the images that are not here yet",
-        project.command(*plan.arguments(), "pull", "--ignore-buildable", "--policy", "missing"),
-        plan,
-        run.log("compose-pull"),
-        "see that this machine reaches the images' registries, or load the images (docker load)",
-    )
-    plan = replace(plan, environment={**plan.environment, **images.programs(project.engine, configured)})
-    with step(f"starting {', '.join(services)}; waiting until every one is well"):
-        _start(project, plan, services, settings, run.log("compose-up"))
+    composition = _compose(settings, run, project, chosen)
+    build(project, composition)
+    _fetch(project, composition)
+    with step(f"starting {', '.join(composition.services)}; waiting until every one is well"):
+        lost = _start_all(project, composition, chosen, settings)
+    if lost:
+        chosen = [server for server in chosen if server not in lost]
+        with step("starting without it"):
+            composition = _compose(settings, run, project, chosen)
+            _start_all(project, composition, chosen, settings)
     with step("scoring the shipped samples"):
-        _score(settings, run, plan, ["rules", *(server.name for server in chosen)])
-    samples.farewell(settings, plan.urls, "the containers")
+        _score(settings, run, composition, ["rules", *(server.name for server in chosen)])
+    samples.farewell(settings, composition.urls, "the containers")
 
 
-def _prepare(settings: Settings, run: RunDir) -> tuple[Project, Plan, list[model_servers.ModelServer]]:
-    """The project, the plan for it and its model servers.
+def _compose(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Composition:
+    """What Compose is handed, once the files that it names are there; a model server that is not in it is removed."""
+    composition = composing.describe(settings, run, project.engine, chosen).read(project)
+    secrets.write(settings, run)
+    written = override.write(run, composition.configured, users_files.mounts(settings))
+    record.remember(run, Composed(project.name, composition.services))
+    running = {container.service for container in project.containers()}
+    if gone := sorted(running & {server.name for server in SERVERS} - {*composition.services}):
+        project.act("rm", "--stop", "--force", *gone)
+    return replace(composition, files=[*composition.files, written])
+
+
+def _fetch(project: Project, composition: Composition) -> None:
+    """Fetch the images that are not here yet.
 
     Raises:
-        StackError: it cannot be carried out here.
+        StackError: one cannot be had.
     """
-    project = Project(require(), planning.project_name())
-    containers = project.containers()
-    for container in containers:
-        if container.folder not in ("", str(ROOT)):
+    images = {service["image"] for service in composition.configured.values() if "build" not in service}
+    missing = sorted(image for image in images if not has_image(project.engine, image))
+    if not missing:
+        return
+    fetch = ("pull", "--ignore-buildable", "--policy", "missing")
+    with step(f"fetching {', '.join(missing)}"):
+        if not project.act(*composition.arguments(), *fetch, environment=composition.environment):
             raise StackError(
-                f"the project {project.name} runs already, from {container.folder}",
-                "make down there, or another name here: COMPOSE_PROJECT_NAME=rewardstack-2 make up",
+                "an image cannot be fetched: the lines above say why",
+                "see that this machine reaches the images' registries, or load the images (docker load)",
             )
-    running = {container.service for container in containers if container.state == "running"}
-    chosen = model_servers.choose(settings, running, lambda _: "")
-    planning.say_what_is_unused(project.engine)
-    plan = planning.describe(settings, run, project.engine, chosen)
-    last = record.recall(run)
-    if last and last.up and last.project != project.name:
-        raise StackError(
-            f"the project {last.project} runs from this directory (RUN_DIR), and not {project.name}",
-            "make down first, or another RUN_DIR for the second one",
-        )
-    ports.require_free(plan.ports, last.ports.values() if last and running else ())
-    return project, plan, chosen
 
 
-def _services(project: Project, plan: Plan) -> dict[str, dict[str, Any]]:
-    """The services of the plan's files by name, as Compose reads them.
-
-    Raises:
-        StackError: Compose cannot read them; says why.
-    """
-    done = subprocess.run(
-        project.command(*plan.arguments(), "config", "--format", "json"),
-        cwd=ROOT,
-        env=steered(plan.environment),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise StackError(f"docker compose config: {done.stderr.strip()}", "see docs/settings.md")
-    services: dict[str, dict[str, Any]] = json.loads(done.stdout)["services"]
-    return services
-
-
-def build(project: Project, plan: Plan, run: RunDir) -> None:
+def build(project: Project, composition: Composition) -> None:
     """Build the image of reward server and workers; quick where nothing has changed.
 
     Raises:
-        StackError: it could not be built; its last lines are printed first.
+        StackError: it could not be built.
     """
-    _logged(
-        f"building {plan.environment['REWARDSTACK_IMAGE']} (the first time takes minutes)",
-        project.command("--progress", "plain", *plan.arguments(), "build", BUILT),
-        plan,
-        run.log("compose-build"),
-        "the lines above say why; all of them are in the log that is named there",
-    )
+    image = composition.environment["REWARDSTACK_IMAGE"]
+    with step(f"building {image} (the first time takes minutes)"):
+        if not project.act(*composition.arguments(), "build", BUILT, environment=composition.environment):
+            raise StackError(f"{image} could not be built", "the lines above say why; then make up again")
 
 
-def _logged(doing: str, command: Sequence[str], plan: Plan, log: Path, remedy: str) -> None:
-    with step(doing), _started(command, plan, log) as process:
-        start = said = time.monotonic()
-        while process.poll() is None:
-            time.sleep(POLL_SECONDS)
-            if time.monotonic() - said > SAY_SECONDS:
-                said = time.monotonic()
-                say(f"    still at it after {said - start:.0f} s ({log})")
-        if process.returncode != 0:
-            say(f"--- last lines of {log}\n{tail(log)}\n---")
-            raise StackError(f"{doing}: docker compose failed", remedy)
+def _start_all(
+    project: Project, composition: Composition, chosen: Sequence[ModelServer], settings: Settings
+) -> list[ModelServer]:
+    """Start every service; returns the model servers that did not become well and may be left out.
+
+    Raises:
+        StackError: another one did not become well; the last lines of its log are printed first.
+    """
+    programs = images.programs(project.engine, composition.configured)
+    composition = replace(composition, environment={**composition.environment, **programs})
+    models = [server.name for server in chosen]
+    _start(project, composition, {*composition.services} - {*models}, settings, "UP_TIMEOUT")
+    if models:
+        project.act(*composition.arguments(), "up", "--detach", *models, environment=composition.environment)
+    return [server for server in chosen if not _loads(project, composition, server, settings)]
 
 
-@contextmanager
-def _started(command: Sequence[str], plan: Plan, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A command of Compose that writes into a log; ended with whoever waits for it."""
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=steered(plan.environment),
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
+def _start(
+    project: Project, composition: Composition, services: Collection[str], settings: Settings, limit: str
+) -> None:
+    """Have Compose start services and wait until they are well; those that are will be kept up.
+
+    Raises:
+        StackError: one is not well in time; the last lines of its log are printed first.
+    """
+    waiting = ("up", "--detach", "--wait", "--wait-timeout", settings[limit], "--remove-orphans", *sorted(services))
+    started = project.act(*composition.arguments(), *waiting, environment=composition.environment)
+    containers = [container for container in project.containers() if container.service in services]
+    project.keep_up(container for container in containers if container.well)
+    if not started:
+        raise _failure(project, [one for one in containers if not one.well], f"{settings[limit]} s ({limit})")
+
+
+def _failure(project: Project, sick: Sequence[Container], seconds: str) -> StackError:
+    """What went wrong, from the containers that are not well; those that were never started wait for others."""
+    guilty = [container for container in sick if container.started]
+    if not guilty:
+        return StackError("docker compose up failed", "the lines above say why; then make up again")
+    for service in sorted({container.service for container in guilty}):
+        say(f"--- last lines of {service}")
+        project.act("logs", f"--tail={TAIL_LINES}", "--no-log-prefix", service)
+        say("---")
+    first = next((container for container in guilty if container.state != "running"), guilty[0])
+    why = f"not well after {seconds}" if first.state == "running" else "it ends while it is starting"
+    remedy = REMEDIES.get(first.service, f"make logs s={first.service}")
+    return StackError(f"{first.service}: {why}: {project.problem(first)}", f"{remedy}; then make up again")
+
+
+def _loads(project: Project, composition: Composition, server: ModelServer, settings: Settings) -> bool:
+    """Wait until a model server is well; where it is not and may be left out, say why.
+
+    Raises:
+        StackError: it is not, and the settings insist on it.
+    """
     try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait()
+        _start(project, composition, [server.name], settings, "MODEL_UP_TIMEOUT")
+    except StackError as error:
+        if settings[server.switch] == "on":
+            raise
+        say(f"==> no {error}")
+        return False
+    return True
 
 
-def _start(project: Project, plan: Plan, services: Sequence[str], settings: Settings, log: Path) -> None:
-    command = project.command("--progress", "plain", *plan.arguments(), "up", "--detach", "--remove-orphans")
-    with _started(command, plan, log) as process:
-        waiting.wait(project, services, settings, process, log)
-    for name in plan.ports.keys() & {"REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT"}:
-        if problem := published_port(settings, name):
-            raise StackError(f"{name}: the gateway does not answer: {problem}", "make logs s=gateway")
-
-
-def _score(settings: Settings, run: RunDir, plan: Plan, services: Sequence[str]) -> None:
+def _score(settings: Settings, run: RunDir, composition: Composition, services: Sequence[str]) -> None:
     """Directly where the cache is published, else by the reward server, which has it beside itself."""
     seconds = 2 * float(settings["LLM_JUDGE_SERVER_TIMEOUT"])
-    addresses = {"REWARD_SERVER_URL": plan.urls["REWARD_SERVER_URL"], "REWARD_SERVER_TIMEOUT": f"{seconds:g}"}
-    if planning.published_cache(settings):
-        addresses |= {**plan.urls, "REWARD_CACHE_URL": settings.cache_url}
+    addresses = {"REWARD_SERVER_URL": composition.urls["REWARD_SERVER_URL"], "REWARD_SERVER_TIMEOUT": f"{seconds:g}"}
+    if composing.published_cache(settings):
+        addresses |= {**composition.urls, "REWARD_CACHE_URL": settings.cache_url}
     samples.score(settings, run, services, addresses)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from services.stack import packages, ports, template
 from services.stack.console import say, step, tail
@@ -11,6 +12,7 @@ from services.stack.given import FROM_THE_SYSTEM, from_environment
 from services.stack.rundir import RunDir, Running
 from services.stack.settings import Settings
 from services.up import model_servers, samples
+from services.up.model_servers import ModelServer
 from services.up.native.health import services
 from services.up.native.stack import Stack, describe
 from services.up.native.supervision import State, Supervision
@@ -20,25 +22,22 @@ SAY_SECONDS = 30.0
 ENDED = ("BACKOFF", "EXITED", "FATAL")
 
 
-def up(settings: Settings, run: RunDir) -> None:
+def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
     """Start what does not run yet, wait until it is well, and score the shipped samples.
 
     Args:
         settings: of the stack.
         run: its directory.
+        chosen: model servers.
 
     Raises:
-        StackError: a port is taken, a service does not come up, or a sample is not scored.
+        StackError: a service does not come up, or a sample is not scored.
     """
     found = packages.require()
     supervision = Supervision(run)
     alive = bool(supervision.states())
     running = run.recall() if alive or supervision.members() else None
-    chosen = model_servers.choose(settings, running.services if alive and running else ())
-    wanted = ports.wanted(settings, ["REWARD_PORT", *(server.port for server in chosen)])
-    ports.require_free(wanted, running.ports.values() if running else ())
-    chosen = model_servers.install(chosen, settings)
-    stack = describe(settings, run, found, chosen, running)
+    stack = describe(settings, run, found, model_servers.install(chosen, settings), running)
     running = _start(supervision, run, stack, running, alive)
     with step("waiting until every service is well"):
         wait(run, running, settings)

@@ -1,0 +1,183 @@
+"""What `make up` hands to Compose: its files and variables, from the settings and from what the machine has."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from services.judge import model
+from services.models import machine
+from services.stack import ports
+from services.stack.errors import StackError
+from services.stack.rundir import ROOT, RunDir
+from services.stack.settings import SECRETS, Settings
+from services.up import model_servers
+from services.up.compose import users_files
+from services.up.compose.engine import Engine
+from services.up.compose.limits import limits
+from services.up.compose.project import Project, steered
+from services.up.model_servers import JUDGE, SERVERS, ModelServer
+
+NAME = "rewardstack"
+"""Of the project, unless COMPOSE_PROJECT_NAME says otherwise."""
+MONITORING_PORTS = ("PROMETHEUS_PORT", "GRAFANA_PORT")
+OWN = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
+"""The settings that say where containers find the stack's own servers."""
+KEYS = ("REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY")
+
+
+@dataclass(frozen=True)
+class Composition:
+    """What Compose is handed.
+
+    Args:
+        files: in order.
+        environment: variables for them.
+        urls: where clients find the services, by the client's variable.
+        ports: address and port by the name of the setting.
+        configured: the services by name, as Compose reads them from the files.
+    """
+
+    files: Sequence[Path]
+    environment: Mapping[str, str]
+    urls: Mapping[str, str]
+    ports: Mapping[str, tuple[str, int]]
+    configured: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def services(self) -> list[str]:
+        """The names of the services."""
+        return sorted(self.configured)
+
+    def arguments(self) -> list[str]:
+        """The options of `docker compose` before its command."""
+        files = [part for file in self.files for part in ("--file", str(file))]
+        return ["--project-directory", str(ROOT), *files]
+
+    def read(self, project: Project) -> Composition:
+        """With the services as Compose reads them.
+
+        Raises:
+            StackError: Compose cannot read them; says why.
+        """
+        done = subprocess.run(
+            project.command(*self.arguments(), "config", "--format", "json"),
+            cwd=ROOT,
+            env=steered(self.environment),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise StackError(f"docker compose config: {done.stderr.strip()}", "see docs/settings.md")
+        return replace(self, configured=json.loads(done.stdout)["services"])
+
+
+def project_name() -> str:
+    """Under which the engine keeps the stack."""
+    return os.environ.get("COMPOSE_PROJECT_NAME") or NAME
+
+
+def unused_gpus(engine: Engine) -> str:
+    """Why GPUs of this machine are not used; empty where they are, or there are none."""
+    without = bool(machine.gpus()) and not engine.gpus
+    return "Docker has no nvidia runtime (NVIDIA Container Toolkit); processors are used" if without else ""
+
+
+def describe(settings: Settings, run: RunDir, engine: Engine, chosen: Sequence[ModelServer]) -> Composition:
+    """What Compose is handed; nothing is changed by asking.
+
+    Args:
+        settings: of the stack.
+        run: its directory.
+        engine: that runs it.
+        chosen: model servers.
+
+    Raises:
+        StackError: a URL names what containers do not reach, a file that a setting names is not there, or the GPUs are
+            too few.
+    """
+    urls = {"REWARD_SERVER_URL": settings.url()}
+    urls |= {server.url: address for server in SERVERS if (address := model_servers.url(server, settings, chosen))}
+    environment = {
+        **settings,
+        "COMPOSE_PROFILES": ",".join(server.name for server in chosen),
+        **{server.url: _elsewhere(server, settings, chosen) for server in SERVERS},
+        **{OWN[server.name]: settings[OWN[server.name]] if server in chosen else "" for server in SERVERS},
+        **users_files.mounts(settings).settings,
+        **limits(settings),
+        "RUN_DIR": str(run.path),
+        # Containers have these as files.
+        **dict.fromkeys(SECRETS, ""),
+    }
+    gpus = machine.gpus() if engine.gpus else []
+    if JUDGE in chosen and settings["JUDGE_GPUS"] == "all":
+        machine.shares(gpus, settings.number("JUDGE_REPLICAS"), settings.number("JUDGE_TENSOR_PARALLEL_SIZE"))
+    if gpus and not settings["JUDGE_MODEL"] and model.default(gpus) != model.LARGE:
+        environment["JUDGE_MODEL"] = settings["JUDGE_CPU_MODEL"]
+    files = [ROOT / name for name in _files(settings, bool(gpus))]
+    return Composition(files, environment, urls, _ports(settings))
+
+
+def published_cache(settings: Settings) -> bool:
+    """Whether clients outside may use the cache."""
+    return bool(settings["CACHE_PASSWORD"])
+
+
+def monitored(settings: Settings) -> bool:
+    """Whether Prometheus and Grafana run too."""
+    return settings["MONITORING"] == "on"
+
+
+def _files(settings: Settings, gpus: bool) -> list[str]:
+    wanted = {
+        "compose.yaml": True,
+        "compose.gpu.yaml": gpus,
+        "compose.keys.yaml": "HF_TOKEN" in os.environ or any(settings[key] for key in KEYS),
+        "compose.cache.yaml": published_cache(settings),
+        "compose.monitoring.yaml": monitored(settings),
+        "compose.override.yaml": (ROOT / "compose.override.yaml").is_file(),
+    }
+    return [name for name, needed in wanted.items() if needed]
+
+
+def _elsewhere(server: ModelServer, settings: Settings, chosen: Sequence[ModelServer]) -> str:
+    """Where containers find a model server that is not the stack's own; empty where there is none.
+
+    Raises:
+        StackError: it is on this machine's loopback.
+    """
+    if server in chosen or not model_servers.elsewhere(server, settings):
+        return ""
+    for url in settings[server.url].split(","):
+        if _is_loopback(urlsplit(url.strip()).hostname or ""):
+            raise StackError(
+                f"{server.url}: {url.strip()} is this machine's loopback, which containers do not reach",
+                "name an address of this machine that they reach, or STACK=native",
+            )
+    return settings[server.url]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _ports(settings: Settings) -> dict[str, tuple[str, int]]:
+    names = ["REWARD_PORT", *(server.port for server in SERVERS)]
+    if published_cache(settings):
+        names.append("CACHE_PORT")
+    monitoring = MONITORING_PORTS if monitored(settings) else ()
+    return {
+        **ports.published(settings, names),
+        **{name: (ports.LOOPBACK, settings.number(name)) for name in monitoring},
+    }
