@@ -144,6 +144,23 @@ def test_settings_reach_the_reward_server(name: str) -> None:
     assert {key: found[key] for key in same} == {key: shipped[key] for key in same}
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("JUDGE_MODEL", "org/model"),
+        ("JUDGE_REPLICAS", "3"),
+        ("JUDGE_DTYPE", "bfloat16"),
+        ("JUDGE_MAX_MODEL_LEN", "4096"),
+        ("JUDGE_VLLM_ARGS", "--max-num-seqs 64"),
+        ("VLLM_CPU_KVCACHE_SPACE", "4"),
+    ],
+)
+def test_judges_settings(name: str, value: str) -> None:
+    """A setting of the judge changes the judge and nothing else, so that Compose leaves the rest as it runs."""
+    before, after = services(), services(**{name: value})
+    assert {service for service in before if before[service] != after[service]} == {"judge"}
+
+
 def test_where_the_judge_is() -> None:
     """The reward server asks the stack's own judge, one elsewhere where that is named, or none."""
 

@@ -16,6 +16,7 @@ from services.stack.settings import SECRETS, load
 from services.up.compose import composition, override, secrets, users_files
 from services.up.compose.composition import Composition
 from services.up.compose.engine import Engine
+from services.up.compose.project import Project
 from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
 
 BOTH = [JUDGE, EMBEDDING]
@@ -35,7 +36,7 @@ def described(
     """What Compose is handed for a stack with these model servers and settings."""
     run = RunDir(str(folder))
     run.make()
-    return composition.describe(load(ROOT, values), run, Engine("docker", gpus), chosen)
+    return composition.describe(load(ROOT, values), run, Project(Engine("docker", gpus), "mine"), chosen)
 
 
 def names(made: Composition) -> list[str]:

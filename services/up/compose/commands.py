@@ -94,7 +94,7 @@ def images(settings: Settings, run: RunDir) -> None:
         StackError: no engine answers, or it could not be built.
     """
     project = Project(require(), composition.project_name())
-    up.build(project, composition.describe(settings, run, project.engine, []))
+    up.build(composition.describe(settings, run, project, []))
 
 
 def _remove(project: Project, doing: str, *options: str) -> None:

@@ -38,6 +38,7 @@ class Composition:
     """What Compose is handed.
 
     Args:
+        project: of the containers.
         files: in order.
         environment: variables for them.
         urls: where clients find the services, by the client's variable.
@@ -45,6 +46,7 @@ class Composition:
         configured: the services by name, as Compose reads them from the files.
     """
 
+    project: Project
     files: Sequence[Path]
     environment: Mapping[str, str]
     urls: Mapping[str, str]
@@ -56,19 +58,18 @@ class Composition:
         """The names of the services."""
         return sorted(self.configured)
 
-    def arguments(self) -> list[str]:
-        """The options of `docker compose` before its command."""
-        files = [part for file in self.files for part in ("--file", str(file))]
-        return ["--project-directory", str(ROOT), *files]
+    def act(self, *arguments: str) -> bool:
+        """Run a command of `docker compose` on it in view of the user; returns whether it succeeded."""
+        return self.project.act(*self._files(), *arguments, environment=self.environment)
 
-    def read(self, project: Project) -> Composition:
+    def read(self) -> Composition:
         """With the services as Compose reads them.
 
         Raises:
             StackError: Compose cannot read them; says why.
         """
         done = subprocess.run(
-            project.command(*self.arguments(), "config", "--format", "json"),
+            self.project.command(*self._files(), "config", "--format", "json"),
             cwd=ROOT,
             env=steered(self.environment),
             capture_output=True,
@@ -78,6 +79,10 @@ class Composition:
         if done.returncode != 0:
             raise StackError(f"docker compose config: {done.stderr.strip()}", "see docs/settings.md")
         return replace(self, configured=json.loads(done.stdout)["services"])
+
+    def _files(self) -> list[str]:
+        files = [part for file in self.files for part in ("--file", str(file))]
+        return ["--project-directory", str(ROOT), *files]
 
 
 def project_name() -> str:
@@ -91,13 +96,13 @@ def unused_gpus(engine: Engine) -> str:
     return "Docker has no nvidia runtime (NVIDIA Container Toolkit); processors are used" if without else ""
 
 
-def describe(settings: Settings, run: RunDir, engine: Engine, chosen: Sequence[ModelServer]) -> Composition:
+def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Composition:
     """What Compose is handed; nothing is changed by asking.
 
     Args:
         settings: of the stack.
         run: its directory.
-        engine: that runs it.
+        project: of the containers.
         chosen: model servers.
 
     Raises:
@@ -117,13 +122,13 @@ def describe(settings: Settings, run: RunDir, engine: Engine, chosen: Sequence[M
         # Containers have these as files.
         **dict.fromkeys(SECRETS, ""),
     }
-    gpus = machine.gpus() if engine.gpus else []
+    gpus = machine.gpus() if project.engine.gpus else []
     if JUDGE in chosen and settings["JUDGE_GPUS"] == "all":
         machine.shares(gpus, settings.number("JUDGE_REPLICAS"), settings.number("JUDGE_TENSOR_PARALLEL_SIZE"))
     if gpus and not settings["JUDGE_MODEL"] and model.default(gpus) != model.LARGE:
         environment["JUDGE_MODEL"] = settings["JUDGE_CPU_MODEL"]
     files = [ROOT / name for name in _files(settings, bool(gpus))]
-    return Composition(files, environment, urls, _ports(settings))
+    return Composition(project, files, environment, urls, _ports(settings))
 
 
 def published_cache(settings: Settings) -> bool:

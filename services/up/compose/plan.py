@@ -37,13 +37,12 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     containers = project.containers()
     running = {container.service for container in containers if container.state == "running"}
     choice = model_servers.choose(settings, running, lambda _: "")
-    described = composition.describe(settings, run, project.engine, choice.chosen)
-    configured = described.read(project).configured
+    described = composition.describe(settings, run, project, choice.chosen).read()
     unused = composition.unused_gpus(project.engine)
     return Plan(
         way="compose",
         reason=reason,
-        services=[_service(name, configured[name], project.engine, settings) for name in sorted(configured)],
+        services=[_service(name, described.configured[name], project.engine, settings) for name in described.services],
         running=running,
         ports=described.ports,
         held={port for container in containers for port in container.ports},
@@ -77,7 +76,7 @@ def _service(name: str, configured: Mapping[str, Any], engine: Engine, settings:
         runs += " (built here)"
     elif not has_image(engine, runs):
         runs += " (to be fetched)"
-    if name in MODEL:
+    if name in MODEL and configured.get("command"):
         runs += f", {configured['command'][MODEL[name]]}"
     server = next((server for server in SERVERS if server.name == name), None)
     needs = f"about {in_gib(model_servers.memory(server, settings))}" if server else ""

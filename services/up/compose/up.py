@@ -16,7 +16,7 @@ from services.up.compose.composition import Composition
 from services.up.compose.engine import has_image
 from services.up.compose.project import Container, Project
 from services.up.compose.record import Composed
-from services.up.model_servers import SERVERS, ModelServer
+from services.up.model_servers import ModelServer
 from services.up.native.health import REMEDIES
 
 BUILT = "rules"
@@ -36,52 +36,50 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
         StackError: an image cannot be had, a service does not come up, or a sample is not scored.
     """
     composition = _compose(settings, run, project, chosen)
-    build(project, composition)
-    _fetch(project, composition)
+    build(composition)
+    _fetch(composition)
     with step(f"starting {', '.join(composition.services)}; waiting until every one is well"):
-        lost = _start_all(project, composition, chosen, settings)
+        lost = _start_all(composition, chosen, settings)
     if lost:
         chosen = [server for server in chosen if server not in lost]
         with step("starting without it"):
             composition = _compose(settings, run, project, chosen)
-            _start_all(project, composition, chosen, settings)
+            _start_all(composition, chosen, settings)
     with step("scoring the shipped samples"):
         _score(settings, run, composition, ["rules", *(server.name for server in chosen)])
     samples.farewell(settings, composition.urls, "the containers")
 
 
 def _compose(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Composition:
-    """What Compose is handed, once the files that it names are there; a model server that is not in it is removed."""
-    composition = composing.describe(settings, run, project.engine, chosen).read(project)
+    """What Compose is handed, once the files that it names are there, and no service runs that is not in it."""
+    composition = composing.describe(settings, run, project, chosen).read()
     secrets.write(settings, run)
     written = override.write(run, composition.configured, users_files.mounts(settings))
     record.remember(run, Composed(project.name, composition.services))
-    running = {container.service for container in project.containers()}
-    if gone := sorted(running & {server.name for server in SERVERS} - {*composition.services}):
+    if gone := sorted({container.service for container in project.containers()} - {*composition.services}):
         project.act("rm", "--stop", "--force", *gone)
     return replace(composition, files=[*composition.files, written])
 
 
-def _fetch(project: Project, composition: Composition) -> None:
+def _fetch(composition: Composition) -> None:
     """Fetch the images that are not here yet.
 
     Raises:
         StackError: one cannot be had.
     """
     images = {service["image"] for service in composition.configured.values() if "build" not in service}
-    missing = sorted(image for image in images if not has_image(project.engine, image))
+    missing = sorted(image for image in images if not has_image(composition.project.engine, image))
     if not missing:
         return
-    fetch = ("pull", "--ignore-buildable", "--policy", "missing")
     with step(f"fetching {', '.join(missing)}"):
-        if not project.act(*composition.arguments(), *fetch, environment=composition.environment):
+        if not composition.act("pull", "--ignore-buildable", "--policy", "missing"):
             raise StackError(
                 "an image cannot be fetched: the lines above say why",
                 "see that this machine reaches the images' registries, or load the images (docker load)",
             )
 
 
-def build(project: Project, composition: Composition) -> None:
+def build(composition: Composition) -> None:
     """Build the image of reward server and workers; quick where nothing has changed.
 
     Raises:
@@ -89,37 +87,33 @@ def build(project: Project, composition: Composition) -> None:
     """
     image = composition.environment["REWARDSTACK_IMAGE"]
     with step(f"building {image} (the first time takes minutes)"):
-        if not project.act(*composition.arguments(), "build", BUILT, environment=composition.environment):
+        if not composition.act("build", BUILT):
             raise StackError(f"{image} could not be built", "the lines above say why; then make up again")
 
 
-def _start_all(
-    project: Project, composition: Composition, chosen: Sequence[ModelServer], settings: Settings
-) -> list[ModelServer]:
+def _start_all(composition: Composition, chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServer]:
     """Start every service; returns the model servers that did not become well and may be left out.
 
     Raises:
         StackError: another one did not become well; the last lines of its log are printed first.
     """
-    programs = images.programs(project.engine, composition.configured)
+    programs = images.programs(composition.project.engine, composition.configured)
     composition = replace(composition, environment={**composition.environment, **programs})
     models = [server.name for server in chosen]
-    _start(project, composition, {*composition.services} - {*models}, settings, "UP_TIMEOUT")
+    _start(composition, {*composition.services} - {*models}, settings, "UP_TIMEOUT")
     if models:
-        project.act(*composition.arguments(), "up", "--detach", *models, environment=composition.environment)
-    return [server for server in chosen if not _loads(project, composition, server, settings)]
+        composition.act("up", "--detach", *models)
+    return [server for server in chosen if not _loads(composition, server, settings)]
 
 
-def _start(
-    project: Project, composition: Composition, services: Collection[str], settings: Settings, limit: str
-) -> None:
+def _start(composition: Composition, services: Collection[str], settings: Settings, limit: str) -> None:
     """Have Compose start services and wait until they are well; those that are will be kept up.
 
     Raises:
         StackError: one is not well in time; the last lines of its log are printed first.
     """
-    waiting = ("up", "--detach", "--wait", "--wait-timeout", settings[limit], "--remove-orphans", *sorted(services))
-    started = project.act(*composition.arguments(), *waiting, environment=composition.environment)
+    started = composition.act("up", "--detach", "--wait", "--wait-timeout", settings[limit], *sorted(services))
+    project = composition.project
     containers = [container for container in project.containers() if container.service in services]
     project.keep_up(container for container in containers if container.well)
     if not started:
@@ -141,14 +135,14 @@ def _failure(project: Project, sick: Sequence[Container], seconds: str) -> Stack
     return StackError(f"{first.service}: {why}: {project.problem(first)}", f"{remedy}; then make up again")
 
 
-def _loads(project: Project, composition: Composition, server: ModelServer, settings: Settings) -> bool:
+def _loads(composition: Composition, server: ModelServer, settings: Settings) -> bool:
     """Wait until a model server is well; where it is not and may be left out, say why.
 
     Raises:
         StackError: it is not, and the settings insist on it.
     """
     try:
-        _start(project, composition, [server.name], settings, "MODEL_UP_TIMEOUT")
+        _start(composition, [server.name], settings, "MODEL_UP_TIMEOUT")
     except StackError as error:
         if settings[server.switch] == "on":
             raise
