@@ -83,10 +83,10 @@ def written(path: Path) -> set[Path]:
 def test_what_keeps_it_from_being_done(tmp_path: Path) -> None:
     """A port that is taken makes `make plan` fail as it would `make up`, once it has printed the plan."""
     tree = Tree(tmp_path / "tree")
-    tree.environment["QUEUE_PORT"] = tree.environment["CACHE_PORT"]
+    tree.environment["CACHE_PORT"] = tree.environment["REWARD_PORT"]
     result = tree.run("plan")
     assert result.returncode == 1
-    assert "CACHE_PORT and QUEUE_PORT are both" in result.stdout and "free memory: " in result.stdout
+    assert "REWARD_PORT and CACHE_PORT are both" in result.stdout and "free memory: " in result.stdout
 
 
 def test_target() -> None:
