@@ -16,7 +16,7 @@ from rewardstack.deadline import Deadline
 from rewardstack.errors import ScoringError
 from rewardstack.fallback import service_time
 from rewardstack.leaf import SLICE, Runner, milliseconds
-from rewardstack.plain import is_finite, plain
+from rewardstack.plain import MOST_DEEP, is_deep, is_finite, plain
 from rewardstack.references import as_references, choose
 from rewardstack.routes import Leaf, Route, RouteTable
 from rewardstack.score import NOTHING, Item, OnError, Request, Score
@@ -150,6 +150,8 @@ def _prepare(request: Request) -> tuple[Item, float | None, str]:
         return item, None, f"extra_info: expected an object, got {type(extra).__name__}"
     if not isinstance(request.solution_str, str):
         return item, None, f"solution_str: expected a string, got {type(request.solution_str).__name__}"
+    if is_deep(extra) or is_deep(request.ground_truth):
+        return item, None, f"its reference or extra_info is nested more than {MOST_DEEP} deep"
     timeout = plain(extra.get("timeout"))
     if timeout is not None and not (is_finite(timeout) and timeout > 0):
         return item, None, f"extra_info.timeout: expected seconds above 0, got {timeout!r}"

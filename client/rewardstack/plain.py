@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
 import numpy as np
+
+MOST_DEEP = 100
+"""Lists and mappings within each other that a sample may have; Python's own recursion ends not far beyond."""
+
+
+def is_deep(value: Any) -> bool:
+    """Whether lists and mappings are nested in `value` more than `MOST_DEEP` deep."""
+    level = _within([value])
+    for _ in range(MOST_DEEP):
+        if not level:
+            return False
+        level = [part for one in level for part in _within(one.values() if isinstance(one, Mapping) else one)]
+    return bool(level)
+
+
+def _within(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if isinstance(value, (list, tuple, Mapping))]
 
 
 def is_finite(value: Any) -> TypeGuard[int | float]:

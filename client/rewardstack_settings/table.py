@@ -119,7 +119,8 @@ CACHE = Section("Result cache", [
 JOBS = Section("Jobs", [
     Setting("QUEUE_PORT", "6380", PORT, UP,
             "port of the Redis that holds [jobs](jobs.md), on loopback; in containers it is published nowhere"),
-    Setting("QUEUE_MAX_MEMORY", "1gb", REDIS_SIZE, ("queue",), "memory for jobs; past it new ones are refused (503)"),
+    Setting("QUEUE_MAX_MEMORY", "1gb", REDIS_SIZE, ("queue",),
+            "memory for jobs; past half of it new ones are refused (503)"),
     Setting("WORKERS", "1", Whole(1, 256), BOTH, "workers that score jobs, each in a process of its own"),
     Setting("REWARD_JOB_CHUNK_SIZE", "200", Whole(1, 100_000), ("rules",),
             "samples of a job that a worker scores at a time"),

@@ -8,7 +8,7 @@ from typing import Any
 from rewardstack.score import Request, Score
 from rewardstack_rules.jobs.ledger import Chunk, Ledger, Reply
 from rewardstack_rules.jobs.store import JobStore
-from rewardstack_rules.protocols.score import reply_of
+from rewardstack_rules.reply import reply_of
 
 SIZE = 4
 """Samples in a chunk."""

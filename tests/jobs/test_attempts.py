@@ -60,14 +60,16 @@ def test_only_what_failed_is_tried_again(store: JobStore, ledger: Ledger, monkey
     assert ["ok", "failed", "ok"] == [one["status"] for one in results(store, job_id)]
 
 
-def test_a_worker_that_raises(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What scoring raises is a failure of the infrastructure: tried again, then told."""
-    job_id = store.submit(requests_of("a", "b"), "")
+def test_a_sample_that_raises(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What scoring raises is a failure of the infrastructure: that sample is tried again, then it is told."""
+    job_id = store.submit(requests_of("a", "b", "c"), "")
     for _ in range(RETRIES + 1):
         run(monkeypatch, ledger, Judge(b=OSError("disk")), job_id)
 
-    assert [("failed", None)] * 2 == [(one["status"], one["value"]) for one in results(store, job_id)]
-    assert "raised OSError" in results(store, job_id)[0]["reason"]
+    assert [("ok", 1.0), ("failed", None), ("ok", 1.0)] == [
+        (one["status"], one["value"]) for one in results(store, job_id)
+    ]
+    assert "raised OSError" in results(store, job_id)[1]["reason"]
 
 
 def test_a_malformed_sample_harms_no_other(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@
 | every sample has a score | committed |
 | the infrastructure failed some | put off; these alone are tried again; after the last attempt all is committed |
 | a sample is malformed | that one is `unscored`, the others are scored |
+| scoring a sample raises, or it cannot be read | that one is `failed`, the others are scored |
 | the worker ends | another begins it; after `MOST_DEATHS` such ends its samples are `failed` |
 """
 
@@ -21,9 +22,9 @@ from rewardstack.errors import ConfigError, RequestError
 from rewardstack.score import Request, Score
 from rewardstack_rules.catalogue import load_registry
 from rewardstack_rules.jobs.lease import Lease
-from rewardstack_rules.jobs.ledger import Chunk, Ledger, Reply
+from rewardstack_rules.jobs.ledger import Chunk, Ledger
 from rewardstack_rules.jobs.link import connect
-from rewardstack_rules.protocols.score import reply_of
+from rewardstack_rules.reply import Reply, reply_of
 from rewardstack_rules.service import Service
 from rewardstack_rules.settings import Settings
 
@@ -76,7 +77,7 @@ def run(job_id: str, number: int) -> None:
         return
     with Lease(shop.ledger, chunk):
         replies = _replies(shop, chunk)
-        failed = [at for at, reply in enumerate(replies) if reply["status"] == "failed"]
+        failed = [at for at in chunk.wanted if replies[at]["status"] == "failed"]
         if failed and chunk.put_off < shop.retries and chunk.deaths < MOST_DEATHS:
             outcome = "put off"
             done = {at: reply for at, reply in enumerate(replies) if reply["status"] != "failed"}
@@ -88,8 +89,7 @@ def run(job_id: str, number: int) -> None:
 
 def _replies(shop: Workshop, chunk: Chunk) -> list[Reply]:
     """What is said of each sample: known from an earlier attempt, or found now."""
-    wanted = [at for at in range(len(chunk.requests)) if at not in chunk.done]
-    requests = [chunk.requests[at] for at in wanted]
+    requests = list(chunk.wanted.values())
     try:
         if chunk.deaths >= MOST_DEATHS:
             scores = [Score.failed(f"{chunk.deaths} workers ended while they scored its chunk")] * len(requests)
@@ -98,11 +98,8 @@ def _replies(shop: Workshop, chunk: Chunk) -> list[Reply]:
     except SystemExit:
         shop.ledger.hand_back(chunk)
         raise
-    except Exception as error:
-        log.exception("a chunk raised")
-        scores = [Score.failed(f"scoring its chunk raised {type(error).__name__}")] * len(requests)
-    found = dict(zip(wanted, map(reply_of, scores), strict=True))
-    return [found[at] if at in found else chunk.done[at] for at in range(len(chunk.requests))]
+    found = {**chunk.settled, **dict(zip(chunk.wanted, map(reply_of, scores), strict=True))}
+    return [found[at] for at in range(len(chunk.samples))]
 
 
 def _score(service: Service, requests: Sequence[Request], tenant: str) -> list[Score]:
@@ -110,10 +107,14 @@ def _score(service: Service, requests: Sequence[Request], tenant: str) -> list[S
     try:
         return service.score(requests, limit=None, tenant=tenant)
     except ConfigError as error:
-        if len(requests) > 1:
-            half = len(requests) // 2
-            return _score(service, requests[:half], tenant) + _score(service, requests[half:], tenant)
-        return [Score.unscored(str(error)) if isinstance(error, RequestError) else Score.failed(str(error))]
+        fault = Score.unscored(str(error)) if isinstance(error, RequestError) else Score.failed(str(error))
+    except Exception as error:
+        log.exception("scoring %d samples raised", len(requests))
+        fault = Score.failed(f"scoring it raised {type(error).__name__}")
+    if len(requests) <= 1:
+        return [fault] * len(requests)
+    half = len(requests) // 2
+    return _score(service, requests[:half], tenant) + _score(service, requests[half:], tenant)
 
 
 def _delay(put_off: int) -> float:

@@ -1,59 +1,121 @@
-"""Chunks as bytes: compressed JSON."""
+"""Chunks as bytes: compressed lines of JSON, a line a sample.
+
+What is read back is what the queue holds by then, so each line is read by itself: one that cannot be read costs no
+other.
+"""
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from rewardstack.score import Request
+from rewardstack.plain import MOST_DEEP, is_deep
+from rewardstack.score import STATUSES, Request, Score
+from rewardstack_rules.reply import reply_of
 
 LEVEL = 1
 """Of compression: text shrinks to a third or less at the speed of a network."""
+TOO_DEEP = f"its reference or extra_info is nested more than {MOST_DEEP} deep"
+LOST = Score.failed("what the queue holds of it cannot be read")
+"""In place of a sample, or of its result, that nobody can read back."""
+
+Sample = Request | Score
+"""A sample, or its score where there is nothing to be scored."""
+T = TypeVar("T")
 
 
-def pack_input(start: int, requests: Sequence[Request]) -> bytes:
-    """A chunk's samples.
+def pack_input(requests: Sequence[Request]) -> bytes:
+    """A chunk's samples."""
+    return _pack(map(fields_of, requests))
+
+
+def unpack_input(data: bytes | None, size: int) -> list[Sample]:
+    """The samples that `pack_input` was given.
 
     Args:
-        start: the position of the first of them in the job, from 0.
-        requests: the samples.
+        data: what there is; None for nothing.
+        size: how many there were.
     """
-    items = [(one.data_source, one.solution_str, one.ground_truth, one.extra_info) for one in requests]
-    return _pack({"start": start, "items": items})
-
-
-def unpack_input(data: bytes) -> tuple[int, list[Request]]:
-    """What `pack_input` was given."""
-    record = _unpack(data)
-    return record["start"], [Request(*item) for item in record["items"]]
+    return _unpack(data, size, _sample, lambda at: LOST)
 
 
 def pack_partial(done: Mapping[int, Mapping[str, Any]]) -> bytes:
     """What is known of some of a chunk's samples, by their position in it."""
-    return _pack({str(at): reply for at, reply in done.items()})
+    return zlib.compress(json.dumps({str(at): reply for at, reply in done.items()}).encode(), LEVEL)
 
 
 def unpack_partial(data: bytes) -> dict[int, dict[str, Any]]:
-    """What `pack_partial` was given."""
-    return {int(at): reply for at, reply in _unpack(data).items()} if data else {}
+    """What `pack_partial` was given; nothing where it cannot be read, so that all is scored anew."""
+    try:
+        found = json.loads(zlib.decompress(data))
+        return {int(at): reply for at, reply in found.items() if _is_reply(reply)}
+    except (zlib.error, ValueError, RecursionError, AttributeError):
+        return {}
 
 
 def pack_result(start: int, replies: Iterable[Mapping[str, Any]]) -> bytes:
     """A chunk's result: a line of JSON for each sample, with its position in the job as `index`."""
-    lines = [json.dumps({"index": start + at, **reply}) + "\n" for at, reply in enumerate(replies)]
-    return zlib.compress("".join(lines).encode(), LEVEL)
+    return _pack({"index": start + at, **reply} for at, reply in enumerate(replies))
 
 
-def unpack_lines(data: bytes) -> list[bytes]:
-    """The lines that `pack_result` made, each with its end."""
-    return zlib.decompress(data).splitlines(keepends=True)
+def unpack_lines(data: bytes, start: int, size: int) -> list[bytes]:
+    """The lines that `pack_result` made, each with its end; for one that cannot be read one that says so.
+
+    Args:
+        data: its bytes.
+        start: as `pack_result` had it.
+        size: how many there were.
+    """
+
+    def line(text: bytes, at: int) -> bytes:
+        record = json.loads(text)
+        if not _is_reply(record) or record.get("index") != start + at:
+            raise ValueError("no line of this chunk")
+        return text + b"\n"
+
+    return _unpack(data, size, line, lambda at: _line({"index": start + at, **reply_of(LOST)}) + b"\n")
 
 
-def _pack(record: Any) -> bytes:
-    return zlib.compress(json.dumps(record).encode(), LEVEL)
+def fields_of(request: Request) -> Any:
+    """What stands for a sample; a text says why there is none."""
+    if is_deep(request.ground_truth) or is_deep(request.extra_info):
+        return TOO_DEEP
+    return request.data_source, request.solution_str, request.ground_truth, request.extra_info
 
 
-def _unpack(data: bytes) -> Any:
-    return json.loads(zlib.decompress(data))
+def _sample(text: bytes, at: int) -> Sample:
+    match json.loads(text):
+        case str(complaint) if complaint == TOO_DEEP:
+            return Score.unscored(TOO_DEEP)
+        case [str(source), solution, reference, extra]:
+            return Request(source, solution, reference, extra)
+    raise ValueError("no line of a sample")
+
+
+def _is_reply(record: Any) -> bool:
+    return isinstance(record, dict) and record.get("status") in STATUSES and isinstance(record.get("cached"), bool)
+
+
+def _pack(records: Iterable[Any]) -> bytes:
+    return zlib.compress(b"\n".join(map(_line, records)), LEVEL)
+
+
+def _line(record: Any) -> bytes:
+    return json.dumps(record).encode()
+
+
+def _unpack(data: bytes | None, size: int, read: Callable[[bytes, int], T], lost: Callable[[int], T]) -> list[T]:
+    """What `read` makes of each line, by its position; `lost` where there is none or it cannot be read."""
+    try:
+        lines = zlib.decompress(data or b"").split(b"\n")
+    except zlib.error:
+        lines = []
+    found = []
+    for at in range(size):
+        try:
+            found.append(read(lines[at], at))
+        except (IndexError, TypeError, ValueError, RecursionError):
+            found.append(lost(at))
+    return found

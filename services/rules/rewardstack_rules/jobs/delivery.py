@@ -72,16 +72,21 @@ class Delivery:
 
     def waiting(self) -> set[Chunk]:
         """The chunks that no worker has taken yet."""
-        found = (ident.split("-") for ident in self.queue.get_job_ids())
+        found = (ident.split("-") for ident in self._idents(0, -1))
         return {(parts[0], int(parts[1])) for parts in found if len(parts) == 3 and parts[1].isdecimal()}
 
     def longest_wait(self) -> float:
         """Seconds that the chunk at the head of the queue has waited since it was sent; 0 where none waits."""
-        for ident in self.queue.get_job_ids(0, 1):
+        for ident in self._idents(0, 0):
             sent = self.queue.connection.hget(ChunkJob.key_for(ident), "enqueued_at")
             if sent is not None:  # a worker may just have taken it
                 return max(0.0, (datetime.now(timezone.utc) - str_to_date(sent)).total_seconds())
         return 0.0
+
+    def _idents(self, first: int, last: int) -> list[str]:
+        """RQ's names of some entries, as far as they are texts at all; RQ itself would stop at one that is none."""
+        found: list[Any] = self.queue.connection.lrange(self.queue.key, first, last)
+        return [bytes(ident).decode(errors="replace") for ident in found]
 
     @staticmethod
     def _entry(job_id: str, number: int) -> Any:

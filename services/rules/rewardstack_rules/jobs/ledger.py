@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewardstack.score import Request
+from rewardstack.score import Request, Score
 from rewardstack_rules.jobs import scripts
-from rewardstack_rules.jobs.codec import pack_partial, pack_result, unpack_input, unpack_partial
+from rewardstack_rules.jobs.codec import Sample, pack_partial, pack_result, unpack_input, unpack_partial
 from rewardstack_rules.jobs.keys import OPEN, JobKeys
-from rewardstack_rules.jobs.link import RedisClient, reaching
+from rewardstack_rules.jobs.link import RedisClient, reaching, reading
 from rewardstack_rules.jobs.state import COUNTED
+from rewardstack_rules.reply import Reply, reply_of
 
 LEASE = 10.0
 """Seconds that a chunk stays a worker's of which nothing is heard."""
-
-Reply = dict[str, Any]
-"""What `/v1/score` says of a sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class Chunk:
         keys: of its job.
         number: in the job, from 0.
         start: position of its first sample in the job.
-        requests: its samples.
+        samples: its samples; the score of one that cannot be scored.
         done: what an earlier attempt found, by position in the chunk.
         begun: how often it was begun, this time included.
         put_off: how often an attempt of it ended without a result.
@@ -40,11 +39,22 @@ class Chunk:
     keys: JobKeys
     number: int
     start: int
-    requests: list[Request]
+    samples: list[Sample]
     done: dict[int, Reply]
     begun: int
     put_off: int
     holder: str = field(repr=False)
+
+    @property
+    def settled(self) -> dict[int, Reply]:
+        """What is said of samples that need not be scored, by position in the chunk."""
+        return {**{at: reply_of(one) for at, one in enumerate(self.samples) if isinstance(one, Score)}, **self.done}
+
+    @property
+    def wanted(self) -> dict[int, Request]:
+        """The samples that are to be scored, by position in the chunk."""
+        settled = self.settled
+        return {at: one for at, one in enumerate(self.samples) if at not in settled and isinstance(one, Request)}
 
     @property
     def deaths(self) -> int:
@@ -76,9 +86,12 @@ class Ledger:
             found = self._begin(keys.of_scripts(), [job_id, number, holder, LEASE])
         if found is None:
             return None
-        begun, put_off, data, partial = found
-        start, requests = unpack_input(data)
-        return Chunk(keys, number, start, requests, unpack_partial(partial), int(begun), int(put_off), holder)
+        begun, put_off, data, partial, starts, items = found
+        with reading():
+            bounds = [*json.loads(starts), int(items)]
+            start, size = bounds[number], bounds[number + 1] - bounds[number]
+        done = unpack_partial(partial)
+        return Chunk(keys, number, start, unpack_input(data, size), done, int(begun), int(put_off), holder)
 
     def renew(self, chunk: Chunk) -> bool:
         """Keeps the chunk for another `LEASE`; whether it is still this worker's."""

@@ -18,6 +18,7 @@ RedisClient: TypeAlias = Any
 
 TIMEOUT = 10.0
 """Seconds that one attempt of a command may take."""
+FULL = "the queue is full: wait for jobs to end and expire, cancel some, or raise QUEUE_MAX_MEMORY (its maxmemory)"
 PAUSE = 1.0
 """Most seconds between two attempts."""
 
@@ -46,9 +47,22 @@ def reaching() -> Iterator[None]:
     try:
         yield
     except OutOfMemoryError as error:
-        raise OverloadError("the queue is full: wait for jobs to end and expire, or raise its maxmemory") from error
+        raise OverloadError(FULL) from error
     except RedisError as error:
         raise UnreachableError(f"the queue (REWARD_QUEUE_URL): {_first_line(error)}") from error
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Within it sense is made of what the queue holds.
+
+    Raises:
+        UnreachableError: it holds what rewardstack did not write.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
+        raise UnreachableError("the queue (REWARD_QUEUE_URL) holds what rewardstack did not write") from error
 
 
 def _first_line(error: Any) -> str:

@@ -12,7 +12,7 @@ from rewardstack.errors import ServiceError
 from rewardstack.score import STATUSES
 from rewardstack_rules.jobs.delivery import Delivery
 from rewardstack_rules.jobs.keys import COUNTS, OPEN, STARTED, WORKERS
-from rewardstack_rules.jobs.link import connect, reaching
+from rewardstack_rules.jobs.link import connect, reaching, reading
 
 COUNTERS = {
     "rewardstack_jobs": (
@@ -55,7 +55,7 @@ class JobsCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """The counts of this moment; only that the queue is away where it does not answer."""
         try:
-            with reaching():
+            with reaching(), reading():
                 found = [*self._gauges(), *self._counters()]
         except ServiceError as error:
             log.warning("jobs are not counted: %s", error)

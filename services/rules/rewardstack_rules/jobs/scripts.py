@@ -32,6 +32,14 @@ local function close(state)
 end
 """
 
+FINISHING = (
+    PRELUDE
+    + """
+redis.call('HDEL', counts, '')
+"""
+)
+"""Before what ends work or frees memory: Redis that is full refuses a script's first write, and this one needs none."""
+
 PUBLISH = (
     PRELUDE
     + """
@@ -39,8 +47,9 @@ local tenant, key, digest, items, chunks, starts, ttl, grace = unpack(ARGV, 2)
 if key ~= '' then
   local known = redis.call('GET', key)
   if known then return known end
-  redis.call('SET', key, id .. ':' .. digest)
 end
+if redis.call('HLEN', input) ~= tonumber(chunks) then return '' end
+if key ~= '' then redis.call('SET', key, id .. ':' .. digest) end
 redis.call('HSET', meta, 'items', items, 'chunks', chunks, 'starts', starts, 'ttl', ttl, 'key', key,
   'submitted', at(0), 'state', '')
 redis.call('HSET', open, id, tenant)
@@ -51,10 +60,11 @@ if tonumber(chunks) == 0 then close('finished') end
 return id .. ':' .. digest
 """
 )
-"""The job is there, with all its input; or what was submitted before under the same idempotency key, as `id:digest`."""
+"""The job is there, with all its input; or what was submitted before under the same idempotency key; as `id:digest`;
+nothing where some of the input has expired."""
 
 BEGIN = (
-    PRELUDE
+    FINISHING
     + """
 local n, holder, lease = unpack(ARGV, 2)
 if not is_open() or not redis.call('ZSCORE', due, n) then return false end
@@ -67,13 +77,14 @@ redis.call('HSETNX', meta, 'started', at(0))
 redis.call('SADD', started, id)
 if begun > 1 then count('chunks_retried') end
 return {begun, redis.call('HGET', tries, n .. ':put_off') or '0', redis.call('HGET', input, n),
-  redis.call('HGET', partial, n) or ''}
+  redis.call('HGET', partial, n) or '', redis.call('HGET', meta, 'starts'), redis.call('HGET', meta, 'items')}
 """
 )
-"""The chunk is this worker's: how often it was begun and put off, its input, and what it has already; else nothing."""
+"""The chunk is this worker's: how often it was begun and put off, its input, what it has already, and where each chunk
+starts in how many samples; else nothing."""
 
 RENEW = (
-    PRELUDE
+    FINISHING
     + """
 local n, holder, lease = unpack(ARGV, 2)
 if not is_open() or redis.call('HGET', tries, n .. ':holder') ~= holder then return 0 end
@@ -85,7 +96,7 @@ return 1
 """The chunk stays this worker's; 0 where it is not, or where the job has ended."""
 
 PUT_OFF = (
-    PRELUDE
+    FINISHING
     + """
 local n, holder, delay, kept = unpack(ARGV, 2)
 if not is_open() or redis.call('HGET', tries, n .. ':holder') ~= holder then return 0 end
@@ -102,7 +113,7 @@ return 1
 """The chunk is nobody's until it is due again; what it has is kept. Without that it is as if it had not been begun."""
 
 COMMIT = (
-    PRELUDE
+    FINISHING
     + """
 local n, result = ARGV[2], ARGV[3]
 if not is_open() then count('chunks_dropped') return 'dropped' end
@@ -125,5 +136,5 @@ return 'committed'
 )
 """The first result of a chunk is its result; the last chunk's ends the job."""
 
-CANCEL = PRELUDE + "if is_open() then close('canceled') return 1 end return 0"
+CANCEL = FINISHING + "if is_open() then close('canceled') return 1 end return 0"
 """No chunk of the job is begun or committed any more; 0 where it has ended already."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Literal
 
 from rewardstack.score import STATUSES
@@ -54,22 +55,33 @@ class JobState:
 
 
 def read_state(job_id: str, values: Sequence[bytes | None]) -> JobState | None:
-    """The state that `FIELDS` have; None where there is no such job."""
+    """The state that `FIELDS` have; None where there is no such job.
+
+    Raises:
+        LookupError, ValueError: the fields hold something else.
+    """
     fields = {name: value.decode() for name, value in zip(FIELDS, values, strict=True) if value is not None}
     if "items" not in fields:
         return None
-    started, ended = (float(fields[name]) if name in fields else None for name in ("started", "ended"))
+    started, ended = (_time(fields[name]) if name in fields else None for name in ("started", "ended"))
     return JobState(
         job_id,
         _status(fields["state"], started),
         int(fields["items"]),
         {status: int(fields.get(status, 0)) for status in STATUSES},
         int(fields.get("cached", 0)),
-        float(fields["submitted"]),
+        _time(fields["submitted"]),
         started,
         ended,
         int(fields["ttl"]),
     )
+
+
+def _time(text: str) -> float:
+    """Seconds since 1970 that are a time."""
+    seconds = float(text)
+    datetime.fromtimestamp(seconds, timezone.utc)
+    return seconds
 
 
 def _status(state: str, started: float | None) -> Status:

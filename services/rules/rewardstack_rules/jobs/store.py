@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
-from rewardstack.errors import UnreachableError
+from rewardstack.errors import OverloadError, UnreachableError
 from rewardstack.score import Request
 from rewardstack_rules.jobs import scripts
 from rewardstack_rules.jobs.codec import unpack_lines
 from rewardstack_rules.jobs.delivery import Delivery
 from rewardstack_rules.jobs.durability import confirm_written
 from rewardstack_rules.jobs.keys import JobKeys, idempotency_key, new_job_id
-from rewardstack_rules.jobs.link import connect, reaching
+from rewardstack_rules.jobs.link import connect, reaching, reading
 from rewardstack_rules.jobs.state import FIELDS, JobState, read_state
 from rewardstack_rules.jobs.submission import Submission
 from rewardstack_rules.settings import Settings
 
 GRACE = 30.0
 """Seconds after which a submitted chunk that is neither queued nor begun counts as lost."""
+
+KNOWN = re.compile(rb"^([0-9a-f]{32}):([0-9a-f]{32})\Z")
+"""What stands under an idempotency key: a job's id and the digest of its samples."""
 
 
 class Conflict(Exception):
@@ -60,7 +64,11 @@ class JobStore:
         with reaching():
             submission = Submission(self.redis, keys, self._chunk_size)
             submission.write(requests)
-            job_id, digest = self._announce(keys, submission, idempotency_key(tenant, key) if key else "")
+            try:
+                job_id, digest = self._announce(keys, submission, idempotency_key(tenant, key) if key else "")
+            except BaseException:
+                submission.discard()
+                raise
             if job_id != keys.job_id:
                 submission.discard()
                 if digest != submission.digest:
@@ -74,8 +82,12 @@ class JobStore:
         starts = json.dumps(submission.starts)
         counts = (submission.items, len(submission.starts), starts, self._ttl, GRACE)
         found = self._publish(keys.of_scripts(), [keys.job_id, keys.tenant, key, submission.digest, *counts])
-        job_id, _, digest = found.decode().partition(":")
-        return job_id, digest
+        if not found:
+            raise OverloadError("its samples have expired while they were sent; send them again, and faster")
+        known = KNOWN.match(found)
+        if known is None:
+            raise UnreachableError("the queue holds something else under this Idempotency-Key; send another one")
+        return known[1].decode(), known[2].decode()
 
     def _keep(self, keys: JobKeys) -> None:
         try:
@@ -86,7 +98,7 @@ class JobStore:
 
     def state(self, tenant: str, job_id: str) -> JobState | None:
         """How a job stands; None where the tenant has none of that name."""
-        with reaching():
+        with reaching(), reading():
             return read_state(job_id, self.redis.hmget(JobKeys(tenant, job_id)["meta"], FIELDS))
 
     def cancel(self, tenant: str, job_id: str) -> None:
@@ -107,26 +119,38 @@ class JobStore:
             count: how many at most; None for all.
             partial: end before the first chunk that has no result; else there must be none.
 
-        Yields:
-            Lines of JSON, some at a time.
+        Returns:
+            Lines of JSON, some at a time; of a sample whose result cannot be read a line that says that it failed.
 
         Raises:
             UnreachableError: a result is missing, or the queue does not answer.
         """
         keys = JobKeys(tenant, job_id)
-        with reaching():
-            starts = json.loads(self.redis.hget(keys["meta"], "starts") or b"[]")
-        end = float("inf") if count is None else first + count
-        for number in range(max(0, bisect_right(starts, first) - 1), len(starts)):
-            start = starts[number]
+        with reaching(), reading():
+            starts, items = self.redis.hmget(keys["meta"], "starts", "items")
+            bounds = [] if starts is None else [*map(int, json.loads(starts)), int(items)]
+        return self._lines(keys, bounds, first, float("inf") if count is None else first + count, partial)
+
+    def _lines(self, keys: JobKeys, bounds: list[int], first: int, end: float, partial: bool) -> Iterator[bytes]:
+        """What `results` yields.
+
+        Args:
+            keys: of the job.
+            bounds: position of each chunk's first sample, and how many samples there are.
+            first: position of the first one wanted.
+            end: position behind the last one.
+            partial: as `results` has it.
+        """
+        for number in range(max(0, bisect_right(bounds, first) - 1), len(bounds) - 1):
+            start = bounds[number]
             if start >= end:
                 return
             with reaching():
                 data = self.redis.hget(keys["results"], str(number))
             if data is not None:
-                numbered = enumerate(unpack_lines(data), start)
+                numbered = enumerate(unpack_lines(data, start, bounds[number + 1] - start), start)
                 yield b"".join(line for at, line in numbered if first <= at < end)
             elif partial:
                 return
             else:
-                raise UnreachableError(f"job {job_id}: its results have expired")
+                raise UnreachableError(f"job {keys.job_id}: its results have expired")

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-from typing import Any
 
+from rewardstack.errors import OverloadError
 from rewardstack.score import Request
-from rewardstack_rules.jobs.codec import pack_input
+from rewardstack_rules.jobs.codec import fields_of, pack_input
 from rewardstack_rules.jobs.keys import JobKeys
-from rewardstack_rules.jobs.link import RedisClient
+from rewardstack_rules.jobs.link import FULL, RedisClient
 
 CHUNK_CHARACTERS = 2**22
 """About how many characters a chunk has at most, unless one sample alone has more."""
 UNFINISHED_SECONDS = 3600
-"""After which the samples of a job go that never came to exist; its server died."""
+"""After which the samples of a job go that never came to exist and of which none came since; its server died."""
+ENTRY_BYTES = 2048
+"""About what the queue needs for a chunk beside its samples, once it is sent to the workers."""
+ROOM = 0.5
+"""The share of the queue's memory up to which samples are taken; the rest is for results, and for those who work."""
 
 
 class Submission:
@@ -45,18 +50,31 @@ class Submission:
 
         Raises:
             RedisError: the queue does not take them.
+            OverloadError: it is too full to take them.
             Exception: whatever `requests` raises; nothing is left behind in either case.
         """
         try:
             for chunk in self._chunks(requests):
-                self._redis.hset(self._key, str(len(self.starts)), pack_input(self.items, chunk))
-                if not self.starts:
-                    self._redis.expire(self._key, UNFINISHED_SECONDS)
+                self._require_room()
+                # Whoever sends slowly is still there: the time that it has begins anew with each chunk.
+                pipeline = self._redis.pipeline(transaction=False)
+                pipeline.hset(self._key, str(len(self.starts)), pack_input(chunk))
+                pipeline.expire(self._key, UNFINISHED_SECONDS).execute()
                 self.starts.append(self.items)
                 self.items += len(chunk)
         except BaseException:
             self.discard()
             raise
+
+    def _require_room(self) -> None:
+        """Leaves room for what must be written until every job that was taken has ended.
+
+        Raises:
+            OverloadError: there is none.
+        """
+        memory = self._redis.info("memory")
+        if memory["used_memory"] + len(self.starts) * ENTRY_BYTES > ROOM * (memory.get("maxmemory") or math.inf):
+            raise OverloadError(FULL)
 
     def discard(self) -> None:
         """Removes what was written."""
@@ -78,5 +96,4 @@ class Submission:
 
 
 def _canonical(request: Request) -> bytes:
-    fields: tuple[Any, ...] = (request.data_source, request.solution_str, request.ground_truth, request.extra_info)
-    return json.dumps(fields, sort_keys=True).encode()
+    return json.dumps(fields_of(request), sort_keys=True).encode()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 
-from rewardstack.errors import ServiceError
+from rewardstack.errors import ServiceError, UnreachableError
 from rewardstack_rules.jobs.delivery import BATCH, Chunk, Delivery
 from rewardstack_rules.jobs.keys import OPEN, SWEEP, WORKERS, JobKeys
-from rewardstack_rules.jobs.link import RedisClient, reaching
+from rewardstack_rules.jobs.link import RedisClient, reaching, reading
 
 INTERVAL = 2.0
 """Seconds between two sweeps, whichever workers make them."""
@@ -48,8 +48,11 @@ class Sweeper:
             waiting = self._delivery.waiting()
             sent = 0
             for job_id, tenant in self._redis.hgetall(OPEN).items():
-                keys = JobKeys(tenant.decode(), job_id.decode())
-                sent += self._send(keys, now, waiting)
+                try:
+                    with reading():
+                        sent += self._send(JobKeys(tenant.decode(), job_id.decode()), now, waiting)
+                except UnreachableError as error:
+                    log.warning("a job is not swept: %s", error)
         if sent:
             log.info("sent %d chunks again", sent)
         return sent

@@ -6,10 +6,11 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
-from rewardstack.score import Request, Score
+from rewardstack.score import Request
 from rewardstack_rules.http_errors import ApiError
 from rewardstack_rules.protocols.body import json_type, read_field, read_object, refuse_secrets
 from rewardstack_rules.protocols.scoring import score_samples
+from rewardstack_rules.reply import reply_of
 
 blueprint = Blueprint("score", __name__)
 
@@ -41,16 +42,3 @@ def read_sample(item: Any, where: str) -> Request:
     if isinstance(extra, dict):
         refuse_secrets(extra, f"{where}.extra_info")
     return Request(source, item.get("solution_str"), item.get("ground_truth"), extra)  # type: ignore[arg-type]
-
-
-def reply_of(score: Score) -> dict[str, Any]:
-    """A score as this endpoint tells it."""
-    return {
-        "value": score.value,
-        "status": score.status,
-        "reason": score.reason,
-        "source": score.source,
-        "cached": score.cached,
-        "latency_ms": score.latency_ms,
-        "details": score.details if score.parts is None else {**score.details, "parts": score.parts},
-    }

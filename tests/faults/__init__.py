@@ -1,0 +1,1 @@
+"""What hostile clients, hostile samples and full disks do, each by name."""
