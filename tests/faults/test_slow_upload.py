@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import redis
 
-from rewardstack.errors import OverloadError
+from rewardstack.errors import OverloadError, UnreachableError
 from rewardstack.score import Request
 from rewardstack_rules.jobs import submission
 from rewardstack_rules.jobs.ledger import Ledger
@@ -46,6 +48,23 @@ def test_samples_that_expired_meanwhile(store: JobStore) -> None:
         store.submit(too_slowly(), "", "key")
     assert not list(store.redis.scan_iter("rewardstack:jobs:*:*"))
     assert store.redis.hlen("rewardstack:jobs:open") == 0
+
+
+def test_an_answer_that_is_lost(store: JobStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody hears that the job is there, it keeps its samples for the sender who tries again."""
+    publish = store._publish
+
+    def unheard(*arguments: Any) -> None:
+        publish(*arguments)
+        raise redis.ConnectionError("lost")
+
+    monkeypatch.setattr(store, "_publish", unheard)
+    with pytest.raises(UnreachableError):
+        store.submit(requests_of("a"), "", "key")
+    monkeypatch.undo()
+
+    job_id = store.submit(requests_of("a"), "", "key")
+    assert store.redis.hlen(f"rewardstack:jobs::job:{job_id}:input") == 1
 
 
 def test_samples_that_are_gone(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

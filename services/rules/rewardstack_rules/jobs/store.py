@@ -22,6 +22,8 @@ from rewardstack_rules.settings import Settings
 GRACE = 30.0
 """Seconds after which a submitted chunk that is neither queued nor begun counts as lost."""
 
+EXPIRED = "its samples have expired while they were sent; send them again, and faster"
+TAKEN = "the queue holds something else under this Idempotency-Key; send another one"
 KNOWN = re.compile(rb"^([0-9a-f]{32}):([0-9a-f]{32})\Z")
 """What stands under an idempotency key: a job's id and the digest of its samples."""
 
@@ -64,11 +66,7 @@ class JobStore:
         with reaching():
             submission = Submission(self.redis, keys, self._chunk_size)
             submission.write(requests)
-            try:
-                job_id, digest = self._announce(keys, submission, idempotency_key(tenant, key) if key else "")
-            except BaseException:
-                submission.discard()
-                raise
+            job_id, digest = self._announce(keys, submission, idempotency_key(tenant, key) if key else "")
             if job_id != keys.job_id:
                 submission.discard()
                 if digest != submission.digest:
@@ -82,11 +80,11 @@ class JobStore:
         starts = json.dumps(submission.starts)
         counts = (submission.items, len(submission.starts), starts, self._ttl, GRACE)
         found = self._publish(keys.of_scripts(), [keys.job_id, keys.tenant, key, submission.digest, *counts])
-        if not found:
-            raise OverloadError("its samples have expired while they were sent; send them again, and faster")
         known = KNOWN.match(found)
         if known is None:
-            raise UnreachableError("the queue holds something else under this Idempotency-Key; send another one")
+            # Not where nothing was heard: then the job may be there, and needs its samples.
+            submission.discard()
+            raise OverloadError(EXPIRED) if not found else UnreachableError(TAKEN)
         return known[1].decode(), known[2].decode()
 
     def _keep(self, keys: JobKeys) -> None:
