@@ -103,11 +103,11 @@ GATEWAY = Section("Gateway", [
 ])
 
 CACHE = Section("Result cache", [
-    Setting("CACHE_PORT", "6379", PORT, BOTH,
-            "port of the stack's Redis for clients that score directly; in containers it is published only with a "
-            "password"),
+    Setting("CACHE_PORT", "", Maybe(PORT), BOTH,
+            "port at which the cache listens on `BIND_ADDRESS`, for clients that score directly; empty for none. In "
+            "containers only with `CACHE_PASSWORD`"),
     Setting("CACHE_PASSWORD", "", PASSWORD, BOTH,
-            "password of the stack's Redis: letters, digits and `. _ ~ -`; empty for none", secret=True),
+            "password for that port: letters, digits and `. _ ~ -`; empty: local processes generate one", secret=True),
     Setting("CACHE_MAX_MEMORY", "512mb", REDIS_SIZE, ("cache",),
             "memory for results; past it the least recently used go first"),
     Setting("REDIS_IMAGE", "redis:8.2", NAME, COMPOSE, "container image of cache and queue"),
@@ -117,8 +117,9 @@ CACHE = Section("Result cache", [
 ])
 
 JOBS = Section("Jobs", [
-    Setting("QUEUE_PORT", "6380", PORT, UP,
-            "port of the Redis that holds [jobs](jobs.md), on loopback; in containers it is published nowhere"),
+    Setting("QUEUE_PORT", "", Maybe(PORT), UP,
+            "port at which the Redis that holds [jobs](jobs.md) listens on `BIND_ADDRESS`, with a generated password; "
+            "empty for none, as always in containers"),
     Setting("QUEUE_MAX_MEMORY", "1gb", REDIS_SIZE, ("queue",),
             "memory for jobs; past half of it new ones are refused (503)"),
     Setting("WORKERS", "1", Whole(1, 256), BOTH, "workers that score jobs, each in a process of its own"),

@@ -124,6 +124,11 @@ def environment(vllm: Vllm, model: Model, gpus: Sequence[str], cpu_cache: str) -
     return own
 
 
+def replica_name(number: int) -> str:
+    """Of a replica, counted from 1."""
+    return "judge" if number == 1 else f"judge-{number}"
+
+
 def _shared(vllm: Vllm) -> list[str]:
     """The flags of every judge on this kind of machine."""
     file = Path(__file__).with_name("vllm-cpu.yaml" if vllm.for_cpu else "vllm-gpu.yaml")

@@ -2,38 +2,39 @@
 
 Needs Python 3.10 or later and nothing else: it takes the vLLM that this interpreter has, else the one in MODELS_DIR,
 which it installs there after asking (`--yes`: without). Prints the address to export once the judge answers; ends on
-Ctrl-C or SIGTERM, and leaves no process behind.
+Ctrl-C or SIGTERM, and leaves no process behind. Several replicas are the native stack with judge and gateway alone, for
+which `.venv` is made.
 """
 
 from __future__ import annotations
 
-import shutil
+import json
+import os
 import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 
-from services.judge import engine  # noqa: E402 - the root is on the path only now
+from services.judge import engine, foreground  # noqa: E402 - the root is on the path only now
 from services.judge.arguments import parse  # noqa: E402
-from services.judge.engine import Vllm  # noqa: E402
-from services.judge.interruption import Interruption  # noqa: E402
-from services.judge.model import default, resolve  # noqa: E402
-from services.judge.serving import WILDCARDS, Address, Serving  # noqa: E402
+from services.judge.engine import Options, Vllm  # noqa: E402
+from services.judge.model import Model, default, resolve  # noqa: E402
 from services.models import environment, machine  # noqa: E402
 from services.models.environment import Models  # noqa: E402
 from services.models.machine import Gpu  # noqa: E402
-from services.stack import ports  # noqa: E402
-from services.stack.console import say, step  # noqa: E402
+from services.stack import ports, venv  # noqa: E402
+from services.stack.console import say  # noqa: E402
 from services.stack.errors import StackError  # noqa: E402
 from services.stack.rundir import RunDir  # noqa: E402
 from services.stack.settings import Settings, load  # noqa: E402
 
+WILDCARDS = ("0.0.0.0", "::", "")
 ANY_OTHER_HOST = ("192.0.2.1", 9)
 """An address of a network for documentation: no packet is sent to it."""
 
@@ -60,30 +61,91 @@ def _serve(arguments: list[str]) -> None:
     shares = machine.shares(gpus, wanted.replicas, options.tensor_parallel_size)
     found = _vllm(models, wanted.yes)
     model = resolve(wanted.model or default(gpus), found.python, models)
-    address = Address(wanted.host, wanted.port)
-    with _run_dir() as run, Interruption() as interruption:
-        say(f"==> vLLM {found.version} on {_devices(found, gpus)}; logs are in {run.logs}")
-        serving = Serving(run, address, settings, interruption.pause)
-        try:
-            with step(f"loading {model.name}"):
-                serving.start(found, model, options, shares)
-            _announce(model.name, address, settings)
-            serving.watch()
-        finally:
-            serving.stop()
+    judge = Judge(found, model, options, wanted.host, wanted.port, settings)
+    say(f"==> vLLM {found.version} on {_devices(found, gpus)}: loading {model.name}")
+    if len(shares) == 1:
+        judge.serve_here(shares[0])
+    else:
+        judge.serve_replicas(shares)
 
 
-@contextmanager
-def _run_dir() -> Iterator[RunDir]:
-    """A directory for sockets and logs; it stays where an error ended the judge."""
-    folder = tempfile.mkdtemp(prefix="judge-")
-    run = RunDir(folder)
-    run.make()
-    try:
-        yield run
-    except KeyboardInterrupt:
-        shutil.rmtree(folder)
-        raise
+@dataclass(frozen=True)
+class Judge:
+    """What is served, and where."""
+
+    vllm: Vllm
+    model: Model
+    options: Options
+    host: str
+    port: int
+    settings: Settings
+
+    def serve_here(self, share: Sequence[str]) -> None:
+        """One server, in the foreground, until it is interrupted."""
+        listen = ["--host", self.host, "--port", str(self.port)]
+        given = {**os.environ, **self._environment(share), "PATH": self._path}
+        if key := self.settings["LLM_JUDGE_SERVER_API_KEY"]:
+            given["VLLM_API_KEY"] = key
+        foreground.serve(
+            engine.command(self.vllm, self.model, listen, self.options),
+            given,
+            f"{self._here}:{self.port}",
+            self.settings.number("MODEL_UP_TIMEOUT"),
+            lambda: say(self._announcement()),
+        )
+
+    def serve_replicas(self, shares: Sequence[Sequence[str]]) -> None:
+        """Several of them and nginx, under supervisord; that process takes the place of this one."""
+        venv.make()
+        run = RunDir(tempfile.mkdtemp(prefix="judge-"))
+        run.make()
+        names = [engine.replica_name(number) for number in range(1, len(shares) + 1)]
+        replicas = [
+            {
+                "command": engine.command(self.vllm, self.model, ["--uds", str(run.socket(name))], self.options),
+                "environment": self._environment(share),
+            }
+            for name, share in zip(names, shares, strict=True)
+        ]
+        described = {
+            "host": self.host,
+            "port": self.port,
+            "here": self._here,
+            "model": self.model.name,
+            "replicas": replicas,
+            "announcement": self._announcement(),
+        }
+        (run.path / "judges.json").write_text(json.dumps(described), encoding="utf-8")
+        say(f"    logs are in {run.logs}")
+        os.chdir(ROOT)
+        python = str(venv.VENV / "bin/python")
+        os.execv(python, [python, "-m", "services.up.native.judges", str(run.path)])
+
+    @property
+    def _here(self) -> str:
+        """The host as this machine reaches it."""
+        return "127.0.0.1" if self.host in WILDCARDS else self.host
+
+    @property
+    def _path(self) -> str:
+        return os.pathsep.join([str(Path(self.vllm.python).parent), os.environ.get("PATH", os.defpath)])
+
+    def _environment(self, share: Sequence[str]) -> dict[str, str]:
+        return engine.environment(self.vllm, self.model, share, self.settings["VLLM_CPU_KVCACHE_SPACE"])
+
+    def _announcement(self) -> str:
+        on_this = "localhost" if self._here == "127.0.0.1" else self._here
+        lines = [
+            f"\nThe judge is up and serves {self.model.name}. In the shell of your trainer:\n",
+            f"  export LLM_JUDGE_SERVER_URL=http://{on_this}:{self.port}",
+        ]
+        if self.host in WILDCARDS:
+            lines += ["\nOn other nodes:\n", f"  export LLM_JUDGE_SERVER_URL=http://{_own_address()}:{self.port}"]
+        if self.settings["LLM_JUDGE_SERVER_API_KEY"]:
+            lines += ["  export LLM_JUDGE_SERVER_API_KEY=...    # as it is set here"]
+        elif self.host in WILDCARDS:
+            lines += ["\nwarning: LLM_JUDGE_SERVER_API_KEY is empty: whoever reaches this machine may use the judge"]
+        return "\n".join(lines)
 
 
 def _devices(vllm: Vllm, gpus: list[Gpu]) -> str:
@@ -104,19 +166,6 @@ def _vllm(models: Models, yes: bool) -> Vllm:
     if found := engine.find(models.python):
         return found
     raise StackError(f"{models.venv} has no vLLM", f"remove {models.venv}, then try again")
-
-
-def _announce(name: str, address: Address, settings: Settings) -> None:
-    say(f"\nThe judge is up and serves {name}. In the shell of your trainer:\n")
-    on_this = "localhost" if address.here == "127.0.0.1" else address.here
-    say(f"  export LLM_JUDGE_SERVER_URL=http://{on_this}:{address.port}")
-    if address.host in WILDCARDS:
-        say("\nOn other nodes:\n")
-        say(f"  export LLM_JUDGE_SERVER_URL=http://{_own_address()}:{address.port}")
-    if settings["LLM_JUDGE_SERVER_API_KEY"]:
-        say("  export LLM_JUDGE_SERVER_API_KEY=...    # as it is set here")
-    elif address.host in WILDCARDS:
-        say("\nwarning: LLM_JUDGE_SERVER_API_KEY is empty: whoever reaches this machine may use the judge")
 
 
 def _own_address() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 from rewardstack_settings.table import read_by
 
@@ -28,21 +27,8 @@ GIVEN_TO = {
     # A local reward server listens on a socket, and REWARD_PORT is the gateway's.
     "rules": tuple(name for name in read_by("rules") if name != "REWARD_PORT"),
     "worker": tuple(name for name in read_by("worker") if name != "WORKER_METRICS_PORT"),
-    "judge": ("CUDA_VISIBLE_DEVICES", "VLLM_API_KEY", "VLLM_NO_USAGE_STATS", *read_by("judge"), *HUB),
-    "embedding": ("API_KEY", "CUDA_VISIBLE_DEVICES", *HUB),
 }
-"""The variables that a service reads itself; the others get theirs in a configuration file."""
-
-
-def environment(service: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a service is given, of all that its supervisor was.
-
-    Args:
-        service: its name; a replica's has a number behind it, such as `judge-2`.
-        environ: what the supervisor was given.
-    """
-    names = (*FROM_THE_SYSTEM, *GIVEN_TO.get(service.partition("-")[0], ()))
-    return {name: environ[name] for name in names if name in environ}
+"""The settings that whoever scores reads."""
 
 
 def from_environment(*names: str) -> dict[str, str]:

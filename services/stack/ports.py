@@ -7,7 +7,6 @@ import socket
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 
-from services.stack import processes
 from services.stack.errors import StackError
 from services.stack.settings import Settings
 
@@ -28,10 +27,7 @@ def wanted(settings: Settings, gateway: Sequence[str] = ("REWARD_PORT",)) -> dic
         settings: of the stack.
         gateway: the settings of the ports that the gateway listens on.
     """
-    private = {name: (LOOPBACK, settings.number(name)) for name in ("CACHE_PORT", "QUEUE_PORT")}
-    if settings["CACHE_PASSWORD"]:
-        private |= published(settings, ["CACHE_PORT"])
-    return {**published(settings, gateway), **private}
+    return published(settings, [*gateway, *(name for name in ("CACHE_PORT", "QUEUE_PORT") if settings[name])])
 
 
 def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = ()) -> None:
@@ -83,9 +79,18 @@ def require_one_free(name: str, address: str, port: int) -> None:
 def _refused(name: str, address: str, port: int, error: OSError) -> StackError:
     if error.errno == errno.EADDRINUSE:
         return StackError(
-            f"{name}: port {port} is taken by {processes.listener(port)}",
+            f"{name}: port {port} is taken by {_holder(port)}",
             f"stop that process, or choose another port: {name}={port + 1000 if port < 60_000 else 7000} make up",
         )
     if error.errno == errno.EADDRNOTAVAIL:
         return StackError(f"BIND_ADDRESS: {address} is no address of this machine", "use 127.0.0.1 or 0.0.0.0")
     return StackError(f"{name}: port {port} cannot be used: {error.strerror}", "ports below 1024 need root")
+
+
+def _holder(port: int) -> str:
+    try:
+        # Scripts that run without .venv check ports too.
+        from services.stack import processes
+    except ImportError:
+        return "another process"
+    return processes.listener(port)

@@ -29,8 +29,7 @@ class Running:
     Args:
         session: process id of supervisord, which is the session of all it starts.
         boot: id of the boot in which it was started; process ids mean nothing after another.
-        settings: digest of the settings and configuration the services were started with.
-        code: by service, a digest of the code and the files that it was started with.
+        gateway: digest of the files that the gateway has taken up.
         host: address at which this machine reaches the gateway.
         ports: port by the name of its setting.
         services: names of what was started.
@@ -38,8 +37,7 @@ class Running:
 
     session: int
     boot: str
-    settings: str
-    code: dict[str, str]
+    gateway: str
     host: str
     ports: dict[str, int]
     services: list[str]
@@ -76,13 +74,17 @@ class RunDir:
 
     def make(self) -> None:
         """Create the directory, readable by its owner alone."""
-        for directory in (self.path, self.logs, self.queue, self.path / "tmp"):
+        for directory in (self.path, self.logs, self.queue, self.path / "programs", self.path / "tmp"):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.chmod(0o700)
 
     def socket(self, service: str) -> Path:
         """The Unix socket that a service behind the gateway listens on."""
         return self.path / f"{service}.sock"
+
+    def program(self, service: str) -> Path:
+        """What a service is started with."""
+        return self.path / "programs" / f"{service}.json"
 
     def log(self, service: str) -> Path:
         """The log file of a service, or of `supervisord`."""
@@ -127,7 +129,7 @@ class RunDir:
 
     def remove(self) -> None:
         """Remove all that the stack has written here, the jobs of its queue too; files of others stay."""
-        for folder in (self.logs, self.queue, self.path / "secrets", self.path / "tmp"):
+        for folder in (self.logs, self.queue, *(self.path / name for name in ("programs", "secrets", "tmp"))):
             shutil.rmtree(folder, ignore_errors=True)
         for pattern in WRITTEN:
             for file in self.path.glob(pattern):

@@ -95,19 +95,6 @@ class Settings(dict[str, str]):
         password = f":{self['CACHE_PASSWORD']}@" if self["CACHE_PASSWORD"] else ""
         return f"redis://{password}127.0.0.1:{self['CACHE_PORT']}/0"
 
-    @property
-    def cache_addresses(self) -> str:
-        """Where the native cache listens, as Redis writes it: beyond loopback only with a password."""
-        address = ipaddress.ip_address(self["BIND_ADDRESS"])
-        if not self["CACHE_PASSWORD"] or address.is_loopback:
-            return "127.0.0.1"
-        return str(address) if str(address) == "0.0.0.0" else f"127.0.0.1 {address}"
-
-    @property
-    def queue_url(self) -> str:
-        """The Redis of the native stack that holds jobs."""
-        return f"redis://127.0.0.1:{self['QUEUE_PORT']}/0"
-
 
 def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings of the tree at `root`; one that is set to nothing has its default.

@@ -16,7 +16,7 @@ CONSTRAINTS = ROOT / "constraints.txt"
 DEV_REQUIREMENTS = ROOT / "tests/requirements.txt"
 SOURCES = (CONSTRAINTS, DEV_REQUIREMENTS, ROOT / "client/pyproject.toml", ROOT / "services/rules/pyproject.toml")
 
-RUNTIME = ("--editable", "client[cache,cli]", "--editable", "services/rules", "supervisor>=4.3")
+RUNTIME = ("--editable", "client[cache,cli]", "--editable", "services/rules", "psutil>=7", "supervisor>=4.3")
 DEVELOPMENT = ("--editable", "client[cache,cli,data]", *RUNTIME[2:], "--requirement", str(DEV_REQUIREMENTS))
 
 

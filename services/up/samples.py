@@ -57,13 +57,14 @@ def score(settings: Settings, run: RunDir, services: Collection[str], addresses:
         raise StackError("not every sample has the status ok", "see the table, and make logs s=rules")
 
 
-def farewell(settings: Settings, urls: Mapping[str, str], logs: str) -> None:
+def farewell(settings: Settings, urls: Mapping[str, str], logs: str, cache: str = "") -> None:
     """Say what to export, and where the logs are.
 
     Args:
         settings: of the stack.
         urls: the addresses by the client's variable.
         logs: where they are, in words.
+        cache: its URL, as a shell reads it; empty where clients cannot reach it.
     """
     say("\nThe stack is up. For trainers and the command line:\n")
     for url, address in urls.items():
@@ -71,6 +72,8 @@ def farewell(settings: Settings, urls: Mapping[str, str], logs: str) -> None:
         key, source = KEYS[url]
         if settings[source]:
             say(f"  export {key}=..." + (f"    # one of {source}" if key != source else ""))
+    if cache:
+        say(f"  export REWARD_CACHE_URL={cache}    # for trainers that score directly")
     say(f'  export PATH="{sysconfig.get_path("scripts")}:$PATH"')
     say(f"\nLogs are in {logs} (make logs), health: make status, stop: make down")
     if settings.gateway_host in ("127.0.0.1", "[::1]"):

@@ -17,6 +17,7 @@ from services.stack.rundir import ROOT
 from tests.end_to_end.conftest import ALL, WITHOUT_OUTAGE, addresses, check, said
 from tests.native.tree import Tree
 from tests.support.compose import of_this_machine
+from tests.support.servers import free_port
 
 MODELS = Models(ROOT / os.environ.get("MODELS_DIR", ".models"))
 STARTING_SECONDS = 900
@@ -38,6 +39,7 @@ def made(folder: Path, **settings: str) -> Iterator[Tree]:
         **KEYS,
         "REWARD_SERVER_API_KEYS": f"{KEYS['REWARD_SERVER_API_KEY']},another-key",
         "CACHE_PASSWORD": PASSWORD,
+        "CACHE_PORT": str(free_port()),
     }
     tree.environment |= {"JUDGE": "on", "EMBEDDING": "on", **settings}
     try:

@@ -29,7 +29,7 @@ def asked(stack: str = "") -> Settings:
 
 def native() -> Running:
     """A native stack."""
-    return Running(1, boot=boot_id(), settings="", code={}, host="", ports={}, services=["cache"])
+    return Running(1, boot=boot_id(), gateway="", host="", ports={}, services=["cache"])
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, answers: bool) -> None:

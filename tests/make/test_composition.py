@@ -49,7 +49,8 @@ def names(made: Composition) -> list[str]:
     [
         ({}, []),
         ({"REWARD_SERVER_API_KEYS": "k"}, ["compose.keys.yaml"]),
-        ({"CACHE_PASSWORD": "word"}, ["compose.cache.yaml"]),
+        ({"CACHE_PORT": "6379", "CACHE_PASSWORD": "word"}, ["compose.cache.yaml"]),
+        ({"CACHE_PORT": "6379"}, []),
         ({"MONITORING": "on"}, ["compose.monitoring.yaml"]),
     ],
 )
@@ -131,7 +132,8 @@ def test_loopback(tmp_path: Path, host: str) -> None:
 
 def test_published_ports(tmp_path: Path) -> None:
     """The gateway's three ports, the cache's with a password; monitoring stays on loopback."""
-    made = described(tmp_path, BOTH, {"CACHE_PASSWORD": "word", "MONITORING": "on", "BIND_ADDRESS": "0.0.0.0"})
+    cache = {"CACHE_PORT": "6379", "CACHE_PASSWORD": "word"}
+    made = described(tmp_path, BOTH, {**cache, "MONITORING": "on", "BIND_ADDRESS": "0.0.0.0"})
     everyone = dict.fromkeys(("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT", "CACHE_PORT"), "0.0.0.0")
     loopback = dict.fromkeys(("PROMETHEUS_PORT", "GRAFANA_PORT"), "127.0.0.1")
     assert {name: address for name, (address, _) in made.ports.items()} == everyone | loopback

@@ -20,6 +20,7 @@ import pytest
 from services.up.compose import engine, images
 from tests.native.test_stack import A_REWARD_FUNCTION, SAMPLES, statuses
 from tests.native.tree import Tree
+from tests.support.servers import free_port
 
 HERE = Path(__file__).parent
 STARTING_SECONDS = 600
@@ -132,7 +133,8 @@ def test_another_tree(stack: Containers, tmp_path: Path) -> None:
 def test_key(stack: Containers) -> None:
     """With a new key the reward server starts again and asks for it; `docker inspect` shows no key."""
     before = stack.ids()
-    result = stack.run("up", REWARD_SERVER_API_KEYS="sesame-one,sesame-two", CACHE_PASSWORD="sesame-three")
+    cache = {"CACHE_PASSWORD": "sesame-three", "CACHE_PORT": str(free_port())}
+    result = stack.run("up", REWARD_SERVER_API_KEYS="sesame-one,sesame-two", **cache)
     assert result.returncode == 0 and "sesame" not in result.stdout, result.stdout
     assert (post(stack), post(stack, "sesame-two")) == (401, 400)
     ids = stack.ids()

@@ -2,102 +2,84 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from services.stack import given, processes
+from services.stack import processes
 from services.stack.rundir import ROOT, RunDir
-from services.up.native import launch
+from services.up.native.programs import Program
 
 LEAVE_A_CHILD = "import os, time; os.setpgid(0, 0); os.fork() or time.sleep(60)"
+SHOW = [sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
 
 
-ENVIRON = {
-    "PATH": "/bin",
-    "REWARD_TYPE": "math",
-    "REWARD_JOB_RETRIES": "3",
-    "REWARD_SERVER_API_KEYS": "k",
-    "LLM_JUDGE_SERVER_API_KEY": "j",
-    "VLLM_API_KEY": "j",
-    "API_KEY": "e",
-    "HF_TOKEN": "t",
-    "CACHE_PASSWORD": "p",
-    "AWS_SECRET_ACCESS_KEY": "a",
-}
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    """A run directory."""
+    made = RunDir(str(tmp_path))
+    made.make()
+    return made
 
 
-@pytest.mark.parametrize(
-    ("service", "names"),
-    [
-        ("rules", ["REWARD_TYPE", "REWARD_JOB_RETRIES", "REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY"]),
-        ("worker-2", ["REWARD_TYPE", "REWARD_JOB_RETRIES", "LLM_JUDGE_SERVER_API_KEY"]),
-        ("judge", ["VLLM_API_KEY", "HF_TOKEN"]),
-        ("judge-2", ["VLLM_API_KEY", "HF_TOKEN"]),
-        ("embedding", ["API_KEY", "HF_TOKEN"]),
-        ("cache", []),
-        ("queue", []),
-        ("gateway", []),
-    ],
-)
-def test_own_settings_only(service: str, names: list[str]) -> None:
-    """A service sees the system's variables and its own, not another's and not the user's secrets."""
-    assert given.environment(service, ENVIRON) == {name: ENVIRON[name] for name in ["PATH", *names]}
-
-
-def test_becomes_the_service(tmp_path: Path) -> None:
-    """The service finds what is beside its own program first on its PATH, and its old socket is gone."""
-    left = RunDir(str(tmp_path)).socket("judge-2")
-    left.touch()
-    show = [sys.executable, "-c", "import os; print(os.environ['PATH'])"]
+def launched(run: RunDir, program: Program) -> dict[str, Any]:
+    """What a program that shows its environment was given."""
+    run.program(program.name).write_text(json.dumps(program.description))
     done = subprocess.run(
-        [sys.executable, "-m", "services.up.native.launch", "judge-2", *show],
+        [sys.executable, "-m", "services.up.native.launch", str(run.program(program.name))],
         cwd=ROOT,
-        env={"RUN_DIR": str(tmp_path), "PATH": "/usr/bin"},
+        env={"PATH": "/usr/bin:/bin", "CACHE_PASSWORD": "p", "AWS_SECRET_ACCESS_KEY": "a", "DIGEST": "d"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout.split() == [f"{Path(sys.executable).parent}:/usr/bin"]
-    assert not left.exists()
+    return dict(json.loads(done.stdout))
 
 
-def test_last_group_is_ended(tmp_path: Path) -> None:
+def test_becomes_the_service(run: RunDir) -> None:
+    """It is given its own variables and the system's, what is beside it first on its PATH; its old socket is gone."""
+    run.socket("judge-2").touch()
+    given = launched(run, Program("judge-2", SHOW, 20, environment={"OWN": "1"}))
+    assert given["PATH"] == f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    assert {name for name in given if name not in ("LC_CTYPE", "PWD", "SHLVL", "_")} == {"PATH", "OWN"}
+    assert not run.socket("judge-2").exists()
+
+
+def test_keys_come_from_files(run: RunDir, tmp_path: Path) -> None:
+    """A key that a program takes from its environment alone is read from its file, an empty one sets nothing."""
+    (tmp_path / "key").write_text("sesame")
+    (tmp_path / "none").touch()
+    given = launched(run, Program("judge", SHOW, 20, keys={"API_KEY": tmp_path / "key", "NONE": tmp_path / "none"}))
+    assert (given["API_KEY"], "NONE" in given) == ("sesame", False)
+
+
+def test_prefix(run: RunDir) -> None:
+    """A prefix starts the program elsewhere, and what is given to it reaches the program."""
+    prefix = ["env", "INSIDE=yes"]
+    given = launched(run, Program("judge", SHOW, 20, environment={"OWN": "1"}, prefix=prefix))
+    assert (given["INSIDE"], given["OWN"]) == ("yes", "1")
+
+
+def test_last_group_is_ended() -> None:
     """Children that outlived a killed main process are gone before the service starts anew."""
-    run = RunDir(str(tmp_path))
     parent = subprocess.Popen([sys.executable, "-c", LEAVE_A_CHILD])
     parent.wait()
-    (tmp_path / "gateway.group").write_text(str(parent.pid))
-    assert len(members(parent.pid)) == 1
-    launch.end_last_group("gateway", run)
-    wait_until_gone(parent.pid)
-    assert (tmp_path / "gateway.group").read_text() == str(os.getpgrp())
+    assert len(list(processes.members(os.getsid(0), parent.pid))) == 1
+    processes.end_group(parent.pid, os.getsid(0))
+    assert list(processes.members(os.getsid(0), parent.pid)) == []
 
 
-def test_other_sessions_are_left_alone(tmp_path: Path) -> None:
+def test_other_sessions_are_left_alone() -> None:
     """A group of that number in another session is somebody else's."""
-    run = RunDir(str(tmp_path))
     stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
-    (tmp_path / "gateway.group").write_text(str(stranger.pid))
-    launch.end_last_group("gateway", run)
+    processes.end_group(stranger.pid, os.getsid(0))
     time.sleep(0.2)
     assert stranger.poll() is None
     stranger.kill()
     stranger.wait()
-
-
-def members(group: int) -> list[processes.Process]:
-    """The living processes of a group."""
-    return [process for process in processes.processes() if process.group == group]
-
-
-def wait_until_gone(group: int, seconds: float = 5.0) -> None:
-    """Returns when a group has no members; fails when it still has some after that time."""
-    deadline = time.monotonic() + seconds
-    while members(group):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

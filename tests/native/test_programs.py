@@ -1,57 +1,157 @@
-"""What is written into supervisord's configuration is what supervisord reads."""
+"""What supervisord and the launcher read of a program is what it was made with."""
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from supervisor.options import ServerOptions
 
 from services.judge import engine
 from services.judge.engine import Options, Vllm
 from services.judge.model import Model
+from services.stack import template
 from services.stack.rundir import RunDir
-from services.up.native import render
+from services.up.native import stack
 from services.up.native.programs import Program
+from services.up.native.stack import Stack
+from services.up.native.supervision import RESTARTER
 from tests.native.nginx import load
 
 FOUND = {"nginx": "/usr/sbin/nginx", "redis-server": "/usr/bin/redis-server"}
-FLAGS = ["--override-generation-config", '{"top_p": 0.8}', "--note", 'it\'s 100 % "fine"']
+FLAGS = ["--override-generation-config", '{"top_p": 0.8}', "--note", 'it\'s 100 % "fine" ; # \\']
+SECRETS = {
+    "REWARD_SERVER_API_KEYS": "sesame-one",
+    "LLM_JUDGE_SERVER_API_KEY": "sesame-two",
+    "CACHE_PASSWORD": "sesame-three",
+    "CACHE_PORT": "6379",
+}
 
 
-def read(folder: Path, programs: list[Program]) -> dict[str, Any]:
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    """A run directory."""
+    made = RunDir(str(tmp_path))
+    made.make()
+    return made
+
+
+def described(run: RunDir, **values: object) -> Stack:
+    """A stack without model servers."""
+    return stack.describe(load(**values), run, FOUND, [], None)
+
+
+def write(made: Stack, run: RunDir) -> None:
+    """What `make up` writes."""
+    made.secrets.write()
+    template.write(made.files(run), run.path)
+
+
+def sections(run: RunDir) -> dict[str, Any]:
     """The programs by name, as supervisord reads them."""
-    run = RunDir(str(folder))
-    run.make()
-    written = render.configuration(load(WORKERS=2), run, FOUND, programs)["supervisord.conf"]
-    (folder / "supervisord.conf").write_text(written)
     options = ServerOptions()
-    options.realize(["-c", str(folder / "supervisord.conf")])
-    return {process.name: process for group in options.process_group_configs for process in group.process_configs}
+    options.realize(["-c", str(run.path / "supervisord.conf")])
+    found = (process for group in options.process_group_configs for process in group.process_configs)
+    return {process.name: process for process in found if process.name != RESTARTER}
 
 
-def test_round_trip(tmp_path: Path) -> None:
-    """Quotes, spaces, braces and per cent signs in flags and variables arrive as they were."""
+def digests(run: RunDir) -> Mapping[str, str]:
+    """What supervisord compares of each program."""
+    return {name: program.environment["DIGEST"] for name, program in sections(run).items()}
+
+
+def test_round_trip(run: RunDir) -> None:
+    """Quotes, spaces, braces, per cent signs and comment signs in flags and variables arrive as they were."""
     vllm = Vllm(sys.executable, "0.32.0+cpu", template_defaults=True)
-    listen = ["--uds", "/run/judge-2.sock"]
-    command = engine.command(vllm, Model("org/m", "m", local=False), listen, Options(further=tuple(FLAGS)))
-    own = {"CUDA_VISIBLE_DEVICES": "0,1", "EMPTY": "", "PER_CENT": "100%"}
-    made = Program("judge-2", command, 20, server="unix:/run/judge-2.sock", environment=own)
-    found = read(tmp_path, [made])
+    command = engine.command(vllm, Model("org/m", "m", local=False), [], Options(further=tuple(FLAGS)))
+    own = {"CUDA_VISIBLE_DEVICES": "0,1", "EMPTY": "", "NOTE": FLAGS[-1]}
+    plain = described(run, WORKERS=2)
+    write(replace(plain, programs=[*plain.programs, Program("judge-2", command, 20, environment=own)]), run)
+    found = sections(run)
     assert sorted(found) == ["cache", "gateway", "judge-2", "queue", "rules", "worker", "worker-2"]
-    launched = [sys.executable, "-m", "services.up.native.launch", "judge-2", *command]
-    assert shlex.split(found["judge-2"].command) == launched
-    assert found["judge-2"].environment == own
+    assert shlex.split(found["judge-2"].command)[1:] == ["-m", "services.up.native.launch", str(run.program("judge-2"))]
+    read = json.loads(run.program("judge-2").read_text())
+    assert (read["command"], read["environment"]) == (command, own)
 
 
-def test_gateway_before_replicas(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, []),
+        ({"CACHE_MAX_MEMORY": "64mb"}, ["cache"]),
+        ({"VERIFY_TIMEOUT": 3}, ["rules", "worker"]),
+        ({"REWARD_THREADS": 3}, ["rules"]),
+        ({"REWARD_SERVER_API_KEYS": "another"}, ["rules"]),
+        ({"LLM_JUDGE_SERVER_API_KEY": "another"}, ["rules", "worker"]),
+        ({"CACHE_PASSWORD": "another"}, ["cache", "rules", "worker"]),
+        ({"JUDGE_BALANCING": "affinity"}, []),
+        ({"REWARD_PORT": 6543}, []),
+        ({"BIND_ADDRESS": "127.0.0.2"}, ["cache", "gateway"]),
+    ],
+)
+def test_a_setting_changes_what_it_concerns(run: RunDir, values: dict[str, object], expected: list[str]) -> None:
+    """Only those programs have another section, which name the setting; the gateway reads most of its files anew."""
+    write(described(run, **SECRETS), run)
+    before = digests(run)
+    made = described(run, **{**SECRETS, **values})
+    named = {program.name: program.changes(run) for program in made.programs}
+    write(made, run)
+    assert [name for name, digest in sorted(digests(run).items()) if before[name] != digest] == expected
+    assert [name for name in expected if not {*values, "cache.conf", "REWARD_CACHE_URL"} & {*named[name]}] == []
+
+
+def test_secrets_stand_in_their_files_alone(run: RunDir) -> None:
+    """No key is in what supervisord and the launcher read; only Redis' own configuration holds its password."""
+    write(described(run, **SECRETS), run)
+    files = [path for path in run.path.rglob("*") if path.is_file() and "sesame" in path.read_text()]
+    found = {str(path.relative_to(run.path)) for path in files}
+    names = ("cache_password", "llm_judge_server_api_key", "reward_cache_url", "reward_server_api_keys")
+    assert found == {"cache.conf", *(f"secrets/{name}" for name in names)}
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+
+
+def test_passwords(run: RunDir) -> None:
+    """A port takes a password: the user's or a generated one, which stays; without a port there is neither."""
+    assert "requirepass" not in described(run).configuration["cache.conf"]
+    made = described(run, CACHE_PORT=6379, QUEUE_PORT=6380)
+    write(made, run)
+    assert described(run, CACHE_PORT=6379, QUEUE_PORT=6380).configuration == made.configuration
+    passwords = {line for text in made.configuration.values() for line in text.splitlines() if "requirepass" in line}
+    assert len(passwords) == 2
+    assert "requirepass sesame-three\n" in described(run, **SECRETS).configuration["cache.conf"]
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("0.0.0.0", "0.0.0.0"),
+        ("10.0.0.5", "127.0.0.1 10.0.0.5"),
+        ("::", "127.0.0.1 ::"),
+        ("127.0.0.1", "127.0.0.1"),
+    ],
+)
+def test_redis_listens_beside_the_gateway(run: RunDir, address: str, expected: str) -> None:
+    """A Redis with a port listens where the gateway does, and on loopback in any case."""
+    assert f"\nbind {expected}\n" in described(run, BIND_ADDRESS=address, QUEUE_PORT=6380).configuration["queue.conf"]
+
+
+def test_prefix(run: RunDir) -> None:
+    """A command before every program's own is all that another way to start them takes."""
+    prefix = ["env", "--ignore-environment"]
+    made = stack.describe(load(), run, FOUND, [], None, prefix)
+    assert [program.description["command"][:2] for program in made.programs] == [prefix] * len(made.programs)
+
+
+def test_gateway_before_replicas() -> None:
     """The gateway has a server for each service that is started, and each replica in its list."""
-    run = RunDir(str(tmp_path))
-    run.make()
-    replicas = [Program(name, [], 20, server=f"unix:/run/{name}.sock") for name in ("judge", "judge-2")]
-    files = render.configuration(load(), run, FOUND, replicas)
+    behind = [Program(name, [], 20, server=f"unix:/run/{name}.sock") for name in ("rules", "judge", "judge-2")]
+    files = stack.gateway_files(behind, load())
     assert "server unix:/run/judge.sock max_fails=3" in files["judge-least_conn.conf"]
     assert "server unix:/run/judge-2.sock max_fails=3" in files["judge-least_conn.conf"]
     assert "include judge.conf;" in files["nginx.conf"]

@@ -6,16 +6,19 @@ import fcntl
 import os
 import re
 import signal
+import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 
+import psutil
 import pytest
+import redis
 
 from services.stack import processes
 from tests.native.tree import ROOT, Tree
-from tests.support.servers import wait_for_port
+from tests.support.servers import free_port
 
 pytestmark = pytest.mark.usefixtures("needs_stack")
 
@@ -32,14 +35,25 @@ SAMPLES = len((ROOT / "examples/samples.jsonl").read_text().splitlines())
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
-    """A running stack that the tests of this module share; each leaves it running."""
+    """A running stack that the tests of this module share; each leaves one running, with settings of its own."""
     tree = Tree(tmp_path_factory.mktemp("stack") / "tree")
     try:
-        result = tree.run("up")
-        assert result.returncode == 0, result.stdout
+        first = tree.run("up")
+        assert (first.returncode, statuses(first.stdout)) == (0, [("ok", "no")] * SAMPLES), first.stdout
+        assert f"export REWARD_SERVER_URL={tree.url.replace('127.0.0.1', 'localhost')}\n" in first.stdout
+        assert f"export REWARD_CACHE_URL=unix://{tree.path}/.run/cache.sock " in first.stdout
+        assert f"Logs are in {tree.path}/.run/logs" in first.stdout
+        assert (tree.path / ".run").stat().st_mode & 0o777 == 0o700
         yield tree
     finally:
         tree.run("down")
+
+
+def up(stack: Tree, **settings: str) -> str:
+    """What a `make up` says that succeeds."""
+    result = stack.run("up", **settings)
+    assert result.returncode == 0, result.stdout
+    return result.stdout
 
 
 def statuses(table: str) -> list[tuple[str, str]]:
@@ -62,45 +76,32 @@ def wait_until_well(stack: Tree, seconds: float = 30.0) -> None:
         time.sleep(0.2)
 
 
-def working_in(tree: Tree) -> list[processes.Process]:
+def working_in(tree: Tree) -> list[psutil.Process]:
     """The processes whose working directory is in the tree."""
-    directories = ((process, processes.directory(process.pid)) for process in processes.processes())
+    directories = ((process, processes.directory(process)) for process in psutil.process_iter())
     return [process for process, at in directories if at and at.is_relative_to(tree.path)]
 
 
 def test_second_up_is_cached(stack: Tree) -> None:
     """A second `make up`, from another shell, leaves the services alone; its table shows every row ok and cached."""
+    up(stack)
     before = pids(stack)
-    again = stack.run("up", PATH=f"{stack.path}:{stack.environment['PATH']}", LANG="C.UTF-8", UP_TIMEOUT="61")
-    assert (again.returncode, statuses(again.stdout)) == (0, [("ok", "yes")] * SAMPLES)
+    again = up(stack, PATH=f"{stack.path}:{stack.environment['PATH']}", LANG="C.UTF-8", UP_TIMEOUT="61")
+    assert statuses(again) == [("ok", "yes")] * SAMPLES
     assert pids(stack) == before
-
-
-def test_first_up(tree: Tree) -> None:
-    """The first one shows every row ok and computed, the exports and the logs; `make down` leaves no process."""
-    first = tree.run("up")
-    assert (first.returncode, statuses(first.stdout)) == (0, [("ok", "no")] * SAMPLES)
-    assert f"export REWARD_SERVER_URL=http://localhost:{tree.environment['REWARD_PORT']}" in first.stdout
-    assert f"Logs are in {tree.path}/.run/logs" in first.stdout
-    assert (tree.path / ".run").stat().st_mode & 0o777 == 0o700
-    assert len(working_in(tree)) >= 7
-    down = tree.run("down")
-    assert down.returncode == 0, down.stdout
-    assert working_in(tree) == []
-    assert tree.run("down").stdout == "nothing runs here\n"
 
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_killed_service_comes_back(stack: Tree, service: str) -> None:
     """A service whose main process is killed is started again, and the children it left are ended."""
     wait_until_well(stack)
-    before = pids(stack)
+    before, session = pids(stack), int((stack.path / ".run/supervisord.pid").read_text())
     os.kill(before[service], signal.SIGKILL)
     time.sleep(0.2)
     wait_until_well(stack)
     after = pids(stack)
     assert after[service] != before[service]
-    assert [process for process in processes.processes() if process.group == before[service]] == []
+    assert list(processes.members(session, before[service])) == []
     assert {name: pid for name, pid in after.items() if name != service} == {
         name: pid for name, pid in before.items() if name != service
     }
@@ -117,26 +118,37 @@ def test_killed_supervisor(stack: Tree) -> None:
     assert not {process.pid for process in orphans} & {process.pid for process in working_in(stack)}
 
 
-def test_changed_settings(stack: Tree) -> None:
-    """`make up` with another setting restarts the services with it; without it they go back."""
-    result = stack.run("up", MAX_BODY_BYTES="2048")
-    assert "the settings have changed" in result.stdout
-    assert post(stack, b" " * 3000) == 413
-    assert stack.run("up").returncode == 0
-    assert post(stack, b" " * 3000) == 400
+def test_changed_setting(stack: Tree) -> None:
+    """It restarts the programs that it concerns, which are named with it; the others keep their processes."""
+    up(stack)
+    before = pids(stack)
+    said = up(stack, CACHE_MAX_MEMORY="64mb", JUDGE_TIMEOUT="500")
+    after = pids(stack)
+    assert [name for name in SERVICES if after[name] != before[name]] == ["cache"]
+    assert "==> restarting cache (changed: cache.conf)\n" in said
+
+
+def test_changed_gateway(stack: Tree) -> None:
+    """A setting of the gateway, its port too, takes hold while nginx keeps its process."""
+    up(stack, JUDGE_TIMEOUT="500")
+    before, port = pids(stack), str(free_port())
+    up(stack, REWARD_PORT=port, MAX_BODY_BYTES="2048")
+    assert pids(stack)["gateway"] == before["gateway"]
+    assert post(port, b" " * 3000) == 413
+    up(stack)
+    assert post(stack.environment["REWARD_PORT"], b" " * 3000) == 400
 
 
 def test_changed_code(stack: Tree) -> None:
-    """`make up` after a change of the code, or of a user's file, restarts reward server and workers alone."""
+    """`make up` after a change of a file that code reads restarts reward server and workers alone."""
     mine = stack.path / "mine.py"
     mine.write_text(A_REWARD_FUNCTION)
-    assert (result := stack.run("up", REWARD_FUNCTIONS="mine.py")).returncode == 0, result.stdout
-    for changed in (stack.path / "services/rules/rewardstack_rules/__init__.py", mine):
-        before = pids(stack)
-        changed.write_text(f"{changed.read_text()}\n# changed\n")
-        assert stack.run("up", REWARD_FUNCTIONS="mine.py").returncode == 0
-        after = pids(stack)
-        assert [name for name in SERVICES if after[name] != before[name]] == ["rules", "worker"]
+    up(stack, REWARD_FUNCTIONS="mine.py")
+    before = pids(stack)
+    mine.write_text(f"{A_REWARD_FUNCTION}\n# changed\n")
+    up(stack, REWARD_FUNCTIONS="mine.py")
+    after = pids(stack)
+    assert [name for name in SERVICES if after[name] != before[name]] == ["rules", "worker"]
 
 
 def test_two_at_once(stack: Tree) -> None:
@@ -156,33 +168,43 @@ def test_logs(stack: Tree) -> None:
     assert "the services are cache, queue, rules, worker, gateway" in stack.run("logs", "--service", "nginx").stdout
 
 
-def test_password(tree: Tree) -> None:
-    """With API keys and a password for the cache the samples are scored all the same, and no secret is shown."""
-    secrets = {"REWARD_SERVER_API_KEYS": "key-one,key-two", "CACHE_PASSWORD": "pass-word"}
-    result = tree.run("up", **secrets)
-    assert (result.returncode, statuses(result.stdout)) == (0, [("ok", "no")] * SAMPLES)
-    assert post(tree, b"{}") == 401
-    shown = result.stdout + tree.run("status").stdout + tree.run("logs").stdout
-    assert not re.search("key-one|key-two|pass-word", shown)
-    assert tree.run("status").returncode == 0
+def test_secrets(stack: Tree) -> None:
+    """With API keys and a port of the cache the samples are scored all the same; no secret is shown, nor on a command
+    line; the URL of the cache that is printed works in a shell, and the cache asks for its password."""
+    port = str(free_port())
+    secrets = {"REWARD_SERVER_API_KEYS": "sesame-one,sesame-two", "CACHE_PASSWORD": "sesame-three", "CACHE_PORT": port}
+    said = up(stack, **secrets)
+    assert {status for status, _ in statuses(said)} == {"ok"}
+    assert post(stack.environment["REWARD_PORT"], b"{}") == 401
+    shown = said + stack.run("status").stdout + stack.run("logs").stdout
+    lines = [" ".join(processes.command(process)) for process in working_in(stack)]
+    assert len(lines) >= 7 and "sesame" not in shown + "".join(lines)
+    exported = next(line for line in said.splitlines() if "export REWARD_CACHE_URL" in line)
+    shell = ["sh", "-c", f"{exported}\necho $REWARD_CACHE_URL"]
+    done = subprocess.run(shell, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"redis://:sesame-three@localhost:{port}/0"
+    with redis.Redis.from_url(done.stdout.strip()) as client:
+        assert client.ping()
+    with redis.Redis(port=int(port)) as stranger, pytest.raises(redis.AuthenticationError):
+        stranger.ping()
 
 
-def test_service_that_does_not_come_up(tree: Tree) -> None:
+def test_service_that_does_not_come_up(stack: Tree) -> None:
     """A service that fails is named with its last log lines and a remedy, and `make up` fails."""
-    broken = tree.path / "broken.py"
+    broken = stack.path / "broken.py"
     broken.write_text("raise RuntimeError('these functions are broken')\n")
-    result = tree.run("up", REWARD_FUNCTIONS=str(broken))
+    result = stack.run("up", REWARD_FUNCTIONS=str(broken))
     assert result.returncode == 1
     assert "these functions are broken" in result.stdout
     ended = r"error: (rules|worker): it ends while it is starting(.|\n)*remedy: .*REWARD_FUNCTIONS"
     assert re.search(ended, result.stdout)
 
 
-def test_service_that_takes_too_long(tree: Tree) -> None:
+def test_service_that_takes_too_long(stack: Tree) -> None:
     """`make up` waits UP_TIMEOUT seconds and no longer."""
-    slow = tree.path / "slow.py"
+    slow = stack.path / "slow.py"
     slow.write_text("import time\ntime.sleep(20)\n")
-    result = tree.run("up", REWARD_FUNCTIONS=str(slow), UP_TIMEOUT="2")
+    result = stack.run("up", REWARD_FUNCTIONS=str(slow), UP_TIMEOUT="2")
     assert result.returncode == 1
     assert "error: rules: not well after 2 s (UP_TIMEOUT)" in result.stdout
 
@@ -197,12 +219,12 @@ def test_interrupted(tree: Tree) -> None:
     assert (process.returncode, "interrupted; make down stops whatever runs" in shown) == (130, True)
     assert tree.run("down").returncode == 0
     assert working_in(tree) == []
+    assert tree.run("down").stdout == "nothing runs here\n"
 
 
-def post(stack: Tree, body: bytes) -> int:
+def post(port: str, body: bytes) -> int:
     """Status of the answer to a POST to /v1/score."""
-    wait_for_port(int(stack.environment["REWARD_PORT"]))
-    request = urllib.request.Request(f"{stack.url}/v1/score", body, {"Content-Type": "application/json"})
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/score", body, {"Content-Type": "application/json"})
     try:
         with urllib.request.urlopen(request, timeout=20) as reply:
             return int(reply.status)

@@ -20,7 +20,7 @@ COPIED = (
 )
 NOT_COPIED = shutil.ignore_patterns("__pycache__")
 COMMAND_SECONDS = 120
-PORTS = ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT", "CACHE_PORT", "QUEUE_PORT")
+PORTS = ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
 
 
 class Tree:

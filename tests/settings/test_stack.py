@@ -25,7 +25,7 @@ def load(tmp_path: Path, text: str = SHIPPED, **environ: str) -> settings.Settin
 def test_shipped(tmp_path: Path) -> None:
     """The shipped `.env` is complete, and its ports are the documented ones."""
     shipped = load(tmp_path)
-    assert (shipped["REWARD_PORT"], shipped["CACHE_PORT"], shipped["BIND_ADDRESS"]) == ("6000", "6379", "127.0.0.1")
+    assert (shipped["REWARD_PORT"], shipped["CACHE_PORT"], shipped["BIND_ADDRESS"]) == ("6000", "", "127.0.0.1")
 
 
 def test_environment_wins(tmp_path: Path) -> None:
@@ -108,21 +108,6 @@ def test_files_are_looked_for(tmp_path: Path, name: str) -> None:
 def test_not_contradictory(tmp_path: Path, values: dict[str, str]) -> None:
     """What goes together is taken: the stack's own address in the user's shell is no second judge."""
     consistency.require(load(tmp_path, **values))
-
-
-@pytest.mark.parametrize(
-    ("address", "password", "expected"),
-    [
-        ("0.0.0.0", "", "127.0.0.1"),
-        ("0.0.0.0", "word", "0.0.0.0"),
-        ("10.0.0.5", "word", "127.0.0.1 10.0.0.5"),
-        ("::", "word", "127.0.0.1 ::"),
-        ("127.0.0.1", "word", "127.0.0.1"),
-    ],
-)
-def test_cache_addresses(tmp_path: Path, address: str, password: str, expected: str) -> None:
-    """The cache listens beyond loopback only with a password."""
-    assert load(tmp_path, BIND_ADDRESS=address, CACHE_PASSWORD=password).cache_addresses == expected
 
 
 def test_down_with_broken_settings(copy: Copy) -> None:

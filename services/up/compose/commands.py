@@ -16,7 +16,7 @@ from services.up.compose import composition, record, secrets, up
 from services.up.compose.engine import ask, require
 from services.up.compose.project import Project
 from services.up.compose.record import Composed
-from services.up.native.commands import LOG_LINES
+from services.up.services import LOG_LINES
 
 ROWS = "table {{.Service}}\t{{.Name}}\t{{.Status}}\t{{.Ports}}"
 

@@ -133,7 +133,7 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
 
 def published_cache(settings: Settings) -> bool:
     """Whether clients outside may use the cache."""
-    return bool(settings["CACHE_PASSWORD"])
+    return bool(settings["CACHE_PORT"] and settings["CACHE_PASSWORD"])
 
 
 def monitored(settings: Settings) -> bool:

@@ -17,7 +17,7 @@ from services.up.compose.engine import has_image
 from services.up.compose.project import Container, Project
 from services.up.compose.record import Composed
 from services.up.model_servers import ModelServer
-from services.up.native.health import REMEDIES
+from services.up.services import REMEDIES
 
 BUILT = "rules"
 """The service whose image is built; the workers have the same one, and would build it a second time."""

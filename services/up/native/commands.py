@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
+import subprocess
 from datetime import timedelta
 
-from services.stack.console import say, step, tail
+from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
-from services.up.native.health import services
+from services.stack.secrets import Secrets
+from services.up.native.health import probe
 from services.up.native.supervision import Supervision
-
-LOG_LINES = 100
-FOLLOW_SECONDS = 0.5
-ROW = "{:<10} {:<9} {:>8} {:>10}  {}"
+from services.up.services import LOG_LINES, ROW
 
 
 def status(run: RunDir) -> None:
@@ -26,7 +24,7 @@ def status(run: RunDir) -> None:
     states = {state.name: state for state in Supervision(run).states()}
     if not states or not running:
         raise StackError("nothing runs here", "make up")
-    problems = {service.name: service.probe(run, running) for service in services(running.services)}
+    problems = {name: probe(name, run, running) for name in running.services}
     say(ROW.format("SERVICE", "STATE", "PID", "UPTIME", "HEALTH"))
     for name, problem in problems.items():
         state = states[name]
@@ -46,36 +44,17 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
         follow: go on printing what is added, until interrupted.
 
     Raises:
-        StackError: there is no such service.
+        StackError: there is no such service, or nothing has run here.
     """
     running = run.recall()
     names = running.services if running else sorted(log.stem for log in run.logs.glob("*.log"))
+    if not names:
+        raise StackError("nothing has run here", "make up")
     if service and service not in names:
         raise StackError(f"there is no service {service!r}", f"the services are {', '.join(names)}")
-    chosen = [service] if service else names
-    offsets = {}
-    for name in chosen:
-        log = run.log(name)
-        offsets[name] = log.stat().st_size if log.exists() else 0
-        say(f"--- {log}\n{tail(log, LOG_LINES)}")
-    while follow:
-        time.sleep(FOLLOW_SECONDS)
-        for name in chosen:
-            offsets[name] = _print_added(run, name, offsets[name])
-
-
-def _print_added(run: RunDir, name: str, offset: int) -> int:
-    """Print what a log holds past an offset; supervisord begins a new file when one is full."""
-    log = run.log(name)
-    if not log.exists():
-        return 0
-    with log.open("rb") as file:
-        if offset > log.stat().st_size:
-            offset = 0
-        file.seek(offset)
-        for line in file.read().decode(errors="replace").splitlines():
-            say(f"{name:<9} {line}")
-        return file.tell()
+    files = [str(run.log(name)) for name in ([service] if service else names)]
+    following = ["--follow=name", "--retry"] if follow else []
+    subprocess.run(["tail", "--verbose", f"--lines={LOG_LINES}", *following, *files], check=False)
 
 
 def down(run: RunDir) -> None:
@@ -90,5 +69,6 @@ def down(run: RunDir) -> None:
         return
     with step("stopping the services"):
         supervision.stop()
+        Secrets(run).remove()
     if left := supervision.members():
-        raise StackError(f"still there: {', '.join(f'{p.name} (pid {p.pid})' for p in left)}", "make down again")
+        raise StackError(f"still there: {', '.join(f'{p.name()} (pid {p.pid})' for p in left)}", "make down again")

@@ -1,44 +1,34 @@
-"""Starts one service in place of this process: `python -m services.up.native.launch NAME COMMAND...`.
+"""Starts one service in place of this process: `python -m services.up.native.launch RUN_DIR/programs/NAME.json`.
 
 A main process that is killed can leave children that hold its port (nginx's workers do), so whatever is left of the
-service's last process group is ended first. The service is given its own settings only, as a container would be; its
-PATH begins with what is installed beside its own program.
+service's last process group is ended first. The service is given the system's variables and its own, as a container
+would be, whatever its supervisor was started with; its PATH begins with what is installed beside its own program.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import signal
 import sys
-from contextlib import suppress
+from pathlib import Path
 
 from services.stack import processes
-from services.stack.given import environment
+from services.stack.given import FROM_THE_SYSTEM, from_environment
 from services.stack.rundir import RunDir
 
 
-def end_last_group(service: str, run: RunDir) -> None:
-    """End what is left of the service's last process group, then put this process's group in its place."""
-    session = os.getsid(0)
-    if (last := run.process_group(service)) is not None:
-        for process in processes.processes():
-            # Only supervisord's own session: elsewhere the same number is another group.
-            if process.group == last and process.session == session and process.pid != os.getpid():
-                with suppress(ProcessLookupError):
-                    os.kill(process.pid, signal.SIGKILL)
-    run.group_file(service).write_text(str(os.getpgrp()))
-
-
-def main(service: str, command: list[str]) -> None:
+def main(description: Path) -> None:
     """Become the service."""
-    run = RunDir(os.environ["RUN_DIR"])
-    end_last_group(service, run)
+    run, service = RunDir(str(description.parent.parent)), description.stem
+    program = json.loads(description.read_text(encoding="utf-8"))
+    processes.end_group(run.process_group(service), os.getsid(0))
+    run.group_file(service).write_text(str(os.getpgrp()))
     # vLLM does not listen where a socket is left.
     run.socket(service).unlink(missing_ok=True)
-    given = environment(service, os.environ)
-    given["PATH"] = os.pathsep.join([os.path.dirname(command[0]), given.get("PATH", os.defpath)])
-    os.execve(command[0], command, given)
+    given = {**(os.environ if program["inherits"] else from_environment(*FROM_THE_SYSTEM)), **program["environment"]}
+    given["PATH"] = os.pathsep.join([program["path"], given.get("PATH", os.defpath)])
+    os.execvpe(program["command"][0], program["command"], given)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main(Path(sys.argv[1]))

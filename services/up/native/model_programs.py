@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from services.judge import engine
@@ -16,6 +16,7 @@ from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir, Running
 from services.stack.settings import Settings
 from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
+from services.up.native.environments import Environments
 from services.up.native.programs import Program
 
 PRIORITY = 20
@@ -24,7 +25,9 @@ STOP_SECONDS = 30
 EMBEDDING_SERVER = ROOT / "services/embedding/run_tei_python.py"
 
 
-def programs(settings: Settings, run: RunDir, chosen: Sequence[ModelServer], backend: int) -> list[Program]:
+def programs(
+    settings: Settings, run: RunDir, chosen: Sequence[ModelServer], backend: int, given: Environments
+) -> list[Program]:
     """The programs of the chosen servers.
 
     Args:
@@ -32,20 +35,21 @@ def programs(settings: Settings, run: RunDir, chosen: Sequence[ModelServer], bac
         run: where their sockets will be.
         chosen: servers.
         backend: the embedding server's own port.
+        given: variables, secrets and versions.
 
     Raises:
         StackError: there are too few GPUs, or a model cannot be had.
     """
     gpus = machine.gpus()
-    made = _judge(settings, run, gpus) if JUDGE in chosen else []
+    made = _judge(settings, run, gpus, given) if JUDGE in chosen else []
     if EMBEDDING in chosen:
         taken = {name for program in made for name in program.environment.get("CUDA_VISIBLE_DEVICES", "").split(",")}
         left = [gpu.name for gpu in gpus if gpu.name not in taken]
-        made.append(_embedding(settings, backend, left[:1]))
+        made.append(_embedding(settings, backend, left[:1], given))
     return made
 
 
-def _judge(settings: Settings, run: RunDir, gpus: list[Gpu]) -> list[Program]:
+def _judge(settings: Settings, run: RunDir, gpus: list[Gpu], given: Environments) -> list[Program]:
     models = Models(Path(settings["MODELS_DIR"]))
     found = engine.find(models.python)
     if found is None:
@@ -59,28 +63,43 @@ def _judge(settings: Settings, run: RunDir, gpus: list[Gpu]) -> list[Program]:
         further=tuple(shlex.split(settings["JUDGE_VLLM_ARGS"])),
     )
     shares = machine.shares(gpus, settings.number("JUDGE_REPLICAS"), options.tensor_parallel_size)
+    hub, keys, versions = given.model_server("judge")
     made = []
     for number, share in enumerate(shares, start=1):
-        name = "judge" if number == 1 else f"judge-{number}"
-        listen = run.socket(name)
-        made.append(
-            Program(
-                name,
-                engine.command(found, model, ["--uds", str(listen)], options),
-                PRIORITY,
-                server=f"unix:{listen}",
-                start_seconds=START_SECONDS,
-                stop_seconds=STOP_SECONDS,
-                environment=engine.environment(found, model, share, settings["VLLM_CPU_KVCACHE_SPACE"]),
-            )
-        )
+        name = engine.replica_name(number)
+        command = engine.command(found, model, ["--uds", str(run.socket(name))], options)
+        own = engine.environment(found, model, share, settings["VLLM_CPU_KVCACHE_SPACE"])
+        made.append(replica(name, command, run, {**hub, **own}, keys, versions))
     return made
 
 
-def _embedding(settings: Settings, port: int, gpus: list[str]) -> Program:
+def replica(
+    name: str,
+    command: Sequence[str],
+    run: RunDir,
+    environment: Mapping[str, str],
+    keys: Mapping[str, Path],
+    versions: Mapping[str, str],
+) -> Program:
+    """A replica of the judge, which listens on the socket of its name."""
+    return Program(
+        name,
+        command,
+        PRIORITY,
+        server=f"unix:{run.socket(name)}",
+        start_seconds=START_SECONDS,
+        stop_seconds=STOP_SECONDS,
+        environment=environment,
+        keys=keys,
+        versions=versions,
+    )
+
+
+def _embedding(settings: Settings, port: int, gpus: list[str], given: Environments) -> Program:
     models = Models(Path(settings["MODELS_DIR"]))
     model = ["--model-id", settings["EMBEDDING_MODEL"]] if settings["EMBEDDING_MODEL"] else []
     listen = ["--hostname", "127.0.0.1", "--port", str(port)]
+    hub, keys, versions = given.model_server("embedding")
     return Program(
         "embedding",
         [models.python, str(EMBEDDING_SERVER), *model, *listen],
@@ -88,7 +107,9 @@ def _embedding(settings: Settings, port: int, gpus: list[str]) -> Program:
         server=f"127.0.0.1:{port}",
         start_seconds=START_SECONDS,
         stop_seconds=STOP_SECONDS,
-        environment={"CUDA_VISIBLE_DEVICES": ",".join(gpus)},
+        environment={**hub, "CUDA_VISIBLE_DEVICES": ",".join(gpus)},
+        keys=keys,
+        versions=versions,
     )
 
 

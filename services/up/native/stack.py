@@ -1,45 +1,93 @@
-"""What `make up` is to run: configuration, environment, names and addresses, all from the settings."""
+"""What `make up` is to run: programs, configuration, secrets and addresses, all from the settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from services.gateway import config as gateway
 from services.stack import ports
-from services.stack.given import GIVEN_TO, HUB, from_environment
-from services.stack.rundir import RunDir, Running, boot_id
+from services.stack.rundir import ROOT, RunDir, Running, boot_id
+from services.stack.secrets import Secrets
 from services.stack.settings import Settings
+from services.stack.template import fill
 from services.up import model_servers
 from services.up.model_servers import EMBEDDING, SERVERS, ModelServer
-from services.up.native import model_programs, programs, render
+from services.up.native import model_programs, programs
+from services.up.native.environments import Environments
+from services.up.native.programs import Program
+from services.up.native.redis import Redis, redis
+
+TEMPLATE = ROOT / "services/up/native/templates/supervisord.conf"
+PORTS = {"rules": "REWARD_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
+"""The setting of a service's port at the gateway."""
 
 
 @dataclass(frozen=True)
 class Stack:
-    """What is to run.
+    """What is to run; nothing of it is written yet.
 
     Args:
-        files: text of the configuration by name.
-        given: what the services are given of the environment.
-        names: of the services, in the order in which they start.
-        urls: where clients find them, by the client's variable.
-        ports: address and port by name.
-        running: what is remembered of it, given the session.
+        programs: in the order in which they start.
+        configuration: of the programs, text by name of the file.
+        gateway: files of the gateway, text by name.
+        secrets: keys and passwords.
+        urls: where clients find the services, by the client's variable.
+        ports: address and port by name, that of the gateway first.
+        host: by which this machine reaches the gateway.
+        cache: the Redis of results; None where there is none.
     """
 
-    files: Mapping[str, str]
-    given: Mapping[str, str]
-    names: list[str]
+    programs: Sequence[Program]
+    configuration: Mapping[str, str]
+    gateway: Mapping[str, str]
+    secrets: Secrets
     urls: Mapping[str, str]
     ports: Mapping[str, tuple[str, int]]
-    running: Callable[[int], Running]
+    host: str
+    cache: Redis | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Of the services."""
+        return [program.name for program in self.programs]
+
+    def files(self, run: RunDir) -> dict[str, str]:
+        """The text of every file but the secrets, by name."""
+        # supervisord gives up root's rights unless told otherwise, and could then not read the private directory.
+        user = "user = root" if os.geteuid() == 0 else ""
+        values = {"ROOT": str(ROOT), "RUN_DIR": str(run.path), "USER": user, "PYTHON": sys.executable}
+        head = fill(TEMPLATE, values)
+        written = {program.name: program.files(run) for program in self.programs}
+        return {
+            "supervisord.conf": head + "".join(section for section, _ in written.values()),
+            **{f"programs/{name}.json": text for name, (_, text) in written.items()},
+            **self.configuration,
+            **self.gateway,
+        }
+
+    def running(self, session: int) -> Running:
+        """What is remembered of it.
+
+        Args:
+            session: of supervisord.
+        """
+        taken_up = programs.digest(part for file in self.gateway.items() for part in file)
+        numbers = {name: port for name, (_, port) in self.ports.items()}
+        return Running(session, boot_id(), taken_up, self.host, numbers, self.names)
 
 
 def describe(
-    settings: Settings, run: RunDir, found: Mapping[str, str], chosen: Sequence[ModelServer], running: Running | None
+    settings: Settings,
+    run: RunDir,
+    found: Mapping[str, str],
+    chosen: Sequence[ModelServer],
+    running: Running | None,
+    prefix: Sequence[str] = (),
 ) -> Stack:
-    """What is to run.
+    """What is to run; nothing of the stack is changed by asking.
 
     Args:
         settings: of the stack.
@@ -47,44 +95,63 @@ def describe(
         found: paths of nginx and redis-server.
         chosen: model servers.
         running: what runs already.
+        prefix: command before that of every program, such as `apptainer exec IMAGE`.
 
     Raises:
-        StackError: a model server's program cannot be had.
+        StackError: there are too few GPUs, or a model server's program cannot be had.
     """
-    backend = model_programs.backend_port(running)
-    models = model_programs.programs(settings, run, chosen, backend)
+    secrets, backend = Secrets(run), model_programs.backend_port(running)
+    cache, queue = (redis(service, settings, run, secrets) for service in ("cache", "queue"))
     urls = {"REWARD_SERVER_URL": settings.url()}
     urls |= {server.url: address for server in SERVERS if (address := model_servers.url(server, settings, chosen))}
-    files = render.configuration(settings, run, found, models)
-    given = _for_services(settings, run, urls)
-    scoring = [program.name for program in (*models, *programs.workers(settings))]
-    names = ["cache", "queue", "rules", *scoring, "gateway"]
+    given = _environments(settings, run, secrets, urls, (cache, queue))
+    models = model_programs.programs(settings, run, chosen, backend, given)
+    rules = programs.rules(settings, run, *given.scoring("rules"))
+    started = [
+        *(programs.redis(one.service, found["redis-server"], run, one.configuration) for one in (cache, queue)),
+        rules,
+        *models,
+        *programs.workers(settings, *given.scoring("worker")),
+        programs.gateway(gateway.command(found["nginx"], run.path), settings),
+    ]
     wanted = ports.wanted(settings, ["REWARD_PORT", *(server.port for server in chosen)])
     if EMBEDDING in chosen:
         wanted[ports.EMBEDDING_BACKEND] = (ports.LOOPBACK, backend)
-    remembered = partial(
-        Running,
-        boot=boot_id(),
-        settings=render.digest({**files, **given}),
-        code=render.code_digests(settings),
-        host="localhost" if settings.open_to_all else settings["BIND_ADDRESS"],
-        ports={name: port for name, (_, port) in wanted.items()},
-        services=names,
+    return Stack(
+        [replace(program, prefix=prefix) for program in started],
+        {f"{one.service}.conf": one.configuration for one in (cache, queue)},
+        gateway_files([rules, *models], settings),
+        secrets,
+        urls,
+        wanted,
+        "localhost" if settings.open_to_all else settings["BIND_ADDRESS"],
+        cache,
     )
-    return Stack(files, given, names, urls, wanted, remembered)
 
 
-def _for_services(settings: Settings, run: RunDir, urls: Mapping[str, str]) -> dict[str, str]:
-    derived = {
+def _environments(
+    settings: Settings, run: RunDir, secrets: Secrets, urls: Mapping[str, str], redises: Sequence[Redis]
+) -> Environments:
+    keys = ("REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY")
+    hidden = {f"REWARD_{one.service.upper()}_URL": one.url for one in redises}
+    hidden |= {**{name: settings[name] for name in keys}, "HF_TOKEN": os.environ.get("HF_TOKEN", "")}
+    values = {
         **settings,
         **{server.url: urls.get(server.url, "") for server in SERVERS},
-        **from_environment(*HUB),
-        "API_KEY": settings["EMBEDDING_SERVER_API_KEY"],
         "PROMETHEUS_MULTIPROC_DIR": str(run.path / "tmp/metrics"),
-        "REWARD_CACHE_URL": settings.cache_url,
-        "REWARD_QUEUE_URL": settings.queue_url,
         "REWARD_SOCKET": str(run.socket("rules")),
-        "VLLM_API_KEY": settings["LLM_JUDGE_SERVER_API_KEY"],
     }
-    given = {name: derived[name] for names in GIVEN_TO.values() for name in names if derived.get(name)}
-    return {**given, "RUN_DIR": settings["RUN_DIR"]}
+    return Environments(values, hidden, settings, secrets)
+
+
+def gateway_files(behind: Sequence[Program], settings: Settings) -> dict[str, str]:
+    """The gateway's files, by name.
+
+    Args:
+        behind: programs that it passes requests to.
+        settings: of the stack.
+    """
+    servers: dict[str, list[str]] = {}
+    for program in behind:
+        servers.setdefault(program.service, []).append(program.server)
+    return gateway.files(servers, settings, {name: settings.listen(port) for name, port in PORTS.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -11,19 +12,23 @@ from http.client import HTTPException
 from typing import Any
 from xmlrpc.client import Error, ServerProxy
 
+import psutil
 from supervisor.xmlrpc import SupervisorTransport
 
 from services.stack import processes
 from services.stack.errors import StackError
-from services.stack.processes import Process
+from services.stack.interruption import undisturbed
 from services.stack.rundir import ROOT, RunDir, Running
 
 START_SECONDS = 15.0
 STOP_SECONDS = 180.0
 """Longer than all services together are given to stop."""
+RELOAD_SECONDS = 30.0
 POLL_SECONDS = 0.1
 UP = ("RUNNING", "STARTING", "BACKOFF")
 PROGRAM = "supervisor.supervisord"
+RESTARTER = "restarter"
+"""No service, but what has supervisord start them again."""
 
 
 @dataclass(frozen=True)
@@ -41,23 +46,25 @@ class Supervision:
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
+        self._child: subprocess.Popen[bytes] | None = None
 
     def states(self) -> list[State]:
         """The state of each service; empty where no supervisord answers."""
         try:
-            infos: Any = self._rpc().getAllProcessInfo()
+            infos = self._ask("getAllProcessInfo")
         except (OSError, HTTPException, Error):
             return []
         return [
             State(info["name"], info["statename"], info["pid"], info["now"] - info["start"] if info["pid"] else 0)
             for info in infos
+            if info["name"] != RESTARTER
         ]
 
     def start(self, environment: Mapping[str, str], describe: Callable[[int], Running]) -> None:
         """Start supervisord, and with it the services.
 
         Args:
-            environment: all that supervisord is given; it hands each service its own part.
+            environment: all that supervisord is given.
             describe: what is being started, given its session; kept before anything else can go wrong.
 
         Raises:
@@ -65,8 +72,8 @@ class Supervision:
         """
         configuration = str(self._run.path / "supervisord.conf")
         said = self._run.log("supervisord-start")
-        with said.open("wb") as log:
-            child = subprocess.Popen(
+        with undisturbed(), said.open("wb") as log:
+            child = self._child = subprocess.Popen(
                 [sys.executable, "-m", PROGRAM, "--configuration", configuration],
                 cwd=ROOT,
                 env=environment,
@@ -75,7 +82,7 @@ class Supervision:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._run.remember(describe(child.pid))
+            self._run.remember(describe(child.pid))
         deadline = time.monotonic() + START_SECONDS
         while not self.states():
             if child.poll() is not None or time.monotonic() > deadline:
@@ -83,35 +90,70 @@ class Supervision:
                 raise StackError(f"supervisord did not start: {said.read_text(errors='replace').strip()}")
             time.sleep(POLL_SECONDS)
 
-    def start_stopped(self) -> None:
-        """Start the services that are not up."""
-        for state in self.states():
-            if state.state not in UP:
-                self._call("startProcess", state.name, False)
+    def start_stopped(self) -> list[str]:
+        """Start the services that are not up; returns their names."""
+        stopped = [state.name for state in self.states() if state.state not in UP]
+        for name in stopped:
+            self._call("startProcess", name, False)
+        return stopped
 
-    def restart(self, service: str) -> None:
-        """Stop one service and start it again; waits for the stop only."""
-        if any(state.name == service and state.state in UP for state in self.states()):
-            self._call("stopProcess", service, True)
-        self._call("startProcess", service, False)
+    def halt(self, service: str) -> None:
+        """Stop a service until it is started by hand, or by the next `make up`."""
+        self._call("stopProcessGroup", service)
 
-    def stop(self) -> int:
+    def reread(self) -> tuple[list[str], list[str], list[str]]:
+        """Have supervisord read its configuration; returns the services that it adds, changes and no longer names."""
+        added, changed, removed = self._call("reloadConfig")[0]
+        return added, changed, removed
+
+    def add(self, service: str) -> None:
+        """Start a service that the configuration names anew."""
+        self._call("addProcessGroup", service)
+
+    def remove(self, service: str) -> None:
+        """Stop a service, and what it leaves behind."""
+        self._call("stopProcessGroup", service)
+        self._call("removeProcessGroup", service)
+        if running := self._run.recall():
+            processes.end_group(self._run.process_group(service), running.session)
+        self._run.group_file(service).unlink(missing_ok=True)
+
+    def reload_gateway(self) -> None:
+        """Have nginx take up its files; returns once no process with the earlier ones takes requests.
+
+        Raises:
+            StackError: it does not take them up.
+        """
+        state = next(state for state in self.states() if state.name == "gateway")
+        master = processes.alive(state.pid) if state.pid else None
+        if master is None:
+            return  # it reads them when it starts
+        before = master.children()
+        master.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + RELOAD_SECONDS
+        while any(
+            "shutting down" not in " ".join(processes.command(worker)) for worker in before if worker.is_running()
+        ):
+            if time.monotonic() > deadline:
+                raise StackError("the gateway keeps its earlier configuration", "make logs s=gateway")
+            time.sleep(POLL_SECONDS)
+
+    def stop(self, gently: bool = True) -> None:
         """Stop every service and supervisord itself, and whatever they left behind.
 
-        Returns:
-            How many processes had to be ended one by one.
+        Args:
+            gently: whether services are given the time that they ask for.
         """
-        if self.states():
-            leader = self._call("getPID")
+        if gently and self.states():
+            leader = processes.alive(self._call("getPID"))
             self._call("shutdown")
-            deadline = time.monotonic() + STOP_SECONDS
-            while processes.read(leader) and time.monotonic() < deadline:
-                time.sleep(POLL_SECONDS)
-        left = processes.kill(self.members)
+            psutil.wait_procs([leader] if leader else [], STOP_SECONDS)
+        processes.end(self.members)
+        if self._child:
+            self._child.wait()
         self._run.forget()
-        return left
 
-    def members(self) -> list[Process]:
+    def members(self) -> list[psutil.Process]:
         """The processes of the stack: those of supervisord's session that work in its directories.
 
         They outlive a supervisord that was killed. A process id can come back: where another program leads the session
@@ -120,23 +162,28 @@ class Supervision:
         running = self._run.recall()
         if running is None:
             return []
-        if processes.read(running.session) and PROGRAM not in processes.command(running.session):
+        leader = processes.alive(running.session)
+        if leader and PROGRAM not in processes.command(leader):
             return []
-        return [
-            process
-            for process in processes.processes()
-            if process.session == running.session
-            and processes.directory(process.pid) in (ROOT, self._run.path, self._run.queue)
-        ]
+        ours = (ROOT, self._run.path, self._run.queue)
+        return [process for process in processes.members(running.session) if processes.directory(process) in ours]
 
     def _call(self, method: str, *arguments: object) -> Any:
         try:
-            return getattr(self._rpc(), method)(*arguments)
+            return self._ask(method, *arguments)
         except (OSError, HTTPException, Error) as error:
             raise StackError(
                 f"supervisord refused {method}: {error}", f"see {self._run.logs}, then make down"
             ) from error
 
-    def _rpc(self) -> Any:
+    def _ask(self, method: str, *arguments: object) -> Any:
         transport = SupervisorTransport(serverurl=f"unix://{self._run.supervisor_socket}")
-        return ServerProxy("http://localhost", transport=transport).supervisor
+        try:
+            return getattr(ServerProxy("http://localhost", transport=transport).supervisor, method)(*arguments)
+        finally:
+            transport.close()
+
+
+def _shuts_down(worker: psutil.Process) -> bool:
+    """Whether a process of nginx only ends its requests; it says so in its title."""
+    return "shutting down" in " ".join(processes.command(worker))

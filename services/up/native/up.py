@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from services.stack import packages, ports, template
-from services.stack.console import say, step, tail
-from services.stack.errors import StackError
+from services.stack import packages, template
+from services.stack.console import say, step
 from services.stack.given import FROM_THE_SYSTEM, from_environment
 from services.stack.rundir import RunDir, Running
 from services.stack.settings import Settings
 from services.up import model_servers, samples
 from services.up.model_servers import ModelServer
-from services.up.native.health import services
 from services.up.native.stack import Stack, describe
-from services.up.native.supervision import State, Supervision
-
-POLL_SECONDS = 0.2
-SAY_SECONDS = 30.0
-ENDED = ("BACKOFF", "EXITED", "FATAL")
+from services.up.native.supervision import Supervision
+from services.up.native.waiting import NeverWell, Watch
 
 
 def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
@@ -33,81 +27,82 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
     Raises:
         StackError: a service does not come up, or a sample is not scored.
     """
-    found = packages.require()
+    found, chosen = packages.require(), model_servers.install(chosen, settings)
     supervision = Supervision(run)
-    alive = bool(supervision.states())
-    running = run.recall() if alive or supervision.members() else None
-    stack = describe(settings, run, found, model_servers.install(chosen, settings), running)
-    running = _start(supervision, run, stack, running, alive)
-    with step("waiting until every service is well"):
-        wait(run, running, settings)
-    with step("scoring the shipped samples"):
-        samples.score(settings, run, stack.names, {**stack.urls, "REWARD_CACHE_URL": settings.cache_url})
-    samples.farewell(settings, stack.urls, str(run.logs))
-
-
-def _start(supervision: Supervision, run: RunDir, stack: Stack, running: Running | None, alive: bool) -> Running:
-    if alive and running and running.settings == stack.running(0).settings:
-        return _refresh(supervision, run, running, stack.running(running.session))
-    if running:
-        with step("the settings have changed: stopping" if alive else "ending what a supervisord that was killed left"):
+    if not supervision.states() and supervision.members():
+        with step("ending what a supervisord that was killed left"):
             supervision.stop()
-        ports.require_free(stack.ports)
+    started: set[str] = set()
+    while True:
+        stack = describe(settings, run, found, chosen, run.recall())
+        started |= bring_up(supervision, run, stack, from_environment(*FROM_THE_SYSTEM))
+        try:
+            with step("waiting until every service is well"):
+                Watch(run, settings).wait()
+            break
+        except NeverWell as error:
+            chosen = _without(error, chosen, settings, supervision, started)
+    assert stack.cache
+    with step("scoring the shipped samples"):
+        samples.score(settings, run, stack.names, {**stack.urls, "REWARD_CACHE_URL": stack.cache.url})
+    samples.farewell(settings, stack.urls, str(run.logs), stack.cache.published)
+
+
+def bring_up(supervision: Supervision, run: RunDir, stack: Stack, environment: Mapping[str, str]) -> set[str]:
+    """Start the stack, or restart what has changed of it; returns the names of what was started.
+
+    Args:
+        supervision: of the run directory.
+        run: directory of the stack.
+        stack: what is to run.
+        environment: that supervisord is given where it is started.
+    """
+    running = run.recall() if supervision.states() else None
+    why = {program.name: ", ".join(program.changes(run)) for program in stack.programs}
+    stack.secrets.write()
+    template.write(stack.files(run), run.path)
+    if running:
+        return _update(supervision, run, stack.running(running.session), running, why)
     with step(f"starting {', '.join(stack.names)} under supervisord"):
-        template.write(stack.files, run.path)
-        supervision.start({**from_environment(*FROM_THE_SYSTEM), **stack.given}, stack.running)
-    return stack.running(0)
+        supervision.start(environment, stack.running)
+    return {*stack.names}
 
 
-def _refresh(supervision: Supervision, run: RunDir, running: Running, wanted: Running) -> Running:
-    supervision.start_stopped()
-    changed = [name for name in wanted.services if _code(running, name) != _code(wanted, name)]
-    if not changed:
+def _update(supervision: Supervision, run: RunDir, wanted: Running, running: Running, why: dict[str, str]) -> set[str]:
+    added, changed, removed = supervision.reread()
+    if wanted.gateway != running.gateway:
+        with step("the gateway takes up its new configuration"):
+            supervision.reload_gateway()
+    for name in removed:
+        with step(f"stopping {name}"):
+            supervision.remove(name)
+    for name in changed:
+        with step(f"restarting {name} (changed: {why.get(name, 'how it is supervised')})"):
+            supervision.remove(name)
+            supervision.add(name)
+    for name in added:
+        say(f"==> starting {name}")
+        supervision.add(name)
+    started = {*added, *changed, *supervision.start_stopped()}
+    run.remember(wanted)
+    if not started and wanted == running:
         say("==> the services run already, with these settings")
-        return running
-    with step(f"the code or a file of {', '.join(changed)} has changed: restarting"):
-        for name in changed:
-            supervision.restart(name)
-        run.remember(wanted)
-    return wanted
+    return started
 
 
-def _code(running: Running, name: str) -> str | None:
-    return running.code.get(name.partition("-")[0])
-
-
-def wait(run: RunDir, running: Running, settings: Settings) -> None:
-    """Wait until every service is well; names each as it becomes so.
+def _without(
+    error: NeverWell, chosen: Sequence[ModelServer], settings: Settings, supervision: Supervision, started: set[str]
+) -> list[ModelServer]:
+    """The model servers without the one that never was well, which is stopped.
 
     Raises:
-        StackError: one ended, or time ran out; its last log lines are printed first.
+        NeverWell: the stack cannot do without this service.
     """
-    supervision, start = Supervision(run), time.monotonic()
-    first: dict[str, int] = {}
-    said = 0.0
-    waiting = {service.name: service for service in services(running.services)}
-    while waiting:
-        ended = [state.name for state in supervision.states() if _ended(state, first)]
-        passed = time.monotonic() - start
-        for name, service in list(waiting.items()):
-            problem = service.probe(run, running)
-            limit = "MODEL_UP_TIMEOUT" if service.loads else "UP_TIMEOUT"
-            if name in ended or (problem and passed > settings.number(limit)):
-                why = (
-                    "it ends while it is starting" if name in ended else f"not well after {settings[limit]} s ({limit})"
-                )
-                say(f"--- last lines of {run.log(name)}\n{tail(run.log(name))}\n---")
-                raise StackError(f"{name}: {why}: {problem}", f"{service.remedy}; then make up again")
-            if not problem:
-                say(f"    {name} is well after {passed:.1f} s")
-                del waiting[name]
-        if waiting and passed - said > SAY_SECONDS:
-            said = passed
-            say(f"    {', '.join(waiting)}: still starting after {passed:.0f} s (make logs s={next(iter(waiting))})")
-        time.sleep(POLL_SECONDS if waiting else 0)
-
-
-def _ended(state: State, first: dict[str, int]) -> bool:
-    """Whether a service ended since it was first seen; supervisord may have started it again by now."""
-    seen = first[state.name] = first.get(state.name) or state.pid
-    return state.state in ENDED or state.pid != seen
+    if error.service not in started:
+        raise error  # it was well once, and is started again for ever
+    supervision.halt(error.service)
+    left = [server for server in chosen if server.name != error.service.partition("-")[0]]
+    if any(settings[server.switch] == "on" for server in chosen if server not in left) or len(left) == len(chosen):
+        raise error
+    say(f"==> no {error.service.partition('-')[0]}: {error}")
+    return left

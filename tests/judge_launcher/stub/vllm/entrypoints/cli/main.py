@@ -1,4 +1,4 @@
-"""`python -m vllm.entrypoints.cli.main serve MODEL FLAGS`: answers /health, and tells on every path how it was started.
+"""`python -m vllm.entrypoints.cli.main serve MODEL FLAGS`: judges, and tells on every path how it was started.
 
 STUB_VLLM=die ends it while it starts; STUB_VLLM=hang never answers.
 """
@@ -16,10 +16,19 @@ from http.server import BaseHTTPRequestHandler
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers every request in the same way."""
+    """Answers every GET in the same way, and every POST with a verdict."""
 
     def do_GET(self) -> None:
-        body = json.dumps({"pid": os.getpid(), "arguments": sys.argv[1:], "environment": dict(os.environ)}).encode()
+        served = {"data": [{"id": "stub"}]}
+        self.answer({**served, "pid": os.getpid(), "arguments": sys.argv[1:], "environment": dict(os.environ)})
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        message = {"role": "assistant", "content": "REWARD: 0.5"}
+        self.answer({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+    def answer(self, reply: dict[str, object]) -> None:
+        body = json.dumps(reply).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

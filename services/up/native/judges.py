@@ -1,0 +1,95 @@
+"""Several replicas of a judge behind one address, without the rest of a stack: what `run_vllm_server.py` turns into.
+
+`python -m services.up.native.judges RUN_DIR` runs them until it is interrupted; RUN_DIR/judges.json says what to start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+from dataclasses import replace
+from typing import Any
+
+from services.gateway import config as gateway
+from services.judge import engine
+from services.stack import packages
+from services.stack.console import say, step
+from services.stack.errors import StackError
+from services.stack.interruption import undisturbed
+from services.stack.rundir import ROOT, RunDir
+from services.stack.secrets import Secrets
+from services.stack.settings import Settings, load
+from services.up.native import programs
+from services.up.native.model_programs import replica
+from services.up.native.stack import Stack
+from services.up.native.supervision import Supervision
+from services.up.native.up import bring_up
+from services.up.native.waiting import NeverWell, Watch
+
+
+def main(folder: str) -> int:
+    """Serve until interrupted; returns the exit status."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    run = RunDir(folder)
+    try:
+        _serve(run)
+    except StackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        say("the judge is stopped")
+        shutil.rmtree(folder)
+    return 0
+
+
+def _serve(run: RunDir) -> None:
+    settings, wanted = load(ROOT), json.loads((run.path / "judges.json").read_text(encoding="utf-8"))
+    supervision, well = Supervision(run), False
+    try:
+        bring_up(supervision, run, _describe(settings, run, wanted), os.environ)
+        with step(f"loading {wanted['model']}"):
+            _wait(run, settings)
+        well = True
+        say(wanted["announcement"])
+        threading.Event().wait()
+    finally:
+        # vLLM does not hear SIGTERM while it loads its model, and has nothing to finish.
+        with undisturbed():
+            supervision.stop(gently=well)
+
+
+def _wait(run: RunDir, settings: Settings) -> None:
+    try:
+        Watch(run, settings).wait()
+    except NeverWell as error:
+        raise StackError(error.problem, "see what the lines above say") from None
+
+
+def _describe(settings: Settings, run: RunDir, wanted: dict[str, Any]) -> Stack:
+    nginx = packages.find().get("nginx")
+    if nginx is None:
+        raise StackError("several replicas need nginx before them, which is not installed", "apt-get install nginx")
+    secrets, host, port = Secrets(run), wanted["host"], wanted["port"]
+    keys = {"VLLM_API_KEY": secrets.add("llm_judge_server_api_key", settings["LLM_JUDGE_SERVER_API_KEY"])}
+    judges = [
+        replace(replica(engine.replica_name(number), one["command"], run, one["environment"], keys, {}), inherits=True)
+        for number, one in enumerate(wanted["replicas"], start=1)
+    ]
+    listen = {"judge": f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
+    return Stack(
+        [*judges, programs.gateway(gateway.command(nginx, run.path), settings)],
+        configuration={},
+        gateway=gateway.files({"judge": [judge.server for judge in judges]}, settings, listen),
+        secrets=secrets,
+        urls={},
+        ports={"JUDGE_PORT": (host, port)},
+        host=wanted["here"],
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,73 @@
+"""The stack's two Redis: the cache and the queue. They listen on sockets, and on a port where a setting names one."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.stack.rundir import ROOT, RunDir
+from services.stack.secrets import Secrets
+from services.stack.settings import Settings
+
+OPTIONS = ROOT / "services/redis"
+
+
+@dataclass(frozen=True)
+class Redis:
+    """One of them.
+
+    Args:
+        service: `cache` or `queue`.
+        socket: that it listens on.
+        configuration: of this stack; the options that all stacks share are read beside it.
+        password: empty where it has no port.
+        published: its URL for other machines, to be read by a shell; the socket's where it has no port.
+    """
+
+    service: str
+    socket: Path
+    configuration: str
+    password: str
+    published: str
+
+    @property
+    def url(self) -> str:
+        """For this machine."""
+        return f"unix://{f':{self.password}@' if self.password else ''}{self.socket}"
+
+
+def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Redis:
+    """The Redis of a service.
+
+    Args:
+        service: `cache` or `queue`.
+        settings: of the stack.
+        run: its directory.
+        secrets: takes up the password that a port needs.
+    """
+    prefix, socket = service.upper(), run.socket(service)
+    port, password, published = settings[f"{prefix}_PORT"], "", f"unix://{socket}"
+    if port:
+        password = settings.get(f"{prefix}_PASSWORD") or secrets.generate(f"{service}_password")
+        file = secrets.add(f"{service}_password", password)
+        published = f"redis://:$(cat {file})@{settings.host}:{port}/0"
+    lines = [
+        f"include {OPTIONS / service}.conf",
+        f"unixsocket {socket}",
+        "unixsocketperm 700",
+        f"port {port or 0}",
+        *([f"bind {_addresses(settings)}", f"requirepass {password}"] if port else []),
+        f"maxmemory {settings[f'{prefix}_MAX_MEMORY']}",
+        f"dir {run.queue if service == 'queue' else run.path}",
+        "daemonize no",
+        'logfile ""',
+    ]
+    return Redis(service, socket, "\n".join(lines) + "\n", password, published)
+
+
+def _addresses(settings: Settings) -> str:
+    """As Redis writes them."""
+    address = ipaddress.ip_address(settings["BIND_ADDRESS"])
+    own = "" if address.is_loopback or str(address) == "0.0.0.0" else "127.0.0.1 "
+    return f"{own}{address}"

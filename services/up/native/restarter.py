@@ -1,0 +1,29 @@
+"""Has supervisord start again, for ever, what it has given up: a listener of its events.
+
+supervisord tries a program that dies while it starts again and again, a second later each time, and calls it FATAL in
+the end. After a full disk nobody need come to start it. What was stopped on purpose is not FATAL.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from xmlrpc.client import Fault
+
+from supervisor import childutils
+
+
+def main() -> None:
+    """Listen until supervisord ends."""
+    supervisor = childutils.getRPCInterface(os.environ).supervisor
+    while True:
+        _, given_up = childutils.listener.wait(sys.stdin, sys.stdout)
+        names = childutils.get_headers(given_up)
+        with suppress(Fault):
+            supervisor.startProcess(f"{names['groupname']}:{names['processname']}", False)
+        childutils.listener.ok(sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

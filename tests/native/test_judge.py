@@ -1,0 +1,140 @@
+"""A judge in the native stack that is changed, fails and comes back; a stub stands in vLLM's place."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.models.environment import Models, requirements_digest
+from tests.native.test_stack import SERVICES, pids, statuses, up, working_in
+from tests.native.tree import ROOT, Tree
+
+pytestmark = pytest.mark.usefixtures("needs_stack")
+
+STUB = ROOT / "tests/judge_launcher/stub"
+KEY = "the-judges-key"
+PYTHON = f"""#!/bin/sh
+export PYTHONPATH={STUB} STUB_VLLM="$(cat "$(dirname "$0")/mode")"
+exec {sys.executable} "$@"
+"""
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
+    """A running stack with a stub for a judge, and a key for it."""
+    tree = Tree(tmp_path_factory.mktemp("judge") / "tree")
+    models = Models(tree.path / "models")
+    (models.venv / "bin").mkdir(parents=True)
+    (models.venv / f".installed-cpu-{requirements_digest()}").touch()
+    Path(models.python).write_text(PYTHON)
+    Path(models.python).chmod(0o755)
+    tree.environment |= {"JUDGE": "on", "JUDGE_MODEL": str(models.folder), "MODELS_DIR": str(models.folder)}
+    tree.environment |= {"LLM_JUDGE_SERVER_API_KEY": KEY, "CUDA_VISIBLE_DEVICES": ""}
+    behave(tree, "well")
+    try:
+        assert {status for status, _ in statuses(up(tree))} == {"ok"}
+        yield tree
+    finally:
+        tree.run("down")
+
+
+def behave(stack: Tree, mode: str) -> None:
+    """How the stub does from its next start on."""
+    (stack.path / "models/venv/bin/mode").write_text(mode)
+
+
+def told(stack: Tree) -> dict[str, Any]:
+    """What a replica tells of itself."""
+    url = f"http://127.0.0.1:{stack.environment['JUDGE_PORT']}/v1/models"
+    with urllib.request.urlopen(url, timeout=20) as reply:
+        return dict(json.loads(reply.read()))
+
+
+class Load:
+    """Scores new samples one after the other while it is entered; `failed` holds what was not `ok`."""
+
+    def __init__(self, stack: Tree) -> None:
+        self.url, self.scored, self.failed = f"{stack.url}/v1/score", 0, list[str]()
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._score, args=(number,)) for number in range(2)]
+
+    def __enter__(self) -> Load:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _score(self, thread: int) -> None:
+        number = 0
+        while not self._over.wait(0.005):
+            number += 2
+            text = f"#### {number + thread}"
+            body = json.dumps({"items": [{"data_source": "gsm8k", "solution_str": text, "ground_truth": text[5:]}]})
+            request = urllib.request.Request(self.url, body.encode(), {"Content-Type": "application/json"})
+            try:
+                with urllib.request.urlopen(request, timeout=60) as reply:
+                    [score] = json.loads(reply.read())["scores"]
+                if (score["status"], score["value"]) != ("ok", 1.0):
+                    self.failed.append(str(score))
+            except OSError as error:
+                self.failed.append(str(error))
+            self.scored += 1
+
+
+def test_changed_under_load(stack: Tree) -> None:
+    """With other flags and one more replica no reward request fails, and all but the judge keep their processes."""
+    up(stack)
+    before = pids(stack, (*SERVICES, "judge"))
+    with Load(stack) as load:
+        said = up(stack, JUDGE_VLLM_ARGS="--seed 7", JUDGE_REPLICAS="2", JUDGE_BALANCING="affinity")
+    after = pids(stack, (*SERVICES, "judge"))
+    assert (load.failed, load.scored > 50) == ([], True)
+    assert [name for name in before if after[name] != before[name]] == ["judge"]
+    assert "==> restarting judge (changed: its command)" in said and "==> starting judge-2" in said
+    replies = [told(stack) for _ in range(8)]
+    assert len({reply["pid"] for reply in replies}) == 2
+    assert {reply["arguments"][-1] for reply in replies} == {"7"}
+
+
+def test_key(stack: Tree) -> None:
+    """The judge has its key, which stands on no command line; a new one restarts it and what asks it."""
+    up(stack, LLM_JUDGE_SERVER_API_KEY="another-key")
+    before = pids(stack, (*SERVICES, "judge"))
+    said = up(stack)
+    after = pids(stack, (*SERVICES, "judge"))
+    assert sorted(name for name in before if after[name] != before[name]) == ["judge", "rules", "worker"]
+    assert told(stack)["environment"]["VLLM_API_KEY"] == KEY
+    assert KEY not in said + "".join(str(process.cmdline()) for process in working_in(stack))
+
+
+def test_never_well(stack: Tree) -> None:
+    """A judge that is `auto` and dies is left out with its cause and a remedy and started no more; the rest is up."""
+    behave(stack, "die")
+    said = up(stack, JUDGE="auto", JUDGE_VLLM_ARGS="--seed 8")
+    assert "the stub is out of memory" in said
+    assert "==> no judge: judge: it ends while it is starting" in said and "JUDGE=off leaves the judge out" in said
+    assert "export LLM_JUDGE_SERVER_URL" not in said
+    assert sorted(pids(stack, (*SERVICES, "judge"))) == sorted(SERVICES)
+    assert [process for process in working_in(stack) if "vllm" in " ".join(process.cmdline())] == []
+    behave(stack, "well")
+    assert {status for status, _ in statuses(up(stack))} == {"ok"}
+    assert "judge" in pids(stack, ("judge",))
+
+
+def test_never_well_and_asked_for(stack: Tree) -> None:
+    """Where it is `on`, `make up` fails, and names it."""
+    behave(stack, "die")
+    result = stack.run("up", JUDGE_VLLM_ARGS="--seed 9")
+    behave(stack, "well")
+    assert (result.returncode, "error: judge: it ends while it is starting" in result.stdout) == (1, True)
