@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.mix import Sample, make_samples
-from benchmarks.reward_server import RewardServer, reward_server
+from benchmarks.reward_server import Server, reward_server
 
 ALLOWED = 0.25
 PAUSE = 0.005
@@ -79,7 +79,7 @@ def _for(count: int) -> Callable[[], bool]:
     return lambda: next(left, None) is not None
 
 
-def _measure(server: RewardServer, samples: Iterator[Sample], go_on: Callable[[], bool]) -> Measurement:
+def _measure(server: Server, samples: Iterator[Sample], go_on: Callable[[], bool]) -> Measurement:
     connection = server.connect()
     seconds, wrong = [], 0
     while go_on():

@@ -1,4 +1,4 @@
-"""A real reward server for the benchmarks, and what its processes take."""
+"""Servers for the benchmarks, a real reward server and a bare one, and what their processes take."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import IO
 
-from tests.support.servers import free_port
+from tests.support.servers import ROOT, free_port
 
 MARK = "REWARDSTACK_BENCHMARK"
 """A variable by which the server's processes, however they were started, are told from others."""
 START_SECONDS = 60
 
 
-class RewardServer:
-    """gunicorn without any result cache.
+class Server:
+    """gunicorn with two workers.
 
     Args:
         port: where it listens.
@@ -49,34 +49,49 @@ class RewardServer:
 
 
 @contextmanager
-def reward_server(**variables: str) -> Iterator[RewardServer]:
-    """A server with two workers that is ready, and gone afterwards.
+def reward_server(**variables: str) -> Iterator[Server]:
+    """A reward server with two workers that is ready, and gone afterwards; without result cache unless told otherwise.
 
     Args:
         variables: of its environment.
     """
+    own = {"REWARD_CACHE_ITEMS": "0", "REWARD_CACHE_URL": "", "REWARD_SERVER_API_KEYS": "", **variables}
+    command = [sys.executable, "-m", "rewardstack_rules.run_reward_server", "--host", "127.0.0.1", "--workers", "2"]
+    with _serving(lambda port: [*command, "--port", str(port)], own, b"Running on") as server:
+        yield server
+
+
+@contextmanager
+def bare_server() -> Iterator[Server]:
+    """A bare Flask server (`bare`), run as the reward server is."""
+    command = [sys.executable, "-m", "gunicorn", "--worker-class", "gthread", "--threads", "32", "--workers", "2"]
+    with _serving(
+        lambda port: [*command, "--bind", f"127.0.0.1:{port}", "benchmarks.bare:app"], {}, b"Listening"
+    ) as one:
+        yield one
+
+
+@contextmanager
+def _serving(command: Callable[[int], list[str]], variables: dict[str, str], ready: bytes) -> Iterator[Server]:
     port, mark = free_port(), uuid.uuid4().hex
-    own = {MARK: mark, "REWARD_CACHE_ITEMS": "0", "REWARD_CACHE_URL": "", "REWARD_SERVER_API_KEYS": "", **variables}
-    command = [sys.executable, "-m", "rewardstack_rules.run_reward_server", "--host", "127.0.0.1"]
+    environment = {**os.environ, MARK: mark, **variables}
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
-            [*command, "--workers", "2", "--port", str(port)], env=os.environ | own, stdout=log, stderr=log
-        )
+        process = subprocess.Popen(command(port), cwd=ROOT, env=environment, stdout=log, stderr=log)
         try:
-            _wait(process, log)
-            yield RewardServer(port, mark)
+            _wait(process, log, ready)
+            yield Server(port, mark)
         finally:
             process.terminate()
             process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
+def _wait(process: subprocess.Popen[bytes], log: IO[bytes], ready: bytes) -> None:
     end = time.monotonic() + START_SECONDS
     while True:
         log.seek(0)
         said = log.read()
-        if b"Running on" in said:
+        if ready in said:
             return
         if process.poll() is not None or time.monotonic() > end:
-            raise SystemExit(f"the reward server did not start:\n{said.decode(errors='replace')}")
+            raise SystemExit(f"the server did not start:\n{said.decode(errors='replace')}")
         time.sleep(0.05)

@@ -16,33 +16,24 @@ import argparse
 import json
 import logging
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from http.client import HTTPConnection
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.load import BATCH, Batch, batches, send
 from benchmarks.mix import Sample, make_samples
-from benchmarks.reward_server import RewardServer, reward_server
+from benchmarks.reward_server import Server, reward_server
 
-BATCH = 64
 CLIENTS = 8
 PREPARED = 20_000
 """Samples that are written before the clock runs."""
 EARLY, LATE = 50_000, 1_000_000
 WARMING = 4096
-
-
-class Batch(NamedTuple):
-    """A request's body and the labels of its samples."""
-
-    body: bytes
-    samples: list[Sample]
 
 
 def main() -> None:
@@ -62,8 +53,8 @@ def _speed(items: int, baseline_items: int, seed: int) -> None:
     half = baseline_items // 2
     seconds = _baseline(half, seed + 1)
     with reward_server() as server:
-        _send(server, _batches(WARMING, seed + 2))
-        taken, wrong = _send(server, _batches(items, seed))
+        _send(server, batches(WARMING, seed + 2))
+        taken, wrong = _send(server, batches(items, seed))
     seconds += _baseline(half, seed + 3)
     ours, theirs = items / taken, 2 * half / seconds
     print(f"samples                {items:>10,}  of 200 to 2,400 characters, {BATCH} a request, {CLIENTS} clients")
@@ -77,10 +68,10 @@ def _speed(items: int, baseline_items: int, seed: int) -> None:
 
 def _memory(seed: int) -> None:
     with reward_server() as server:
-        _, wrong = _send(server, _batches(EARLY, seed))
+        _, wrong = _send(server, batches(EARLY, seed))
         early = server.memory()
         for start in range(EARLY, LATE, EARLY):
-            wrong += _send(server, _batches(EARLY, seed + start))[1]
+            wrong += _send(server, batches(EARLY, seed + start))[1]
         late = server.memory()
     print(f"memory after {EARLY:>9,} samples  {early / 2**20:>8,.0f} MiB")
     print(f"memory after {LATE:>9,} samples  {late / 2**20:>8,.0f} MiB")
@@ -100,58 +91,19 @@ def _baseline(count: int, seed: int) -> float:
     return time.perf_counter() - started
 
 
-def _batches(items: int, seed: int) -> Iterator[Batch]:
-    samples = make_samples(items, seed)
-    while some := list(islice(samples, BATCH)):
-        rows = [
-            {"data_source": "math", "solution_str": one.response, "ground_truth": one.reference, "extra_info": None}
-            for one in some
-        ]
-        yield Batch(json.dumps({"items": rows}).encode(), some)
-
-
-def _send(server: RewardServer, batches: Iterator[Batch]) -> tuple[float, Counter[str]]:
+def _send(server: Server, todo: Iterator[Batch]) -> tuple[float, Counter[str]]:
     """Seconds that the server took for all batches, and how many samples of each kind did not get their label.
 
     Writing the samples does not count: they are written in rounds, and the clock stands still in between.
     """
     seconds = 0.0
     wrong: Counter[str] = Counter()
-    while some := list(islice(batches, PREPARED // BATCH)):
-        replies: list[tuple[Batch, bytes]] = []
-        todo = iter(some)
-        lock = threading.Lock()
-        clients = [
-            threading.Thread(target=_client, args=(server.connect(), todo, lock, replies)) for _ in range(CLIENTS)
-        ]
-        started = time.perf_counter()
-        for client in clients:
-            client.start()
-        for client in clients:
-            client.join()
-        seconds += time.perf_counter() - started
-        if len(replies) != len(some):
-            raise SystemExit(f"{len(some) - len(replies)} requests of {len(some)} have no reply")
-        for batch, reply in replies:
-            wrong += _wrong(batch.samples, json.loads(reply)["scores"])
+    while some := list(islice(todo, PREPARED // BATCH)):
+        taken, replies = send(server, some, CLIENTS)
+        seconds += taken
+        for batch, content in replies:
+            wrong += _wrong(batch.samples, json.loads(content)["scores"])
     return seconds, wrong
-
-
-def _client(
-    connection: HTTPConnection, todo: Iterator[Batch], lock: threading.Lock, replies: list[tuple[Batch, bytes]]
-) -> None:
-    while True:
-        with lock:
-            batch = next(todo, None)
-        if batch is None:
-            connection.close()
-            return
-        connection.request("POST", "/v1/score", batch.body, {"Content-Type": "application/json"})
-        reply = connection.getresponse()
-        content = reply.read()
-        if reply.status != 200:
-            raise SystemExit(f"HTTP status {reply.status}: {content[:200]!r}")
-        replies.append((batch, content))
 
 
 def _wrong(samples: list[Sample], scores: list[dict[str, Any]]) -> Counter[str]:

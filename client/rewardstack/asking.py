@@ -51,9 +51,9 @@ class ScoreCarrier:
             return [Score.failed(f"{len(scores)} scores came for {len(items)} samples", source)] * len(items)
         return [checked(score) for score in scores]
 
-    async def landed(self, outcomes: Iterable[tuple[str, Outcome]]) -> None:
+    def landed(self, outcomes: Iterable[tuple[str, Outcome]]) -> None:
         """Keeps the scores with status `ok`."""
-        await self._cache.put([(key, one) for key, one in outcomes if isinstance(one, Score) and one.status == "ok"])
+        self._cache.put([(key, one) for key, one in outcomes if isinstance(one, Score) and one.status == "ok"])
 
     def has_failed(self, outcome: Outcome) -> bool:
         """Whether it is a failure of the service's."""

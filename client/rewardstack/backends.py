@@ -70,7 +70,9 @@ class Backends:
         return service
 
     async def close(self) -> None:
-        """Closes every connection."""
+        """Writes what is on its way to the cache's Redis, and closes every connection but that."""
+        for vectors in self._vectors.values():
+            await vectors.flush()
         for service in self._services.values():
             service.close()
         await self._session.close()

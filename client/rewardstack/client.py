@@ -44,10 +44,10 @@ class Client:
         return self._caches[identity]
 
     async def close(self) -> None:
-        """Closes every connection."""
+        """Writes what is on its way to the cache, and closes every connection."""
+        await self._backends.close()
         for cache in self._caches.values():
             await cache.close()
-        await self._backends.close()
 
 
 def register_route(name: str, spec: object) -> None:

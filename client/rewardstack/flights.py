@@ -42,7 +42,7 @@ class Carrier(Protocol[C, R]):
         """One outcome for each item, in order; whatever goes wrong is an outcome, too."""
         ...
 
-    async def landed(self, outcomes: Iterable[tuple[str, R]]) -> None:
+    def landed(self, outcomes: Iterable[tuple[str, R]]) -> None:
         """Told of every batch's keys and outcomes before its waiters hear of them."""
         ...
 
@@ -142,7 +142,7 @@ class Flights(Generic[T, R]):
             if deadline.patience > told:
                 outcomes = await self._carry_again(items, outcomes, deadline, told)
             found = zip(flights, outcomes, strict=True)
-            await self._carrier.landed([(flight.key.text, one) for flight, one in found if flight.key is not None])
+            self._carrier.landed([(flight.key.text, one) for flight, one in found if flight.key is not None])
         finally:
             for flight, outcome in zip(flights, outcomes, strict=True):
                 if flight.key is not None and flight.key.deterministic:

@@ -74,18 +74,22 @@ class Runner:
         try:
             keys = await self._keys(items, deadline, tenant)
         except ServiceError as error:
-            lost = str(error)
-            known = [self._quick.at_once(item) if self._quick else None for item in items]
-            return [score or Score.failed(lost, self.scorer.source) for score in known]
-        found = await self._known(keys)
+            lost = Score.failed(str(error), self.scorer.source)
+            begun = await self._begin(items, range(len(items)))
+            return [one if isinstance(one, Score) else lost for one in begun.values()]
+        known = self._recalled(keys)
+        begun = await self._begin(items, [at for at in range(len(items)) if at not in known])
+        quick = {at: one for at, one in begun.items() if isinstance(one, Score)}
+        self._cache.remember(_worth_keeping(quick, keys))
+        known |= await self._read(keys, [at for at in begun if at not in quick])
         elapsed = milliseconds(started)
-        scores = [_timed(score, elapsed, cached=True) if score is not None else score for score in found]
-        ask = self._answer if self._direct is not None else self._fly
-        fresh = await ask(items, keys, [at for at, score in enumerate(found) if score is None], deadline)
+        scores = {at: _timed(score, elapsed, cached=True) for at, score in known.items()}
+        missing = {at: one for at, one in begun.items() if at not in quick and at not in known}
+        fresh = quick | await self._ask(items, keys, missing, deadline)
         elapsed = milliseconds(started)
         for at, score in fresh.items():
             scores[at] = _timed(score, score.latency_ms or elapsed, cached=score.cached)
-        return [score for score in scores if score is not None]
+        return [scores[at] for at in range(len(items))]
 
     async def _keys(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> list[Key | None]:
         if self._direct is not None and not self._cache.keeps:
@@ -98,62 +102,57 @@ class Runner:
             return keys
         return [None if key is None else tenant_key(key, tenant) for key in keys]
 
-    async def _known(self, keys: Sequence[Key | None]) -> list[Score | None]:
-        found: list[Score | None] = [None] * len(keys)
-        asked = [at for at, key in enumerate(keys) if key is not None]
-        read = await self._cache.get([key.text for key in keys if key is not None])
-        for at, score in zip(asked, read, strict=True):
-            found[at] = score
-        return found
+    def _recalled(self, keys: Sequence[Key | None]) -> dict[int, Score]:
+        """The scores, by position, that this process remembers."""
+        found = self._cache.recall(key.text if key is not None else "" for key in keys)
+        return {at: score for at, score in enumerate(found) if score is not None}
 
-    async def _answer(
-        self, items: Sequence[Item], keys: Sequence[Key | None], missing: Sequence[int], deadline: Deadline
+    async def _begin(self, items: Sequence[Item], missing: Sequence[int]) -> dict[int, object]:
+        """What the scorer has at once, by position: scores, and what its `answer` goes on with."""
+        if self._quick is None:
+            return dict.fromkeys(missing)
+        begun: dict[int, object] = {}
+        rested = time.monotonic()
+        for at in missing:
+            one = self._quick.at_once(items[at])
+            begun[at] = checked(one) if isinstance(one, Score) else one
+            if time.monotonic() - rested > BREATH:
+                await asyncio.sleep(0)
+                rested = time.monotonic()
+        return begun
+
+    async def _read(self, keys: Sequence[Key | None], missing: Sequence[int]) -> dict[int, Score]:
+        """The scores, by position, that Redis has."""
+        asked = {at: key.text for at in missing if (key := keys[at]) is not None}
+        found = await self._cache.get(list(asked.values()))
+        return {at: score for at, score in zip(asked, found, strict=True) if score is not None}
+
+    async def _ask(
+        self, items: Sequence[Item], keys: Sequence[Key | None], missing: Mapping[int, object], deadline: Deadline
     ) -> dict[int, Score]:
-        """The scores, by position, of a scorer that takes a caller's items itself; they are kept like all others."""
-        assert self._direct is not None
-        found = await self._direct.answer([items[at] for at in missing], deadline)
+        """The scores, by position, of what is in no cache; they are kept there."""
+        if self._direct is None:
+            return await self._fly(items, keys, missing, deadline)
+        found = await self._direct.answer(list(missing.values()), deadline)
         scores = {at: checked(score) for at, score in zip(missing, found, strict=True)}
-        await self._keep(scores, keys)
+        self._cache.put(_worth_keeping(scores, keys))
         return scores
 
     async def _fly(
-        self, items: Sequence[Item], keys: Sequence[Key | None], missing: Sequence[int], deadline: Deadline
+        self, items: Sequence[Item], keys: Sequence[Key | None], missing: Mapping[int, object], deadline: Deadline
     ) -> dict[int, Score]:
         """The scores, by position, of a scorer that is asked in batches."""
-        scores = await self._decide(items, keys, missing)
         order = missing if self._slow is None else self._slow.order(items)
-        wanted = set(missing) - scores.keys()
-        waits = await self._board(items, keys, [at for at in order if at in wanted], deadline)
+        waits = await self._board(items, keys, [at for at in order if at in missing], deadline)
         await landing(waits.values(), deadline)
         late = Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
+        scores: dict[int, Score] = {}
         for at, wait in waits.items():
             outcome = wait.result() if wait.done() else late
             if isinstance(outcome, ConfigError):
                 raise outcome
             scores[at] = outcome
         return scores
-
-    async def _decide(
-        self, items: Sequence[Item], keys: Sequence[Key | None], missing: Sequence[int]
-    ) -> dict[int, Score]:
-        """The scores, by position, that the scorer has without asking anybody; they are kept like all others."""
-        quick: dict[int, Score] = {}
-        if self._quick is None:
-            return quick
-        rested = time.monotonic()
-        for at in missing:
-            score = self._quick.at_once(items[at])
-            if score is not None:
-                quick[at] = checked(score)
-            if time.monotonic() - rested > BREATH:
-                await asyncio.sleep(0)
-                rested = time.monotonic()
-        await self._keep(quick, keys)
-        return quick
-
-    async def _keep(self, scores: Mapping[int, Score], keys: Sequence[Key | None]) -> None:
-        kept = ((keys[at], score) for at, score in scores.items() if score.status == "ok")
-        await self._cache.put([(key.text, score) for key, score in kept if key is not None])
 
     async def _board(
         self, items: Sequence[Item], keys: Sequence[Key | None], asked: Sequence[int], deadline: Deadline
@@ -175,6 +174,10 @@ class Runner:
                 "%s: %d of %d samples failed; the first: %s", self.scorer.source, len(lost), len(scores), lost[0].reason
             )
         return scores
+
+
+def _worth_keeping(scores: Mapping[int, Score], keys: Sequence[Key | None]) -> list[tuple[str, Score]]:
+    return [(key.text, one) for at, one in scores.items() if one.status == "ok" and (key := keys[at]) is not None]
 
 
 def _without_substitute(score: Score) -> Score:

@@ -7,7 +7,7 @@ The flow (`rewardstack.flow`) does the rest for all of them: cache, shared calls
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from rewardstack.deadline import Deadline, SharedDeadline
 from rewardstack.score import Item, OnError, Score
@@ -61,19 +61,24 @@ class Scorer(Protocol):
 
 @runtime_checkable
 class QuickScorer(Scorer, Protocol):
-    """A scorer that knows some scores without asking anybody."""
+    """A scorer that has some scores for less than it costs to ask the cache's Redis: there they are not looked up, nor
+    kept."""
 
-    def at_once(self, item: Item) -> Score | None:
-        """The score of an item, found within milliseconds; None where it takes longer."""
+    def at_once(self, item: Item) -> object:
+        """The `Score` of an item, found in microseconds; what is no `Score` where it takes longer."""
         ...
 
 
 @runtime_checkable
-class DirectScorer(Scorer, Protocol):
+class DirectScorer(QuickScorer, Protocol):
     """A scorer that takes a caller's items as they come: it batches, shares and waits in its own way."""
 
-    async def answer(self, items: Sequence[Item], deadline: Deadline) -> list[Score]:
+    async def answer(self, begun: Sequence[Any], deadline: Deadline) -> list[Score]:
         """One score for each item, in order, within the deadline; what could not be scored by then is `failed`.
+
+        Args:
+            begun: what `at_once` left of each.
+            deadline: of the caller.
 
         Raises:
             ConfigError: the caller is at fault.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import redis as redis_client
 from rewardstack import Request, Score, score
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer, Redis
+from tests.support.waiting import eventually
 
 NEW_PROCESS = """
     from rewardstack import Request, score
@@ -33,6 +35,7 @@ def statuses(scores: list[Score]) -> set[str]:
 def test_new_process_reads_what_another_scored(server: FaultServer, redis: Redis, run_script: Script) -> None:
     """A new process scores from Redis alone what this one scored, without a question to the server."""
     assert {"ok"} == statuses(score(kept("kept")))
+    eventually(lambda: redis_client.Redis.from_url(redis.url).dbsize() == 500)
     asked = server.stats()["items"]
     assert "{('ok', True, True)}" == run_script(NEW_PROCESS)
     assert asked == server.stats()["items"]
@@ -52,6 +55,7 @@ def test_entries_expire(server: FaultServer, redis: Redis, monkeypatch: pytest.M
     monkeypatch.setenv("REWARD_CACHE_TTL", "1000")
     score(kept("mortal", 3))
     connection = redis_client.Redis.from_url(redis.url)
+    eventually(lambda: connection.dbsize() == 3)
     assert [True] * 3 == [990 < connection.ttl(key) <= 1000 for key in connection.scan_iter()]
 
 
@@ -122,6 +126,11 @@ def test_back_again(server: FaultServer, redis: Redis, monkeypatch: pytest.Monke
     redis.kill()
     score(kept("meanwhile", 5))
     redis.start()
-    time.sleep(0.3)
-    score(kept("again", 5))
-    assert 5 == redis_client.Redis.from_url(redis.url).dbsize()
+    connection = redis_client.Redis.from_url(redis.url)
+    rounds = itertools.count()
+
+    def written() -> bool:
+        score(kept(f"again {next(rounds)}", 5))
+        return bool(connection.dbsize())
+
+    eventually(written)

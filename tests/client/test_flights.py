@@ -25,7 +25,7 @@ class Carrier:
         await asyncio.sleep(2 * GATHER)
         return [len(item) for item in items]
 
-    async def landed(self, outcomes: Iterable[tuple[str, int]]) -> None:
+    def landed(self, outcomes: Iterable[tuple[str, int]]) -> None:
         """Nothing is kept."""
 
     def has_failed(self, outcome: int) -> bool:

@@ -25,7 +25,7 @@ from rewardstack_rules import local_verifier
 from rewardstack_rules.catalogue import load_registry
 from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.isolation.launch import prepare
-from rewardstack_rules.local_verifier import MAX_INLINE, LocalVerifier
+from rewardstack_rules.local_verifier import MAX_INLINE, LocalVerifier, Open
 from rewardstack_rules.mathematics import Question, ask, decide, decide_plainly
 from rewardstack_rules.scorer import Isolation
 from rewardstack_rules.settings import Settings
@@ -94,6 +94,12 @@ def verifier(name: str, isolation: Isolation) -> LocalVerifier:
     return LocalVerifier(rule, rule.verifier, isolation, Verdicts())
 
 
+async def answers(one: LocalVerifier, items: list[Item], deadline: Deadline) -> list[Score]:
+    """The scores of items none of which is decided at once."""
+    begun = [one.at_once(item) for item in items]
+    return await one.answer([left for left in begun if isinstance(left, Open)], deadline)
+
+
 def plainly(score: Score) -> tuple[Any, ...]:
     """All of a score but the time it took."""
     return score.value, score.status, score.reason, score.source, score.parts
@@ -123,7 +129,7 @@ async def test_what_is_at_once(isolation: Isolation) -> None:
     long = "x" * MAX_INLINE
 
     at_once = [
-        type(one.settle(item))
+        type(one.at_once(item))
         for item in (
             Item("#### 5", ("5",)),
             Item("#### 6", ("5",)),
@@ -134,17 +140,18 @@ async def test_what_is_at_once(isolation: Isolation) -> None:
         )
     ]
 
-    assert at_once == [Score, Score, Score, Question, type(None), type(None)]
+    assert at_once == [Score, Score, Score, Open, Open, Open]
 
 
 async def test_verdict_is_remembered(isolation: Isolation) -> None:
-    """What an isolated process decided once is known at once, also for another response with the same answer."""
+    """What an isolated process decided once is not decided again for another response with the same answer."""
     one = verifier("math", isolation)
 
-    [first] = await one.answer([Item("\\boxed{\\sqrt{8}}", ("2\\sqrt{2}",))], Deadline(60))
-    again = one.settle(Item("So it is $\\boxed{\\sqrt{8}}$.", ("2\\sqrt{2}",)))
+    [first] = await answers(one, [Item("\\boxed{\\sqrt{8}}", ("2\\sqrt{2}",))], Deadline(60))
+    isolation._runner.close()
+    isolation.run = isolation.finish = None  # type: ignore[assignment, method-assign]
+    [again] = await answers(one, [Item("So it is $\\boxed{\\sqrt{8}}$.", ("2\\sqrt{2}",))], Deadline(60))
 
-    assert isinstance(again, Score)
     assert plainly(first) == plainly(again)
 
 
@@ -163,7 +170,7 @@ async def test_slow_among_others(isolation: Isolation) -> None:
     """A sample that takes minutes ends at the deadline; those whose questions travel with its own do not."""
     isolation.timeout = 1.0
 
-    scores = await verifier("math", isolation).answer([*ORDINARY, SLOW, *ORDINARY], Deadline(60))
+    scores = await answers(verifier("math", isolation), [*ORDINARY, SLOW, *ORDINARY], Deadline(60))
 
     assert [score.value for score in scores] == [1.0] * 6 + [None] + [1.0] * 6
     assert (scores[6].status, scores[6].reason) == ("failed", "math: the sample took longer than 1 s")
@@ -173,7 +180,7 @@ async def test_caller_gives_up(isolation: Isolation) -> None:
     """What is not done when the caller's patience ends has failed, the rest is scored, and nothing goes on."""
     isolation.timeout = 60.0
 
-    scores = await verifier("math", isolation).answer([SLOW, *ORDINARY], Deadline(60, limit=2))
+    scores = await answers(verifier("math", isolation), [SLOW, *ORDINARY], Deadline(60, limit=2))
 
     assert [score.status for score in scores] == ["failed"] + ["ok"] * 6
     for _ in range(200):
@@ -185,7 +192,7 @@ async def test_caller_gives_up(isolation: Isolation) -> None:
 
 
 async def test_cached_like_others(isolation: Isolation) -> None:
-    """A score found at once is kept in the result cache under the sample's own key."""
+    """A score found at once is kept in this process under the sample's own key."""
     runner = Runner(verifier("math", isolation), ResultCache(ClientSettings.from_env({})))
     items = [Item("#### 6", ("5",))]
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import redis as redis_client
 import requests
 
 from rewardstack import Request, score
@@ -166,15 +167,19 @@ def variables(monkeypatch: pytest.MonkeyPatch, **values: str) -> Iterator[None]:
 
 
 def test_keys_of_client_and_server(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the server scored and kept in Redis a client finds there: their keys are the same."""
+    """What the server kept in Redis, as it took an isolated process, a client finds there: their keys are the same."""
     redis = Redis(tmp_path)
     try:
         server = start("--workers", "1", REWARD_CACHE_URL=redis.url, REWARD_SERVER_API_KEYS="a-key")
-        [by_server] = server.score(ITEM | {"solution_str": "#### 1 server"}, headers={"X-API-Key": "a-key"})
+        [by_server] = server.score(
+            {"data_source": "math", "solution_str": "$\\sqrt{8}$", "ground_truth": "2\\sqrt{2}"},
+            headers={"X-API-Key": "a-key"},
+        )
+        eventually(lambda: redis_client.Redis.from_url(redis.url).dbsize() == 1)
         with variables(
             monkeypatch, REWARD_SERVER_URL=server.url, REWARD_CACHE_URL=redis.url, REWARD_SERVER_API_KEY="a-key"
         ):
-            [by_client] = score([Request("gsm8k", "#### 1 server", "1")])
+            [by_client] = score([Request("math", "$\\sqrt{8}$", "2\\sqrt{2}")])
         requests.get(server.url + "/health", timeout=5)
     finally:
         redis.kill()

@@ -30,12 +30,14 @@ class RedisLink:
 
     Args:
         url: of the Redis; empty for none.
+        dropped: told how many values were not written.
 
     Raises:
         SettingsError: the package redis is not installed.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, dropped: Callable[[int], None] = lambda count: None) -> None:
+        self.dropped = dropped
         self._redis = _connect(url) if url else None
         self._rest_until = {"read": 0.0, "written": 0.0}
         self._said: set[str] = set()

@@ -1,8 +1,7 @@
-"""Values in this process first, in Redis behind it; what many callers write at a time goes out together."""
+"""Values in this process first, in Redis behind it; what is written travels in the background."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -10,11 +9,14 @@ from typing import Any, Generic, TypeVar
 from rewardstack.cache.link import RedisLink
 from rewardstack.cache.lru import Memory
 from rewardstack.cache.value import decode, encode
+from rewardstack.cache.writer import Writer
 from rewardstack.score import Score
 from rewardstack.settings import Settings
 
 SLICE = 1000
-"""Scores in one round trip: few enough that neither side is held up by them."""
+"""Scores read in one round trip: few enough that neither side is held up by them."""
+MOST_WAITING = 20
+"""Slices that wait to be written at most."""
 
 T = TypeVar("T")
 
@@ -26,7 +28,7 @@ class Codec(Generic[T]):
     Args:
         encode: the bytes for a value under a key.
         decode: the value in such bytes; None where they hold no valid one.
-        slice: values in one round trip.
+        slice: values read in one round trip.
     """
 
     encode: Callable[[str, T], bytes]
@@ -49,12 +51,20 @@ class Store(Generic[T]):
         self.memory: Memory[T] = Memory(size)
         self._ttl = ttl
         self._codec = codec
-        self._unwritten: list[tuple[str, T]] = []
-        self._writing = asyncio.Lock()
+        self._writer: Writer[T] = Writer(self._write, codec.slice * MOST_WAITING, link.dropped)
+
+    def recall(self, keys: Iterable[str]) -> list[T | None]:
+        """What this process knows under each of `keys`, None for the rest."""
+        return [self.memory.get(key) for key in keys]
+
+    def remember(self, entries: Iterable[tuple[str, T]]) -> None:
+        """Keeps values in this process alone."""
+        for key, value in entries:
+            self.memory.put(key, value)
 
     async def get(self, keys: Sequence[str]) -> list[T | None]:
         """What is known under each of `keys`, None for the rest."""
-        found = [self.memory.get(key) for key in keys]
+        found = self.recall(keys)
         missing = [at for at, value in enumerate(found) if value is None]
         for part in self._slices(missing):
             read = await self._read([keys[at] for at in part])
@@ -67,18 +77,15 @@ class Store(Generic[T]):
                     self.memory.put(keys[at], value)
         return found
 
-    async def put(self, entries: Iterable[tuple[str, T]]) -> None:
-        """Keeps values."""
-        entries = list(entries)
-        for key, value in entries:
-            self.memory.put(key, value)
-        self._unwritten += entries
-        async with self._writing:
-            while self._unwritten:
-                part = self._unwritten[: self._codec.slice]
-                self._unwritten = self._unwritten[self._codec.slice :]
-                if await self._write(part) is None:
-                    self._unwritten.clear()
+    def put(self, entries: Sequence[tuple[str, T]]) -> None:
+        """Keeps values, here at once and in Redis soon."""
+        self.remember(entries)
+        if self.link.present:
+            self._writer.put(entries)
+
+    async def flush(self) -> None:
+        """Writes what is still on its way to Redis, within a bound."""
+        await self._writer.flush()
 
     async def _read(self, keys: Sequence[str]) -> list[bytes | None] | None:
         def read(redis: Any) -> Awaitable[list[bytes | None]]:
@@ -87,8 +94,8 @@ class Store(Generic[T]):
 
         return await self.link.guarded("read", read)
 
-    async def _write(self, entries: Sequence[tuple[str, T]]) -> bool | None:
-        return await self.link.guarded("written", lambda redis: self._pipe(redis, entries))
+    async def _write(self, entries: Sequence[tuple[str, T]]) -> bool:
+        return await self.link.guarded("written", lambda redis: self._pipe(redis, entries)) is not None
 
     async def _pipe(self, redis: Any, entries: Sequence[tuple[str, T]]) -> bool:
         pipeline = redis.pipeline(transaction=False)
@@ -106,11 +113,12 @@ class ResultCache(Store[Score]):
 
     Args:
         settings: where Redis is, how long results stay, how many this process keeps.
+        dropped: told how many values were not written to Redis.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, dropped: Callable[[int], None] = lambda count: None) -> None:
         codec = Codec(encode, decode, SLICE)
-        super().__init__(RedisLink(settings.cache_url), settings.cache_items, settings.cache_ttl, codec)
+        super().__init__(RedisLink(settings.cache_url, dropped), settings.cache_items, settings.cache_ttl, codec)
 
     @property
     def keeps(self) -> bool:
@@ -118,5 +126,6 @@ class ResultCache(Store[Score]):
         return self.link.present or self.memory.size > 0
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Writes what is on its way, within a bound, and closes the connections."""
+        await self.flush()
         await self.link.close()

@@ -18,8 +18,10 @@ from rewardstack.errors import LoopError
 
 T = TypeVar("T")
 
-CLOSING_TIME = 0.5
+CANCELLING_TIME = 0.25
 """Seconds that the interpreter's exit waits for open calls to be cancelled."""
+CLOSING_TIME = 3.0
+"""Seconds that it waits for all that comes at the end: a cache may still be written to (`rewardstack.cache.writer`)."""
 
 
 class LoopThread:
@@ -63,7 +65,7 @@ class LoopThread:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
 
     def stop(self) -> None:
-        """Cancels what still runs, stops the loop, and waits a moment for it."""
+        """Cancels what still runs, closes what is open, stops the loop, and waits for it within a bound."""
         self._stopping = True
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._drain(), self.loop)
@@ -74,7 +76,7 @@ class LoopThread:
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=CLOSING_TIME / 2)
+            await asyncio.wait(tasks, timeout=CANCELLING_TIME)
         for close in self.closing:
             await close()
         self.loop.stop()

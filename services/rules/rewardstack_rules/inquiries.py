@@ -62,6 +62,9 @@ class Inquiries:
 
     def ask(self, question: Question) -> asyncio.Future[Outcome]:
         """What will become of a question, for one who waits; to cancel it is to wait no longer."""
+        verdict = self._verdicts.recall(question)
+        if verdict is not None:
+            return _known(verdict)
         inquiry = self._open.get(question)
         if inquiry is None:
             inquiry = self._open[question] = _Inquiry(question)
@@ -126,3 +129,9 @@ class Inquiries:
         for waiter in inquiry.waiting:
             if not waiter.done():
                 waiter.set_result(outcome)
+
+
+def _known(verdict: Verdict) -> asyncio.Future[Outcome]:
+    outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+    outcome.set_result(verdict)
+    return outcome

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewardstack.deadline import Deadline, SharedDeadline
 from rewardstack.errors import ConfigError, RewardstackError
@@ -15,16 +14,23 @@ from rewardstack.score import Item, Score
 from rewardstack_rules.inquiries import Inquiries, Outcome, Result
 from rewardstack_rules.mathematics import Question, Verdict, ask, decide_plainly
 from rewardstack_rules.registry import Rule
-from rewardstack_rules.scorer import Isolation, LocalRule
+from rewardstack_rules.scorer import MAX_INLINE, Isolation, LocalRule
 from rewardstack_rules.verdicts import Verdicts
 from rewardstack_rules.verifier import Verifier
 
-MAX_INLINE = 32_000
-"""Characters of a response that is read in this process; longer ones are read in isolated ones."""
-BREATH = 0.01
-"""Seconds of reading after which the event loop's other callers have their turn."""
-
 log = logging.getLogger(__name__)
+
+
+class Open(NamedTuple):
+    """A sample that is not decided at once.
+
+    Args:
+        item: the sample.
+        question: that decides it; None where the sample itself has to be judged in an isolated process.
+    """
+
+    item: Item
+    question: Question | None = None
 
 
 class LocalVerifier(LocalRule):
@@ -43,54 +49,43 @@ class LocalVerifier(LocalRule):
         self._verdicts = verdicts
         self._inquiries = Inquiries(self._decide, verdicts)
 
-    async def answer(self, items: Sequence[Item], deadline: Deadline) -> list[Score]:
-        """One score for each item, in order; what is not scored within the deadline is `failed`.
+    def at_once(self, item: Item) -> Score | Open:
+        """The score of an item about which there is no doubt, else what `answer` goes on with."""
+        if len(item.solution) > MAX_INLINE or not item.references:
+            return Open(item)
+        try:
+            asked = ask(self._verifier.read(item.solution), item.references)
+            if isinstance(asked, Verdict):
+                return self._value(item, asked)
+            verdict = decide_plainly(asked)
+            return Open(item, asked) if verdict is None else self._value(item, verdict)
+        except Exception:
+            log.exception("%s: a fault; the sample is judged in an isolated process", self.source)
+            return Open(item)
+
+    async def answer(self, begun: Sequence[Open], deadline: Deadline) -> list[Score]:
+        """One score for each sample, in order; what is not scored within the deadline is `failed`.
 
         Raises:
             ConfigError: the isolated processes cannot run the rule.
         """
         late = Score.failed(f"no answer within {deadline.timeout:g} s", self.source)
-        scores = [late] * len(items)
-        waits: dict[int, asyncio.Future[Any]] = {}
-        rested = time.monotonic()
         deadline.enter_queue(self._isolation)
+        waits = [self._ask(one, deadline) for one in begun]
         try:
-            for at, item in enumerate(items):
-                found = self.settle(item)
-                if isinstance(found, Score):
-                    scores[at] = found
-                elif found is not None:
-                    waits[at] = self._inquiries.ask(found)
-                else:
-                    waits[at] = asyncio.create_task(self._judge(item, deadline))
-                if time.monotonic() - rested > BREATH:
-                    await asyncio.sleep(0)
-                    rested = time.monotonic()
-            await landing(waits.values(), deadline)
-            for at, wait in waits.items():
-                scores[at] = self._landed(items[at], wait.result()) if wait.done() else late
+            await landing(waits, deadline)
+            landed = zip(begun, waits, strict=True)
+            return [self._landed(one.item, wait.result()) if wait.done() else late for one, wait in landed]
         finally:
             deadline.leave_queue(self._isolation)
-            for wait in waits.values():
+            for wait in waits:
                 wait.cancel()
-        return scores
 
-    def settle(self, item: Item) -> Score | Question | None:
-        """The score of an item where it needs no isolated process, else the question that one has to decide.
-
-        None where the item itself has to be judged there.
-        """
-        if len(item.solution) > MAX_INLINE or not item.references:
-            return None
-        try:
-            asked = ask(self._verifier.read(item.solution), item.references)
-            if isinstance(asked, Verdict):
-                return self._value(item, asked)
-            verdict = self._verdicts.recall(asked) or decide_plainly(asked)
-            return asked if verdict is None else self._value(item, verdict)
-        except Exception:
-            log.exception("%s: a fault; the sample is judged in an isolated process", self.source)
-            return None
+    def _ask(self, one: Open, deadline: Deadline) -> asyncio.Future[Any]:
+        """What will become of a sample: a verdict that is known, or what the isolated processes say."""
+        if one.question is None:
+            return asyncio.ensure_future(self._judge(one.item, deadline))
+        return self._inquiries.ask(one.question)
 
     async def _decide(self, questions: Sequence[Question], brief: bool) -> Result:
         task = {"rule": self._rule.name, "fingerprint": self._rule.fingerprint, "questions": questions}

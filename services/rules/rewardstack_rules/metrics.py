@@ -39,6 +39,10 @@ IN_PROGRESS = Gauge(
 )
 ITEMS = Counter("rewardstack_items_total", "Samples scored, by who scored them and how it ended.", ["route", "status"])
 CACHED = Counter("rewardstack_cache_hits_total", "Samples whose score was read from the cache.", ["route"])
+UNWRITTEN = Counter(
+    "rewardstack_cache_unwritten_total",
+    "Values that never came into the result cache: it did not take them, or too many waited.",
+)
 ITEM_SECONDS = Histogram(
     "rewardstack_item_seconds", "Time from a call to a sample's score.", ["route"], buckets=BUCKETS
 )
@@ -92,6 +96,11 @@ def count_scores(scores: Iterable[Score]) -> None:
         ITEMS.labels(route, status).inc(count)
         if cached:
             CACHED.labels(route).inc(count)
+
+
+def count_unwritten(values: int) -> None:
+    """Counts values that the result cache was to hold and does not."""
+    UNWRITTEN.inc(values)
 
 
 @cache

@@ -18,6 +18,8 @@ from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.outcome import Outcome
 from rewardstack_rules.registry import Rule
 
+MAX_INLINE = 32_000
+"""Characters of a sample that is read on the event loop; longer ones are read in threads, or in isolated processes."""
 INLINE_BATCH = 64
 PATIENCE = 30.0
 """Seconds, beside those an item may run, in which no item at all was finished before one gives up waiting its turn."""
@@ -84,7 +86,7 @@ class Isolation:
 
 
 class LocalRule:
-    """Scores by one rule, in this server.
+    """Scores by one rule, in this server or beside it.
 
     Args:
         rule: the reward function.
@@ -151,3 +153,14 @@ class LocalRule:
             )
         parts = None if outcome.parts is None else dict(outcome.parts)
         return Score(outcome.value, reason=outcome.reason, source=self.source, parts=parts)
+
+
+class InlineRule(LocalRule):
+    """Scores by one rule that is bounded by its own making, where it is called."""
+
+    def at_once(self, item: Item) -> Score | None:
+        """The score of an item, None of one so long that others would wait for it."""
+        references = item.references or ("",)
+        if len(item.solution) * len(references) + sum(map(len, references)) > MAX_INLINE:
+            return None
+        return self._inline(item)

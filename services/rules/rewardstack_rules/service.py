@@ -18,9 +18,9 @@ from rewardstack.settings import Settings as ClientSettings
 from rewardstack.transport.runtime import loop_thread
 from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.local_verifier import LocalVerifier
-from rewardstack_rules.metrics import count_scores
+from rewardstack_rules.metrics import count_scores, count_unwritten
 from rewardstack_rules.registry import Registry
-from rewardstack_rules.scorer import Isolation, LocalRule, make_task
+from rewardstack_rules.scorer import InlineRule, Isolation, LocalRule, make_task
 from rewardstack_rules.settings import Settings
 from rewardstack_rules.verdicts import Verdicts
 
@@ -121,8 +121,8 @@ class Service:
 
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
         if self._flow is None:
-            backends, cache = Backends(), ResultCache(self._client_settings)
-            loop_thread().closing += [cache.close, backends.close]
+            backends, cache = Backends(), ResultCache(self._client_settings, count_unwritten)
+            loop_thread().closing += [backends.close, cache.close]
             alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
             scorers = {**backends.scorers(alone, cache), "rule": self._make_rule}
             self._flow = Flow(self._routes, scorers, cache)
@@ -133,6 +133,6 @@ class Service:
 
     def _make_rule(self, name: str) -> LocalRule:
         rule = self._registry.get(name)
-        if rule.verifier is None:
-            return LocalRule(rule, self._isolation)
-        return LocalVerifier(rule, rule.verifier, self._isolation, self._verdicts)
+        if rule.verifier is not None:
+            return LocalVerifier(rule, rule.verifier, self._isolation, self._verdicts)
+        return LocalRule(rule, self._isolation) if rule.isolated else InlineRule(rule, self._isolation)

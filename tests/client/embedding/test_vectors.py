@@ -10,6 +10,7 @@ from rewardstack import Request, score
 from rewardstack.scorers.embedding.vectors import decode_vector, encode_vector
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer, Redis
+from tests.support.waiting import eventually
 
 KEY = "rewardstack:1:0123456789abcdef"
 VECTOR = np.array([0.5, -0.25, 0.0], dtype=np.float16)
@@ -46,9 +47,8 @@ def test_poisoned_redis_is_asked_anew(server: FaultServer, redis: Redis, run_scr
     """A new process that finds nonsense in Redis asks the server and mends the entries."""
     score([Request("embedding_remote", "abc", "abd")])
     connection = redis_client.Redis.from_url(redis.url)
-    keys = list(connection.scan_iter())
-    assert 3 == len(keys)
-    connection.mset(dict.fromkeys(keys, b"nonsense"))
+    eventually(lambda: connection.dbsize() == 3)
+    connection.mset(dict.fromkeys(connection.scan_iter(), b"nonsense"))
     script = """
         from rewardstack import Request, score
         one = score([Request("embedding_remote", "abc", "abd")])[0]
@@ -70,4 +70,5 @@ def test_expire(server: FaultServer, redis: Redis, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("REWARD_CACHE_TTL", "1000")
     score([Request("embedding_remote", "abc", "abd")])
     connection = redis_client.Redis.from_url(redis.url)
+    eventually(lambda: connection.dbsize() == 3)
     assert [True] * 3 == [990 < connection.ttl(key) <= 1000 for key in connection.scan_iter()]

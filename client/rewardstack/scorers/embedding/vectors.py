@@ -109,10 +109,10 @@ class Embedder:
         """What the server makes of each text, in order."""
         return await self._server.embed(items, self._asked, deadline)
 
-    async def landed(self, outcomes: Iterable[tuple[str, Found]]) -> None:
+    def landed(self, outcomes: Iterable[tuple[str, Found]]) -> None:
         """Keeps the vectors, where it is known whose they are."""
         if self._keeps:
-            await self._store.put([(key, one) for key, one in outcomes if isinstance(one, np.ndarray)])
+            self._store.put([(key, one) for key, one in outcomes if isinstance(one, np.ndarray)])
 
     def has_failed(self, outcome: Found) -> bool:
         """Whether the server did not answer, rather than refuse."""

@@ -1,0 +1,15 @@
+"""A bare Flask server: reads a batch as `/v1/score` does, and replies with the same score for every sample."""
+
+from __future__ import annotations
+
+from flask import Flask, Response, jsonify, request
+
+SCORE = {"value": 1.0, "status": "ok", "reason": "", "source": "bare", "cached": False, "latency_ms": 0.0}
+
+app = Flask(__name__)
+
+
+@app.post("/v1/score")
+def score() -> Response:
+    """As many scores as there are items."""
+    return jsonify(scores=[SCORE] * len(request.get_json()["items"]))
