@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -37,7 +37,15 @@ REPEATS = 3
 MODELS = ("llm_judge_remote", "embedding_remote")
 BOUND = 0.9
 
-Rates = dict[str, list[float]]
+
+class Pace(NamedTuple):
+    """How fast a server took a round, and the seconds of processors a sample that its processes took for it."""
+
+    rate: float
+    processor: float
+
+
+Paces = dict[str, list[Pace]]
 
 
 def main() -> None:
@@ -47,19 +55,19 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     rounds = [list(batches(arguments.items, arguments.seed + at)) for at in range(arguments.rounds)]
-    rates: Rates = defaultdict(list)
+    paces: Paces = defaultdict(list)
     with _cache_and_models() as variables:
         with ExitStack() as stack:
             servers = {"bare": stack.enter_context(bare_server()), "without": stack.enter_context(reward_server())}
             servers["with"] = stack.enter_context(reward_server(**variables))
-            _measure(servers, rounds, arguments.seed, rates)
+            _measure(servers, rounds, arguments.seed, paces)
             _send(servers["with"], [_batch_for(name) for name in MODELS])
         with reward_server(**variables) as successor:
-            found = [_send(successor, some, rates["successor"]) for some in rounds]
+            found = [_send(successor, some, paces["successor"]) for some in rounds]
             of_models = _send(successor, [_batch_for(name) for name in MODELS])
-    _report(rates)
+    _report(paces)
     lost = _report_found([pair for some in found for pair in some], of_models)
-    if lost or _ratio(rates, "with", "without") < BOUND:
+    if lost or _ratio(paces, "with", "without") < BOUND:
         raise SystemExit(1)
 
 
@@ -81,15 +89,15 @@ def _cache_and_models() -> Iterator[dict[str, str]]:
         }
 
 
-def _measure(servers: dict[str, Server], rounds: Sequence[list[Batch]], seed: int, rates: Rates) -> None:
+def _measure(servers: dict[str, Server], rounds: Sequence[list[Batch]], seed: int, paces: Paces) -> None:
     warming = list(batches(WARMING, seed - 1))
     for server in servers.values():
         _send(server, warming)
     for some in rounds:
         for name, server in servers.items():
-            _send(server, some, rates[name])
+            _send(server, some, paces[name])
         for repeat in range(REPEATS):
-            _send(servers["with"], some, rates[f"again {repeat}"])
+            _send(servers["with"], some, paces[f"again {repeat}"])
 
 
 def _batch_for(source: str) -> Batch:
@@ -105,20 +113,22 @@ def _batch_for(source: str) -> Batch:
     return Batch(json.dumps({"items": rows}).encode(), [])
 
 
-def _send(server: Server, some: Sequence[Batch], rates: list[float] | None = None) -> list[tuple[Batch, Any]]:
-    """The batches with their scores; the rate in samples a second is added to `rates`."""
+def _send(server: Server, some: Sequence[Batch], paces: list[Pace] | None = None) -> list[tuple[Batch, Any]]:
+    """The batches with their scores; how fast that went is added to `paces`."""
+    before = server.processor_seconds()
     seconds, replies = send(server, some, CLIENTS)
-    if rates is not None:
-        rates.append(len(some) * BATCH / seconds)
+    if paces is not None:
+        samples = len(some) * BATCH
+        paces.append(Pace(samples / seconds, (server.processor_seconds() - before) / samples))
     return [(batch, json.loads(content)["scores"]) for batch, content in replies]
 
 
-def _ratio(rates: Rates, ours: str, theirs: str) -> float:
+def _ratio(paces: Paces, ours: str, theirs: str) -> float:
     """Of two rates of the same rounds."""
-    return median(one / other for one, other in zip(rates[ours], rates[theirs], strict=True))
+    return median(one.rate / other.rate for one, other in zip(paces[ours], paces[theirs], strict=True))
 
 
-def _report(rates: Rates) -> None:
+def _report(paces: Paces) -> None:
     lines = {
         "bare": "a bare Flask server, constants",
         "without": "new samples, without a result cache",
@@ -127,9 +137,11 @@ def _report(rates: Rates) -> None:
         f"again {REPEATS - 1}": "both processes know them",
         "successor": "the same samples, new processes",
     }
+    print(f"{'':<37}{'rate':>12}{'of the bare':>13}{'processor':>13}")
     for name, line in lines.items():
-        print(f"{line:<37}{median(rates[name]):>9,.0f} /s  {_ratio(rates, name, 'bare'):.2f} of the bare server's rate")
-    print(f"new samples, with of without{_ratio(rates, 'with', 'without'):>18.2f}     at least {BOUND}")
+        rate, taken = median(one.rate for one in paces[name]), median(one.processor for one in paces[name])
+        print(f"{line:<37}{rate:>9,.0f} /s{_ratio(paces, name, 'bare'):>13.2f}{taken * 1e6:>10.0f} µs")
+    print(f"new samples, with of without {_ratio(paces, 'with', 'without'):.2f}, at least {BOUND}")
 
 
 def _report_found(of_rules: list[tuple[Batch, Any]], of_models: list[tuple[Batch, Any]]) -> int:

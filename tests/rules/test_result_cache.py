@@ -44,7 +44,7 @@ DEAR = [
 
 
 @pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
+def redis(needs_redis: None, tmp_path: Path) -> Iterator[Redis]:
     """A Redis of the test's own."""
     one = Redis(tmp_path)
     yield one
