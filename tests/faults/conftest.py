@@ -1,7 +1,21 @@
-"""A queue with a server and workers, as the tests of jobs have them."""
+"""A queue with a server and workers, as the tests of jobs have them, and a server alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
 
 from tests.jobs.conftest import ledger as ledger
 from tests.jobs.conftest import own as own
 from tests.jobs.conftest import queue as queue
 from tests.jobs.conftest import redis_server as redis_server
 from tests.jobs.conftest import store as store
+from tests.rules.conftest import RewardServer, running
+
+
+@pytest.fixture(scope="session")
+def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
+    """An open reward server with two workers."""
+    with running(tmp_path_factory.mktemp("attacked"), "--workers", "2") as one:
+        yield one

@@ -104,7 +104,7 @@ def test_what_is_not_written_is_counted(tmp_path: Path, redis: Redis, variables:
     """Where Redis is full every sample has its score, and the values that it did not take are counted."""
     connection = redis_client.Redis.from_url(redis.url)
     connection.config_set("maxmemory-policy", "noeviction")
-    connection.config_set("maxmemory", "1mb")
+    connection.config_set("maxmemory", "1kb")
     with running(tmp_path, "--workers", "1", **variables) as server:
         assert {("ok", False)} == statuses(server, DEAR[0])
         eventually(lambda: metric(server.get("/metrics").text, "rewardstack_cache_unwritten_total") == 1)

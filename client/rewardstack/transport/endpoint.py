@@ -34,12 +34,24 @@ class Endpoint:
         self.url = url
         self.gate = Gate(ceiling)
         self.in_flight = 0
+        self.trouble: UnreachableError | None = None
         self._session = session
         self._attempts: set[Attempt] = set()
         self._unanswered = False
         self._heard_at = 0.0
         self._watch: asyncio.Task[None] | None = None
         self._round: asyncio.TimerHandle | None = None
+
+    def lost(self, error: UnreachableError) -> None:
+        """It cannot be reached: said at once, and once an outage, for who waits hears of it at the deadline only."""
+        if self.trouble is None:
+            log.warning("%s; it is tried again until the deadline", error)
+        self.trouble = error
+
+    def found(self) -> None:
+        """It answered."""
+        self.trouble = None
+        self.gate.succeeded()
 
     def begin(self, attempt: Attempt) -> None:
         """An attempt is sent to it, which is interrupted when the endpoint turns out to hang."""

@@ -98,7 +98,8 @@ async def send(
     except aiohttp.ClientConnectorError as error:
         if error.os_error.errno in OUT_OF_DESCRIPTORS:
             raise OverloadError("no file descriptor left in this process; raise `ulimit -n`") from error
-        raise UnreachableError(f"{url}: {error.os_error.strerror or error}") from error
+        refused = "connection refused, nothing listens there: " if error.os_error.errno == errno.ECONNREFUSED else ""
+        raise UnreachableError(f"{url}: {refused}{error.os_error.strerror or error}") from error
     except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
         raise UnreachableError(f"{url}: {error or type(error).__name__}") from error
     except aiohttp.ClientError as error:

@@ -114,8 +114,11 @@ class Service:
             except RejectedError:
                 self._answered(endpoint)
                 raise
-            except (OverloadError, UnreachableError) as error:
+            except OverloadError as error:
                 obstacle = error
+            except UnreachableError as error:
+                obstacle = error
+                endpoint.lost(error)
             except ReplyError as error:
                 obstacle = error
                 retries += 1
@@ -181,12 +184,12 @@ class Service:
 
     def _answered(self, endpoint: Endpoint) -> None:
         self.last_progress = time.monotonic()
-        endpoint.gate.succeeded()
+        endpoint.found()
 
     async def _turn(self, deadline: SharedDeadline, obstacle: ServiceError | None) -> Endpoint:
         """Waits until an endpoint takes one more; the place in it is the caller's."""
         if deadline.remaining() <= 0:
-            raise _out_of_time(obstacle)
+            raise self._out_of_time(obstacle)
         endpoint = None if self._queue else self._free()
         if endpoint is not None:
             endpoint.in_flight += 1
@@ -203,10 +206,14 @@ class Service:
                     await asyncio.wait((turn,), timeout=left)
             if turn.done():
                 return turn.result()
-            raise _out_of_time(obstacle)
+            raise self._out_of_time(obstacle)
         except BaseException:
             self._give_back(turn)
             raise
+
+    def _out_of_time(self, obstacle: ServiceError | None) -> DeadlineError:
+        last = obstacle or next((one.trouble for one in self._endpoints if one.trouble is not None), None)
+        return DeadlineError(f"no answer in time; last: {last}" if last else "no answer in time")
 
     def _give_back(self, turn: asyncio.Future[Endpoint]) -> None:
         if turn.done() and not turn.cancelled():
@@ -255,7 +262,3 @@ class Service:
             self._timer.cancel()
         for endpoint in self._endpoints:
             endpoint.close()
-
-
-def _out_of_time(obstacle: ServiceError | None) -> DeadlineError:
-    return DeadlineError(f"no answer in time; last: {obstacle}" if obstacle else "no answer in time")

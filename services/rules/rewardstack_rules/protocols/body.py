@@ -14,6 +14,7 @@ from rewardstack.deadline import HEADER
 from rewardstack_rules.context import context
 from rewardstack_rules.draining import BROKEN_BODY
 from rewardstack_rules.http_errors import ApiError
+from rewardstack_rules.protocols.depth import pruned
 
 MAX_INTEGER_DIGITS = 4300
 """Longer integers are read as floats; Python refuses to read them exactly."""
@@ -42,12 +43,19 @@ def read_object() -> dict[str, Any]:
     if not request.is_json:
         raise ApiError(415, "the body must be JSON, with Content-Type: application/json", "Content-Type")
     try:
-        body = json.loads(_read(), parse_int=read_integer)
+        body = _parsed(_read())
     except (ValueError, RecursionError) as error:
         raise ApiError(400, f"the body is not JSON that can be read: {error}", "body") from error
     if not isinstance(body, dict):
         raise ApiError(400, f"the body must be a JSON object, got {json_type(body)}", "body")
     return body
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return json.loads(data, parse_int=read_integer)
+    except RecursionError:
+        return json.loads(pruned(data), parse_int=read_integer)
 
 
 def _read() -> bytes:

@@ -66,8 +66,14 @@ def _float(text: str) -> float | None:
 
 
 def _timeout(body: dict[str, Any]) -> float | None:
-    """Seconds after which the trainer has the task cancelled."""
+    """Seconds after which the trainer has the task cancelled.
+
+    Raises:
+        ApiError: 400; it is no number, or none above 0.
+    """
     seconds = body.get("timeout")
     if seconds is not None and not is_finite(seconds):
         raise ApiError(400, f"timeout must be a number of seconds, got {json_type(seconds)}", "timeout")
+    if seconds is not None and seconds <= 0:
+        raise ApiError(400, f"timeout must be above 0 seconds, got {seconds:g}; leave it out for no limit", "timeout")
     return seconds
