@@ -47,9 +47,9 @@ def test_alert_is_tested(alert: str) -> None:
 @pytest.mark.parametrize("alert", ALERTS)
 def test_alert_is_explained(alert: str) -> None:
     """Each alert has a severity, and a section of its name that it points to."""
-    headings = re.findall(r"^#+ (.+)$", (ROOT / "docs/operations.md").read_text(), re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", (ROOT / "docs/runbook.md").read_text(), re.MULTILINE)
     assert alert in headings
-    assert f"docs/operations.md#{alert.lower()}" == ALERTS[alert]["annotations"]["runbook"]
+    assert f"docs/runbook.md#{alert.lower()}" == ALERTS[alert]["annotations"]["runbook"]
     assert ALERTS[alert]["labels"]["severity"] in ("critical", "warning")
 
 
