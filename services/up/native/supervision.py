@@ -182,8 +182,3 @@ class Supervision:
             return getattr(ServerProxy("http://localhost", transport=transport).supervisor, method)(*arguments)
         finally:
             transport.close()
-
-
-def _shuts_down(worker: psutil.Process) -> bool:
-    """Whether a process of nginx only ends its requests; it says so in its title."""
-    return "shutting down" in " ".join(processes.command(worker))
