@@ -15,6 +15,8 @@ from rewardstack.settings import Settings
 
 SLICE = 1000
 """Scores read in one round trip: few enough that neither side is held up by them."""
+WRITE = "for i = 1, #KEYS do redis.call('SET', KEYS[i], ARGV[i + 1], 'EX', ARGV[1]) end"
+"""Writes values in one command: with a command each redis-py takes five times as long, most of it for packing them."""
 MOST_WAITING = 20
 """Slices that wait to be written at most."""
 
@@ -95,14 +97,13 @@ class Store(Generic[T]):
         return await self.link.guarded("read", read)
 
     async def _write(self, entries: Sequence[tuple[str, T]]) -> bool:
-        return await self.link.guarded("written", lambda redis: self._pipe(redis, entries)) is not None
+        values = [self._codec.encode(key, value) for key, value in entries]
 
-    async def _pipe(self, redis: Any, entries: Sequence[tuple[str, T]]) -> bool:
-        pipeline = redis.pipeline(transaction=False)
-        for key, value in entries:
-            pipeline.set(key, self._codec.encode(key, value), ex=self._ttl)
-        await pipeline.execute()
-        return True
+        async def write(redis: Any) -> bool:
+            await redis.eval(WRITE, len(entries), *(key for key, _ in entries), self._ttl, *values)
+            return True
+
+        return await self.link.guarded("written", write) is not None
 
     def _slices(self, entries: Sequence[int]) -> Iterator[Sequence[int]]:
         return (entries[start : start + self._codec.slice] for start in range(0, len(entries), self._codec.slice))
