@@ -1,4 +1,4 @@
-"""The one error of the native stack: what is wrong, and what to do about it."""
+"""The one error of the stack: what is wrong, and what to do about it."""
 
 from __future__ import annotations
 

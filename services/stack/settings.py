@@ -93,7 +93,7 @@ class Settings(dict[str, str]):
     def cache_url(self) -> str:
         """The stack's own Redis, with its password."""
         password = f":{self['CACHE_PASSWORD']}@" if self["CACHE_PASSWORD"] else ""
-        return f"redis://{password}127.0.0.1:{self['CACHE_PORT']}/0"
+        return f"redis://{password}{self.host}:{self['CACHE_PORT']}/0"
 
 
 def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:

@@ -40,7 +40,7 @@ UNLISTED = {
     ],
     "embedding": ["/", "/docs", "/rerank", "/predict", "/embed_all", "/embed_sparse", "/decode", "/ping", "/_stats"],
 }
-NO_SUCH_PATH = '{"error": "no such path; README.md lists the paths there are"}\n'
+NO_SUCH_PATH = '{"error": "no such path at the gateway; docs/rules.md lists the paths of the reward server"}\n'
 
 pytestmark = pytest.mark.usefixtures("needs_nginx")
 
@@ -90,7 +90,7 @@ def test_paths(scene: Callable[..., Scene], service: str) -> None:
     for path in UNLISTED[service]:
         assert started.ask(path, b"{}", service) == (
             404,
-            '{"error": "no such path; README.md lists the paths there are"}\n',
+            '{"error": "no such path at the gateway; docs/rules.md lists the paths of the reward server"}\n',
         )
 
 

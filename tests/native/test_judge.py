@@ -123,7 +123,7 @@ def test_never_well(stack: Tree) -> None:
     behave(stack, "die")
     said = up(stack, JUDGE="auto", JUDGE_VLLM_ARGS="--seed 8")
     assert "the stub is out of memory" in said
-    assert "==> no judge: judge: it ends while it is starting" in said and "JUDGE=off leaves the judge out" in said
+    assert "==> no judge: it ends while it is starting" in said and "JUDGE=off leaves the judge out" in said
     assert "export LLM_JUDGE_SERVER_URL" not in said
     assert sorted(pids(stack, (*SERVICES, "judge"))) == sorted(SERVICES)
     assert [process for process in working_in(stack) if "vllm" in " ".join(process.cmdline())] == []

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +15,8 @@ from services.up.native import stack
 from services.up.native.programs import Program
 from services.up.native.supervision import Supervision
 from tests.native.nginx import load
+from tests.support.waiting import eventually
 
-SECONDS = 120.0
 FOUND = {"nginx": "/usr/sbin/nginx", "redis-server": "/usr/bin/redis-server"}
 
 pytestmark = pytest.mark.usefixtures("needs_process")
@@ -39,14 +38,6 @@ def supervision(run: RunDir) -> Iterator[Supervision]:
     made.stop()
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Returns once it does."""
-    deadline = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_for_ever(run: RunDir, supervision: Supervision) -> None:
     """A program that dies more often than supervisord bears is started again until it lives; one that is halted not."""
     room = run.path / "room"
@@ -57,8 +48,8 @@ def test_for_ever(run: RunDir, supervision: Supervision) -> None:
     files["supervisord.conf"] = files["supervisord.conf"].replace("startretries = 30", "startretries = 0")
     template.write(files, run.path)
     supervision.start(dict(os.environ), made.running)
-    wait_until(lambda: run.log("dying").read_text().count("begun") > 3)
+    eventually(lambda: run.log("dying").read_text().count("begun") > 3)
     supervision.halt("halted")
     room.touch()
-    wait_until(lambda: "RUNNING" in {state.state for state in supervision.states() if state.name == "dying"})
+    eventually(lambda: "RUNNING" in {state.state for state in supervision.states() if state.name == "dying"})
     assert [state.state for state in supervision.states() if state.name == "halted"] == ["STOPPED"]

@@ -47,7 +47,8 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
             _start_all(composition, chosen, settings)
     with step("scoring the shipped samples"):
         _score(settings, run, composition, ["rules", *(server.name for server in chosen)])
-    samples.farewell(settings, composition.urls, "the containers")
+    cache = f"redis://:$(cat {secrets.folder(run)}/cache_password)@{settings.host}:{settings['CACHE_PORT']}/0"
+    samples.farewell(settings, composition.urls, "the containers", cache if composing.published_cache(settings) else "")
 
 
 def _compose(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Composition:

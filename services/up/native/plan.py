@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from services.embedding.tei_python.model_source import CARRIED, ON_GPU
 from services.judge import model
 from services.models import environment, machine
 from services.models.environment import Models
@@ -18,7 +19,6 @@ from services.up.native.up import up
 from services.up.plan import Plan, Service, in_gib
 
 NO_MONITORING = "Prometheus and Grafana run in containers only"
-SMALL_EMBEDDING = "all-MiniLM-L6-v2"
 
 
 def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
@@ -58,10 +58,10 @@ def _services(settings: Settings) -> list[Service]:
 
 
 def _model_service(server: ModelServer, settings: Settings) -> Service:
-    models = Models(Path(settings["MODELS_DIR"]))
+    models, gpus = Models(Path(settings["MODELS_DIR"])), machine.gpus()
     program, served = {
-        JUDGE: ("vLLM", settings["JUDGE_MODEL"] or model.default(machine.gpus())),
-        EMBEDDING: ("run_tei_python.py", settings["EMBEDDING_MODEL"] or SMALL_EMBEDDING),
+        JUDGE: ("vLLM", settings["JUDGE_MODEL"] or model.default(gpus)),
+        EMBEDDING: ("run_tei_python.py", settings["EMBEDDING_MODEL"] or (ON_GPU if gpus else CARRIED)),
     }[server]
     where = f" of {models.venv}" if environment.ready(models) else f", to be installed in {models.venv}"
     copies = settings.number("JUDGE_REPLICAS") if server is JUDGE else 1

@@ -20,8 +20,11 @@ def main() -> None:
     while True:
         _, given_up = childutils.listener.wait(sys.stdin, sys.stdout)
         names = childutils.get_headers(given_up)
+        program = f"{names['groupname']}:{names['processname']}"
         with suppress(Fault):
-            supervisor.startProcess(f"{names['groupname']}:{names['processname']}", False)
+            # Somebody may have stopped it since.
+            if supervisor.getProcessInfo(program)["statename"] == "FATAL":
+                supervisor.startProcess(program, False)
         childutils.listener.ok(sys.stdout)
 
 

@@ -98,8 +98,19 @@ class Supervision:
         return stopped
 
     def halt(self, service: str) -> None:
-        """Stop a service until it is started by hand, or by the next `make up`."""
-        self._call("stopProcessGroup", service)
+        """Stop a service until it is started by hand, or by the next `make up`.
+
+        One that supervisord has given up cannot be stopped: the restarter starts it first.
+
+        Raises:
+            StackError: it does not stop.
+        """
+        deadline = time.monotonic() + STOP_SECONDS
+        while any(state.name == service and state.state != "STOPPED" for state in self.states()):
+            if time.monotonic() > deadline:
+                raise StackError(f"{service} does not stop", "make down")
+            self._call("stopProcessGroup", service)
+            time.sleep(POLL_SECONDS)
 
     def reread(self) -> tuple[list[str], list[str], list[str]]:
         """Have supervisord read its configuration; returns the services that it adds, changes and no longer names."""

@@ -104,5 +104,5 @@ def _without(
     left = [server for server in chosen if server.name != error.service.partition("-")[0]]
     if any(settings[server.switch] == "on" for server in chosen if server not in left) or len(left) == len(chosen):
         raise error
-    say(f"==> no {error.service.partition('-')[0]}: {error}")
+    say(f"==> no {error}")
     return left
