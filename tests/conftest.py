@@ -24,6 +24,7 @@ SCRIPTS = {"model": ("test_embedding_remote.py", "test_server_connectivity.py")}
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests, and put those into one group that one process of pytest-xdist must run in turn.
 
@@ -35,11 +36,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         needs = [marker for marker in MARKERS if _needs(item, marker)]
         for marker in needs:
             item.add_marker(marker)
-        groups[item] = needs[0] if needs and needs[0] in ALONE else str(item.path)
+        groups[item] = needs[0] if needs and needs[0] in ALONE else item.nodeid.partition("::")[0]
         rank = MARKERS.index(needs[0]) if needs else len(MARKERS)
         ranks[groups[item]] = min(rank, ranks.get(groups[item], rank))
         item.add_marker(pytest.mark.xdist_group(groups[item]))
     items.sort(key=lambda item: ranks[groups[item]])
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Stop a run whose groups pytest-xdist does not see: several of the heaviest at once take a machine's memory."""
+    if getattr(session.config.option, "loadgroup", False) and any("@" not in item.nodeid for item in session.items):
+        raise pytest.UsageError(
+            "this pytest-xdist does not group tests with this pytest; constraints.txt has a pair that do"
+        )
 
 
 def _needs(item: pytest.Item, marker: str) -> bool:
