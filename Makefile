@@ -62,7 +62,8 @@ fast-tests:
 	@$(PYTEST) --numprocesses auto --dist worksteal -m "not ($(MARKED))" tests
 marked-tests:
 	@$(PREPARE) programs || echo "the tests that need them are skipped"
-	@$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder -m "$(MARKED)" tests
+	@$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder $(if $(CI),--reruns 1 --reruns-delay 5) \
+		-m "$(MARKED)" tests
 
 .PHONY: bench
 bench: setup-dev ## run the benchmarks and print their figures

@@ -83,8 +83,10 @@ async def until_remembered(stack: Stack, some: Sequence[Sample], last: list[Scor
 
     async def all_cached() -> bool:
         nonlocal before, last
-        before, last = last, await stack.score(some, direct=direct)
-        return all(one.cached for one in last)
+        again = await stack.score(some, direct=direct)
+        if all(one.status == "ok" for one in again):
+            before, last = last, again
+        return all(one.cached for one in again)
 
     sources = ", ".join(dict.fromkeys(sample.request.data_source for sample in some))
     await wait_until(all_cached, CACHE_SECONDS, f"all of {sources} are read from the cache")
