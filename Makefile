@@ -62,7 +62,7 @@ fast-tests:
 	@$(PYTEST) --numprocesses auto --dist worksteal -m "not ($(MARKED))" tests
 marked-tests:
 	@$(PREPARE) programs || echo "the tests that need them are skipped"
-	@$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder $(if $(CI),--reruns 1 --reruns-delay 5 -rR) \
+	@$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder $(if $(CI),--reruns 1 --reruns-delay 5 -rfER) \
 		-m "$(MARKED)" tests
 
 .PHONY: bench
