@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from rewardstack_settings.kinds import Files
 from rewardstack_settings.setting import SERVICE_LINK, Malformed
 from rewardstack_settings.table import of
 from services.stack import dotenv
@@ -23,6 +24,8 @@ SETTINGS = of(".env", "compose")
 """And those that the compose files have their own defaults of."""
 SECRETS = tuple(name for name, setting in SETTINGS.items() if setting.secret)
 """Settings whose values are never shown."""
+USERS_FILES = tuple(name for name, setting in SETTINGS.items() if isinstance(setting.kind, Files))
+"""Settings that name files of the user's own."""
 
 RENAMED = {
     "PORT": "REWARD_PORT",

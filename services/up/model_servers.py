@@ -143,6 +143,12 @@ def elsewhere(server: ModelServer, settings: Settings) -> bool:
     return False
 
 
+def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
+    """Where clients find the reward server and the model servers, by the client's variable."""
+    found = {server.url: address for server in SERVERS if (address := url(server, settings, chosen))}
+    return {"REWARD_SERVER_URL": settings.url(), **found}
+
+
 def url(server: ModelServer, settings: Settings, chosen: Sequence[ModelServer]) -> str:
     """Where clients find it: at the gateway, elsewhere, or nowhere."""
     if server in chosen:

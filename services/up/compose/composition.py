@@ -109,8 +109,7 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
         StackError: a URL names what containers do not reach, a file that a setting names is not there, or the GPUs are
             too few.
     """
-    urls = {"REWARD_SERVER_URL": settings.url()}
-    urls |= {server.url: address for server in SERVERS if (address := model_servers.url(server, settings, chosen))}
+    urls = model_servers.urls(settings, chosen)
     environment = {
         **settings,
         "COMPOSE_PROFILES": ",".join(server.name for server in chosen),

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.stack.settings import Settings
+from services.stack.settings import USERS_FILES, Settings
 
-NAMING = ("REWARD_FUNCTIONS", "REWARDSTACK_ROUTES", "DATASET_PATH")
-"""Settings that name files; the first one several, separated by colons."""
 READERS = ("rules", "worker")
 """The services that read them."""
 INSIDE = "/etc/rewardstack"
@@ -36,7 +34,7 @@ def mounts(settings: Settings) -> Mounts:
         StackError: one is not there; names the setting.
     """
     named, files = {}, {}
-    for setting in NAMING:
+    for setting in USERS_FILES:
         inside = []
         for number, file in enumerate(settings.files(setting)):
             # Its suffix says how it is read; a folder of its own keeps two files of one name apart.

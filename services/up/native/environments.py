@@ -10,11 +10,10 @@ from services.models.environment import requirements_digest
 from services.stack.given import GIVEN_TO, HUB, from_environment
 from services.stack.rundir import ROOT
 from services.stack.secrets import Secrets
-from services.stack.settings import Settings
+from services.stack.settings import USERS_FILES, Settings
 from services.up.native.programs import digest
 
 SCORING = (ROOT / "client", ROOT / "services/rules/rewardstack_rules")
-USERS_FILES = ("REWARD_FUNCTIONS", "REWARDSTACK_ROUTES", "DATASET_PATH")
 EMBEDDING = (ROOT / "services/embedding",)
 PACKAGES = ROOT / "constraints.txt"
 KEYS = {

@@ -102,8 +102,7 @@ def describe(
     """
     secrets, backend = Secrets(run), model_programs.backend_port(running)
     cache, queue = (redis(service, settings, run, secrets) for service in ("cache", "queue"))
-    urls = {"REWARD_SERVER_URL": settings.url()}
-    urls |= {server.url: address for server in SERVERS if (address := model_servers.url(server, settings, chosen))}
+    urls = model_servers.urls(settings, chosen)
     given = _environments(settings, run, secrets, urls, (cache, queue))
     models = model_programs.programs(settings, run, chosen, backend, given)
     rules = programs.rules(settings, run, *given.scoring("rules"))
@@ -114,19 +113,22 @@ def describe(
         *programs.workers(settings, *given.scoring("worker")),
         programs.gateway(gateway.command(found["nginx"], run.path), settings),
     ]
-    wanted = ports.wanted(settings, ["REWARD_PORT", *(server.port for server in chosen)])
-    if EMBEDDING in chosen:
-        wanted[ports.EMBEDDING_BACKEND] = (ports.LOOPBACK, backend)
     return Stack(
         [replace(program, prefix=prefix) for program in started],
         {f"{one.service}.conf": one.configuration for one in (cache, queue)},
         gateway_files([rules, *models], settings),
         secrets,
         urls,
-        wanted,
+        _ports(settings, chosen, backend),
         "localhost" if settings.open_to_all else settings["BIND_ADDRESS"],
         cache,
     )
+
+
+def _ports(settings: Settings, chosen: Sequence[ModelServer], backend: int) -> dict[str, tuple[str, int]]:
+    """Address and port by name, the one that only the gateway asks among them."""
+    wanted = ports.wanted(settings, ["REWARD_PORT", *(server.port for server in chosen)])
+    return {**wanted, **({ports.EMBEDDING_BACKEND: (ports.LOOPBACK, backend)} if EMBEDDING in chosen else {})}
 
 
 def _environments(
