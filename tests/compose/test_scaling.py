@@ -8,14 +8,14 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support.compose import ComposeStack, running
+from tests.support.waiting import eventually
 
 FILES = "compose.yaml:tests/compose/upstream.yaml"
-SECONDS = 30.0
 """That a change may take to be followed, however busy the machine."""
 
 pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.timeout(600)]
@@ -44,14 +44,6 @@ def reaches(stack: ComposeStack) -> int:
 def scale(stack: ComposeStack, judges: int) -> None:
     """Another number of judges; returns when they are well."""
     stack.run("up", "--detach", "--wait", "--no-recreate", "--scale", f"judge={judges}", "judge")
-
-
-def soon(condition: Callable[[], bool]) -> None:
-    """Returns when a condition holds."""
-    end = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < end, f"not within {SECONDS} s"
-        time.sleep(0.2)
 
 
 def seen(stack: ComposeStack) -> int:
@@ -94,28 +86,28 @@ def test_none_yet(stack: ComposeStack) -> None:
     """The gateway starts where there is no judge, says so, and finds the first one that comes."""
     assert ask(stack)[0] == 502
     scale(stack, 1)
-    soon(lambda: ask(stack)[0] == 200)
+    eventually(lambda: ask(stack)[0] == 200)
 
 
 def test_followed(stack: ComposeStack) -> None:
     """Under load replicas are added and removed, and no request fails."""
     scale(stack, 1)
-    soon(lambda: seen(stack) == 1)
+    eventually(lambda: seen(stack) == 1)
     with Load(stack) as load:
         scale(stack, 3)
-        soon(lambda: seen(stack) == 3)
+        eventually(lambda: seen(stack) == 3)
         scale(stack, 1)
-        soon(lambda: seen(stack) == 1)
+        eventually(lambda: seen(stack) == 1)
     assert set(load.statuses) == {200}, load.statuses
 
 
 def test_killed(stack: ComposeStack) -> None:
     """Under load one of two replicas is killed, and no request fails."""
     scale(stack, 2)
-    soon(lambda: seen(stack) == 2)
+    eventually(lambda: seen(stack) == 2)
     with Load(stack) as load:
         stack.containers("judge")[0].kill()
-        soon(lambda: seen(stack) == 1)
+        eventually(lambda: seen(stack) == 1)
         time.sleep(2)
     assert set(load.statuses) == {200}, load.statuses
 
@@ -126,7 +118,7 @@ def test_gateway_comes_back(stack: ComposeStack) -> None:
     (gateway,) = stack.containers("gateway")
     gateway.kill()
     gateway.start()
-    soon(lambda: reaches(stack) == 200)
+    eventually(lambda: reaches(stack) == 200)
 
 
 def test_affinity(stack: ComposeStack) -> None:
@@ -134,11 +126,11 @@ def test_affinity(stack: ComposeStack) -> None:
     stack.environment["JUDGE_BALANCING"] = "affinity"
     stack.run("up", "--detach", "--wait", "--no-deps", "gateway")
     scale(stack, 3)
-    soon(lambda: seen(stack) == 3)
+    eventually(lambda: seen(stack) == 3)
     homes = {prompt: {ask(stack, f"prompt {prompt}")[1] for _ in range(5)} for prompt in range(30)}
     assert {len(hosts) for hosts in homes.values()} == {1}
     assert len(set.union(*homes.values())) == 3
     with Load(stack) as load:
         scale(stack, 1)
-        soon(lambda: seen(stack) == 1)
+        eventually(lambda: seen(stack) == 1)
     assert set(load.statuses) == {200}, load.statuses

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from functools import partial
@@ -22,6 +21,7 @@ import pytest
 from services.stack import processes
 from services.stack.settings import SETTINGS
 from tests.support.servers import free_port
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
@@ -141,10 +141,7 @@ def test_replicas(folder: Path, model: str) -> None:
     assert {tell["environment"]["VLLM_API_KEY"] for tell in told} == {"secret-key"}
     assert "secret-key" not in str([processes.command(process) for process in left_in(folder)])
     os.kill(min(pids), signal.SIGKILL)
-    deadline = time.monotonic() + 60
-    while len({launched.ask()["pid"] for _ in range(4)} - {min(pids)}) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    eventually(lambda: len({launched.ask()["pid"] for _ in range(4)} - {min(pids)}) == 2)
     launched.process.send_signal(signal.SIGTERM)
     status, said = launched.end()
     assert (status, "secret-key" in said) == (0, False)

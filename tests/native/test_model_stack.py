@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 from services.models.environment import Models
-from tests.native.test_stack import pids, statuses, working_in
+from tests.native.test_stack import pids, statuses, wait_for_another, wait_until_well, working_in
 from tests.native.tree import ROOT, Tree
 
 MODELS = Models(ROOT / os.environ.get("MODELS_DIR", ".models"))
@@ -59,14 +58,6 @@ def ask(stack: Tree, port: str, path: str, body: Any = None) -> Any:
     return json.loads(text) if text else None
 
 
-def wait_until_well(stack: Tree) -> None:
-    """Returns when `make status` finds every service well."""
-    deadline = time.monotonic() + LOADING_SECONDS
-    while (result := stack.run("status")).returncode != 0:
-        assert time.monotonic() < deadline, result.stdout
-        time.sleep(1)
-
-
 def test_second_up_is_cached(stack: Tree) -> None:
     """A second `make up` leaves the model servers alone; every row is cached; it prints both addresses, no key."""
     before = pids(stack, ("judge", "embedding"))
@@ -99,13 +90,11 @@ def test_key_is_on_no_command_line(stack: Tree) -> None:
 
 def test_killed_judge_comes_back(stack: Tree) -> None:
     """A judge whose main process is killed is started again; what it left behind is ended."""
-    wait_until_well(stack)
+    wait_until_well(stack, LOADING_SECONDS)
     before = pids(stack, ("judge", "embedding"))
     os.kill(before["judge"], signal.SIGKILL)
-    time.sleep(1)
-    wait_until_well(stack)
-    after = pids(stack, ("judge", "embedding"))
-    assert (after["judge"] != before["judge"], after["embedding"]) == (True, before["embedding"])
+    wait_for_another(stack, "judge", before["judge"], LOADING_SECONDS)
+    assert pids(stack, ("embedding",))["embedding"] == before["embedding"]
     assert ask(stack, "JUDGE_PORT", "/v1/models")["data"]
 
 

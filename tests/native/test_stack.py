@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import redis
 from services.stack import processes
 from tests.native.tree import ROOT, Tree
 from tests.support.servers import free_port
+from tests.support.waiting import SECONDS, eventually
 
 pytestmark = pytest.mark.usefixtures("needs_stack")
 
@@ -68,12 +68,15 @@ def pids(stack: Tree, services: tuple[str, ...] = SERVICES) -> dict[str, int]:
     return {line[0]: int(line[2]) for line in lines if line and line[0] in services and line[2].isdigit()}
 
 
-def wait_until_well(stack: Tree, seconds: float = 30.0) -> None:
+def wait_until_well(stack: Tree, seconds: float = SECONDS) -> None:
     """Returns when `make status` finds every service well."""
-    deadline = time.monotonic() + seconds
-    while (result := stack.run("status")).returncode != 0:
-        assert time.monotonic() < deadline, result.stdout
-        time.sleep(0.2)
+    eventually(lambda: stack.run("status").returncode == 0, lambda: stack.run("status").stdout, seconds)
+
+
+def wait_for_another(stack: Tree, service: str, process: int, seconds: float = SECONDS) -> None:
+    """Returns when a service that ran as `process` runs as another one, and every service is well."""
+    eventually(lambda: process not in pids(stack, (service,)).values(), seconds=seconds)
+    wait_until_well(stack, seconds)
 
 
 def working_in(tree: Tree) -> list[psutil.Process]:
@@ -97,14 +100,9 @@ def test_killed_service_comes_back(stack: Tree, service: str) -> None:
     wait_until_well(stack)
     before, session = pids(stack), int((stack.path / ".run/supervisord.pid").read_text())
     os.kill(before[service], signal.SIGKILL)
-    time.sleep(0.2)
-    wait_until_well(stack)
-    after = pids(stack)
-    assert after[service] != before[service]
+    wait_for_another(stack, service, before[service])
     assert list(processes.members(session, before[service])) == []
-    assert {name: pid for name, pid in after.items() if name != service} == {
-        name: pid for name, pid in before.items() if name != service
-    }
+    assert before.items() - pids(stack).items() == {(service, before[service])}
 
 
 def test_killed_supervisor(stack: Tree) -> None:
