@@ -201,10 +201,10 @@ def test_service_that_does_not_come_up(stack: Tree) -> None:
 def test_service_that_takes_too_long(stack: Tree) -> None:
     """`make up` waits UP_TIMEOUT seconds and no longer."""
     slow = stack.path / "slow.py"
-    slow.write_text("import time\ntime.sleep(20)\n")
-    result = stack.run("up", REWARD_FUNCTIONS=str(slow), UP_TIMEOUT="2")
+    slow.write_text("import time\ntime.sleep(60)\n")
+    result = stack.run("up", REWARD_FUNCTIONS=str(slow), UP_TIMEOUT="8")
     assert result.returncode == 1
-    assert "error: rules: not well after 2 s (UP_TIMEOUT)" in result.stdout
+    assert "error: rules: not well after 8 s (UP_TIMEOUT)" in result.stdout
 
 
 def test_interrupted(tree: Tree) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -124,10 +125,14 @@ def test_missing_reference(judge: FaultServer) -> None:
     assert "ground_truth" in without.reason
 
 
-def test_empty_candidate(judge: FaultServer) -> None:
-    """No answer is worth nothing, and nobody is asked."""
-    (one,) = score([sample(" \n")])
-    assert (0.0, "ok", []) == (one.value, one.status, asked(judge))
+def test_empty_candidate() -> None:
+    """No answer is worth nothing, and nobody is asked, not even what it serves."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.setblocking(False)
+        (one,) = score([sample(" \n", server_url=f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=1)])
+        assert (one.value, one.status) == (0.0, "ok")
+        with pytest.raises(BlockingIOError):
+            silent.accept()
 
 
 def test_batch_is_each_with_its_own(judge: FaultServer) -> None:

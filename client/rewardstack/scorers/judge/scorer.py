@@ -64,8 +64,9 @@ class Judge:
             SettingsError: there is no judge to ask, or it does not take the key.
         """
         found = [self._destination(item) for item in items]
+        asked = [one for one, item in zip(found, items, strict=True) if _has_answer(item)]
         try:
-            await self._models.meet({one for one in found if not isinstance(one, Score)}, deadline)
+            await self._models.meet({one for one in asked if not isinstance(one, Score)}, deadline)
         except RefusedKeyError as error:
             self._refuse_key(error, error.destination)
         return [self._key(item, one) for item, one in zip(items, found, strict=True)]
@@ -149,7 +150,7 @@ class Judge:
 
     def _plan(self, item: Item, destination: Destination) -> Plan | Score:
         """What is asked for the item, or its score where nothing needs to be asked."""
-        if not item.solution.strip():
+        if not _has_answer(item):
             return Score(0.0, reason="there is no answer", source=self.source)
         try:
             return make_plan(item, destination)
@@ -231,3 +232,8 @@ class Judge:
             raise SettingsError(
                 f"{error}; set LLM_JUDGE_SERVER_API_KEY to the judge's key", "LLM_JUDGE_SERVER_API_KEY"
             ) from error
+
+
+def _has_answer(item: Item) -> bool:
+    """Whether there is anything to judge."""
+    return bool(item.solution.strip())
