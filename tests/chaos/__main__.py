@@ -13,9 +13,9 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.chaos import job, report, storm
-from tests.chaos.phases import plan
+from tests.chaos import job, storm
 from tests.support.compose import ComposeStack, missing, running
+from tests.support.load import report
 
 
 class Size(NamedTuple):
@@ -71,7 +71,7 @@ def chaos(size: Size) -> Iterator[str]:
 
 
 def _load(stack: ComposeStack, size: Size) -> list[str]:
-    weather = storm.rage(stack, plan(size.seconds, size.replicas), size.samples)
+    weather = storm.rage(stack, size.seconds, size.replicas, size.samples)
     print(report.table(weather.rows))
     asked = ", ".join(f"{count} after {name!r}" for name, count in weather.judges.items())
     print(f"replicas of the judge that the gateway asked: {asked}", flush=True)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rewardstack import Request, Score
 from rewardstack.client import score_on_loop
 from rewardstack.settings import Settings
 from rewardstack.transport.runtime import loop_thread
-from tests.chaos import lanes, report
-from tests.chaos.lanes import Lane
-from tests.chaos.load import steady
-from tests.chaos.phases import Disturbance, Phase, disturb
-from tests.chaos.report import Row
+from tests.chaos import disturbances, models
 from tests.support.compose import ComposeStack
+from tests.support.load import lanes, report
+from tests.support.load.lanes import Lane
+from tests.support.load.load import steady
+from tests.support.load.phases import Disturbance, Phase, disturb
+from tests.support.load.report import Row
 
 SETTINGS = {
     # What a server process remembers itself would keep the load from the judge, and from the cache.
@@ -28,6 +28,8 @@ SETTINGS = {
 """Of the stack that is disturbed."""
 JUDGED_BY = re.compile(r"port=8000 POST .*? upstream=([0-9.:]+)")
 """A line of the gateway's log."""
+SPREAD_SECONDS = 90.0
+"""That a phase goes on at most until the gateway has asked every replica of the judge, which a busy machine delays."""
 
 
 class Weather(NamedTuple):
@@ -44,12 +46,13 @@ class Weather(NamedTuple):
     faults: list[str]
 
 
-def rage(stack: ComposeStack, disturbances: Sequence[Disturbance], count: int) -> Weather:
+def rage(stack: ComposeStack, seconds: float, replicas: int, count: int) -> Weather:
     """Disturbs a stack under a steady load over all routes.
 
     Args:
         stack: that is well.
-        disturbances: in order.
+        seconds: of load at least.
+        replicas: of the judge, to which it is scaled up.
         count: different samples for each model server.
     """
     urls = {
@@ -59,16 +62,22 @@ def rage(stack: ComposeStack, disturbances: Sequence[Disturbance], count: int) -
     }
     some = [lanes.rules(), *_models(urls, count)]
     addresses = {"direct": urls, "server": {"REWARD_SERVER_URL": urls["REWARD_SERVER_URL"]}}
+    wanted = disturbances.judges(replicas)
     phases: list[Phase] = []
-    judges: dict[str, int] = {}
+    asked: dict[str, int] = {}
+
+    def settle(one: Disturbance, done: float) -> None:
+        while _judges(stack, done) < wanted.get(one.name, 0) and time.monotonic() < done + SPREAD_SECONDS:
+            time.sleep(1)
+
     with steady(some, addresses) as load:
-        for phase in disturb(stack, disturbances, partial(_judges, stack)):
+        for phase in disturb(disturbances.plan(stack, seconds, replicas), settle=settle):
             phases.append(phase)
-            judges[phase.name] = _judges(stack, phase.done)
+            asked[phase.name] = _judges(stack, phase.done)
             print(f"    {phase.name}: done in {phase.done - phase.begun:.0f} s", flush=True)
         load.end()
     rows = report.make(phases, load.outcomes, {lane.name: lane.samples for lane in some})
-    return Weather(rows, judges, [*load.faults, *_faults(rows, disturbances, judges)])
+    return Weather(rows, asked, [*load.faults, *_faults(rows, wanted, asked)])
 
 
 def _models(urls: dict[str, str], count: int) -> list[Lane]:
@@ -78,7 +87,7 @@ def _models(urls: dict[str, str], count: int) -> list[Lane]:
         (one,) = loop_thread().run(score_on_loop([request], settings, None, None))
         return one
 
-    return lanes.models(score, count)
+    return models.models(score, count)
 
 
 def _judges(stack: ComposeStack, since: float) -> int:
@@ -87,9 +96,9 @@ def _judges(stack: ComposeStack, since: float) -> int:
     return len(set(JUDGED_BY.findall(stack.run("logs", "--no-log-prefix", "--since", seconds, "gateway"))))
 
 
-def _faults(rows: Sequence[Row], disturbances: Sequence[Disturbance], judges: dict[str, int]) -> Iterator[str]:
+def _faults(rows: Sequence[Row], wanted: Mapping[str, int], asked: Mapping[str, int]) -> Iterator[str]:
     for row in rows:
         yield from row.faults
-    for one in disturbances:
-        if judges[one.name] < one.judges:
-            yield f"{one.name}: the gateway asked {judges[one.name]} replicas of the judge, not {one.judges}"
+    for name, count in wanted.items():
+        if asked[name] < count:
+            yield f"{name}: the gateway asked {asked[name]} replicas of the judge, not {count}"

@@ -1,24 +1,18 @@
-"""The load: what is sent by which way, how often, and what each sample is worth."""
+"""The load on the model servers, whose samples are worth what a quiet stack says of them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
 from itertools import product
-from pathlib import Path
-from typing import Any
 
-from benchmarks.mix import make_samples
 from rewardstack import Request, Score
-from tests.chaos.outcomes import Known
+from tests.support.load.lanes import Lane
+from tests.support.load.outcomes import Known
 
 TIMEOUT = 120.0
 """Seconds that a model server may take for a sample; one on a processor has not much to give."""
 WAYS = ("direct", "server")
 """A model server's own address is set, or only the reward server's."""
-RULES = 4000
-"""Samples for the rules; they come round again as well."""
 JUDGE_WIDTH = 0.01
 """Between a judge's two labels: each sample has a place of its own on the scale, so that none passes for another."""
 JUDGE_CLOSE = 0.05 * JUDGE_WIDTH
@@ -36,32 +30,6 @@ SENTENCES = (
     "At nine o'clock a train departs for Oslo.",
     "Water boils at a lower temperature on high mountains.",
 )
-
-
-@dataclass(frozen=True)
-class Lane:
-    """A steady stream of samples by one way.
-
-    Args:
-        name: of it.
-        way: one of `WAYS`.
-        every: seconds between two batches.
-        batch: samples in one.
-        samples: that are sent in turn, and from the first again after the last.
-    """
-
-    name: str
-    way: str
-    every: float
-    batch: int
-    samples: Sequence[Known]
-
-
-def rules() -> Lane:
-    """Answers to problems of mathematics, right and wrong by construction."""
-    mix = make_samples(RULES, seed=1)
-    known = [Known(Request("math", one.response, one.reference), float(one.right)) for one in mix]
-    return Lane("rules", "server", 0.25, 16, known)
 
 
 def models(score: Callable[[Request], Score], count: int) -> list[Lane]:
@@ -118,18 +86,3 @@ def measured(request: Request, score: Score, tolerance: float) -> Known:
     if score.status != "ok" or score.value is None:
         raise RuntimeError(f"the quiet stack does not score: {score.status}: {score.reason}")
     return Known(request, score.value, tolerance)
-
-
-def write(lanes: Sequence[Lane], path: Path) -> None:
-    """Puts lanes into a file for a trainer."""
-    path.write_text(json.dumps([asdict(lane) for lane in lanes]), encoding="utf-8")
-
-
-def read(path: Path) -> list[Lane]:
-    """The lanes in such a file."""
-    return [_lane(record) for record in json.loads(path.read_text(encoding="utf-8"))]
-
-
-def _lane(record: dict[str, Any]) -> Lane:
-    samples = [Known(Request(**known.pop("request")), **known) for known in record.pop("samples")]
-    return Lane(samples=samples, **record)

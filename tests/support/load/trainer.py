@@ -1,4 +1,4 @@
-"""`python -m tests.chaos.trainer LANES`: a trainer in a process of its own, which scores steadily by the client.
+"""`python -m tests.support.load.trainer LANES`: a trainer in a process of its own, which scores steadily by the client.
 
 It prints a line for each sample when its score has come. When its standard input ends it sends nothing new, waits for
 what is under way, and prints how many samples it has sent.
@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rewardstack import RewardstackError, ascore
-from tests.chaos.lanes import Lane, read
-from tests.chaos.outcomes import RAISED, Outcome
+from tests.support.load.lanes import Lane, read
+from tests.support.load.outcomes import RAISED, Outcome
 
 SENT = "sent "
 """How the last line begins."""

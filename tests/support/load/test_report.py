@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rewardstack import Request
-from tests.chaos import report
-from tests.chaos.outcomes import RAISED, Known, Outcome
-from tests.chaos.phases import Phase
+from tests.support.load import report
+from tests.support.load.outcomes import RAISED, Known, Outcome
+from tests.support.load.phases import Phase
 
 KNOWN = {"judge": [Known(Request("judge", "right"), 0.7, 0.05)]}
 PHASES = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from rewardstack import Request
-from tests.chaos.lanes import Lane
-from tests.chaos.load import Load, steady
-from tests.chaos.outcomes import Known
+from tests.support.load.lanes import Lane
+from tests.support.load.load import Load, steady
+from tests.support.load.outcomes import Known
 from tests.support.servers import FaultServer, fault_server
 
 TEXTS = ("a", "bb", "ccc", "dddd")

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.chaos.outcomes import RAISED, Known, Outcome
-from tests.chaos.phases import Phase
+from tests.support.load.outcomes import RAISED, Known, Outcome
+from tests.support.load.phases import Phase
 
 COLUMNS = ("sent", "ok", "cached", "fallback", "unscored", "failed", "lost", "mis-scored")
 BAD = ("fallback", "unscored", "failed", "lost", "mis-scored")

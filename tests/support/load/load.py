@@ -12,10 +12,10 @@ from pathlib import Path
 
 from rewardstack.settings import DEFAULTS
 from services.stack.rundir import ROOT
-from tests.chaos import lanes
-from tests.chaos.lanes import Lane
-from tests.chaos.outcomes import Outcome
-from tests.chaos.trainer import SENT
+from tests.support.load import lanes
+from tests.support.load.lanes import Lane
+from tests.support.load.outcomes import Outcome
+from tests.support.load.trainer import SENT
 
 DRAIN_SECONDS = 300.0
 """For what is under way when the load ends."""
@@ -42,7 +42,7 @@ class Load:
         kept = {name: text for name, text in os.environ.items() if name not in DEFAULTS}
         with (self._folder / f"{way}.out").open("wb") as out, (self._folder / f"{way}.log").open("wb") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "tests.chaos.trainer", str(self._folder / f"{way}.json")],
+                [sys.executable, "-m", "tests.support.load.trainer", str(self._folder / f"{way}.json")],
                 cwd=ROOT,
                 env={**kept, **addresses, "REWARD_CACHE_ITEMS": "0"},
                 stdin=subprocess.PIPE,
