@@ -71,7 +71,8 @@ bench: setup-dev ## run the benchmarks and print their figures
 	@for benchmark in $(BENCHMARKS); do echo "==> $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
 
 .PHONY: fuzz
-fuzz: setup-dev ## send the reward server 10,000 generated requests (n=100: fewer); none may be a 500
+fuzz: setup-dev ## send the reward server 10,000 generated and hostile requests (n=100: fewer); none may be a 500
+	@$(PREPARE) programs
 	@$(BIN)/python -m tests.rules.fuzz --requests $(or $(n),10000)
 
 .PHONY: chaos

@@ -109,11 +109,11 @@ def left_behind(here: Site) -> set[str]:
 
 
 @contextmanager
-def site(folder: Path, queue: AnyQueue | None = None, **variables: Any) -> Iterator[Site]:
-    """A queue with a server, and no worker yet; all gone afterwards."""
+def site(folder: Path, queue: AnyQueue | None = None, *, processes: int = 1, **variables: Any) -> Iterator[Site]:
+    """A queue with a server of so many processes, and no worker yet; all gone afterwards."""
     here = Site(folder, queue, **variables)
     try:
-        with running(folder, "--workers", "1", **here.variables) as here.server:
+        with running(folder, "--workers", str(processes), **here.variables) as here.server:
             yield here
     finally:
         here.kill()

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import requests
 
@@ -83,6 +84,10 @@ class RewardServer:
         assert reply.status_code == 200, reply.text
         scores: list[dict[str, Any]] = reply.json()["scores"]
         return scores
+
+    def processes(self) -> set[int]:
+        """The ids of the processes that answer requests."""
+        return {process.pid for process in psutil.Process(self.process.pid).children()}
 
     def stop(self) -> str:
         """Stops it with SIGTERM; its log."""

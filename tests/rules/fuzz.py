@@ -1,7 +1,9 @@
-"""Fuzzes every endpoint of a reward server by its own OpenAPI document: `python -m tests.rules.fuzz --requests 10000`.
+"""Fuzzes every endpoint of a reward server: `python -m tests.rules.fuzz --requests 10000`.
 
-Half of the requests keep to the document, half break it. None may be answered by 500, nor otherwise than the document
-says. Starts a server of its own; prints how many requests each endpoint had, and how they were answered.
+Half of the requests are made from its own OpenAPI document, which half of those keep to and half break; none may be
+answered by 500, nor otherwise than the document says. The others are hostile in ways that no document has (`siege`):
+deep, long, cut off, slow, compressed. Starts a server, a queue and a worker of its own; prints how many requests each
+endpoint and each kind had, and how they were answered.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from schemathesis.core.result import Ok
 from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi import checks
 
-from tests.rules.conftest import running
+from tests.jobs.conftest import site
+from tests.support.hostile.siege import Siege
 
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 CHECKS: list[CheckFunction] = [
@@ -87,17 +90,23 @@ class Fuzzer:
 
 
 def main() -> None:
-    """Reads the arguments, fuzzes a server of two processes, and prints the counts."""
+    """Reads the arguments, fuzzes a server of two processes with a queue and a worker, and prints the counts."""
     parser = argparse.ArgumentParser(prog="fuzz", description="Fuzzes a reward server.")
     parser.add_argument("--requests", type=int, default=10_000, help="how many")
     parser.add_argument("--seed", type=int, default=0, help="another one makes other requests")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, running(Path(folder), "--workers", "2", VERIFY_TIMEOUT=1) as server:
-        fuzzer = Fuzzer(server.url, options.seed)
-        fuzzer.run(options.requests)
-    for (operation, status), count in sorted(fuzzer.counts.items()):
-        print(f"{operation:24} {status} {count:6}")
-    print(f"{fuzzer.counts.total()} requests, no 500")
+    print(f"seed {options.seed}", flush=True)
+    half = -(-options.requests // 2)
+    with tempfile.TemporaryDirectory() as folder, site(Path(folder), processes=2, VERIFY_TIMEOUT=1) as here:
+        here.add_worker()
+        fuzzer = Fuzzer(here.server.url, options.seed)
+        fuzzer.run(half)
+        siege = Siege(here.server.url, options.seed, here.server.processes)
+        siege.run(half)
+    counts = fuzzer.counts + siege.counts
+    for (operation, status), count in sorted(counts.items()):
+        print(f"{operation:24} {status or 'closed':>6} {count:6}")
+    print(f"{counts.total()} requests, no 500")
 
 
 if __name__ == "__main__":
