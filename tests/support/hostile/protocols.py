@@ -47,6 +47,8 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 HOLE = "a hole that no text has"
 BATCHES = ("items", "prompts", "responses", "golden_responses", "query", "labels")
+OFTEN = 5
+"""How often more than others the protocol is chosen that says all of each sample."""
 MIDDLE = 1
 """The place of a batch where what is hostile has neighbours."""
 
@@ -104,8 +106,10 @@ def anywhere(kind: str, make: MakeValue, rng: Random) -> Attack:
         make: makes the value.
         rng: chooses.
     """
-    target, body = rng.choice(list(BODIES.items()))
-    place = rng.choice(list(places(body)))
+    target = rng.choice([*BODIES, *["/v1/score"] * OFTEN])
+    body = BODIES[target]
+    found = list(places(body))
+    place = rng.choice(rng.choice([found, list(filter(neighbours, found)) or found]))
     sent = message("POST", target, planted(body, place, make(rng)))
     return Attack(kind, (sent,), neighbours=neighbours(place), scored=is_outcome(place))
 
