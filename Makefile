@@ -79,6 +79,11 @@ fuzz: setup-dev ## send the reward server 10,000 generated and hostile requests 
 chaos: setup-dev ## disturb a stack of its own in containers, under load, and count what suffers (smoke=1: in the small)
 	@$(BIN)/python -m tests.chaos $(if $(smoke),--smoke)
 
+.PHONY: soak
+soak: setup-dev ## load, hostile requests and faults for an hour: nothing may grow (minutes=15; smoke=1: in the small)
+	@$(PREPARE) programs
+	@$(BIN)/python -m tests.soak $(if $(smoke),--smoke) $(if $(minutes),--minutes $(minutes))
+
 .PHONY: lint
 lint: setup-dev ## check style and types
 	@$(BIN)/ruff check .

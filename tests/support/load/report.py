@@ -77,6 +77,22 @@ def make(phases: Sequence[Phase], outcomes: Sequence[Outcome], known: Mapping[st
     return rows
 
 
+def together(rows: Sequence[Row]) -> Row:
+    """The counts of the same phase at several times, as one.
+
+    Args:
+        rows: at least one.
+    """
+    return Row(
+        rows[0].phase,
+        sum(row.seconds for row in rows),
+        sum((row.counts for row in rows), Counter()),
+        max(row.slowest for row in rows),
+        sum((row.reasons for row in rows), Counter()),
+        sum((row.unexcused for row in rows), Counter()),
+    )
+
+
 def _columns(outcome: Outcome, known: Sequence[Known]) -> list[str]:
     named = "lost" if outcome.status == RAISED else outcome.status
     extra = ["cached"] if outcome.cached else []

@@ -49,3 +49,14 @@ def faults(*outcomes: Outcome) -> list[str]:
 def test_verdict(one: Outcome, expected: list[str]) -> None:
     """A wrong value is a fault at any time, a failure is one but while the gateway itself was away."""
     assert expected == faults(one)
+
+
+def test_together() -> None:
+    """The same phase at two times is counted as one, with the faults of both."""
+    lost, late = outcome(RAISED, 1, 2, None), outcome("ok", 1, 6)
+    first, second = (report.make(PHASES, [one], KNOWN)[0] for one in (lost, late))
+
+    both = report.together([first, second])
+
+    assert (both.phase, both.seconds, both.slowest) == ("nothing", 20.0, 5000.0)
+    assert (both.counts["sent"], both.faults) == (2, ["nothing: 1 lost"])

@@ -1,0 +1,137 @@
+"""The stack that is soaked: local processes of its own, to be looked at one by one and disturbed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from benchmarks.judge_load import slow_judge
+from services.stack import processes
+from services.stack.rundir import RunDir
+from services.up.native.supervision import Supervision
+from tests.native.tree import Tree
+from tests.support.hostile.attack import RIGHT, Attack, message, send
+from tests.support.hostile.protocols import laborious
+from tests.support.waiting import eventually
+
+SETTINGS = {
+    # One of the two is never disturbed, so that its memory tells of the whole time.
+    "REWARD_WORKERS": "2",
+    "WORKERS": "2",
+    "VERIFY_TIMEOUT": "2",
+    "REWARD_JOB_CHUNK_SIZE": "50",
+    # What is kept on purpose is full, or has expired, long before the first measurement.
+    "REWARD_CACHE_ITEMS": "1000",
+    "REWARD_CACHE_TTL": "60",
+    "REWARD_JOB_TTL": "60",
+}
+"""Of the stack that is soaked."""
+JUDGE_SECONDS = 0.05
+VERIFIERS = "rewardstack_rules.isolation.supervisor"
+SUPERVISORD = "supervisord"
+
+
+class SoakStack:
+    """The stack.
+
+    Args:
+        folder: for a copy of the tree, in which nothing else runs.
+        judge: address of a judge.
+    """
+
+    def __init__(self, folder: Path, judge: str) -> None:
+        self._tree = Tree(folder / "tree")
+        self._tree.environment |= {**SETTINGS, "LLM_JUDGE_SERVER_URL": judge}
+        self.url = self._tree.url
+        self.supervision = Supervision(RunDir(str(self._tree.path / ".run")))
+
+    def start(self) -> None:
+        """Starts it; returns when it is well.
+
+        Raises:
+            RuntimeError: it does not become well; with what `make up` said.
+        """
+        done = self._tree.run("up")
+        if done.returncode != 0:
+            raise RuntimeError(done.stdout)
+
+    def stop(self) -> None:
+        """Stops it."""
+        self._tree.run("down")
+
+    def pid(self, service: str) -> int:
+        """The id of a service's main process, 0 where there is none."""
+        return next((state.pid for state in self.supervision.states() if state.name == service), 0)
+
+    def servers(self) -> list[psutil.Process]:
+        """The processes that answer requests, the oldest first."""
+        return sorted(psutil.Process(self.pid("rules")).children(), key=lambda one: one.create_time())
+
+    def verifiers(self) -> psutil.Process:
+        """The supervisor of the reward server's verifiers.
+
+        Raises:
+            psutil.NoSuchProcess: there is none at the moment.
+        """
+        for process, service in self.members():
+            if service == "verifiers of rules" and VERIFIERS in processes.command(process):
+                return process
+        raise psutil.NoSuchProcess(0, msg="the verifiers have no supervisor")
+
+    def zygote(self) -> psutil.Process:
+        """The process that the reward server's verifiers are forked from."""
+        (found,) = self.verifiers().children()
+        return found
+
+    def members(self) -> Iterator[tuple[psutil.Process, str]]:
+        """Every process of the stack, and the service that it belongs to."""
+        services = {state.pid: state.name for state in self.supervision.states()}
+        for process in psutil.process_iter():
+            place = processes.directory(process)
+            with suppress(psutil.Error):
+                if place is not None and place.is_relative_to(self._tree.path):
+                    yield process, _service(process, services)
+
+    def recover(self) -> None:
+        """Returns when every service runs, and a sample that needs a verifier is scored."""
+        eventually(self._is_well)
+
+    def _is_well(self) -> bool:
+        states = self.supervision.states()
+        if not states or any(state.state != "RUNNING" for state in states):
+            return False
+        body = json.dumps({"items": [laborious()]}).encode()
+        with suppress(OSError):
+            reply = send(self.url, Attack("ordinary", (message("POST", "/v1/score", body),)))
+            return reply is not None and reply.status == 200 and reply.json()["scores"][0]["value"] == RIGHT
+        return False
+
+
+def _service(process: psutil.Process, services: dict[int, str]) -> str:
+    """The service of a process, by who started it; verifiers' supervisors leave home as they start."""
+    for one in (process, *process.parents()):
+        if one.pid in services:
+            return services[one.pid]
+        if VERIFIERS in processes.command(one):
+            return "verifiers of rules" if "REWARD_SOCKET" in one.environ() else "verifiers of workers"
+    return SUPERVISORD
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[SoakStack]:
+    """A stack that is well and has a judge, which says the same to all; gone afterwards.
+
+    Args:
+        folder: for files.
+    """
+    with slow_judge(JUDGE_SECONDS) as (judge, _):
+        stack = SoakStack(folder, judge)
+        try:
+            stack.start()
+            yield stack
+        finally:
+            stack.stop()
