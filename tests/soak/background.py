@@ -17,6 +17,7 @@ from benchmarks.mix import Sample, make_samples
 from rewardstack import RewardstackError
 from rewardstack.cli.jobs.server import JobServer
 from rewardstack.settings import Settings
+from tests.soak.faults import QUIET
 from tests.support.hostile.attack import complaint, send
 from tests.support.hostile.kinds import KINDS, make
 from tests.support.load.phases import EXCUSED_SECONDS, Phase
@@ -28,8 +29,6 @@ JOB_PATIENCE = "120"
 """Seconds for which a job's sender waits for a gateway or a queue that is away."""
 POLL = 0.5
 END_SECONDS = 300.0
-QUIET = "nothing"
-"""The phase without a fault."""
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import psutil
 
@@ -15,10 +16,12 @@ from tests.support.load.phases import Disturbance
 from tests.support.waiting import eventually
 
 Find = Callable[[], psutil.Process]
+QUIET = "nothing"
+"""The name of the phase without a fault."""
 
 
 def plan(stack: SoakStack, seconds: float, stopped: float) -> list[Disturbance]:
-    """All faults, by turns.
+    """All faults, by turns. What hangs may cost samples that wait for it.
 
     Args:
         stack: that suffers them.
@@ -26,30 +29,19 @@ def plan(stack: SoakStack, seconds: float, stopped: float) -> list[Disturbance]:
         stopped: seconds after which what was stopped goes on, where nothing has replaced it before.
     """
 
-    def killed(find: Find) -> Callable[[], None]:
-        return lambda: _kill(stack, find)
-
-    def halted(find: Find) -> Callable[[], None]:
-        return lambda: _halt(stack, find, stopped)
-
-    def restarted(service: str) -> Callable[[], None]:
-        return lambda: _restart(stack, service)
-
-    def child() -> psutil.Process:
-        return stack.zygote().children()[-1]
-
+    kill, halt, restart = partial(_kill, stack), partial(_halt, stack, stopped), partial(_restart, stack)
     done: dict[str, Callable[[], None]] = {
-        "nothing": lambda: None,
-        "kill a verifier": killed(child),
-        "stop a verifier": halted(child),
-        "kill the zygote": killed(stack.zygote),
-        "stop the zygote": halted(stack.zygote),
-        "kill the verifiers": killed(stack.verifiers),
-        "stop the verifiers": halted(stack.verifiers),
-        "kill a server": killed(lambda: stack.servers()[-1]),
-        "kill a worker": restarted("worker-2"),
-        "restart cache": restarted("cache"),
-        "restart queue": restarted("queue"),
+        QUIET: lambda: None,
+        "kill a verifier": partial(kill, stack.verifier),
+        "stop a verifier": partial(halt, stack.verifier),
+        "kill the zygote": partial(kill, stack.zygote),
+        "stop the zygote": partial(halt, stack.zygote),
+        "kill the verifiers": partial(kill, stack.verifiers),
+        "stop the verifiers": partial(halt, stack.verifiers),
+        "kill a server": partial(kill, stack.server),
+        "kill a worker": partial(restart, "worker-2"),
+        "restart cache": partial(restart, "cache"),
+        "restart queue": partial(restart, "queue"),
         "reload gateway": stack.supervision.reload_gateway,
     }
     return [Disturbance(name, seconds / len(done), do, excused=name.startswith("stop")) for name, do in done.items()]
@@ -62,7 +54,7 @@ def _kill(stack: SoakStack, find: Find) -> None:
     stack.recover()
 
 
-def _halt(stack: SoakStack, find: Find, seconds: float) -> None:
+def _halt(stack: SoakStack, seconds: float, find: Find) -> None:
     """Stops a process; it goes on after a time, unless something has ended it."""
     victim = find()
     victim.suspend()

@@ -67,9 +67,9 @@ class SoakStack:
         """The id of a service's main process, 0 where there is none."""
         return next((state.pid for state in self.supervision.states() if state.name == service), 0)
 
-    def servers(self) -> list[psutil.Process]:
-        """The processes that answer requests, the oldest first."""
-        return sorted(psutil.Process(self.pid("rules")).children(), key=lambda one: one.create_time())
+    def server(self) -> psutil.Process:
+        """The youngest of the processes that answer requests."""
+        return max(psutil.Process(self.pid("rules")).children(), key=lambda one: one.create_time())
 
     def verifiers(self) -> psutil.Process:
         """The supervisor of the reward server's verifiers.
@@ -86,6 +86,10 @@ class SoakStack:
         """The process that the reward server's verifiers are forked from."""
         (found,) = self.verifiers().children()
         return found
+
+    def verifier(self) -> psutil.Process:
+        """The last of these."""
+        return self.zygote().children()[-1]
 
     def members(self) -> Iterator[tuple[psutil.Process, str]]:
         """Every process of the stack, and the service that it belongs to."""
