@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -122,7 +123,7 @@ class Jobs:
     async def _results(self, server: JobServer, samples: Sequence[Sample]) -> list[dict[str, Any]]:
         rows = [{"data_source": "math", "solution_str": one.response, "ground_truth": one.reference} for one in samples]
         lines = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
-        job_id = await server.submit(lines, f"soak-{samples[0].response[:20].encode().hex()}-{time.monotonic()}")
+        job_id = await server.submit(lines, uuid.uuid4().hex)
         while (await server.state(job_id))["status"] in ("queued", "running"):
             await asyncio.sleep(POLL)
         return await server.results(job_id, 0)

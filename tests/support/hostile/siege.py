@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from tests.support.hostile.attack import RIGHT, Attack, Reply, complaint, message, send, unclear
 from tests.support.hostile.kinds import KINDS, make
@@ -66,12 +67,16 @@ class Siege:
     def _read_jobs(self) -> None:
         for attack, job_id in self._jobs[-JOBS_READ:]:
             eventually(partial(self._has_ended, job_id), partial(str, attack))
-            lines = [json.loads(line) for line in self._get(f"/jobs/{job_id}/results").body.splitlines()]
+            lines = self._lines(f"/jobs/{job_id}/results")
+            assert lines[1:2] == self._lines(f"/jobs/{job_id}/results?start=1&count=1"), f"job {job_id}: another page"
             values = {at: lines[at]["value"] for at in attack.neighbours}
             assert values == dict.fromkeys(attack.neighbours, RIGHT), f"job {job_id}: {values}\n{attack}"
 
     def _has_ended(self, job_id: str) -> bool:
         return self._get(f"/jobs/{job_id}").json()["status"] in JOB_ENDS
+
+    def _lines(self, target: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._get(target).body.splitlines()]
 
     def _get(self, target: str) -> Reply:
         reply = send(self._url, Attack("inquiry", (message("GET", target),)))
