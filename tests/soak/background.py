@@ -26,6 +26,8 @@ from tests.support.load.phases import EXCUSED_SECONDS, Phase
 PAUSE = 0.1
 """Seconds between two hostile requests."""
 JOB_ITEMS = 300
+JOB_PAUSE = 2.0
+"""Seconds between two jobs."""
 JOB_PATIENCE = "120"
 """Seconds for which a job's sender waits for a gateway or a queue that is away."""
 POLL = 0.5
@@ -109,6 +111,7 @@ class Jobs:
     async def _submit_all(self, stop: threading.Event) -> None:
         async with JobServer(self._settings) as server:
             while not stop.is_set():
+                await asyncio.sleep(JOB_PAUSE)
                 samples = list(make_samples(JOB_ITEMS, next(self._seeds)))
                 try:
                     lines = await self._results(server, samples)
