@@ -105,7 +105,7 @@ def main() -> None:
         siege.run(half)
     counts = fuzzer.counts + siege.counts
     for (operation, status), count in sorted(counts.items()):
-        print(f"{operation:24} {status or 'closed':>6} {count:6}")
+        print(f"{operation:28} {status or 'closed':>6} {count:6}")
     print(f"{counts.total()} requests, no 500")
 
 
