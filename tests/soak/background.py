@@ -31,7 +31,8 @@ JOB_PAUSE = 2.0
 JOB_PATIENCE = "120"
 """Seconds for which a job's sender waits for a gateway or a queue that is away."""
 POLL = 0.5
-END_SECONDS = 300.0
+JOB_SECONDS = 300.0
+"""In which a job must end, whatever is done to the stack meanwhile."""
 
 
 @contextmanager
@@ -48,7 +49,7 @@ def meanwhile(work: Callable[[threading.Event], None]) -> Iterator[None]:
             yield
         finally:
             stop.set()
-    going_on.result(END_SECONDS)
+    going_on.result()
 
 
 class Hostile:
@@ -127,7 +128,10 @@ class Jobs:
         rows = [{"data_source": "math", "solution_str": one.response, "ground_truth": one.reference} for one in samples]
         lines = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
         job_id = await server.submit(lines, uuid.uuid4().hex)
-        while (await server.state(job_id))["status"] in ("queued", "running"):
+        end = time.monotonic() + JOB_SECONDS
+        while (state := await server.state(job_id))["status"] in ("queued", "running"):
+            if time.monotonic() > end:
+                raise RewardstackError(f"it has not ended in {JOB_SECONDS:g} s: {state}")
             await asyncio.sleep(POLL)
         return await server.results(job_id, 0)
 

@@ -32,6 +32,7 @@ SETTINGS = {
 """Of the stack that is soaked."""
 JUDGE_SECONDS = 0.05
 VERIFIERS = "rewardstack_rules.isolation.supervisor"
+ZYGOTE = "rewardstack_rules.isolation.zygote"
 SUPERVISORD = "supervisord"
 
 
@@ -71,24 +72,29 @@ class SoakStack:
         """The youngest of the processes that answer requests."""
         return max(psutil.Process(self.pid("rules")).children(), key=lambda one: one.create_time())
 
-    def verifiers(self) -> psutil.Process:
-        """The supervisor of the reward server's verifiers.
+    def zygote(self) -> psutil.Process:
+        """The process that the reward server's verifiers are forked from.
 
         Raises:
             psutil.NoSuchProcess: there is none at the moment.
         """
         for process, service in self.members():
-            if service == "verifiers of rules" and VERIFIERS in processes.command(process):
+            parent = process.parent()
+            if (
+                service == "verifiers of rules"
+                and parent is not None
+                and _is(ZYGOTE, process)
+                and _is(VERIFIERS, parent)
+            ):
                 return process
-        raise psutil.NoSuchProcess(0, msg="the verifiers have no supervisor")
+        raise psutil.NoSuchProcess(0, msg="the verifiers have no zygote")
 
-    def zygote(self) -> psutil.Process:
-        """The process that the reward server's verifiers are forked from."""
-        (found,) = self.verifiers().children()
-        return found
+    def verifiers(self) -> psutil.Process:
+        """The supervisor of the reward server's verifiers."""
+        return psutil.Process(self.zygote().ppid())
 
     def verifier(self) -> psutil.Process:
-        """The last of these."""
+        """The last of them."""
         return self.zygote().children()[-1]
 
     def members(self) -> Iterator[tuple[psutil.Process, str]]:
@@ -120,9 +126,13 @@ def _service(process: psutil.Process, services: dict[int, str]) -> str:
     for one in (process, *process.parents()):
         if one.pid in services:
             return services[one.pid]
-        if VERIFIERS in processes.command(one):
+        if _is(VERIFIERS, one):
             return "verifiers of rules" if "REWARD_SOCKET" in one.environ() else "verifiers of workers"
     return SUPERVISORD
+
+
+def _is(module: str, process: psutil.Process) -> bool:
+    return module in processes.command(process)
 
 
 @contextmanager
