@@ -19,14 +19,17 @@ def directory_of(runner: IsolatedRunner) -> Path:
 
 
 def supervisors_in(directory: Path) -> list[int]:
-    """The supervisors that were started for this directory, whether or not anybody can reach them."""
+    """The supervisors that were started for this directory, whether or not anybody can reach them.
+
+    Each has the command line of its parent, which watches over it.
+    """
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             words = Path(f"/proc/{name}/cmdline").read_bytes().decode().split("\0")
             if "rewardstack_rules.isolation.supervisor" in words and str(directory) in words:
                 found.append(int(name))
-    return found
+    return [pid for parent in found for pid in below(parent) if pid in found]
 
 
 async def zygote_of(runner: IsolatedRunner) -> int:
@@ -37,15 +40,15 @@ async def zygote_of(runner: IsolatedRunner) -> int:
 
 def alive(pid: int) -> bool:
     """Whether a process runs; a zombie does not."""
-    return _stat(pid)[:1] not in ([], ["Z"])
+    return stat_of(pid)[:1] not in ([], ["Z"])
 
 
 def below(pid: int) -> list[int]:
     """The processes whose parent is this one, zombies among them."""
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _stat(name)[1:2] == [str(pid)]]
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and stat_of(name)[1:2] == [str(pid)]]
 
 
-def _stat(pid: int | str) -> list[str]:
+def stat_of(pid: int | str) -> list[str]:
     """State, parent and the rest of /proc/PID/stat; empty where there is no such process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

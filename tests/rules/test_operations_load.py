@@ -21,6 +21,7 @@ from rewardstack import Request, score
 from rewardstack.deadline import HEADER
 from tests.rules.conftest import RewardServer
 from tests.rules.test_operations import workers
+from tests.support.verifiers import children_of
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
@@ -64,29 +65,6 @@ def again_and_again(act: Callable[[], None], seconds: float) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-
-
-def isolated(server: RewardServer) -> list[int]:
-    """Process ids of the children that run reward functions: those whose parent's parent is the supervisor."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-    supervisors = {pid for pid in parents if _is_supervisor_of(pid, server)}
-    zygotes = {pid for pid, parent in parents.items() if parent in supervisors}
-    return [pid for pid, parent in parents.items() if parent in zygotes]
-
-
-def _is_supervisor_of(pid: int, server: RewardServer) -> bool:
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        environment = Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return False
-    return b"isolation.supervisor" in command and f"REWARD_PORT={server.url.rpartition(':')[2]}".encode() in environment
 
 
 def test_stop_under_load(start: Start, trace: Path) -> None:
@@ -153,7 +131,7 @@ def test_isolated_processes_killed(start: Start, trace: Path) -> None:
         return float(reward)
 
     def act() -> None:
-        if pids := isolated(server):
+        if pids := children_of(server.url.rpartition(":")[2]):
             killed.append(random.choice(pids))
             os.kill(killed[-1], signal.SIGKILL)
 

@@ -2,10 +2,12 @@
 
     server process ── Unix socket ── supervisor ── control socket ── zygote
      `IsolatedRunner`                 `Pool`    └─ a socket pair each ─ children, forked by the zygote
+                                        └─ signs of life ─ its parent, which watches
 
 The supervisor (one for all processes of a server, one thread, asyncio) queues tasks, keeps deadlines and moves slow
 tasks out of the way. The zygote has imported the function that children call; it forks them, kills them and reaps
-them, so that no process id is ever used after it was freed. `prepare` (module `launch`) starts both.
+them, so that no process id is ever used after it was freed. `prepare` (module `launch`) starts both. Who of them hangs
+is killed (module `watch`), and replaced as if it had died.
 
 This package imports nothing: the supervisor and the zygote load only what they need, and stay single-threaded.
 """

@@ -10,11 +10,11 @@ from enum import Enum
 from typing import Protocol
 
 from rewardstack_rules.isolation.frames import Frame, FrameError, FrameReader, Kind
-from rewardstack_rules.isolation.process import can_run, cpu_seconds
+from rewardstack_rules.isolation.process import FAIR_SHARE, cpu_seconds, state
 from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
-FAIR_SHARE = 0.5
-"""Of a core: who has had less has waited for others. What is ordinary needs much less, even in a fresh child."""
+START_SECONDS = 60.0
+"""How long a child may take until it is ready; one that loads the entry by itself takes longest."""
 
 
 class Lane(Enum):
@@ -88,6 +88,7 @@ class Child(asyncio.Protocol):
         with theirs:
             zygote.fork(self.id, theirs, niced=self.lane is Lane.SLOW)
         self._connecting = loop.create_task(loop.create_unix_connection(lambda: self, sock=ours))
+        self.alarm = loop.call_later(START_SECONDS, self._hang_up)
 
     def run(self, task: Task) -> None:
         """Sends it a task; its time runs from now."""
@@ -102,13 +103,16 @@ class Child(asyncio.Protocol):
         return time.monotonic() - self._started
 
     def owed(self, seconds: float) -> float:
-        """What its task lacks of a `FAIR_SHARE` of these seconds on a core; nothing where it does not ask for one."""
-        if not can_run(self._pid):
+        """What its task lacks of a `FAIR_SHARE` of these seconds on a core; nothing where it does not ask for one.
+
+        What is ordinary needs much less than that share, even in a fresh child.
+        """
+        if state(self._pid) != "R":
             return 0.0
         return FAIR_SHARE * seconds - (cpu_seconds(self._pid) - self._cpu_before)
 
     def release(self) -> None:
-        """It has no task any more."""
+        """It has no task any more, and need not be watched."""
         if self.alarm is not None:
             self.alarm.cancel()
             self.alarm = None
@@ -119,8 +123,7 @@ class Child(asyncio.Protocol):
     def close(self) -> None:
         """Nothing that it says is heard from now on."""
         self._closed = True
-        if self._transport is not None:
-            self._transport.abort()
+        self._hang_up()
 
     # asyncio.Protocol
 
@@ -136,12 +139,16 @@ class Child(asyncio.Protocol):
                 if self._closed:
                     return
                 if frame.kind is Kind.READY:
+                    self.release()
                     self.was_ready, self._pid = True, frame.id
                 self._owner.child_frame(self, frame)
         except FrameError:
-            assert self._transport is not None
-            self._transport.abort()
+            self._hang_up()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._closed:
             self._owner.child_lost(self)
+
+    def _hang_up(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

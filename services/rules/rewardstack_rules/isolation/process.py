@@ -13,6 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+FAIR_SHARE = 0.5
+"""Of a core: who asks for one and has had less has waited for others."""
+
 NICE = 19
 """How far slow children stand back: a fast one beside them gets 98 % of a core."""
 
@@ -65,11 +68,14 @@ def cpu_seconds(pid: int) -> float:
     return 0.0
 
 
-def can_run(pid: int) -> bool:
-    """Whether a process is on a core or waits for one, rather than for something else, or has ended."""
+def state(pid: int) -> str:
+    """What a process does, as a letter (proc_pid_stat(5)); empty where there is none.
+
+    R: it is on a core or waits for one; D: it waits for a disk; T: it is stopped.
+    """
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("R")
-    return False
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1]
+    return ""
 
 
 def close_from(lowest: int) -> None:

@@ -1,7 +1,8 @@
 """The process that server processes talk to: queues their tasks, keeps their deadlines, ends when they are all gone.
 
-`python -m rewardstack_rules.isolation.supervisor DIRECTORY LIFELINE CONFIG` puts itself into the background, and
-returns when tasks are taken; otherwise it says why not on standard output and exits with `EXIT_BROKEN`.
+`python -m rewardstack_rules.isolation.supervisor DIRECTORY LIFELINE CONFIG` puts itself into the background, below a
+process that watches over it (`watch`), and returns when tasks are taken; otherwise it says why not on standard output
+and exits with `EXIT_BROKEN`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.frames import Frame, FrameError, FrameReader, Kind, dump
 from rewardstack_rules.isolation.pool import Pool
 from rewardstack_rules.isolation.process import adopt_orphans, silence
+from rewardstack_rules.isolation.watch import beat, fork_watched
 
 SOCKET_NAME = "socket"
 
@@ -106,14 +108,16 @@ class Supervisor:
         lifeline: read end of a pipe whose write end every server process holds.
         config: what children run.
         status: where to say that tasks are taken, or why not; closed then.
+        pulse: where signs of life go (`watch.beat`).
     """
 
-    def __init__(self, directory: Path, lifeline: int, config: IsolationConfig, status: int) -> None:
+    def __init__(self, directory: Path, lifeline: int, config: IsolationConfig, status: int, pulse: int) -> None:
         self.config = config
         self.task_ids = itertools.count(1)
         self._directory = directory
         self._lifeline = lifeline
         self._status = status
+        self._pulse = pulse
         self._loop = asyncio.get_running_loop()
         self._ready = asyncio.Event()
         self._end = asyncio.Event()
@@ -123,6 +127,7 @@ class Supervisor:
 
     async def run(self) -> None:
         """Serves until every server process is gone, or the entry turns out not to run."""
+        beat(self._loop, self._pulse)
         self._loop.add_signal_handler(signal.SIGTERM, self._end.set)
         self._loop.add_reader(self._lifeline, self._leave)
         self.pool.start()
@@ -170,8 +175,8 @@ class Supervisor:
             waiter.cancel()
 
 
-async def _supervise(directory: Path, lifeline: int, config: IsolationConfig, status: int) -> None:
-    await Supervisor(directory, lifeline, config, status).run()
+async def _supervise(directory: Path, lifeline: int, config: IsolationConfig, status: int, pulse: int) -> None:
+    await Supervisor(directory, lifeline, config, status, pulse).run()
 
 
 def main() -> None:
@@ -187,8 +192,9 @@ def main() -> None:
     os.close(news)
     os.setsid()
     silence(1)
+    pulse = fork_watched(f"the supervisor of {config.entry}")
     adopt_orphans()
-    asyncio.run(_supervise(directory, lifeline, config, status))
+    asyncio.run(_supervise(directory, lifeline, config, status, pulse))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """The process that children are forked from, and the only one that kills and reaps them.
 
 It has imported the entry, runs one thread and blocks. Commands come from the supervisor, one message each:
-`["fork", id, niced]` with the child's socket, `["kill", id]`, `["renice", id]`. It answers `["ready"]` or
-`["broken", why]` once, then `["exited", id]` for every child that has ended. It ends with the supervisor.
+`["fork", id, niced]` with the child's socket, `["kill", id]`, `["renice", id]`, `["ping", 0]`. It answers `["ready"]`
+or `["broken", why]` once, then `["exited", id]` for every child that has ended, and `["alive"]` to a ping. It ends with
+the supervisor.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ class Zygote:
         if not message:
             return False
         command, ident, *rest = json.loads(message)
-        if command == "fork":
+        if command == "ping":
+            self._tell("alive")
+        elif command == "fork":
             self._fork(ident, socket.socket(fileno=fds[0]), niced=rest[0])
         elif ident in self._pids:  # else it has ended and is reaped
             if command == "kill":

@@ -1,10 +1,11 @@
-"""The supervisor's end of the zygote: starts it, commands it, notices its end."""
+"""The supervisor's end of the zygote: starts it, commands it, notices its end, and that it is hung."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -12,7 +13,13 @@ import sys
 from typing import Protocol
 
 from rewardstack_rules.isolation.config import IsolationConfig
+from rewardstack_rules.isolation.watch import PATIENCE, TICK, Vigil
 from rewardstack_rules.isolation.zygote import MESSAGE_BYTES
+
+START_PATIENCE = 60
+"""Ticks that a zygote may take to load the entry."""
+
+logger = logging.getLogger(__name__)
 
 
 class ZygoteOwner(Protocol):
@@ -46,6 +53,7 @@ class ZygoteLink:
         self._loop = loop
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._vigil: Vigil | None = None
 
     def start(self) -> None:
         """Starts a zygote; the owner hears when it is ready."""
@@ -59,6 +67,8 @@ class ZygoteLink:
         control.setblocking(False)
         self._control = control
         self._loop.add_reader(control, self._listen)
+        self._vigil = Vigil(self._process.pid, START_PATIENCE)
+        self._watch(self._vigil)
 
     def fork(self, ident: int, sock: socket.socket, niced: bool) -> None:
         """A new child on this socket."""
@@ -78,6 +88,7 @@ class ZygoteLink:
             self._loop.remove_reader(self._control)
             self._control.close()
             self._control = None
+        self._vigil = None
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -85,6 +96,17 @@ class ZygoteLink:
         with contextlib.suppress(ChildProcessError):
             while True:  # the zygote's children are the supervisor's now, each with a SIGKILL on its way
                 os.waitpid(-1, 0)
+
+    def _watch(self, vigil: Vigil) -> None:
+        """Asks for a sign of life, again and again, as long as it is this zygote's vigil."""
+        if vigil is not self._vigil or self._control is None:
+            return
+        if vigil.is_hung():
+            logger.error("the zygote of %s is hung: killed, to be replaced", self._config.entry)
+            self._lose(self._control)
+            return
+        self._command(["ping", 0])
+        self._loop.call_later(TICK, self._watch, vigil)
 
     def _command(self, words: list[object], fds: list[int] | None = None) -> None:
         if self._control is None:
@@ -109,8 +131,13 @@ class ZygoteLink:
             self._take(*json.loads(message))
 
     def _take(self, word: str, *rest: object) -> None:
+        assert self._vigil is not None
+        self._vigil.heard()
         if word == "ready":
+            self._vigil.patience = PATIENCE
             self._owner.zygote_ready()
+        elif word == "alive":
+            return
         elif word == "exited":
             self._owner.child_exited(int(str(rest[0])))
         else:

@@ -1,0 +1,97 @@
+"""Isolated processes that are stopped under load, not dead: they are noticed and replaced, and others go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import pytest
+
+from rewardstack_rules.isolation.process import state
+from tests.isolation.processes import alive, below
+from tests.rules.conftest import RewardServer, running
+from tests.support.verifiers import children_of, supervisor_of, zygote_of
+from tests.support.waiting import eventually
+
+VERIFY_TIMEOUT = 5
+ENDED_SECONDS = 30.0
+"""Within which a sample has come to its end: 15 seconds, twice as long for a busy machine."""
+AT_ONCE = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
+_numbers = count(2)
+
+
+@pytest.fixture(scope="module")
+def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
+    """A server with two workers, which share their isolated processes."""
+    with running(tmp_path_factory.mktemp("hung"), "--workers", "2", VERIFY_TIMEOUT=VERIFY_TIMEOUT) as one:
+        yield one
+
+
+def ask_isolated(server: RewardServer) -> tuple[str, float]:
+    """Has a sample judged that nobody has asked for and that needs a child; its status, and the seconds it took."""
+    number = next(_numbers)
+    sample: dict[str, Any] = {
+        "data_source": "math",
+        "solution_str": f"\\boxed{{\\sqrt{{{2 * number * number}}}}}",
+        "ground_truth": f"{number}\\sqrt{{2}}",
+    }
+    start = time.monotonic()
+    [score] = server.score(sample)
+    assert score["status"] != "ok" or score["value"] == 1.0
+    return score["status"], time.monotonic() - start
+
+
+@contextmanager
+def asked_at_once(server: RewardServer) -> Iterator[list[float]]:
+    """While this lasts, somebody asks for samples that need no child; the seconds that each took."""
+    took: list[float] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        while not done.wait(0.02):
+            start = time.monotonic()
+            assert ["ok"] == [one["status"] for one in server.score(AT_ONCE)]
+            took.append(time.monotonic() - start)
+
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(ask)
+        try:
+            yield took
+        finally:
+            done.set()
+        asking.result()
+
+
+def everybody(port: str) -> list[int]:
+    """All isolated processes of a server."""
+    return [pid for pid in (supervisor_of(port), zygote_of(port), *children_of(port)) if pid is not None]
+
+
+@pytest.mark.parametrize(
+    "find", [supervisor_of, zygote_of, lambda port: min(children_of(port))], ids=["supervisor", "zygote", "child"]
+)
+def test_stopped(server: RewardServer, find: Callable[[str], int]) -> None:
+    """Samples that need a child end in time, the others at once; then all is as before, with nothing left behind."""
+    port = server.url.rpartition(":")[2]
+    assert ask_isolated(server)[0] == "ok"
+    stopped = find(port)
+    old = [stopped, *below(stopped)]
+    with asked_at_once(server) as took, ThreadPoolExecutor(4) as pool:
+        os.kill(stopped, signal.SIGSTOP)
+        asked = [pool.submit(ask_isolated, server) for _ in range(12)]
+        ends = [one.result() for one in asked]
+        eventually(lambda: not alive(stopped), seconds=ENDED_SECONDS)
+
+    assert {status for status, _ in ends} <= {"ok", "failed"}
+    assert max(seconds for _, seconds in ends) < ENDED_SECONDS
+    assert sorted(took)[int(0.99 * len(took))] < 1.0
+    eventually(lambda: not any(map(alive, old)))
+    assert [ask_isolated(server)[0] for _ in range(8)] == ["ok"] * 8
+    eventually(lambda: "T" not in map(state, everybody(port)))

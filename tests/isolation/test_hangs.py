@@ -1,0 +1,118 @@
+"""Somebody stops a process of the isolation under load: it is ended and replaced, and every task has a result."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.watch import TICK, Vigil
+from tests.isolation.processes import alive, below, stat_of, zygote_of
+from tests.support.waiting import eventually
+
+TASKS = [{"with": number} for number in range(200)]
+ANSWERS = [{"value": number} for number in range(200)]
+
+Start = Callable[[str], int]
+
+
+async def test_supervisor_stopped(runner: IsolatedRunner) -> None:
+    """Tasks that a stopped supervisor holds are run by its successor; nothing of it is left."""
+    supervisor = (await runner.stats())["pid"]
+    zygote = await zygote_of(runner)
+    old = [supervisor, zygote, *below(zygote)]
+    os.kill(supervisor, signal.SIGSTOP)
+
+    assert await asyncio.wait_for(runner.run(TASKS, timeout=5), 30) == ANSWERS
+
+    assert (await runner.stats())["pid"] != supervisor
+    eventually(lambda: not any(map(alive, old)))
+
+
+async def test_zygote_stopped(runner: IsolatedRunner) -> None:
+    """A stopped zygote is replaced by its supervisor, with children that work."""
+    supervisor, zygote = (await runner.stats())["pid"], await zygote_of(runner)
+    os.kill(zygote, signal.SIGSTOP)
+
+    deaths = await asyncio.wait_for(runner.run([{"do": "exit", "with": 1}] * 4, timeout=5), 30)
+
+    assert deaths == [{"error": "killed"}] * 4
+    assert await runner.run(TASKS, timeout=5) == ANSWERS
+    assert (await runner.stats())["pid"] == supervisor
+    assert not alive(zygote)
+
+
+async def test_child_stopped(runner: IsolatedRunner) -> None:
+    """What a stopped child was given runs out of time, nothing else does, and the child is ended."""
+    [child, *_] = below(await zygote_of(runner))
+    os.kill(child, signal.SIGSTOP)
+
+    results = await asyncio.wait_for(runner.run(TASKS, timeout=2), 30)
+
+    assert [result for result in results if "value" not in result] == [{"error": "timeout"}]
+    eventually(lambda: not alive(child))
+
+
+async def test_watcher_killed(runner: IsolatedRunner) -> None:
+    """A supervisor that nobody watches over any more ends, and has a successor that is watched."""
+    supervisor = (await runner.stats())["pid"]
+    watcher = int(stat_of(supervisor)[1])
+    os.kill(watcher, signal.SIGKILL)
+    eventually(lambda: not alive(supervisor))
+
+    assert await runner.run(TASKS, timeout=5) == ANSWERS
+
+    assert int(stat_of((await runner.stats())["pid"])[1]) not in (1, watcher)
+
+
+async def test_short_stop(runner: IsolatedRunner) -> None:
+    """Who stands still for a moment is no hung process: supervisor and zygote stay."""
+    supervisor, zygote = (await runner.stats())["pid"], await zygote_of(runner)
+    for pid in (supervisor, zygote):
+        os.kill(pid, signal.SIGSTOP)
+        await asyncio.sleep(TICK)
+        os.kill(pid, signal.SIGCONT)
+        assert await runner.run(TASKS, timeout=5) == ANSWERS
+    assert ((await runner.stats())["pid"], await zygote_of(runner)) == (supervisor, zygote)
+
+
+@pytest.fixture
+def start(needs_process: None) -> Iterator[Start]:
+    """Starts a process that runs this Python code, all of them on one core; its process id."""
+    started: list[subprocess.Popen[bytes]] = []
+    core = min(os.sched_getaffinity(0))
+
+    def make(code: str) -> int:
+        prelude = f"import os, time; os.sched_setaffinity(0, {{{core}}}); "
+        started.append(subprocess.Popen([sys.executable, "-c", prelude + code]))
+        return started[-1].pid
+
+    yield make
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_starved(start: Start) -> None:
+    """A process that waits for a core is not hung, however long it says nothing."""
+    start("while True: pass")
+    starved = start("os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\nwhile True: pass")
+    eventually(lambda: os.sched_getscheduler(starved) == os.SCHED_IDLE)
+    vigil = Vigil(starved, patience=10)
+
+    for _ in range(20):
+        time.sleep(0.1)
+        assert not vigil.is_hung()
+
+
+@pytest.mark.parametrize("code", ["time.sleep(600)", "os.kill(os.getpid(), 19)"], ids=["waits", "is stopped"])
+def test_hung(start: Start, code: str) -> None:
+    """A process that says nothing and asks for no core is hung."""
+    eventually(Vigil(start(code), patience=10).is_hung)
