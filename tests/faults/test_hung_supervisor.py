@@ -17,7 +17,7 @@ import pytest
 from rewardstack_rules.isolation.process import state
 from tests.isolation.processes import alive, below
 from tests.rules.conftest import RewardServer, running
-from tests.support.verifiers import children_of, supervisor_of, zygote_of
+from tests.support.verifiers import children_of, supervisors_of, zygotes_of
 from tests.support.waiting import eventually
 
 VERIFY_TIMEOUT = 5
@@ -69,19 +69,12 @@ def asked_at_once(server: RewardServer) -> Iterator[list[float]]:
         asking.result()
 
 
-def everybody(port: str) -> list[int]:
-    """All isolated processes of a server."""
-    return [pid for pid in (supervisor_of(port), zygote_of(port), *children_of(port)) if pid is not None]
-
-
-@pytest.mark.parametrize(
-    "find", [supervisor_of, zygote_of, lambda port: min(children_of(port))], ids=["supervisor", "zygote", "child"]
-)
-def test_stopped(server: RewardServer, find: Callable[[str], int]) -> None:
+@pytest.mark.parametrize("find", [supervisors_of, zygotes_of, children_of], ids=["supervisor", "zygote", "child"])
+def test_stopped(server: RewardServer, find: Callable[[str], list[int]]) -> None:
     """Samples that need a child end in time, the others at once; then all is as before, with nothing left behind."""
     port = server.url.rpartition(":")[2]
     assert ask_isolated(server)[0] == "ok"
-    stopped = find(port)
+    stopped = find(port)[0]
     old = [stopped, *below(stopped)]
     with asked_at_once(server) as took, ThreadPoolExecutor(4) as pool:
         os.kill(stopped, signal.SIGSTOP)
@@ -94,4 +87,4 @@ def test_stopped(server: RewardServer, find: Callable[[str], int]) -> None:
     assert sorted(took)[int(0.99 * len(took))] < 1.0
     eventually(lambda: not any(map(alive, old)))
     assert [ask_isolated(server)[0] for _ in range(8)] == ["ok"] * 8
-    eventually(lambda: "T" not in map(state, everybody(port)))
+    eventually(lambda: "T" not in map(state, [*supervisors_of(port), *zygotes_of(port), *children_of(port)]))

@@ -8,27 +8,23 @@ from pathlib import Path
 from tests.isolation.processes import below
 
 
-def supervisor_of(port: int | str) -> int | None:
-    """The supervisor of the server on a port; None where there is none.
+def supervisors_of(port: int | str) -> list[int]:
+    """The supervisors of the server on a port: of the processes that are confined, and of those that are not.
 
-    The process that watches over it has the same command line, and is its parent.
+    The process that watches over one has the same command line, and is its parent.
     """
     found = [int(name) for name in os.listdir("/proc") if name.isdigit() and _is_supervisor(int(name), port)]
-    watched = [pid for parent in found for pid in below(parent) if pid in found]
-    return watched[0] if watched else None
+    return [pid for parent in found for pid in below(parent) if pid in found]
 
 
-def zygote_of(port: int | str) -> int | None:
-    """The process that the children of that server are forked from; None where there is none."""
-    supervisor = supervisor_of(port)
-    zygotes = [] if supervisor is None else below(supervisor)
-    return zygotes[0] if zygotes else None
+def zygotes_of(port: int | str) -> list[int]:
+    """The processes that the children of that server are forked from."""
+    return [pid for supervisor in supervisors_of(port) for pid in below(supervisor)]
 
 
 def children_of(port: int | str) -> list[int]:
     """The processes that run reward functions for that server."""
-    zygote = zygote_of(port)
-    return [] if zygote is None else below(zygote)
+    return [pid for zygote in zygotes_of(port) for pid in below(zygote)]
 
 
 def _is_supervisor(pid: int, port: int | str) -> bool:

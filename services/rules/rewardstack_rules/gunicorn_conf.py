@@ -16,7 +16,7 @@ from typing import Any
 
 from rewardstack.secret_files import read_secret_files
 from rewardstack_rules import request_log
-from rewardstack_rules.isolation.launch import home_of, prepare
+from rewardstack_rules.isolated import prepare_isolated, renew_isolated
 from rewardstack_rules.settings import Settings
 
 
@@ -55,13 +55,12 @@ def on_starting(server: Any) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for stale in directory.glob("*.db"):
         stale.unlink()
-    prepare(_settings.isolation)
+    prepare_isolated(_settings)
 
 
 def on_reload(server: Any) -> None:
     """In the master, at SIGHUP: new workers get new isolated processes, which have loaded the same files as they."""
-    home_of(_settings.isolation).close()
-    prepare(_settings.isolation)
+    renew_isolated(_settings)
 
 
 def post_worker_init(worker: Any) -> None:

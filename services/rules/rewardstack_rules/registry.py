@@ -26,6 +26,7 @@ class Rule:
         fields: what it reads of `extra_info`; `("*",)` for all of it.
         range: the lowest and the highest value it gives.
         isolated: whether it runs in a process that can be killed.
+        confined: whether that process has no network, starts no program and writes no file.
         verifier: the rule in two halves, where it only asks whether an answer is right.
     """
 
@@ -36,6 +37,7 @@ class Rule:
     fields: tuple[str, ...] = ()
     range: tuple[float, float] = (-math.inf, math.inf)
     isolated: bool = True
+    confined: bool = True
     verifier: Verifier | None = None
 
 

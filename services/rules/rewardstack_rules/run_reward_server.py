@@ -19,7 +19,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from rewardstack.errors import ConfigError
 from rewardstack.secret_files import read_secret_files
-from rewardstack_rules.isolation.launch import prepare
+from rewardstack_rules.isolated import prepare_isolated
 from rewardstack_rules.request_log import LOGGING
 from rewardstack_rules.settings import Settings
 
@@ -102,7 +102,7 @@ def serve(settings: Settings) -> None:
     from rewardstack_rules.app import create_app
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    prepare(settings.isolation)
+    prepare_isolated(settings)
     address = f"unix://{settings.socket}" if settings.socket else settings.host
     server = make_server(address, settings.port, create_app(settings), threaded=True, request_handler=_Handler)
     server.log_startup()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from rewardstack.backends import Backends
 from rewardstack.cache.store import ResultCache
@@ -26,6 +27,7 @@ from rewardstack_rules.verdicts import Verdicts
 
 PROBE_SECONDS = 5.0
 STATS_SECONDS = 2.0
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +45,12 @@ class Service:
 
     def __init__(self, settings: Settings, registry: Registry) -> None:
         self._registry = registry
-        self._runner = IsolatedRunner(settings.isolation)
-        self._isolation = Isolation(self._runner, settings.verify_timeout)
+        confined, unconfined = IsolatedRunner(settings.isolation), IsolatedRunner(settings.open_isolation)
+        self._isolations = {
+            True: Isolation(confined, settings.verify_timeout),
+            False: Isolation(unconfined, settings.verify_timeout),
+        }
+        self._runners = [confined] if all(rule.confined for rule in registry) else [confined, unconfined]
         self._verdicts = Verdicts()
         self._client_settings = ClientSettings.from_env()
         self._routes = route_table(self._client_settings)
@@ -96,23 +102,26 @@ class Service:
             self._registry.get(route.target.target or data_source[len(route.name) :])
 
     def isolation_answers(self) -> bool:
-        """Whether a task comes back from an isolated process."""
+        """Whether a task comes back from an isolated process, of each kind that is needed."""
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
         try:
-            results = loop_thread().run(self._runner.run([probe], PROBE_SECONDS, PROBE_SECONDS))
+            asked = [runner.run([probe], PROBE_SECONDS, PROBE_SECONDS) for runner in self._runners]
+            results = loop_thread().run(_all(asked))
         except RewardstackError:
             log.exception("isolation does not answer")
             return False
-        return "error" not in results[0]
+        return not any("error" in result for [result] in results)
 
     def isolation_stats(self) -> dict[str, int]:
-        """How busy the isolated processes are (`Pool.stats`).
+        """How busy the isolated processes are, of both kinds together (`Pool.stats`).
 
         Raises:
             UnreachableError: they cannot be had.
             asyncio.TimeoutError: their supervisor does not answer.
         """
-        return loop_thread().run(asyncio.wait_for(self._runner.stats(), STATS_SECONDS))
+        asked = _all([runner.stats() for runner in self._runners])
+        counts = loop_thread().run(asyncio.wait_for(asked, STATS_SECONDS))
+        return {name: sum(count[name] for count in counts) for name in counts[0]}
 
     @property
     def cache_url(self) -> str:
@@ -133,6 +142,12 @@ class Service:
 
     def _make_rule(self, name: str) -> LocalRule:
         rule = self._registry.get(name)
+        isolation = self._isolations[rule.confined]
         if rule.verifier is not None:
-            return LocalVerifier(rule, rule.verifier, self._isolation, self._verdicts)
-        return LocalRule(rule, self._isolation) if rule.isolated else InlineRule(rule, self._isolation)
+            return LocalVerifier(rule, rule.verifier, isolation, self._verdicts)
+        return LocalRule(rule, isolation) if rule.isolated else InlineRule(rule, isolation)
+
+
+async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """What each says, asked together."""
+    return await asyncio.gather(*asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rewardstack.errors import SettingsError
@@ -77,14 +77,20 @@ class Settings:
 
     @property
     def isolation(self) -> IsolationConfig:
-        """What runs in processes that can be killed; the same for all processes of one server."""
+        """What runs in processes that can be killed, confined; the same for all processes of one server."""
         return IsolationConfig(
             "rewardstack_rules.execute:execute",
             warmup="rewardstack_rules.execute:warm_up",
             fast=self.verify_processes,
             slow=self.verify_processes,
             max_frame_bytes=32 * MIB,
+            confined=True,
         )
+
+    @property
+    def open_isolation(self) -> IsolationConfig:
+        """What runs one's own functions that are not confined; its processes start when there is such a function."""
+        return replace(self.isolation, confined=False)
 
     @staticmethod
     def from_env(environ: Mapping[str, str] = os.environ) -> Settings:

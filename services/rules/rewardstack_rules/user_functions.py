@@ -27,14 +27,22 @@ class Mark:
 
     name: str
     range: tuple[float, float]
+    confined: bool
 
 
 @overload
 def reward_function(function: F, /) -> F: ...
 @overload
-def reward_function(*, name: str = "", range: tuple[float, float] = ...) -> Callable[[F], F]: ...
 def reward_function(
-    function: F | None = None, /, *, name: str = "", range: tuple[float, float] = (-math.inf, math.inf)
+    *, name: str = "", range: tuple[float, float] = ..., confined: bool = False
+) -> Callable[[F], F]: ...
+def reward_function(
+    function: F | None = None,
+    /,
+    *,
+    name: str = "",
+    range: tuple[float, float] = (-math.inf, math.inf),
+    confined: bool = False,
 ) -> F | Callable[[F], F]:
     """Makes a function a reward function of the server that loads its file.
 
@@ -47,10 +55,11 @@ def reward_function(
         function: the function, where the decorator stands without arguments.
         name: what a `data_source` or `reward_type` calls it; the function's own name where empty.
         range: the lowest and the highest value it gives.
+        confined: run it where it has no network, starts no program and writes no file, as the built-in ones are run.
     """
 
     def mark(function: F) -> F:
-        setattr(function, MARK, Mark(name or function.__name__, range))
+        setattr(function, MARK, Mark(name or function.__name__, range, confined))
         return function
 
     return mark if function is None else mark(function)
@@ -72,7 +81,15 @@ def load_file(path: Path) -> Iterator[Rule]:
     hashed = fingerprint(path) if own else ""
     for function in own:
         mark, shape = getattr(function, MARK), read_shape(function)
-        yield Rule(mark.name, shape.judge, hashed, shape.needs_reference, shape.fields, mark.range)
+        yield Rule(
+            mark.name,
+            shape.judge,
+            hashed,
+            shape.needs_reference,
+            shape.fields,
+            mark.range,
+            confined=mark.confined,
+        )
 
 
 def _import(path: Path) -> ModuleType:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from rewardstack_rules.isolation.config import IsolationConfig
+from rewardstack_rules.isolation.confinement import HINT
 from rewardstack_rules.isolation.frames import Frame, Kind, dump, load, receive
 from rewardstack_rules.isolation.process import (
     close_from,
@@ -27,13 +28,16 @@ SOCKET_FD = 3
 Entry = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-def become_child(sock: socket.socket, config: IsolationConfig, entry: Entry | None, zygote: int) -> NoReturn:
+def become_child(
+    sock: socket.socket, config: IsolationConfig, entry: Entry | None, confinement: Any, zygote: int
+) -> NoReturn:
     """Turns a freshly forked process into a child; never returns.
 
     Args:
         sock: the socket on which tasks come.
         config: the bounds.
         entry: the function, where the zygote has imported it.
+        confinement: what `confinement.prepare` made; None for a child that is not confined.
         zygote: process id of the parent.
     """
     die_with_parent(zygote)
@@ -48,6 +52,8 @@ def become_child(sock: socket.socket, config: IsolationConfig, entry: Entry | No
     except Exception as error:  # noqa: BLE001 - a module may raise anything while it is imported
         tasks.sendall(Frame(Kind.BROKEN, body=dump(describe(error))).encode())
         os._exit(1)
+    if confinement is not None:
+        confinement.load()
     _serve(tasks, config, entry)
     os._exit(0)
 
@@ -69,7 +75,7 @@ def _serve(tasks: socket.socket, config: IsolationConfig, entry: Entry) -> None:
         task = receive(tasks, config.max_frame_bytes)
         if task is None:
             return
-        body = _run(entry, task.body, config.max_frame_bytes)
+        body = _run(entry, task.body, config)
         growth = peak_bytes() - born
         if growth > suspect:
             os._exit(1)
@@ -79,17 +85,18 @@ def _serve(tasks: socket.socket, config: IsolationConfig, entry: Entry) -> None:
             return
 
 
-def _run(entry: Entry, body: bytes, limit: int) -> bytes:
+def _run(entry: Entry, body: bytes, config: IsolationConfig) -> bytes:
     """The result of one task, as a body."""
     try:
         result = entry(load(body))
         if not isinstance(result, dict):
             raise TypeError(f"the function returned {type(result).__name__}, not dict")
         reply = dump(result)
-        if len(reply) > limit:
-            raise ValueError(f"a result of {len(reply)} bytes is over the limit of {limit}")
+        if len(reply) > config.max_frame_bytes:
+            raise ValueError(f"a result of {len(reply)} bytes is over the limit of {config.max_frame_bytes}")
         return reply
     except MemoryError:
         os._exit(1)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the caller hears of it, whatever it is
-        return dump({"error": "raised", "message": describe(error)})
+        hint = f"; {HINT}" if config.confined and isinstance(error, PermissionError) else ""
+        return dump({"error": "raised", "message": describe(error) + hint})

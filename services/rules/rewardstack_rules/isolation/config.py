@@ -29,6 +29,7 @@ class IsolationConfig:
         tasks_per_child: tasks after which a child is replaced.
         growth_bytes: resident growth after which a child is replaced.
         max_frame_bytes: largest task or result, as JSON.
+        confined: children have no network, start no program and write no file, where the kernel can see to it.
 
     Raises:
         ValueError: a field is out of range; the message names it.
@@ -44,6 +45,7 @@ class IsolationConfig:
     tasks_per_child: int = 4000
     growth_bytes: int = 128 * MIB
     max_frame_bytes: int = 16 * MIB
+    confined: bool = False
 
     def __post_init__(self) -> None:
         for name in ("entry", "warmup"):

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import re
+import secrets
 import shutil
 import socket
 import subprocess
@@ -36,6 +37,7 @@ class Home:
 
     The lifeline is a pipe: every process forked from this one holds its write end, the supervisor reads the other. When
     the last of them has gone, however it went, the supervisor sees the end of the pipe, ends and removes the directory.
+    That is made when the first supervisor is started.
 
     Args:
         config: what is isolated.
@@ -46,10 +48,9 @@ class Home:
 
     def __init__(self, config: IsolationConfig) -> None:
         self.config = config
-        self.directory = Path(tempfile.mkdtemp(prefix="rewardstack-"))
+        self.directory = Path(tempfile.gettempdir(), f"rewardstack-{secrets.token_hex(8)}")
         self.socket = self.directory / SOCKET_NAME
         if len(os.fsencode(self.socket)) > SOCKET_PATH_BYTES:
-            shutil.rmtree(self.directory)
             raise ConfigError(f"TMPDIR: {self.socket} is too long for a socket; name a shorter directory", "TMPDIR")
         self._lifeline, self._users = os.pipe()
 

@@ -19,6 +19,7 @@ import socket
 import sys
 from typing import Any, NoReturn
 
+from rewardstack_rules.isolation import confinement
 from rewardstack_rules.isolation.child import Entry, become_child, describe
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.process import NICE, die_with_parent, load_function
@@ -41,6 +42,7 @@ class Zygote:
         self._control = control
         self._config = config
         self._entry = entry
+        self._confinement = confinement.prepare() if config.confined else None
         self._pids: dict[int, int] = {}
         self._wake, self._wake_in = socket.socketpair()
         for end in (self._wake, self._wake_in):
@@ -102,7 +104,7 @@ class Zygote:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             if niced:
                 os.nice(NICE)
-            become_child(sock, self._config, self._entry, zygote)
+            become_child(sock, self._config, self._entry, self._confinement, zygote)
         except (BrokenPipeError, ConnectionResetError):
             os._exit(0)  # the supervisor has dropped this child
         except BaseException:  # noqa: BLE001 - it ends here, whatever it is

@@ -23,7 +23,7 @@ from rq.serializers import JSONSerializer
 from rewardstack.errors import ConfigError, SettingsError
 from rewardstack.secret_files import read_secret_files
 from rewardstack_rules import metrics
-from rewardstack_rules.isolation.launch import prepare
+from rewardstack_rules.isolated import prepare_isolated
 from rewardstack_rules.jobs.chunk import PATIENCE, workshop
 from rewardstack_rules.jobs.delivery import QUEUE, ChunkJob
 from rewardstack_rules.jobs.link import connect
@@ -69,7 +69,7 @@ def main() -> None:
         settings = Settings.from_env()
         if not settings.queue_url:
             raise SettingsError("REWARD_QUEUE_URL: unset; name the Redis that holds the jobs", "REWARD_QUEUE_URL")
-        prepare(settings.isolation)
+        prepare_isolated(settings)
         service = workshop().service
         if settings.worker_metrics_port:
             metrics.serve(settings.worker_metrics_port, [VerifiersCollector(service.isolation_stats)])
