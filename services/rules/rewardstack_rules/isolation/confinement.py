@@ -1,8 +1,8 @@
 """Takes from a process what a reward function needs least: network, programs, files to write, and other processes.
 
-A filter of the kernel's (seccomp(2), by libseccomp) refuses the system calls for it, for good and for all threads that
-are started later. A refusal is an error, EPERM, and no death: libraries do without, and a function that cannot fails
-its sample with a reason. Reading files stays allowed, for modules are loaded when they are needed.
+A filter of the kernel's (seccomp(2), by libseccomp) refuses the system calls for it, for good and in all threads. A
+refusal is an error, EPERM, and no death: libraries do without, and a function that cannot fails its sample with a
+reason. Reading files stays allowed, for modules are loaded when they are needed.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ def _filter() -> Any:
     import pyseccomp as seccomp  # raises RuntimeError where there is no libseccomp
 
     refuse, all_calls = seccomp.ERRNO(errno.EPERM), seccomp.SyscallFilter(seccomp.ALLOW)
+    all_calls.set_attr(seccomp.Attr.CTL_TSYNC, True)
 
     def add(action: int, name: str, *arguments: Any) -> None:
         number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
