@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from rewardstack_rules.isolation.launch import home_of, prepare
 from rewardstack_rules.settings import Settings
 
@@ -16,11 +18,10 @@ def prepare_isolated(settings: Settings) -> None:
         ConfigError: a file of reward functions cannot be loaded.
         UnreachableError: they did not start.
     """
-    prepare(settings.isolation)
-    if settings.function_files:
-        prepare(settings.open_isolation)
-    else:
-        home_of(settings.open_isolation)
+    home_of(settings.open_isolation)
+    wanted = [settings.isolation, settings.open_isolation] if settings.function_files else [settings.isolation]
+    with ThreadPoolExecutor() as starting:
+        list(starting.map(prepare, wanted))
 
 
 def renew_isolated(settings: Settings) -> None:
