@@ -57,7 +57,7 @@ class Backends:
 
     def _vector_store(self, cache: ResultCache, settings: Settings) -> VectorStore:
         if cache not in self._vectors:
-            self._vectors[cache] = VectorStore(cache.link, settings.cache_ttl)
+            self._vectors[cache] = VectorStore(cache.link, settings.cache_ttl, settings.cache_secret)
         return self._vectors[cache]
 
     def _service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> Service:

@@ -38,7 +38,7 @@ class Client:
         return flow
 
     def _cache(self, settings: Settings) -> ResultCache:
-        identity = (settings.cache_url, settings.cache_ttl, settings.cache_items)
+        identity = (settings.cache_url, settings.cache_secret, settings.cache_ttl, settings.cache_items)
         if identity not in self._caches:
             self._caches[identity] = ResultCache(settings)
         return self._caches[identity]

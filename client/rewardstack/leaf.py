@@ -123,9 +123,17 @@ class Runner:
 
     async def _read(self, keys: Sequence[Key | None], missing: Sequence[int]) -> dict[int, Score]:
         """The scores, by position, that Redis has."""
-        asked = {at: key.text for at in missing if (key := keys[at]) is not None}
-        found = await self._cache.get(list(asked.values()))
-        return {at: score for at, score in zip(asked, found, strict=True) if score is not None}
+        asked = {at: key for at in missing if (key := keys[at]) is not None}
+        found = await self._cache.get([key.text for key in asked.values()])
+        read = {at: score for at, score in zip(asked, found, strict=True) if score is not None}
+        foreign = {at for at, score in read.items() if not self._can_be(score, asked[at])}
+        self._cache.disbelieve([asked[at].text for at in foreign])
+        return {at: score for at, score in read.items() if at not in foreign}
+
+    def _can_be(self, score: Score, key: Key) -> bool:
+        """Whether this scorer can have given a score: whoever writes to Redis may have put anything there."""
+        low, high = key.range
+        return score.source == self.scorer.source and score.value is not None and low <= score.value <= high
 
     async def _ask(
         self, items: Sequence[Item], keys: Sequence[Key | None], missing: Mapping[int, object], deadline: Deadline

@@ -6,11 +6,17 @@ The flow (`rewardstack.flow`) does the rest for all of them: cache, shared calls
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from rewardstack.deadline import Deadline, SharedDeadline
 from rewardstack.score import Item, OnError, Score
+
+Range = tuple[float, float]
+"""The lowest and the highest value that a score can have."""
+ANY: Range = (-math.inf, math.inf)
+UNIT: Range = (0.0, 1.0)
 
 
 class Key(NamedTuple):
@@ -19,10 +25,12 @@ class Key(NamedTuple):
     Args:
         text: the cache key (`rewardstack.cache.key`).
         deterministic: whether asking twice gives the same score, so that identical requests in flight share one call.
+        range: of the scores that can stand under it.
     """
 
     text: str
     deterministic: bool = True
+    range: Range = ANY
 
 
 class Scorer(Protocol):

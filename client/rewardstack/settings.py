@@ -41,6 +41,7 @@ class Settings:
         embedding_api_key: sent to those servers only.
         embedding_timeout: seconds a sample may wait for an embedding server's progress.
         cache_url: the Redis that holds results; empty for none.
+        cache_secret: with which results are sealed there; empty for no seal.
         cache_ttl: seconds a result stays there.
         cache_items: results kept in this process, in front of Redis.
         routes_file: file of further routes; empty for none.
@@ -62,6 +63,7 @@ class Settings:
     embedding_api_key: str
     embedding_timeout: float
     cache_url: str
+    cache_secret: str
     cache_ttl: int
     cache_items: int
     routes_file: str
@@ -96,6 +98,7 @@ def _parse(texts: tuple[str, ...]) -> Settings:
         embedding_api_key=value["EMBEDDING_SERVER_API_KEY"],
         embedding_timeout=value["EMBEDDING_SERVER_TIMEOUT"],
         cache_url=value["REWARD_CACHE_URL"],
+        cache_secret=value["REWARD_CACHE_SECRET"],
         cache_ttl=value["REWARD_CACHE_TTL"],
         cache_items=value["REWARD_CACHE_ITEMS"],
         routes_file=str(*value["REWARDSTACK_ROUTES"]),

@@ -59,6 +59,7 @@ PART = Number(1)
 REDIS_SIZE = Word(r"[1-9][0-9]*([kKmMgG][bB])", "a size such as 512mb or 2gb")
 MEMORY = Word(r"0|[1-9][0-9]*[kmg]", "a size such as 512m or 2g, or 0 for no bound")
 GPUS = Word(r"all|[0-9]+(,[0-9]+)*", "all, or numbers of GPUs separated by commas")
+SECRET = Word(r"\S*", "text without spaces")
 PASSWORD = Word(r"[A-Za-z0-9._~-]*", "letters, digits and . _ ~ -, which a Redis URL can hold")
 
 UP = ("up",)
@@ -112,6 +113,9 @@ CACHE = Section("Result cache", [
             "memory for results; past it the least recently used go first"),
     Setting("REDIS_IMAGE", "redis:8.2", NAME, COMPOSE, "container image of cache and queue"),
     Setting("REWARD_CACHE_TTL", WEEK, Whole(1, 10**9), CLIENT, "seconds a result stays in the cache (a week)"),
+    Setting("REWARD_CACHE_SECRET", "", SECRET, CLIENT,
+            "secret that results in the cache are sealed with, the same for all who share it; a result without the "
+            "right seal is computed anew; empty for no seals", secret=True),
     Setting("REWARD_CACHE_ITEMS", "100000", Whole(0, 10**9), CLIENT,
             "results that each process keeps in front of Redis; 0 for none"),
 ])

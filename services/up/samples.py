@@ -23,8 +23,9 @@ KEYS = {
     "REWARD_SERVER_URL": ("REWARD_SERVER_API_KEY", "REWARD_SERVER_API_KEYS"),
     "LLM_JUDGE_SERVER_URL": ("LLM_JUDGE_SERVER_API_KEY", "LLM_JUDGE_SERVER_API_KEY"),
     "EMBEDDING_SERVER_URL": ("EMBEDDING_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY"),
+    "REWARD_CACHE_URL": ("REWARD_CACHE_SECRET", "REWARD_CACHE_SECRET"),
 }
-"""Of each address: the variable of the client's key, and the setting that the key comes from."""
+"""Of each address: the variable of what clients need beside it, and the setting that this comes from."""
 
 
 def score(settings: Settings, run: RunDir, services: Collection[str], addresses: Mapping[str, str]) -> None:
@@ -74,6 +75,8 @@ def farewell(settings: Settings, urls: Mapping[str, str], logs: str, cache: str 
             say(f"  export {key}=..." + (f"    # one of {source}" if key != source else ""))
     if cache:
         say(f"  export REWARD_CACHE_URL={cache}    # for trainers that score directly")
+        if settings["REWARD_CACHE_SECRET"]:
+            say("  export REWARD_CACHE_SECRET=...    # for them too: what they keep is sealed with it")
     say(f'  export PATH="{sysconfig.get_path("scripts")}:$PATH"')
     say(f"\nLogs are in {logs} (make logs), health: make status, stop: make down")
     if settings.gateway_host in ("127.0.0.1", "[::1]"):

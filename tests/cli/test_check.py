@@ -11,7 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import redis as redis_client
 
+from rewardstack.cache.key import PREFIX
+from rewardstack.cache.seal import Seal
 from tests.support.servers import Redis, free_port
 
 from .conftest import Cli
@@ -189,6 +192,35 @@ def test_caches_troubles_have_a_remedy(cli: Cli, start_redis: Callable[..., Redi
     assert result.status == 1
     assert remedy in result.out
     assert "hash" not in result.out + result.err
+
+
+@pytest.mark.parametrize(
+    ("secret", "writers", "status", "said"),
+    [
+        ("", [], 0, "written and read in"),
+        ("mine", [], 0, "written and read in"),
+        ("", ["", ""], 0, "written and read in"),
+        ("mine", ["mine", "mine"], 0, "written and read in"),
+        ("mine", ["", "mine", "yours"], 0, "2 of 3 values there are not sealed with this REWARD_CACHE_SECRET"),
+        ("", ["", "yours"], 0, "1 of 2 values there are sealed, and REWARD_CACHE_SECRET is not set"),
+        ("mine", ["yours"], 1, "1 of 1 values there are not sealed with this REWARD_CACHE_SECRET"),
+        ("mine", ["", ""], 1, "set REWARD_CACHE_SECRET to the one that the others have"),
+        ("", ["yours"], 1, "set REWARD_CACHE_SECRET to the one that the others have"),
+    ],
+)
+def test_seals(
+    cli: Cli, start_redis: Callable[..., Redis], secret: str, writers: list[str], status: int, said: str
+) -> None:
+    """Values that are sealed with another secret, or none, are said; that all of them are is a fault."""
+    redis = start_redis()
+    link = redis_client.Redis.from_url(redis.url)
+    for at, writer in enumerate(writers):
+        key, value = f"{PREFIX}{at:040}", f'["{at:08}",1.0,"s"]'.encode()
+        link.set(key, Seal(writer).put_on(key, value) if writer else value)
+    cli.variables |= {"REWARD_CACHE_URL": redis.url, "REWARD_CACHE_SECRET": secret}
+    result = cli("check")
+    shown = " ".join(result.out.split())
+    assert (result.status, said in shown.replace(" │ │ │ │ │ │ ", " ")) == (status, True), result.out
 
 
 def test_a_cache_that_hangs_has_a_remedy(cli: Cli, start_redis: Callable[..., Redis]) -> None:

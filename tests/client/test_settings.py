@@ -45,6 +45,7 @@ def test_every_variable_is_read() -> None:
         "EMBEDDING_SERVER_API_KEY": "key",
         "EMBEDDING_SERVER_TIMEOUT": "0.5",
         "REWARD_CACHE_URL": "redis://:password@localhost:6379/0",
+        "REWARD_CACHE_SECRET": "secret",
         "REWARD_CACHE_TTL": "60",
         "REWARD_CACHE_ITEMS": "0",
         "REWARDSTACK_ROUTES": "routes.toml",

@@ -49,6 +49,7 @@ def names(made: Composition) -> list[str]:
     [
         ({}, []),
         ({"REWARD_SERVER_API_KEYS": "k"}, ["compose.keys.yaml"]),
+        ({"REWARD_CACHE_SECRET": "s"}, ["compose.keys.yaml"]),
         ({"CACHE_PORT": "6379", "CACHE_PASSWORD": "word"}, ["compose.cache.yaml"]),
         ({"CACHE_PORT": "6379"}, []),
         ({"MONITORING": "on"}, ["compose.monitoring.yaml"]),

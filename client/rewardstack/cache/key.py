@@ -12,7 +12,7 @@ from typing import Any
 
 from rewardstack.plain import plain
 from rewardstack.score import Item
-from rewardstack.scorer import Key
+from rewardstack.scorer import ANY, Key, Range
 
 FLOW_VERSION = "1"
 """Raised whenever the flow itself (choice of references, reading of values) changes what a score is."""
@@ -40,7 +40,9 @@ def extended(state: Any, *parts: str) -> str:
     return text
 
 
-def rule_key(name: str, fingerprint: str, fields: Sequence[str], items: Sequence[Item]) -> list[Key | None]:
+def rule_key(
+    name: str, fingerprint: str, fields: Sequence[str], items: Sequence[Item], range: Range = ANY
+) -> list[Key | None]:
     """Keys for a reward function's scores; the reward server and its clients come to the same ones.
 
     Args:
@@ -48,26 +50,27 @@ def rule_key(name: str, fingerprint: str, fields: Sequence[str], items: Sequence
         fingerprint: hash of its source and of its libraries' versions.
         fields: what it reads of `extra_info`; `("*",)` for all of it.
         items: the samples.
+        range: of its values.
 
     Returns:
         A key for each item; None where `extra_info` holds what cannot be written down.
     """
     state = digest(("rule", FLOW_VERSION, name, fingerprint))
-    return [_item_key(state, item, fields) for item in items]
+    return [_item_key(state, item, fields, range) for item in items]
 
 
-def _item_key(state: Any, item: Item, fields: Sequence[str]) -> Key | None:
+def _item_key(state: Any, item: Item, fields: Sequence[str], range: Range) -> Key | None:
     extra = read_fields(item.extra, fields)
     try:
         text = json.dumps(extra, sort_keys=True) if extra else ""
     except (TypeError, ValueError):
         return None
-    return Key(PREFIX + extended(state, item.solution, text, *item.references))
+    return Key(PREFIX + extended(state, item.solution, text, *item.references), range=range)
 
 
 def tenant_key(key: Key, tenant: str) -> Key:
     """`key` for the results of one tenant alone; its end, which values are checked against, is its own as well."""
-    return Key(PREFIX + digest((key.text, tenant)).hexdigest(), key.deterministic)
+    return key._replace(text=PREFIX + digest((key.text, tenant)).hexdigest())
 
 
 def tenant_of(api_key: str) -> str:

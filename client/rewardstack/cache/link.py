@@ -23,6 +23,12 @@ CONNECTIONS = 8
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 Use = Literal["read", "written"]
+Count = Callable[[int], None]
+"""Told of a number of values."""
+
+
+def ignore(count: int) -> None:
+    """Counts nothing."""
 
 
 class RedisLink:
@@ -31,13 +37,15 @@ class RedisLink:
     Args:
         url: of the Redis; empty for none.
         dropped: told how many values were not written.
+        refused: told how many values were read and not believed.
 
     Raises:
         SettingsError: the package redis is not installed.
     """
 
-    def __init__(self, url: str, dropped: Callable[[int], None] = lambda count: None) -> None:
+    def __init__(self, url: str, dropped: Count = ignore, refused: Count = ignore) -> None:
         self.dropped = dropped
+        self._refused = refused
         self._redis = _connect(url) if url else None
         self._rest_until = {"read": 0.0, "written": 0.0}
         self._said: set[str] = set()
@@ -68,6 +76,18 @@ class RedisLink:
         if what not in self._said:
             self._said.add(what)
             log.warning("the result cache is not %s: %s; scoring goes on without it", what, reason)
+
+    def refuse(self, count: int) -> None:
+        """Tells of values that were read and are not believed; the log says it once."""
+        if not count:
+            return
+        self._refused(count)
+        if "refused" not in self._said:
+            self._said.add("refused")
+            log.warning(
+                "the result cache holds values that are not believed: of another form, out of their function's range, "
+                "or not sealed with this REWARD_CACHE_SECRET; they are made anew (`rewardstack check` says more)"
+            )
 
     async def close(self) -> None:
         """Closes the connections."""

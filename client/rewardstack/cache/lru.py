@@ -35,6 +35,10 @@ class Memory(Generic[T]):
         if len(self._values) > self.size:
             self._values.popitem(last=False)
 
+    def drop(self, key: str) -> None:
+        """Forgets what is under `key`."""
+        self._values.pop(key, None)
+
     def resize(self, size: int) -> None:
         """Keeps at most `size` values from now on."""
         self.size = size

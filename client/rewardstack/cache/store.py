@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from rewardstack.cache.link import RedisLink
+from rewardstack.cache.link import Count, RedisLink, ignore
 from rewardstack.cache.lru import Memory
+from rewardstack.cache.seal import Seal
 from rewardstack.cache.value import decode, encode
 from rewardstack.cache.writer import Writer
 from rewardstack.score import Score
@@ -37,6 +38,21 @@ class Codec(Generic[T]):
     decode: Callable[[str, bytes], T | None]
     slice: int
 
+    def sealed(self, secret: str) -> Codec[T]:
+        """The same values under seals (`rewardstack.cache.seal`); this one itself where there is no secret."""
+        if not secret:
+            return self
+        seal = Seal(secret)
+
+        def encode(key: str, value: T) -> bytes:
+            return seal.put_on(key, self.encode(key, value))
+
+        def decode(key: str, data: bytes) -> T | None:
+            bare = seal.take_off(key, data)
+            return None if bare is None else self.decode(key, bare)
+
+        return replace(self, encode=encode, decode=decode)
+
 
 class Store(Generic[T]):
     """Values by key; lives on one event loop.
@@ -46,13 +62,14 @@ class Store(Generic[T]):
         size: values kept in this process.
         ttl: seconds that a value stays in Redis.
         codec: how it stands there.
+        secret: with which it is sealed there; empty for no seal.
     """
 
-    def __init__(self, link: RedisLink, size: int, ttl: int, codec: Codec[T]) -> None:
+    def __init__(self, link: RedisLink, size: int, ttl: int, codec: Codec[T], secret: str = "") -> None:
         self.link = link
         self.memory: Memory[T] = Memory(size)
         self._ttl = ttl
-        self._codec = codec
+        self._codec = codec.sealed(secret)
         self._writer: Writer[T] = Writer(self._write, codec.slice * MOST_WAITING, link.dropped)
 
     def recall(self, keys: Iterable[str]) -> list[T | None]:
@@ -66,18 +83,29 @@ class Store(Generic[T]):
 
     async def get(self, keys: Sequence[str]) -> list[T | None]:
         """What is known under each of `keys`, None for the rest."""
-        found = self.recall(keys)
+        found, refused = self.recall(keys), 0
         missing = [at for at, value in enumerate(found) if value is None]
         for part in self._slices(missing):
             read = await self._read([keys[at] for at in part])
             if read is None:
                 break
             for at, data in zip(part, read, strict=True):
-                value = self._codec.decode(keys[at], data) if data is not None else None
-                if value is not None:
-                    found[at] = value
-                    self.memory.put(keys[at], value)
+                if data is None:
+                    continue
+                value = self._codec.decode(keys[at], data)
+                if value is None:
+                    refused += 1
+                    continue
+                found[at] = value
+                self.memory.put(keys[at], value)
+        self.link.refuse(refused)
         return found
+
+    def disbelieve(self, keys: Sequence[str]) -> None:
+        """Forgets values that came from Redis and cannot be what belongs under their keys."""
+        for key in keys:
+            self.memory.drop(key)
+        self.link.refuse(len(keys))
 
     def put(self, entries: Sequence[tuple[str, T]]) -> None:
         """Keeps values, here at once and in Redis soon."""
@@ -115,11 +143,12 @@ class ResultCache(Store[Score]):
     Args:
         settings: where Redis is, how long results stay, how many this process keeps.
         dropped: told how many values were not written to Redis.
+        refused: told how many values that Redis had were not believed.
     """
 
-    def __init__(self, settings: Settings, dropped: Callable[[int], None] = lambda count: None) -> None:
-        codec = Codec(encode, decode, SLICE)
-        super().__init__(RedisLink(settings.cache_url, dropped), settings.cache_items, settings.cache_ttl, codec)
+    def __init__(self, settings: Settings, dropped: Count = ignore, refused: Count = ignore) -> None:
+        link, codec = RedisLink(settings.cache_url, dropped, refused), Codec(encode, decode, SLICE)
+        super().__init__(link, settings.cache_items, settings.cache_ttl, codec, settings.cache_secret)
 
     @property
     def keeps(self) -> bool:

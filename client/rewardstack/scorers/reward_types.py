@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from rewardstack.deadline import SharedDeadline
 from rewardstack.errors import RejectedError, ReplyError, UnknownSourceError
+from rewardstack.scorer import ANY, Range
 from rewardstack.transport.service import Service
 
 FRESH = 60.0
@@ -25,10 +26,12 @@ class RewardType(NamedTuple):
     Args:
         fingerprint: hash of its source and of its libraries' versions.
         fields: of `extra_info` that it reads; `("*",)` for all.
+        range: of its values.
     """
 
     fingerprint: str
     fields: tuple[str, ...]
+    range: Range
 
 
 class RewardTypes:
@@ -71,9 +74,14 @@ async def _ask(service: Service, deadline: SharedDeadline) -> dict[str, RewardTy
     try:
         reply: Any = json.loads(await service.get("/v1/reward_types", deadline))
         return {
-            name: RewardType(about["fingerprint"], tuple(about["fields"]))
+            name: RewardType(about["fingerprint"], tuple(about["fields"]), _range(*about.get("range", ANY)))
             for name, about in reply["reward_types"].items()
         }
     except (RejectedError, ReplyError, ValueError, KeyError, TypeError, AttributeError) as error:
         log.warning("the reward server does not tell its reward types, so its scores are not cached: %s", error)
         return None
+
+
+def _range(low: float | None, high: float | None) -> Range:
+    """As JSON writes it, which has no infinity."""
+    return ANY[0] if low is None else float(low), ANY[1] if high is None else float(high)

@@ -48,7 +48,8 @@ class RemoteRule:
             about = await self._about(destination, deadline)
             if about is None:
                 continue
-            made = rule_key(self._name, about.fingerprint, about.fields, [items[at] for at in members])
+            some = [items[at] for at in members]
+            made = rule_key(self._name, about.fingerprint, about.fields, some, about.range)
             for at, key in zip(members, made, strict=True):
                 keys[at] = key
         return keys
@@ -68,7 +69,7 @@ class RemoteRule:
             asked = [items[at] for at in members]
             found = await post_samples(self._find(*destination), self._data_source, asked, fields, deadline)
             for at, score in zip(members, found, strict=True):
-                score.source = score.source or self.source
+                score.source = self.source
                 scores[at] = score
         return scores
 

@@ -43,6 +43,10 @@ UNWRITTEN = Counter(
     "rewardstack_cache_unwritten_total",
     "Values that never came into the result cache: it did not take them, or too many waited.",
 )
+REFUSED = Counter(
+    "rewardstack_cache_refused_total",
+    "Values in the result cache that were not believed: malformed, out of range, or not sealed with the secret.",
+)
 ITEM_SECONDS = Histogram(
     "rewardstack_item_seconds", "Time from a call to a sample's score.", ["route"], buckets=BUCKETS
 )
@@ -101,6 +105,11 @@ def count_scores(scores: Iterable[Score]) -> None:
 def count_unwritten(values: int) -> None:
     """Counts values that the result cache was to hold and does not."""
     UNWRITTEN.inc(values)
+
+
+def count_refused(values: int) -> None:
+    """Counts values that the result cache had and that were not believed."""
+    REFUSED.inc(values)
 
 
 @cache

@@ -105,7 +105,8 @@ class LocalRule:
 
     async def keys(self, items: Sequence[Item], deadline: SharedDeadline) -> list[Key | None]:
         """The items' cache keys; the same that a client makes of what `/v1/reward_types` tells it."""
-        return rule_key(self._rule.name, self._rule.fingerprint, self._rule.fields, items)
+        rule = self._rule
+        return rule_key(rule.name, rule.fingerprint, rule.fields, items, rule.range)
 
     async def score(self, items: Sequence[Item], deadline: SharedDeadline) -> list[Score]:
         """One score for each item, in order.

@@ -19,7 +19,7 @@ from rewardstack.settings import Settings as ClientSettings
 from rewardstack.transport.runtime import loop_thread
 from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.local_verifier import LocalVerifier
-from rewardstack_rules.metrics import count_scores, count_unwritten
+from rewardstack_rules.metrics import count_refused, count_scores, count_unwritten
 from rewardstack_rules.registry import Registry
 from rewardstack_rules.scorer import InlineRule, Isolation, LocalRule, make_task
 from rewardstack_rules.settings import Settings
@@ -130,7 +130,7 @@ class Service:
 
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
         if self._flow is None:
-            backends, cache = Backends(), ResultCache(self._client_settings, count_unwritten)
+            backends, cache = Backends(), ResultCache(self._client_settings, count_unwritten, count_refused)
             loop_thread().closing += [backends.close, cache.close]
             alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
             scorers = {**backends.scorers(alone, cache), "rule": self._make_rule}

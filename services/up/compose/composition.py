@@ -30,7 +30,7 @@ NAME = "rewardstack"
 MONITORING_PORTS = ("PROMETHEUS_PORT", "GRAFANA_PORT")
 OWN = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
 """The settings that say where containers find the stack's own servers."""
-KEYS = ("REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY")
+KEYS = ("REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY", "REWARD_CACHE_SECRET")
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ def write(settings: Settings, run: RunDir) -> None:
         "grafana_admin_password": settings["GRAFANA_ADMIN_PASSWORD"],
         "hf_token": os.environ.get("HF_TOKEN", ""),
         "llm_judge_server_api_key": settings["LLM_JUDGE_SERVER_API_KEY"],
+        "reward_cache_secret": settings["REWARD_CACHE_SECRET"],
         "reward_cache_url": f"redis://:{password}@cache:6379/0" if password else "",
         "reward_server_api_keys": settings["REWARD_SERVER_API_KEYS"],
     }

@@ -134,7 +134,7 @@ def _ports(settings: Settings, chosen: Sequence[ModelServer], backend: int) -> d
 def _environments(
     settings: Settings, run: RunDir, secrets: Secrets, urls: Mapping[str, str], redises: Sequence[Redis]
 ) -> Environments:
-    keys = ("REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY")
+    keys = ("REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY", "REWARD_CACHE_SECRET")
     hidden = {f"REWARD_{one.service.upper()}_URL": one.url for one in redises}
     hidden |= {**{name: settings[name] for name in keys}, "HF_TOKEN": os.environ.get("HF_TOKEN", "")}
     values = {

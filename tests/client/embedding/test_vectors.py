@@ -50,7 +50,9 @@ def test_poisoned_redis_is_asked_anew(server: FaultServer, redis: Redis, run_scr
     eventually(lambda: connection.dbsize() == 3)
     connection.mset(dict.fromkeys(connection.scan_iter(), b"nonsense"))
     script = """
+        import logging
         from rewardstack import Request, score
+        logging.disable()
         one = score([Request("embedding_remote", "abc", "abd")])[0]
         print(one.status, one.cached)
     """

@@ -1,4 +1,4 @@
-"""Tries the result cache: can one log in, write and read."""
+"""Tries the result cache: can one log in, write and read, and can the values there be read with this secret."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import secrets
 import ssl
 import time
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rewardstack.cache.key import PREFIX
+from rewardstack.cache.seal import fits
 from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
 from rewardstack.settings import Settings
 
@@ -19,10 +21,18 @@ PATIENCE = 5.0
 """Seconds for each question."""
 KEPT = 60
 """Seconds the probe's entry stays if it cannot be deleted."""
+LOOKED_AT = 100
+"""Values whose seals are looked at, at most."""
+SCANNED = 10_000
+"""Keys among which they are looked for: other things may stand there too."""
 
 FULL = "it is full; give it `maxmemory-policy allkeys-lru`, or more `maxmemory`"
 ANOTHER = "another service answers there; correct host and port in REWARD_CACHE_URL"
 HANGS = "it hangs (`make status`), a firewall drops the connection, or it speaks plain redis:// rather than rediss://"
+SEALS = (
+    "set REWARD_CACHE_SECRET to the one that the others have, the reward server among them, or unset it where they "
+    "have none; where it was changed for all just now, values from before go by themselves"
+)
 START = "nothing listens there; start it with `make up`, or correct REWARD_CACHE_URL"
 
 
@@ -31,19 +41,19 @@ async def probe_cache(url: str, settings: Settings) -> Finding:
 
     Args:
         url: with scheme, credentials and database.
-        settings: unused; every probe has it.
+        settings: with the secret of the values.
     """
     finding = Finding(shown_url(url))
     try:
         if find_spec("redis") is None:
             raise Trouble("the package redis is not installed", 'pip install "rewardstack[cache]"')
-        await _probe(url, finding)
+        await _probe(url, finding, settings.cache_secret)
     except Trouble as trouble:
         finding.trouble = trouble
     return finding
 
 
-async def _probe(url: str, finding: Finding) -> None:
+async def _probe(url: str, finding: Finding, secret: str) -> None:
     from redis.asyncio import Redis
     from redis.exceptions import RedisError
 
@@ -53,6 +63,7 @@ async def _probe(url: str, finding: Finding) -> None:
         raise Trouble(str(error), "correct REWARD_CACHE_URL: redis://:PASSWORD@HOST:PORT/DATABASE") from error
     try:
         await _use(redis, finding)
+        await _look_at_seals(redis, finding, secret)
     except (RedisError, OSError, asyncio.TimeoutError) as error:
         raise Trouble(str(error) or type(error).__name__, _remedy(error)) from error
     finally:
@@ -68,6 +79,22 @@ async def _use(redis: Redis, finding: Finding) -> None:
         raise Trouble("what was written does not come back", FULL)
     finding.sample = f"written and read in {(time.monotonic() - started) * 1000:.1f} ms"
     await redis.delete(key)
+
+
+async def _look_at_seals(redis: Redis, finding: Finding, secret: str) -> None:
+    """Whether the values there are sealed as this process would seal them: some of them at least."""
+    found: list[Any] = (await redis.scan(match=f"{PREFIX}*", count=SCANNED))[1]
+    keys = found[:LOOKED_AT]
+    values: list[Any] = await redis.mget(keys) if keys else []
+    there = [(key.decode(errors="replace"), one) for key, one in zip(keys, values, strict=True) if one is not None]
+    foreign = sum(not fits(secret, key, one) for key, one in there)
+    if not foreign:
+        return
+    what = "not sealed with this REWARD_CACHE_SECRET" if secret else "sealed, and REWARD_CACHE_SECRET is not set"
+    what = f"{foreign} of {len(there)} values there are {what}, so they are made anew"
+    if foreign == len(there):
+        raise Trouble(what, SEALS)
+    finding.sample += f"; {what}"
 
 
 def _remedy(error: Exception) -> str:

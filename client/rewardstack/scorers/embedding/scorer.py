@@ -11,7 +11,7 @@ from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
 from rewardstack.deadline import SharedDeadline
 from rewardstack.errors import ConfigError
 from rewardstack.score import Item, OnError, Score
-from rewardstack.scorer import Key
+from rewardstack.scorer import UNIT, Key
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.embedding.options import Asked, Options
 from rewardstack.scorers.embedding.protocol import About
@@ -90,7 +90,7 @@ class Embedding:
             if which not in states:
                 states[which] = _state(await self._server(which[0]).about(deadline), read.options)
             if states[which] is not None:
-                keys[at] = Key(PREFIX + extended(states[which], read.solution, *read.references))
+                keys[at] = Key(PREFIX + extended(states[which], read.solution, *read.references), range=UNIT)
         return keys
 
     async def score(self, items: Sequence[Item], deadline: SharedDeadline) -> list[Score]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -35,10 +35,11 @@ class VectorStore(Store[Vector]):
     Args:
         link: to Redis.
         ttl: seconds that a vector stays there.
+        secret: with which it is sealed there; empty for no seal.
     """
 
-    def __init__(self, link: RedisLink, ttl: int) -> None:
-        super().__init__(link, CACHE_SIZE, ttl, Codec(encode_vector, decode_vector, SLICE))
+    def __init__(self, link: RedisLink, ttl: int, secret: str = "") -> None:
+        super().__init__(link, CACHE_SIZE, ttl, Codec(encode_vector, decode_vector, SLICE), secret)
 
 
 def encode_vector(key: str, vector: Vector) -> bytes:
@@ -74,6 +75,7 @@ class Embedder:
         self._keeps = bool(about.identity or asked.model)
         self._state = digest(("vector", VERSION, about.identity, asked.model, asked.prompt_name, str(asked.truncate)))
         self._flights: Flights[str, Found] = Flights(self)
+        self._size = 0
 
     async def vectors(self, texts: Collection[str], deadline: SharedDeadline, *, cached: bool) -> dict[str, Found]:
         """What is found for each of the different texts among `texts`.
@@ -86,8 +88,11 @@ class Embedder:
         ordered = sorted(set(texts), key=lambda text: (len(text), text))
         keys = [PREFIX + extended(self._state, text) for text in ordered]
         known = await self._store.get(keys) if cached and self._keeps else [None] * len(keys)
-        found: dict[str, Found] = {text: one for text, one in zip(ordered, known, strict=True) if one is not None}
+        read = {text: one for text, one in zip(ordered, known, strict=True) if one is not None}
+        foreign = self._foreign(read)
+        found: dict[str, Found] = {text: one for text, one in read.items() if text not in foreign}
         missing = {text: key for text, key in zip(ordered, keys, strict=True) if text not in found}
+        self._store.disbelieve([missing[text] for text in foreign])
         waits = await self._board(missing, deadline, cached)
         await landing(waits.values(), deadline)
         late = DeadlineError(f"no answer within {deadline.timeout:g} s")
@@ -107,7 +112,16 @@ class Embedder:
 
     async def carry(self, items: Sequence[str], deadline: SharedDeadline) -> Sequence[Found]:
         """What the server makes of each text, in order."""
-        return await self._server.embed(items, self._asked, deadline)
+        found = await self._server.embed(items, self._asked, deadline)
+        self._size = next((len(one) for one in found if isinstance(one, np.ndarray)), self._size)
+        return found
+
+    def _foreign(self, read: Mapping[str, Vector]) -> set[str]:
+        """The texts whose vectors cannot be this model's: not as long as its own, or, before it gave any, not all of
+        one length."""
+        sizes = {len(one) for one in read.values()}
+        size = self._size or (sizes.pop() if len(sizes) == 1 else 0)
+        return {text for text, one in read.items() if len(one) != size}
 
     def landed(self, outcomes: Iterable[tuple[str, Found]]) -> None:
         """Keeps the vectors, where it is known whose they are."""

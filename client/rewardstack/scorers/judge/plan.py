@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
 from rewardstack.errors import RequestError
 from rewardstack.score import Item
-from rewardstack.scorer import Key
+from rewardstack.scorer import UNIT, Key
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import Options, problem_of, read_options
@@ -89,7 +89,7 @@ def key_of(plan: Plan, model: Model, revision: str, run_id: str) -> Key | None:
     options = plan.options
     scope = "" if options.deterministic else run_id or f"{_PROCESS}:{os.getpid()}"
     text = extended(_state(options, model, revision, scope), plan.problem, plan.candidate, *plan.references)
-    return Key(PREFIX + text, options.deterministic and options.num_samples == 1)
+    return Key(PREFIX + text, options.deterministic and options.num_samples == 1, UNIT)
 
 
 @lru_cache(maxsize=512)
