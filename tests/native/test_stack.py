@@ -167,8 +167,8 @@ def test_logs(stack: Tree) -> None:
 
 
 def test_secrets(stack: Tree) -> None:
-    """With API keys, a port of the cache and its secret the samples are scored all the same; no secret is shown, nor on a command
-    line; the URL of the cache that is printed works in a shell, and the cache asks for its password."""
+    """With API keys, a port of the cache and its secret the samples are scored all the same; no secret is shown, nor on
+    a command line; the URL of the cache that is printed works in a shell, and the cache asks for its password."""
     port = str(free_port())
     secrets = {"REWARD_SERVER_API_KEYS": "sesame-one,sesame-two", "CACHE_PASSWORD": "sesame-three", "CACHE_PORT": port}
     said = up(stack, REWARD_CACHE_SECRET="sesame-four", **secrets)

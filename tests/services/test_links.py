@@ -1,0 +1,40 @@
+"""Documents name one another rightly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from services.stack.rundir import ROOT
+
+DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROOT / "docs").glob("*.md"))
+BLOCK = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.*)", re.MULTILINE)
+
+
+def text(path: str) -> str:
+    """A document without its blocks of code."""
+    return BLOCK.sub("", (ROOT / path).read_text(encoding="utf-8"))
+
+
+def anchors(path: str) -> Iterator[str]:
+    """Those of a document's headings, as GitHub makes them."""
+    for heading in HEADING.findall(text(path)):
+        yield re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("document", [str(path.relative_to(ROOT)) for path in DOCUMENTS])
+def test_links(document: str) -> None:
+    """Every link within the tree leads to a file that is there, and to a heading that it has."""
+    broken = []
+    for link in LINK.findall(text(document)):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = (ROOT / document).parent / name if name else ROOT / document
+        if not target.exists() or (anchor and anchor not in anchors(str(target))):
+            broken.append(link)
+    assert broken == []
