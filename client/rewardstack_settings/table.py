@@ -133,6 +133,11 @@ JOBS = Section("Jobs", [
             "further attempts for samples of a job that the infrastructure failed; 0 for none"),
     Setting("REWARD_JOB_TTL", WEEK, Whole(1, 10**9), ("rules",),
             "seconds that a job and its results stay after its end (a week)"),
+    Setting("REWARD_KEY_OPEN_JOBS", "", Maybe(Whole(1, 1_000_000)), ("rules",),
+            "jobs that one API key may have that have not ended; more are refused (429); empty for no limit. Without "
+            "keys all clients count as one"),
+    Setting("REWARD_KEY_QUEUE_BYTES", "", Maybe(Whole(1, 2**50)), ("rules",),
+            "bytes of the queue that one API key's samples and results may take, compressed, as above"),
 ])
 
 RULES = Section("Reward server", [
@@ -156,6 +161,9 @@ RULES = Section("Reward server", [
             "`unscored`"),
     Setting("REWARD_SERVER_API_KEYS", "", Keys(), ("rules",),
             "keys of which clients must send one, separated by commas; empty for an open server", secret=True),
+    Setting("REWARD_KEY_RATE", "", Maybe(Whole(1, 1_000_000)), ("rules",),
+            "requests a second that one of these keys may make to the reward server; more are refused (429); empty "
+            "for no limit. Without keys all clients count as one"),
 ])
 
 JUDGE = Section("LLM judge", [

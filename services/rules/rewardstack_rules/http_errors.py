@@ -33,17 +33,19 @@ class ApiError(Exception):
         status: the HTTP status.
         message: what is wrong, and what to do about it.
         field: of the request that is to blame.
+        retry_after: seconds after which to try again; None where that is no use.
     """
 
-    def __init__(self, status: int, message: str, field: str | None = None) -> None:
+    def __init__(self, status: int, message: str, field: str | None = None, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.field = field
+        self.retry_after = retry_after
 
 
 def install(app: Flask) -> None:
     """Makes `app` answer every exception as the table above says."""
-    app.register_error_handler(ApiError, lambda error: answer(error.status, str(error), error.field))
+    app.register_error_handler(ApiError, _refusal)
     app.register_error_handler(UnknownSourceError, lambda error: answer(404, str(error), error.field))
     app.register_error_handler(ConfigError, lambda error: answer(400, str(error), error.field))
     app.register_error_handler(ServiceError, lambda error: unavailable(str(error)))
@@ -59,6 +61,13 @@ def answer(status: int, message: str, field: str | None = None) -> Response:
     response.status_code = status
     if status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def _refusal(error: ApiError) -> Response:
+    response = answer(error.status, str(error), error.field)
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(error.retry_after)
     return response
 
 

@@ -25,6 +25,7 @@ REFUSALS = {
     409: "It does not fit what came before; `error` says what to do",
     413: "The body is longer than MAX_BODY_BYTES",
     415: "The body does not say that it is of a type that can be read",
+    429: "More than one key may have; wait for as long as Retry-After says",
     503: "The infrastructure scored nothing; try again",
 }
 SECURITY = {
@@ -177,6 +178,8 @@ def _parameters(one: Operation, names: list[str]) -> list[dict[str, Any]]:
 
 def _refusals(one: Operation) -> dict[str, Any]:
     codes = {*one.codes, *((400, 413, 415) if one.reads else ()), *(() if one.path in OPEN_PATHS else (401,))}
+    if one.path not in request_log.QUIET:
+        codes.add(429)
     found = {str(code): _answer(REFUSALS[code], "Error") for code in sorted(codes)}
     if one.path == "/ready":
         found["503"] = _answer("Samples cannot be scored", one.reply)

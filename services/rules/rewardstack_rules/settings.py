@@ -10,6 +10,7 @@ from pathlib import Path
 from rewardstack.errors import SettingsError
 from rewardstack.settings import read
 from rewardstack_rules.isolation.config import MIB, IsolationConfig, usable_cores
+from rewardstack_rules.jobs.limits import OPEN_JOBS, QUEUE_BYTES, Limits
 from rewardstack_settings.setting import Malformed
 from rewardstack_settings.table import read_by
 
@@ -24,6 +25,7 @@ class Settings:
 
     Args:
         api_keys: keys that callers may use; empty for an open server.
+        key_rate: requests a second that each of them may make; None for no limit.
         reward_type: what `/get_reward` scores by where the request names nothing.
         function_files: Python files with one's own reward functions.
         dataset_path: file of questions and golden answers; None for none.
@@ -41,12 +43,14 @@ class Settings:
         job_chunk_size: samples of a job that a worker scores at a time.
         job_retries: further attempts for samples of a job that the infrastructure failed.
         job_ttl: seconds that a job and its results stay after its end.
+        job_limits: what each key may have in the queue.
         metrics_dir: where several processes keep their counts (prometheus_client reads the variable itself); empty for
             one process.
         worker_metrics_port: where a worker answers `/metrics`; 0 for nowhere.
     """
 
     api_keys: tuple[str, ...]
+    key_rate: int | None
     reward_type: str
     function_files: tuple[Path, ...]
     dataset_path: Path | None
@@ -64,6 +68,7 @@ class Settings:
     job_chunk_size: int
     job_retries: int
     job_ttl: int
+    job_limits: Limits
     metrics_dir: str
     worker_metrics_port: int
 
@@ -103,6 +108,7 @@ class Settings:
         dataset = _files("DATASET_PATH", environ)
         return Settings(
             api_keys=value["REWARD_SERVER_API_KEYS"],
+            key_rate=value["REWARD_KEY_RATE"],
             reward_type=value["REWARD_TYPE"],
             function_files=_files("REWARD_FUNCTIONS", environ),
             dataset_path=dataset[0] if dataset else None,
@@ -120,6 +126,7 @@ class Settings:
             job_chunk_size=value["REWARD_JOB_CHUNK_SIZE"],
             job_retries=value["REWARD_JOB_RETRIES"],
             job_ttl=value["REWARD_JOB_TTL"],
+            job_limits=Limits(value[OPEN_JOBS], value[QUEUE_BYTES]),
             metrics_dir=value["PROMETHEUS_MULTIPROC_DIR"],
             worker_metrics_port=value["WORKER_METRICS_PORT"],
         )

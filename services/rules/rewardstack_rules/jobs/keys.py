@@ -47,4 +47,5 @@ class JobKeys:
     def of_scripts(self) -> list[str]:
         """What every script of `scripts` is given, in order."""
         parts = ("meta", "input", "partial", "results", "due", "tries")
-        return [*(self[part] for part in parts), OPEN, STARTED, COUNTS]
+        of_tenant = (f"{PREFIX}:{self.tenant}:{name}" for name in ("bytes", "held"))
+        return [*(self[part] for part in parts), OPEN, STARTED, COUNTS, *of_tenant]

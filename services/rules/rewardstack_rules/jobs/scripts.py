@@ -3,6 +3,8 @@
 A job consists of `meta` (hash), `input` and `results` (hashes: chunk number to bytes), `partial` (of chunks that are
 tried again: what they have), `due` (sorted set: chunks without a result, by when somebody should look after them) and
 `tries` (hash: for each begun chunk how often it was begun, how often put off, who has it, and until when).
+Where a tenant's bytes are limited, `held` (sorted set: its jobs, by when what they hold is gone) and `bytes` (hash: how
+much each of them holds, and `all`) keep account of samples and results; a job is in neither or in both.
 Time is Redis' own, so the workers' clocks need not agree.
 """
 
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 PRELUDE = """
 local meta, input, partial, results, due, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local open, started, counts = KEYS[7], KEYS[8], KEYS[9]
+local open, started, counts, bytes, held = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 local id = ARGV[1]
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
@@ -18,11 +20,24 @@ local function at(seconds) return string.format('%.3f', now + seconds) end
 local function count(name) redis.call('HINCRBY', counts, name, 1) end
 local function is_open() return redis.call('HEXISTS', open, id) == 1 end
 local function forget(n) redis.call('HDEL', tries, n, n .. ':put_off', n .. ':holder', n .. ':until') end
+local function charge(grown)
+  if not redis.call('ZSCORE', held, id) then return end
+  redis.call('HINCRBY', bytes, id, grown)
+  redis.call('HINCRBY', bytes, 'all', grown)
+end
+local function release(job)
+  if redis.call('ZREM', held, job) == 0 then return end
+  redis.call('HINCRBY', bytes, 'all', 0 - (redis.call('HGET', bytes, job) or 0))
+  redis.call('HDEL', bytes, job)
+  if redis.call('EXISTS', held) == 0 then redis.call('DEL', bytes) end
+end
 local function close(state)
   local ttl, key = redis.call('HGET', meta, 'ttl'), redis.call('HGET', meta, 'key')
   redis.call('HSET', meta, 'state', state, 'ended', at(0))
   redis.call('HDEL', open, id)
   redis.call('SREM', started, id)
+  for _, n in ipairs(redis.call('HKEYS', input)) do charge(0 - redis.call('HSTRLEN', input, n)) end
+  redis.call('ZADD', held, 'XX', at(ttl), id)
   redis.call('DEL', input, partial, due, tries)
   redis.call('EXPIRE', meta, ttl)
   redis.call('EXPIRE', results, ttl)
@@ -40,13 +55,40 @@ redis.call('HDEL', counts, '')
 )
 """Before what ends work or frees memory: Redis that is full refuses a script's first write, and this one needs none."""
 
+TAKE = (
+    PRELUDE
+    + """
+local n, data, ttl, most = unpack(ARGV, 2)
+if most ~= '' then
+  for _, job in ipairs(redis.call('ZRANGEBYSCORE', held, '-inf', now)) do release(job) end
+  local grown = #data - redis.call('HSTRLEN', input, n)
+  if (redis.call('HGET', bytes, 'all') or 0) + grown > tonumber(most) then return 0 end
+  redis.call('ZADD', held, at(ttl), id)
+  charge(grown)
+end
+redis.call('HSET', input, n, data)
+redis.call('EXPIRE', input, ttl)
+return 1
+"""
+)
+"""A chunk's samples are there, for as long as it takes the next to come; 0 where the tenant would hold more than it
+may."""
+
+DISCARD = FINISHING + "release(id) redis.call('DEL', input)"
+"""What came of a job that does not exist yet is gone."""
+
 PUBLISH = (
     PRELUDE
     + """
-local tenant, key, digest, items, chunks, starts, ttl, grace = unpack(ARGV, 2)
+local tenant, key, digest, items, chunks, starts, ttl, grace, most = unpack(ARGV, 2)
 if key ~= '' then
   local known = redis.call('GET', key)
   if known then return known end
+end
+if most ~= '' then
+  local has = 0
+  for _, owner in ipairs(redis.call('HVALS', open)) do if owner == tenant then has = has + 1 end end
+  if has >= tonumber(most) then return 'too many' end
 end
 if redis.call('HLEN', input) ~= tonumber(chunks) then return '' end
 if key ~= '' then redis.call('SET', key, id .. ':' .. digest) end
@@ -54,6 +96,7 @@ redis.call('HSET', meta, 'items', items, 'chunks', chunks, 'starts', starts, 'tt
   'submitted', at(0), 'state', '')
 redis.call('HSET', open, id, tenant)
 redis.call('PERSIST', input)
+redis.call('ZADD', held, 'XX', 'inf', id)
 for n = 0, chunks - 1 do redis.call('ZADD', due, at(grace), n) end
 count('jobs_submitted')
 if tonumber(chunks) == 0 then close('finished') end
@@ -61,7 +104,7 @@ return id .. ':' .. digest
 """
 )
 """The job is there, with all its input; or what was submitted before under the same idempotency key; as `id:digest`;
-nothing where some of the input has expired."""
+nothing where some of the input has expired; `too many` where the tenant has as many open jobs as it may."""
 
 BEGIN = (
     FINISHING
@@ -118,6 +161,7 @@ COMMIT = (
 local n, result = ARGV[2], ARGV[3]
 if not is_open() then count('chunks_dropped') return 'dropped' end
 if redis.call('HSETNX', results, n, result) == 0 then count('chunks_duplicate') return 'duplicate' end
+charge(#result - redis.call('HSTRLEN', input, n))
 redis.call('HDEL', input, n)
 redis.call('HDEL', partial, n)
 redis.call('ZREM', due, n)

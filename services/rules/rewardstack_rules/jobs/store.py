@@ -13,7 +13,8 @@ from rewardstack_rules.jobs import scripts
 from rewardstack_rules.jobs.codec import unpack_lines
 from rewardstack_rules.jobs.delivery import Delivery
 from rewardstack_rules.jobs.durability import confirm_written
-from rewardstack_rules.jobs.keys import JobKeys, idempotency_key, new_job_id
+from rewardstack_rules.jobs.keys import OPEN, JobKeys, idempotency_key, new_job_id
+from rewardstack_rules.jobs.limits import too_many
 from rewardstack_rules.jobs.link import connect, reaching, reading
 from rewardstack_rules.jobs.state import FIELDS, JobState, read_state
 from rewardstack_rules.jobs.submission import Submission
@@ -24,6 +25,7 @@ GRACE = 30.0
 
 EXPIRED = "its samples have expired while they were sent; send them again, and faster"
 TAKEN = "the queue holds something else under this Idempotency-Key; send another one"
+TOO_MANY = b"too many"
 KNOWN = re.compile(rb"^([0-9a-f]{32}):([0-9a-f]{32})\Z")
 """What stands under an idempotency key: a job's id and the digest of its samples."""
 
@@ -36,7 +38,7 @@ class JobStore:
     """The jobs of one queue; for any thread. Its methods raise `ServiceError` where the queue does not do its part.
 
     Args:
-        settings: which queue, the size of chunks, how long results stay.
+        settings: which queue, the size of chunks, how long results stay, what a tenant may have at most.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -44,6 +46,7 @@ class JobStore:
         self._delivery = Delivery(self.redis)
         self._chunk_size = settings.job_chunk_size
         self._ttl = settings.job_ttl
+        self._limits = settings.job_limits
         self._publish = self.redis.register_script(scripts.PUBLISH)
         self._cancel = self.redis.register_script(scripts.CANCEL)
 
@@ -60,13 +63,15 @@ class JobStore:
 
         Raises:
             Conflict: `key` came before, with other samples.
+            LimitReached: the tenant has as much in the queue as it may.
             Exception: whatever `requests` raises; there is no job then.
         """
-        keys = JobKeys(tenant, new_job_id())
+        keys, known_as = JobKeys(tenant, new_job_id()), idempotency_key(tenant, key) if key else ""
         with reaching():
-            submission = Submission(self.redis, keys, self._chunk_size)
+            self._require_place(tenant, known_as)
+            submission = Submission(self.redis, keys, self._chunk_size, self._limits.queue_bytes)
             submission.write(requests)
-            job_id, digest = self._announce(keys, submission, idempotency_key(tenant, key) if key else "")
+            job_id, digest = self._announce(keys, submission, known_as)
             if job_id != keys.job_id:
                 submission.discard()
                 if digest != submission.digest:
@@ -76,14 +81,24 @@ class JobStore:
             self._delivery.send((job_id, number) for number in range(len(submission.starts)))
         return job_id
 
+    def _require_place(self, tenant: str, key: str) -> None:
+        """Saves the tenant the sending of samples that would be refused at their end; what came before is looked up."""
+        most = self._limits.open_jobs
+        if most is None or (key and self.redis.exists(key)):
+            return
+        if self.redis.hvals(OPEN).count(tenant.encode()) >= most:
+            raise too_many(most)
+
     def _announce(self, keys: JobKeys, submission: Submission, key: str) -> tuple[str, str]:
         starts = json.dumps(submission.starts)
-        counts = (submission.items, len(submission.starts), starts, self._ttl, GRACE)
+        counts = (submission.items, len(submission.starts), starts, self._ttl, GRACE, self._limits.open_jobs or "")
         found = self._publish(keys.of_scripts(), [keys.job_id, keys.tenant, key, submission.digest, *counts])
         known = KNOWN.match(found)
         if known is None:
             # Not where nothing was heard: then the job may be there, and needs its samples.
             submission.discard()
+            if found == TOO_MANY:
+                raise too_many(self._limits.open_jobs)
             raise OverloadError(EXPIRED) if not found else UnreachableError(TAKEN)
         return known[1].decode(), known[2].decode()
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
 from rewardstack.errors import OverloadError
 from rewardstack.score import Request
+from rewardstack_rules.jobs import scripts
 from rewardstack_rules.jobs.codec import fields_of, pack_input
 from rewardstack_rules.jobs.keys import JobKeys
+from rewardstack_rules.jobs.limits import too_large
 from rewardstack_rules.jobs.link import FULL, RedisClient
 
 CHUNK_CHARACTERS = 2**22
@@ -30,14 +33,19 @@ class Submission:
         redis: of the queue.
         keys: of the job.
         chunk_size: samples in a chunk.
+        most_bytes: that its tenant may have in the queue; None for no limit.
     """
 
-    def __init__(self, redis: RedisClient, keys: JobKeys, chunk_size: int) -> None:
-        self.items = 0
+    def __init__(self, redis: RedisClient, keys: JobKeys, chunk_size: int, most_bytes: int | None) -> None:
+        self.items = self.bytes = 0
+        self.sources: Counter[str] = Counter()
         self.starts: list[int] = []
         self._redis = redis
-        self._key = keys["input"]
+        self._keys = keys
         self._chunk_size = chunk_size
+        self._most_bytes = most_bytes
+        self._take = redis.register_script(scripts.TAKE)
+        self._discard = redis.register_script(scripts.DISCARD)
         self._digest = blake2b(digest_size=16)
 
     @property
@@ -51,15 +59,18 @@ class Submission:
         Raises:
             RedisError: the queue does not take them.
             OverloadError: it is too full to take them.
+            LimitReached: they are more than their tenant may have there.
             Exception: whatever `requests` raises; nothing is left behind in either case.
         """
         try:
             for chunk in self._chunks(requests):
                 self._require_room()
+                data = pack_input(chunk)
                 # Whoever sends slowly is still there: the time that it has begins anew with each chunk.
-                pipeline = self._redis.pipeline(transaction=False)
-                pipeline.hset(self._key, str(len(self.starts)), pack_input(chunk))
-                pipeline.expire(self._key, UNFINISHED_SECONDS).execute()
+                arguments = [self._keys.job_id, len(self.starts), data, UNFINISHED_SECONDS, self._most_bytes or ""]
+                if not self._take(self._keys.of_scripts(), arguments):
+                    raise too_large(self._most_bytes)
+                self.bytes += len(data)
                 self.starts.append(self.items)
                 self.items += len(chunk)
         except BaseException:
@@ -78,7 +89,7 @@ class Submission:
 
     def discard(self) -> None:
         """Removes what was written."""
-        self._redis.delete(self._key)
+        self._discard(self._keys.of_scripts(), [self._keys.job_id])
 
     def _chunks(self, requests: Iterable[Request]) -> Iterator[list[Request]]:
         chunk: list[Request] = []
@@ -86,6 +97,7 @@ class Submission:
         for request in requests:
             text = _canonical(request)
             self._digest.update(len(text).to_bytes(8, "little") + text)
+            self.sources[request.data_source] += 1
             if chunk and (len(chunk) >= self._chunk_size or characters + len(text) > CHUNK_CHARACTERS):
                 yield chunk
                 chunk, characters = [], 0

@@ -1,0 +1,99 @@
+"""A client that asks without end: its key has so many requests a second, at all processes together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import requests
+
+from rewardstack import Request, score
+from tests.jobs.conftest import KEY, OTHER_KEY
+from tests.rules.conftest import RewardServer, running
+from tests.support.servers import Redis
+
+RATE = 3
+REQUESTS = 60
+ITEM = {"data_source": "gsm8k", "solution_str": "#### 5", "ground_truth": "5"}
+Ask = Callable[[int], requests.Response]
+
+
+@pytest.fixture(scope="module")
+def cache(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
+    """A Redis that is reached by its socket, as `make up` has it."""
+    folder = tmp_path_factory.mktemp("cache")
+    redis = Redis(folder, "--unixsocket", str(folder / "cache.sock"))
+    redis.url = f"unix://{folder}/cache.sock"
+    yield redis
+    redis.kill()
+
+
+@pytest.fixture(scope="module")
+def rated(cache: Redis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
+    """A server of two processes with two keys."""
+    variables = {"REWARD_SERVER_API_KEYS": "first-key,second-key", "REWARD_CACHE_URL": cache.url}
+    folder = tmp_path_factory.mktemp("rated")
+    with running(folder, "--workers", "2", REWARD_KEY_RATE=RATE, **variables) as server:
+        yield server
+
+
+def storm(ask: Ask) -> tuple[list[requests.Response], float]:
+    """The answers to many requests at once, and the seconds that they took."""
+    started = time.monotonic()
+    with ThreadPoolExecutor(12) as threads:
+        return list(threads.map(ask, range(REQUESTS))), time.monotonic() - started
+
+
+def test_a_key_has_its_rate(rated: RewardServer) -> None:
+    """What is too much is refused before it is read, says so and when to come back; the other key is not concerned."""
+    replies, seconds = storm(lambda _: rated.post("/v1/score", {"items": [ITEM]}, headers=KEY))
+
+    refused = [reply for reply in replies if reply.status_code == 429]
+    assert 0 < REQUESTS - len(refused) <= RATE * (seconds + 2), seconds
+    assert {reply.status_code for reply in replies} == {200, 429}
+    assert refused[0].json()["field"] == "REWARD_KEY_RATE"
+    assert {reply.headers["Retry-After"] for reply in refused} == {"1"}
+    assert rated.score(ITEM, headers=OTHER_KEY)[0]["status"] == "ok"
+
+
+def test_probes_are_free(rated: RewardServer) -> None:
+    """Whoever asks for health and counts is always answered, and costs no key anything."""
+    replies, _ = storm(lambda at: rated.get(("/health", "/ready", "/metrics")[at % 3], headers=KEY))
+
+    assert {reply.status_code for reply in replies} == {200}
+
+
+def test_a_trainer_waits(rated: RewardServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trainer that sends more than its rate has every sample scored in the end."""
+    monkeypatch.setenv("REWARD_SERVER_URL", rated.url)
+    monkeypatch.setenv("REWARD_SERVER_API_KEY", "second-key")
+
+    for at in range(3 * RATE):
+        assert ["ok"] == [one.status for one in score([Request("rule_remote_gsm8k", f"#### {at}, waiting", "5")])]
+
+
+def test_without_the_cache(tmp_path: Path, needs_redis: None) -> None:
+    """Where the Redis that counts hangs, requests are answered, and each process counts for itself."""
+    redis = Redis(tmp_path)
+    try:
+        with running(tmp_path, "--workers", "1", REWARD_KEY_RATE=RATE, REWARD_CACHE_URL=redis.url) as server:
+            redis.freeze()
+            assert server.score(ITEM)[0]["status"] == "ok"
+            replies, seconds = storm(lambda _: server.get("/v1/reward_types"))
+    finally:
+        redis.thaw()
+        redis.kill()
+
+    assert {reply.status_code for reply in replies} == {200, 429}
+    assert sum(reply.status_code == 200 for reply in replies) <= RATE * (seconds + 2)
+    assert "counts no requests" in server.log.read_text()
+
+
+def test_no_limit_unless_set(server: RewardServer) -> None:
+    """Where the setting is empty nothing is refused."""
+    replies, _ = storm(lambda _: server.get("/v1/reward_types"))
+
+    assert {reply.status_code for reply in replies} == {200}
