@@ -17,7 +17,7 @@ from rewardstack.transport.http import exchange, open_session
 ANSWER_SECONDS = 300.0
 """How long one request may take."""
 PAUSE = 1.0
-"""Seconds between two attempts."""
+"""Seconds between two attempts, where the server asks for no more."""
 PAGE = 5000
 """Results that are asked for at a time."""
 
@@ -89,11 +89,13 @@ class JobServer:
                 return await asyncio.wait_for(call, ANSWER_SECONDS)
             except (OverloadError, ReplyError, UnreachableError, asyncio.TimeoutError) as error:
                 obstacle = error if str(error) else UnreachableError(f"{url}: no answer in {ANSWER_SECONDS:g} s")
-            if time.monotonic() > end:
+            left = end - time.monotonic()
+            if left < 0:
                 break
             if attempt == 0:
                 say(f"waiting: {obstacle}")
-            await asyncio.sleep(PAUSE)
+            asked = obstacle.retry_after if isinstance(obstacle, OverloadError) else 0.0
+            await asyncio.sleep(min(max(PAUSE, asked), left))
         raise obstacle
 
 
