@@ -13,4 +13,6 @@ item appears once in the result. A chunk that got lost on its way, with its work
 | `chunk` | the function that RQ runs |
 | `lease`, `sweeper` | notice that a worker is gone, and send its chunk again |
 | `worker` | the process |
+| `limits` | what one API key may have in the queue |
+| `audit` | who had what scored when, in the log |
 """

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewardstack.score import Request, Score
-from rewardstack_rules.jobs import scripts
+from rewardstack_rules.jobs import audit, scripts
 from rewardstack_rules.jobs.codec import Sample, pack_partial, pack_result, unpack_input, unpack_partial
 from rewardstack_rules.jobs.keys import OPEN, JobKeys
 from rewardstack_rules.jobs.link import RedisClient, reaching, reading
-from rewardstack_rules.jobs.state import COUNTED
+from rewardstack_rules.jobs.state import COUNTED, read_state
 from rewardstack_rules.reply import Reply, reply_of
 
 LEASE = 10.0
@@ -114,8 +114,18 @@ class Ledger:
         counts = Counter(reply["status"] for reply in replies)
         counts["cached"] = sum(reply["cached"] for reply in replies)
         pairs = [part for name in COUNTED for part in (name, counts[name])]
-        outcome: bytes = self._call(self._commit, chunk, pack_result(chunk.start, replies), *pairs)
-        return outcome.decode()
+        outcome, *ended = self._call(self._commit, chunk, pack_result(chunk.start, replies), *pairs)
+        for values in ended:
+            self._tell_end(chunk.keys, values)
+        return str(outcome.decode())
+
+    @staticmethod
+    def _tell_end(keys: JobKeys, values: Sequence[bytes | None]) -> None:
+        with reading():
+            state = read_state(keys.job_id, values)
+        if state is not None and state.ended is not None:
+            seconds = round(state.ended - state.submitted, 3)
+            audit.tell(state.status, keys, items=state.items, statuses=state.statuses, seconds=seconds)
 
     @staticmethod
     def _call(script: Any, chunk: Chunk, *arguments: Any) -> Any:

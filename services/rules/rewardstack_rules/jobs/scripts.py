@@ -10,6 +10,8 @@ Time is Redis' own, so the workers' clocks need not agree.
 
 from __future__ import annotations
 
+from rewardstack_rules.jobs.state import FIELDS
+
 PRELUDE = """
 local meta, input, partial, results, due, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local open, started, counts, bytes, held = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
@@ -159,8 +161,8 @@ COMMIT = (
     FINISHING
     + """
 local n, result = ARGV[2], ARGV[3]
-if not is_open() then count('chunks_dropped') return 'dropped' end
-if redis.call('HSETNX', results, n, result) == 0 then count('chunks_duplicate') return 'duplicate' end
+if not is_open() then count('chunks_dropped') return {'dropped'} end
+if redis.call('HSETNX', results, n, result) == 0 then count('chunks_duplicate') return {'duplicate'} end
 charge(#result - redis.call('HSTRLEN', input, n))
 redis.call('HDEL', input, n)
 redis.call('HDEL', partial, n)
@@ -174,11 +176,14 @@ count('chunks_committed')
 if redis.call('HINCRBY', meta, 'committed', 1) == tonumber(redis.call('HGET', meta, 'chunks')) then
   local all_failed = redis.call('HGET', meta, 'failed') == redis.call('HGET', meta, 'items')
   close(all_failed and 'failed' or 'finished')
+  return {'committed', redis.call('HMGET', meta, '"""
+    + "', '".join(FIELDS)
+    + """')}
 end
-return 'committed'
+return {'committed'}
 """
 )
-"""The first result of a chunk is its result; the last chunk's ends the job."""
+"""The first result of a chunk is its result; the last chunk's ends the job, and tells how it stands then."""
 
 CANCEL = FINISHING + "if is_open() then close('canceled') return 1 end return 0"
 """No chunk of the job is begun or committed any more; 0 where it has ended already."""

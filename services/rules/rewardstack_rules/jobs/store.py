@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from rewardstack.errors import OverloadError, UnreachableError
 from rewardstack.score import Request
-from rewardstack_rules.jobs import scripts
+from rewardstack_rules.jobs import audit, scripts
 from rewardstack_rules.jobs.codec import unpack_lines
 from rewardstack_rules.jobs.delivery import Delivery
 from rewardstack_rules.jobs.durability import confirm_written
@@ -78,6 +78,8 @@ class JobStore:
                     raise Conflict
                 return job_id
             self._keep(keys)
+            sources = audit.commonest(submission.sources)
+            audit.tell("submitted", keys, items=submission.items, bytes=submission.bytes, sources=sources)
             self._delivery.send((job_id, number) for number in range(len(submission.starts)))
         return job_id
 
@@ -118,7 +120,9 @@ class JobStore:
         """Ends a job that has not ended: what is committed stays, the rest is not scored, or not taken."""
         keys = JobKeys(tenant, job_id)
         with reaching():
-            self._cancel(keys.of_scripts(), [job_id])
+            ended = self._cancel(keys.of_scripts(), [job_id])
+        if ended:
+            audit.tell("canceled", keys)
 
     def results(
         self, tenant: str, job_id: str, first: int = 0, count: int | None = None, *, partial: bool = False
