@@ -31,12 +31,13 @@ class Backends:
         self._types = RewardTypes()
         self._vectors: dict[ResultCache, VectorStore] = {}
 
-    def scorers(self, settings: Settings, cache: ResultCache) -> dict[str, MakeScorer]:
+    def scorers(self, settings: Settings, cache: ResultCache, tenant: str) -> dict[str, MakeScorer]:
         """The makers of scorers, by kind of leaf.
 
         Args:
             settings: the servers, their keys, how long to wait for them.
             cache: whose Redis keeps vectors as well.
+            tenant: separates those who may not see what vectors others have had made.
         """
 
         def find_service(urls: tuple[str, ...], api_key: str) -> Service:
@@ -50,7 +51,7 @@ class Backends:
             return _or_relay(judge, settings.judge_urls, JUDGE, JUDGE_FIELDS, settings, find_service, judge.portable)
 
         def make_embedding(_: str) -> Scorer:
-            embedding = Embedding(settings, find_service, self._vector_store(cache, settings))
+            embedding = Embedding(settings, find_service, self._vector_store(cache, settings), tenant)
             return _or_relay(embedding, settings.embedding_urls, EMBEDDING, EMBEDDING_FIELDS, settings, find_service)
 
         return {"rule": make_rule, "judge": make_judge, "embedding": make_embedding}

@@ -32,8 +32,8 @@ class Client:
         flow = self._flows.get(identity)
         if flow is None:
             self._flows.clear()
-            cache = self._cache(settings)
-            flow = Flow(route_table(settings), self._backends.scorers(settings, cache), cache)
+            cache, tenant = self._cache(settings), tenant_of(settings.reward_server_api_key)
+            flow = Flow(route_table(settings), self._backends.scorers(settings, cache, tenant), cache)
             self._flows[identity] = flow
         return flow
 

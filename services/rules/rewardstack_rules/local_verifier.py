@@ -40,7 +40,7 @@ class LocalVerifier(LocalRule):
         rule: the reward function.
         verifier: its two halves.
         isolation: where questions go that are not decided here.
-        verdicts: those known to this process; verifiers share them.
+        verdicts: those that this process knows for whoever asks; verifiers share them.
     """
 
     def __init__(self, rule: Rule, verifier: Verifier, isolation: Isolation, verdicts: Verdicts) -> None:

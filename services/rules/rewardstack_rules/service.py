@@ -6,9 +6,11 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from rewardstack.backends import Backends
+from rewardstack.cache.lru import Memory
 from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
 from rewardstack.errors import RewardstackError, ScoringError, UnknownSourceError
@@ -27,6 +29,8 @@ from rewardstack_rules.verdicts import Verdicts
 
 PROBE_SECONDS = 5.0
 STATS_SECONDS = 2.0
+TENANTS = 1024
+"""Kept at a time; one that comes again later begins with an empty memory."""
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -54,7 +58,8 @@ class Service:
         self._verdicts = Verdicts()
         self._client_settings = ClientSettings.from_env()
         self._routes = route_table(self._client_settings)
-        self._flow: Flow | None = None
+        self._shared: tuple[Backends, ResultCache] | None = None
+        self._flows: Memory[Flow] = Memory(TENANTS)
 
     def score(self, requests: Sequence[Request], *, limit: float | None, tenant: str) -> list[Score]:
         """One score for each request, in order; samples without a value have what their route's policy says.
@@ -129,22 +134,30 @@ class Service:
         return self._client_settings.cache_url
 
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
-        if self._flow is None:
-            backends, cache = Backends(), ResultCache(self._client_settings, count_unwritten, count_refused)
-            loop_thread().closing += [backends.close, cache.close]
-            alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
-            scorers = {**backends.scorers(alone, cache), "rule": self._make_rule}
-            self._flow = Flow(self._routes, scorers, cache)
+        flow = self._flows.get(tenant)
+        if flow is None:
+            flow = self._make_flow(tenant)
+            self._flows.put(tenant, flow)
         try:
-            return await self._flow.score(requests, limit=limit, tenant=tenant)
+            return await flow.score(requests, limit=limit, tenant=tenant)
         except ScoringError as error:  # the policy `raise` is for those who can catch
             return error.scores
 
-    def _make_rule(self, name: str) -> LocalRule:
+    def _make_flow(self, tenant: str) -> Flow:
+        """A flow of a tenant's own: calls in flight are shared with nobody else, connections are."""
+        if self._shared is None:
+            self._shared = Backends(), ResultCache(self._client_settings, count_unwritten, count_refused)
+            loop_thread().closing += [one.close for one in self._shared]
+        backends, cache = self._shared
+        alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
+        make_rule = partial(self._make_rule, self._verdicts.of(tenant))
+        return Flow(self._routes, {**backends.scorers(alone, cache, tenant), "rule": make_rule}, cache)
+
+    def _make_rule(self, verdicts: Verdicts, name: str) -> LocalRule:
         rule = self._registry.get(name)
         isolation = self._isolations[rule.confined]
         if rule.verifier is not None:
-            return LocalVerifier(rule, rule.verifier, isolation, self._verdicts)
+            return LocalVerifier(rule, rule.verifier, isolation, verdicts)
         return LocalRule(rule, isolation) if rule.isolated else InlineRule(rule, isolation)
 
 

@@ -1,4 +1,7 @@
-"""Verdicts on questions of mathematics: they are facts, so they are remembered."""
+"""Verdicts on questions of mathematics: they are facts, so they are remembered.
+
+Each tenant's are its own, for otherwise who asks could tell by the time that it takes what others have asked.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +19,31 @@ class Verdicts:
     """The verdicts that one process knows; not for several threads at once.
 
     Args:
-        size: how many are remembered; those least recently asked for are forgotten first.
+        size: how many are remembered, of all tenants; those least recently asked for are forgotten first.
+        tenant: whose verdicts these are.
     """
 
-    def __init__(self, size: int = REMEMBERED) -> None:
+    def __init__(self, size: int = REMEMBERED, tenant: str = "") -> None:
         self._size = size
-        self._known: OrderedDict[Question, Verdict] = OrderedDict()
+        self._tenant = tenant
+        self._known: OrderedDict[tuple[str, Question], Verdict] = OrderedDict()
+
+    def of(self, tenant: str) -> Verdicts:
+        """The same memory as another tenant has it: what others asked is not in it."""
+        mine = Verdicts(self._size, tenant)
+        mine._known = self._known
+        return mine
 
     def recall(self, question: Question) -> Verdict | None:
         """The verdict on a question, None where it is not remembered."""
-        verdict = self._known.get(question)
+        verdict = self._known.get((self._tenant, question))
         if verdict is not None:
-            self._known.move_to_end(question)
+            self._known.move_to_end((self._tenant, question))
         return verdict
 
     def keep(self, question: Question, verdict: Verdict) -> None:
         """Remembers a verdict, unless the question is long."""
         if sum(map(len, question.expected)) + len(question.answer) <= MAX_QUESTION:
-            self._known[question] = verdict
+            self._known[self._tenant, question] = verdict
             if len(self._known) > self._size:
                 self._known.popitem(last=False)

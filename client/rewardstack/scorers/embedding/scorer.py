@@ -49,13 +49,14 @@ class Embedding:
         settings: the servers, their key, how long to wait.
         find_service: opens connections.
         store: of vectors.
+        tenant: whose vectors they are.
     """
 
     source = SOURCE
     on_error: OnError = "lexical"
     batch_size = BATCH
 
-    def __init__(self, settings: Settings, find_service: FindService, store: VectorStore) -> None:
+    def __init__(self, settings: Settings, find_service: FindService, store: VectorStore, tenant: str) -> None:
         self.timeout = settings.embedding_timeout
         self._destinations = Servers(
             "EMBEDDING_SERVER_URL",
@@ -65,6 +66,7 @@ class Embedding:
         )
         self._find = find_service
         self._store = store
+        self._tenant = tenant
         self._servers: dict[Destination, Server] = {}
         self._embedders: dict[tuple[Destination, About, Asked], Embedder] = {}
 
@@ -135,7 +137,8 @@ class Embedding:
         if which not in self._embedders:
             if len(self._embedders) >= EMBEDDERS:
                 del self._embedders[next(iter(self._embedders))]
-            self._embedders[which] = Embedder(self._server(part.destination), about, part.asked, self._store)
+            server = self._server(part.destination)
+            self._embedders[which] = Embedder(server, about, part.asked, self._store, self._tenant)
         return self._embedders[which]
 
 

@@ -64,16 +64,18 @@ class Embedder:
         about: what it says of itself.
         asked: of it with each text.
         store: of vectors; shared with other embedders.
+        tenant: whose vectors these are; no other tenant finds them there.
     """
 
-    def __init__(self, server: Server, about: About, asked: Asked, store: VectorStore) -> None:
+    def __init__(self, server: Server, about: About, asked: Asked, store: VectorStore, tenant: str) -> None:
         self.dropped: Found = ServiceError("dropped: the client is shutting down")
         self.batch_size = about.batch
         self._server = server
         self._asked = asked
         self._store = store
         self._keeps = bool(about.identity or asked.model)
-        self._state = digest(("vector", VERSION, about.identity, asked.model, asked.prompt_name, str(asked.truncate)))
+        demands = (about.identity, asked.model, asked.prompt_name, str(asked.truncate))
+        self._state = digest(("vector", VERSION, *demands, tenant))
         self._flights: Flights[str, Found] = Flights(self)
         self._size = 0
 
