@@ -11,6 +11,35 @@ from rewardstack.plain import MOST_DEEP
 from rewardstack_rules.protocols.depth import LEVELS, pruned
 from tests.rules.conftest import RewardServer
 
+LONG = 9 * 2**20
+"""Characters beside what is nested."""
+OUTPUT = '"responses_create_params": {"input": "p"}, "response": {"output": [{"type": "message", "content": "#### 5"}]}'
+TRAINERS = {
+    "Align-Anything": (
+        "/get_reward",
+        '{"prompts": ["p", "p"], "responses": ["#### 5", "#### 5"], "golden_responses": ["5", NESTED]}',
+        '"statuses":["ok","unscored"]',
+    ),
+    "OpenRLHF": (
+        "/get_reward",
+        '{"query": ["p#### 5", "p#### 5"], "prompts": ["p", "p"], "labels": ["5", NESTED]}',
+        '"statuses":["ok","unscored"]',
+    ),
+    "slime": ("/get_reward", '{"prompt": "p", "response": "#### 5", "label": NESTED}', "0.0"),
+    "slime's prompt": ("/get_reward", '{"prompt": NESTED, "response": "#### 5", "label": "5"}', "0.0"),
+    "NeMo Gym": ("/verify", f'{{{OUTPUT}, "answer": NESTED}}', '"failure_kind":"rewardstack:unscored"'),
+    "NeMo Gym's own fields": (
+        "/verify",
+        f'{{{OUTPUT}, "answer": "5", "level": NESTED}}',
+        '"failure_kind":"rewardstack:unscored"',
+    ),
+    "ROLL": (
+        "/roll/submit",
+        '{"prompt": "p", "response": "#### 5", "reward_info": {"ground_truth": NESTED}}',
+        '"reward_request_id":"unscored_0.0_',
+    ),
+}
+"""For each its path, a body and what it says of the sample that is nested."""
 DEEP = f"its reference or extra_info is nested more than {MOST_DEEP} deep"
 
 
@@ -38,6 +67,29 @@ def test_a_nested_sample_is_alone(server: RewardServer, field: str, levels: int)
     one, deep, other = reply.json()["scores"]
     assert ("ok", "ok") == (one["status"], other["status"])
     assert ("unscored", DEEP) == (deep["status"], deep["reason"])
+
+
+def test_a_nested_sample_in_a_long_body(server: RewardServer) -> None:
+    """So it is where the batch has megabytes of other text."""
+    long = body("ground_truth", 1500).replace("#### 5", "#### 5" + " " * LONG, 1)
+
+    reply = server.post("/v1/score", data=long, headers={"Content-Type": "application/json"})
+
+    assert reply.status_code == 200, reply.text[:200]
+    assert ["ok", "unscored", "ok"] == [one["status"] for one in reply.json()["scores"]]
+
+
+@pytest.mark.parametrize("levels", [104, 600, 900, 990, 1500, 100_000])
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_a_nested_sample_in_another_protocol(server: RewardServer, trainer: str, levels: int) -> None:
+    """Every protocol has its own words for a sample that is too deep, and uses them however deep it is."""
+    path, text, words = TRAINERS[trainer]
+
+    data = text.replace("NESTED", nested(levels))
+    reply = server.post(f"{path}?reward_type=gsm8k", data=data, headers={"Content-Type": "application/json"})
+
+    assert reply.status_code == 200, reply.text[:200]
+    assert words in reply.text
 
 
 @pytest.mark.parametrize("levels", [104, 600, 1500, 100_000])

@@ -6,8 +6,8 @@ import re
 
 LEVELS = 128
 """Levels that are kept: more than any sample may have, so that it is still found to be too deep."""
-MOST_BYTES = 2**23
-"""Of a body that is read so; a longer one is refused as a whole."""
+MOST_BRACKETS = 2**22
+"""Of a body that is read so, whose reading takes about a second; one with more is refused as a whole."""
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[]}]', re.DOTALL)
 
@@ -16,10 +16,10 @@ def pruned(text: bytes) -> bytes:
     """JSON with null for each list and object that stands in `LEVELS` others; malformed JSON stays malformed.
 
     Raises:
-        RecursionError: it is longer than `MOST_BYTES`.
+        RecursionError: it has more than `MOST_BRACKETS`.
     """
-    if len(text) > MOST_BYTES:
-        raise RecursionError(f"it is nested deeper than {LEVELS} levels")
+    if text.count(b"[") + text.count(b"{") > MOST_BRACKETS:
+        raise RecursionError(f"it is nested deeper than {LEVELS} levels, and has more than {MOST_BRACKETS} brackets")
     kept: list[bytes] = []
     depth = start = 0
     for token in _TOKEN.finditer(text):
