@@ -144,6 +144,9 @@ RULES = Section("Reward server", [
     Setting("REWARD_WORKERS", "2", Whole(1, 1024), ("rules",), "server processes"),
     Setting("REWARD_THREADS", "32", Whole(1, 4096), ("rules",),
             "requests that each server process answers at the same time"),
+    Setting("REWARD_BYTES_IN_FLIGHT", str(64 * 2**20), Whole(2**16, 2**40), ("rules",),
+            "bytes of request bodies that each server process holds at once, which take about four times the memory; "
+            "past it bodies of more than 64 KiB are refused for now (503)"),
     Setting("REWARD_GRACEFUL_TIMEOUT", "30", Whole(1, 3600), (*BOTH, "rules"),
             "seconds that a stopping server gives to requests under way"),
     Setting("VERIFY_TIMEOUT", "5", Number(3600, "a number of seconds"), SCORING,

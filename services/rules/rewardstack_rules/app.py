@@ -8,7 +8,7 @@ from flask import Flask
 from prometheus_client.registry import Collector
 
 from rewardstack.errors import SettingsError, UnknownSourceError
-from rewardstack_rules import auth, draining, health, http_errors, key_rate, metrics, openapi, request_log
+from rewardstack_rules import admission, auth, draining, health, http_errors, key_rate, metrics, openapi, request_log
 from rewardstack_rules.catalogue import load_registry
 from rewardstack_rules.context import Context
 from rewardstack_rules.context import install as install_context
@@ -47,6 +47,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     metrics.install(app, settings.metrics_dir, list(_collectors(context)))
     auth.install(app, settings.api_keys)
     key_rate.install(app, settings.key_rate, context.service.cache_url)
+    admission.install(app, settings.bytes_in_flight)
     for protocol in (score, get_reward, nemo_gym, roll, jobs, reward_types, health, openapi):
         app.register_blueprint(protocol.blueprint)
     return app

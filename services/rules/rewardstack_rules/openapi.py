@@ -23,10 +23,10 @@ REFUSALS = {
     401: "No key, or an unknown one",
     404: "Nothing is known by that name; `error` says what is, or why",
     409: "It does not fit what came before; `error` says what to do",
-    413: "The body is longer than MAX_BODY_BYTES",
+    413: "The body is longer than MAX_BODY_BYTES, or holds too many values",
     415: "The body does not say that it is of a type that can be read",
     429: "More than one key may have; wait for as long as Retry-After says",
-    503: "The infrastructure scored nothing; try again",
+    503: "The infrastructure scored nothing, or other requests hold all that is read at once; try again",
 }
 SECURITY = {
     "bearer": {"type": "http", "scheme": "bearer"},
@@ -177,7 +177,7 @@ def _parameters(one: Operation, names: list[str]) -> list[dict[str, Any]]:
 
 
 def _refusals(one: Operation) -> dict[str, Any]:
-    codes = {*one.codes, *((400, 413, 415) if one.reads else ()), *(() if one.path in OPEN_PATHS else (401,))}
+    codes = {*one.codes, *((400, 413, 415, 503) if one.reads else ()), *(() if one.path in OPEN_PATHS else (401,))}
     if one.path not in request_log.QUIET:
         codes.add(429)
     found = {str(code): _answer(REFUSALS[code], "Error") for code in sorted(codes)}

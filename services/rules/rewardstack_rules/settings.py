@@ -31,6 +31,7 @@ class Settings:
         dataset_path: file of questions and golden answers; None for none.
         golden_threshold: how like a prompt the nearest question of that file must be, from 0 to 1.
         max_body_bytes: the longest body that is read.
+        bytes_in_flight: of bodies that each server process holds at once.
         verify_timeout: seconds that one sample may take in an isolated process.
         verify_processes: isolated processes that work at the same time.
         host: address to listen on.
@@ -56,6 +57,7 @@ class Settings:
     dataset_path: Path | None
     golden_threshold: float
     max_body_bytes: int
+    bytes_in_flight: int
     verify_timeout: float
     verify_processes: int
     host: str
@@ -114,6 +116,7 @@ class Settings:
             dataset_path=dataset[0] if dataset else None,
             golden_threshold=value["GOLDEN_THRESHOLD"],
             max_body_bytes=value["MAX_BODY_BYTES"],
+            bytes_in_flight=value["REWARD_BYTES_IN_FLIGHT"],
             verify_timeout=value["VERIFY_TIMEOUT"],
             verify_processes=value["VERIFY_PROCESSES"] or usable_cores(),
             host=value["REWARD_HOST"],

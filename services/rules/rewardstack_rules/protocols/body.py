@@ -7,15 +7,22 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from flask import request
+from flask import g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from rewardstack.deadline import HEADER
+from rewardstack_rules.admission import VALUE_BYTES
 from rewardstack_rules.context import context
 from rewardstack_rules.draining import BROKEN_BODY
 from rewardstack_rules.http_errors import ApiError
 from rewardstack_rules.protocols.depth import pruned
+from rewardstack_rules.protocols.tokens import count_values
 
+MAX_VALUES = 500_000
+"""Of one body: a hundred thousand samples of four fields. Parsed, that many take 65 MB at most (`VALUE_BYTES` says how
+that was measured) and half a second, in which a process does nothing else."""
+PIECE = 2**18
+"""Bytes of a body that are read at a time."""
 MAX_INTEGER_DIGITS = 4300
 """Longer integers are read as floats; Python refuses to read them exactly."""
 JSON_TYPES: dict[type, str] = {
@@ -37,37 +44,75 @@ def read_object() -> dict[str, Any]:
     """The request's body.
 
     Raises:
-        ApiError: 415 for another content type than JSON, 400 for what is no JSON object.
+        ApiError: 415 for another content type than JSON, 400 for what is no JSON object, 413 for too many values.
+        OverloadError: other requests hold all that the process may hold at once.
         RequestEntityTooLarge: it is longer than the server reads.
     """
     if not request.is_json:
         raise ApiError(415, "the body must be JSON, with Content-Type: application/json", "Content-Type")
-    try:
-        body = _parsed(_read())
-    except (ValueError, RecursionError) as error:
-        raise ApiError(400, f"the body is not JSON that can be read: {error}", "body") from error
+    data = _read()
+    count = require_few(data, MAX_VALUES, "body", "send fewer samples at once")
+    g.charge.add(max(0, VALUE_BYTES * count - len(data)))
+    body = parse(data, "body")
     if not isinstance(body, dict):
         raise ApiError(400, f"the body must be a JSON object, got {json_type(body)}", "body")
     return body
 
 
-def _parsed(data: bytes) -> Any:
+def require_few(data: bytes, most: int, field: str, remedy: str) -> int:
+    """How many values JSON holds, found before it is parsed.
+
+    Args:
+        data: the JSON.
+        most: values that it may hold.
+        field: how a complaint calls it.
+        remedy: what to do where it holds more.
+
+    Raises:
+        ApiError: 413; it holds more.
+    """
+    count = count_values(data, most)
+    if count > most:
+        raise ApiError(413, f"{field} holds more than {most} values (texts, numbers, lists …); {remedy}", field)
+    return count
+
+
+def parse(data: bytes, field: str) -> Any:
+    """The value of JSON, in UTF-8 as RFC 8259 has it.
+
+    Args:
+        data: the JSON.
+        field: how a complaint calls it.
+
+    Raises:
+        ApiError: 400; it is no JSON, or too long for how deep it is nested.
+    """
     try:
-        return json.loads(data, parse_int=read_integer)
-    except RecursionError:
-        return json.loads(pruned(data), parse_int=read_integer)
+        try:
+            return _loads(data)
+        except RecursionError:
+            return _loads(pruned(data))
+    except (ValueError, RecursionError) as error:
+        raise ApiError(400, f"{field} is not JSON that can be read: {error}", field) from error
+
+
+def _loads(data: bytes) -> Any:
+    return json.loads(data.decode("utf-8-sig", "surrogatepass"), parse_int=read_integer)
 
 
 def _read() -> bytes:
     limit = context().settings.max_body_bytes
     request.max_content_length = limit + 1  # a body without a length is cut there without a word
+    data = bytearray()
     try:
-        data = request.get_data(cache=False)
+        while piece := request.stream.read(PIECE):
+            g.charge.add(len(piece))
+            data += piece
     except BROKEN_BODY as error:
         raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
     if len(data) > limit:
         raise RequestEntityTooLarge
-    return data
+    return bytes(data)
 
 
 def read_integer(text: str) -> float:

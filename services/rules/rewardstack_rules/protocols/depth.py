@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+from rewardstack_rules.protocols.tokens import TEXT, without_escapes
+
 LEVELS = 128
 """Levels that are kept: more than any sample may have, so that it is still found to be too deep."""
 MOST_BRACKETS = 2**22
 """Of a body that is read so, whose reading takes about a second; one with more is refused as a whole."""
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[]}]', re.DOTALL)
+_TOKEN = re.compile(TEXT + rb"|[\[{]|[]}]")
 
 
 def pruned(text: bytes) -> bytes:
@@ -22,7 +24,7 @@ def pruned(text: bytes) -> bytes:
         raise RecursionError(f"it is nested deeper than {LEVELS} levels, and has more than {MOST_BRACKETS} brackets")
     kept: list[bytes] = []
     depth = start = 0
-    for token in _TOKEN.finditer(text):
+    for token in _TOKEN.finditer(without_escapes(text)):
         if token[0] in b"[{":
             if depth == LEVELS:
                 kept += (text[start : token.start()], b"null")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from io import BufferedReader, RawIOBase
-from typing import Any, cast
+from typing import IO, Any, cast
 
 from flask import request
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -14,12 +13,15 @@ from rewardstack.score import Request
 from rewardstack_rules.context import context
 from rewardstack_rules.draining import BROKEN_BODY
 from rewardstack_rules.http_errors import ApiError
-from rewardstack_rules.protocols.body import read_field, read_integer, read_object
+from rewardstack_rules.protocols.body import parse, read_field, read_object, require_few
 from rewardstack_rules.protocols.score import read_sample
 
 LINES = frozenset({"application/x-ndjson", "application/jsonl"})
 FORM = "multipart/form-data"
 TYPES = f"application/json, {', '.join(sorted(LINES))} or {FORM} with one file"
+LINE_BYTES = 2**23
+LINE_VALUES = 100_000
+"""Of one line, which is one sample: as many as no real one has, and few enough for each thread to hold one."""
 BUFFER = 2**16
 """Bytes read at a time; the stream itself finds the end of a line byte by byte."""
 BOM = b"\xef\xbb\xbf"
@@ -61,10 +63,16 @@ def _rows(lines: Iterable[bytes]) -> Iterator[Any]:
         line = line.removeprefix(BOM) if number == 1 else line
         if not line.strip():
             continue
-        try:
-            yield json.loads(line, parse_int=read_integer)
-        except (ValueError, RecursionError) as error:
-            raise ApiError(400, f"line {number} is not JSON that can be read: {error}", f"line {number}") from error
+        field = f"line {number}"
+        if len(line) > LINE_BYTES:
+            raise ApiError(413, f"{field} is longer than {LINE_BYTES} bytes; a line holds one sample", field)
+        require_few(line, LINE_VALUES, field, "a line holds one sample")
+        yield parse(line, field)
+
+
+def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a stream; of one that is too long no more than shows that it is."""
+    return iter(lambda: stream.readline(LINE_BYTES + 1), b"")
 
 
 def _body() -> Iterator[bytes]:
@@ -73,7 +81,7 @@ def _body() -> Iterator[bytes]:
     request.max_content_length = limit + 1  # a body without a length is cut there without a word
     read = 0
     try:
-        for line in BufferedReader(cast(RawIOBase, request.stream), BUFFER):
+        for line in _lines(BufferedReader(cast(RawIOBase, request.stream), BUFFER)):
             read += len(line)
             if read > limit:
                 raise RequestEntityTooLarge
@@ -91,4 +99,4 @@ def _file() -> Iterator[bytes]:
         raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
     if len(files) != 1:
         raise ApiError(400, f"the form must have one file, got {len(files)}", "body")
-    return iter(files[0].stream)
+    return _lines(files[0].stream)
