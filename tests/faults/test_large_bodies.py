@@ -21,6 +21,7 @@ import requests
 from rewardstack_rules.admission import FREE_BYTES
 from rewardstack_rules.protocols.body import MAX_VALUES
 from rewardstack_rules.protocols.depth import pruned
+from rewardstack_rules.protocols.scoring import MAX_SAMPLES
 from rewardstack_rules.protocols.tokens import count_values
 from rewardstack_rules.protocols.upload import LINE_BYTES, LINE_VALUES
 from tests.jobs.conftest import Site, sample, site
@@ -96,36 +97,48 @@ def most_memory(process: psutil.Process) -> int:
 
 
 @pytest.fixture
-def tight(needs_process: None, tmp_path: Path) -> Iterator[RewardServer]:
-    """A server of one process that holds 1 MiB of bodies at once."""
-    with running(tmp_path, "--workers", "1", REWARD_BYTES_IN_FLIGHT=MIB) as one:
+def tight(tmp_path: Path) -> Iterator[Site]:
+    """A server of one process that holds 1 MiB of bodies at once, and takes jobs."""
+    with site(tmp_path, REWARD_BYTES_IN_FLIGHT=MIB) as one:
         yield one
 
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunked"])
-def test_bytes_in_flight(tight: RewardServer, chunked: bool) -> None:
+def test_bytes_in_flight(tight: Site, chunked: bool) -> None:
     """While one body holds what may be in flight, larger ones are refused for now, and small ones are scored."""
     body = batch(MIB)
 
     def other() -> requests.Response:
-        return post(tight, "/v1/score", iter([body]) if chunked else body)
+        return post(tight.server, "/v1/score", iter([body]) if chunked else body)
 
-    with closing(half_sent(tight, body)) as sender:
-        eventually(lambda: held(tight) > 0)
+    with closing(half_sent(tight.server, body)) as sender:
+        eventually(lambda: held(tight.server) > 0)
         refused = other()
-        assert tight.score(GOOD | {"extra_info": {"filler": "x" * (FREE_BYTES - 1000)}})[0]["value"] == 1.0
+        assert tight.server.score(GOOD | {"extra_info": {"filler": "x" * (FREE_BYTES - 1000)}})[0]["value"] == 1.0
         sender.sendall(body[len(body) // 2 :])
         assert sender.recv(12) == b"HTTP/1.1 200"
-    eventually(lambda: held(tight) == 0)
+    eventually(lambda: held(tight.server) == 0)
 
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
     assert "REWARD_BYTES_IN_FLIGHT" in refused.json()["error"]
     assert other().status_code == 200
 
 
-def test_alone(tight: RewardServer) -> None:
+def test_a_form_in_flight(tight: Site) -> None:
+    """So is a form with a file, which is kept while its lines are read."""
+    samples = b"\n".join([json.dumps(sample(0) | {"extra_info": {"filler": "x" * 8192}}).encode()] * 256)
+    with closing(half_sent(tight.server, batch(MIB))):
+        eventually(lambda: held(tight.server) > 0)
+        refused = tight.server.post("/jobs", files={"file": samples})
+    eventually(lambda: held(tight.server) == 0)
+
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+    assert tight.server.post("/jobs", files={"file": samples}).status_code == 202
+
+
+def test_alone(tight: Site) -> None:
     """A body that is larger than all that may be in flight is read where it is alone."""
-    assert post(tight, "/v1/score", batch(3 * MIB)).status_code == 200
+    assert post(tight.server, "/v1/score", batch(3 * MIB)).status_code == 200
 
 
 def held(server: RewardServer) -> float:
@@ -157,6 +170,13 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield one
 
 
+def test_too_many_samples(here: Site) -> None:
+    """More samples than are scored at once are refused, with the number that is taken."""
+    reply = here.server.post("/v1/score", {"items": [{"data_source": "gsm8k"}] * (MAX_SAMPLES + 1)})
+
+    assert (reply.status_code, f"at most {MAX_SAMPLES}" in reply.json()["error"]) == (413, True)
+
+
 DENSE = b"[]," * (MAX_VALUES // 2) + b"[]"
 BODIES = {
     "/v1/score": b'{"items": [%b]}',
@@ -182,7 +202,7 @@ def test_too_many_values(here: Site, path: str) -> None:
 
 LINE = json.dumps(sample(0)).encode() + b"\n"
 LINES = {
-    "values": b'{"extra_info": [%b]}' % (b"[]," * LINE_VALUES),
+    "values": b'{"extra_info": [%b[]]}' % (b"[]," * LINE_VALUES),
     "bytes": b'{"solution_str": "%b"}' % (b"x" * LINE_BYTES),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -64,6 +65,16 @@ def test_a_server_that_is_gone(scene: Scene, size: int, chunked: bool) -> None:
     scene.servers[0].kill()
 
     assert [ask(scene, size, chunked)[0] for _ in range(6)] == [200] * 6
+
+
+def test_no_room(scene: Scene, tmp_path: Path) -> None:
+    """Where the gateway can keep no more bodies, one that it would have to keep is refused for now; small ones pass."""
+    shutil.rmtree(tmp_path / "tmp" / "body")
+
+    status, said, retry = ask(scene, 3 * LARGE, chunked=False)
+
+    assert (status, retry, "no room" in str(said["error"])) == (503, "1", True)
+    assert ask(scene, 1000, chunked=False)[0] == 200
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -14,6 +14,10 @@ from rewardstack_rules.http_errors import ApiError, unavailable
 from rewardstack_rules.protocols.body import json_type, read_limit
 from rewardstack_rules.protocols.messages import last_user_text
 
+MAX_SAMPLES = 100_000
+SAMPLE_BYTES = 512
+"""As which a sample counts beside its text: with its score and its part of the reply it takes up to 3 kB of memory."""
+
 
 def source_of(body: Mapping[str, Any]) -> str:
     """The `data_source` of a request's samples, by `reward_type` of the body, else of the query, else the server's.
@@ -56,9 +60,14 @@ def score_samples(samples: Sequence[Request], limit: float | None = None) -> lis
         limit: seconds that the caller says elsewhere than in the deadline header that it waits.
 
     Raises:
-        ApiError: 400; the deadline header is malformed.
+        ApiError: 400; the deadline header is malformed. 413; there are too many samples.
         ConfigError: a source is unknown; nothing was scored.
+        OverloadError: other requests hold all that the process may hold at once.
     """
+    if len(samples) > MAX_SAMPLES:
+        message = f"{len(samples)} samples; at most {MAX_SAMPLES} are scored at once: send fewer, or a job (/jobs)"
+        raise ApiError(413, message, "body")
+    g.charge.add(SAMPLE_BYTES * len(samples))
     limits = [seconds for seconds in (limit, read_limit()) if seconds is not None]
     scores = context().service.score(samples, limit=min(limits, default=None), tenant=g.tenant)
     g.statuses = Counter(score.status for score in scores)

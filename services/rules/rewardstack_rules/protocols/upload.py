@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from io import BufferedReader, RawIOBase
 from typing import IO, Any, cast
 
-from flask import request
+from flask import g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from rewardstack.score import Request
@@ -31,7 +31,8 @@ def read_samples() -> Iterable[Request]:
     """The samples, checked as they are read; each has a source that something scores.
 
     Raises:
-        ApiError: 400 for a malformed body or sample, 415 for another content type.
+        ApiError: 400 for a malformed body or sample, 413 for a line that is too large, 415 for another content type.
+        OverloadError: other requests hold all that the process may hold at once.
         UnknownSourceError: nothing scores a sample's source.
         RequestEntityTooLarge: the body is longer than the server reads.
     """
@@ -90,10 +91,28 @@ def _body() -> Iterator[bytes]:
         raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
 
 
+class _Charged:
+    """A form's stream: its file, which containers keep in memory, is charged as it is read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def read(self, size: int) -> bytes:
+        """The next bytes.
+
+        Raises:
+            OverloadError: other requests hold all that the process may hold at once.
+        """
+        piece = self._stream.read(size)
+        g.charge.add(len(piece))
+        return piece
+
+
 def _file() -> Iterator[bytes]:
     """The lines of the one file of a form, which is kept in a temporary file while it is read."""
     request.max_content_length = context().settings.max_body_bytes
     try:
+        request.stream = cast(IO[bytes], _Charged(request.stream))
         files = list(request.files.values())
     except BROKEN_BODY as error:
         raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
