@@ -100,6 +100,8 @@ GATEWAY = Section("Gateway", [
             "seconds a backend may stay silent before the gateway gives up on it"),
     Setting("MAX_BODY_BYTES", str(64 * 2**20), Whole(1024, 2**40), ("gateway", "rules"),
             "bytes of the largest request body (64 MiB)"),
+    Setting("GATEWAY_CLIENT_REQUESTS", "4096", Whole(1, 65535), ("gateway",),
+            "requests for rewards that one address may have on their way at once; past it they are refused (429)"),
     Setting("GATEWAY_IMAGE", "nginx:1.30", NAME, COMPOSE, "container image of the gateway"),
 ])
 

@@ -6,17 +6,22 @@ A server that closes a connection with bytes unread resets it, and the sender lo
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import IO, Any
 
 from flask import Flask
 from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
 from werkzeug.exceptions import HTTPException
-from werkzeug.wsgi import get_input_stream
+from werkzeug.wsgi import ClosingIterator, get_input_stream
+
+from rewardstack.errors import OverloadError
+from rewardstack_rules.pacing import PacedSocket, SlowClientError
 
 BROKEN_BODY = (OSError, ParseException)
 """What reading a body raises whose sender is gone, or wrote what is no HTTP."""
+SOCKETS = ("gunicorn.socket", "werkzeug.socket")
+"""Where a server puts the client's connection."""
 DRAIN_SECONDS = 10.0
 CHUNK = 2**20
 
@@ -25,23 +30,26 @@ Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 def install(app: Flask) -> None:
-    """Has every request of `app` read to its end, or for `DRAIN_SECONDS`, before it is answered."""
+    """Has every request of `app` read to its end, or for `DRAIN_SECONDS`, once it is answered."""
     setattr(app, "wsgi_app", _drained(app.wsgi_app))  # noqa: B010, Flask's own way of wrapping itself; types forbid it
 
 
 def _drained(application: Application) -> Application:
     def run(wsgi: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        client = next((wsgi[name] for name in SOCKETS if name in wsgi), None)
         body = wsgi["wsgi.input"] = get_input_stream(wsgi)
         wsgi["wsgi.input_terminated"] = True  # the stream ends where the body does
-        reply = application(wsgi, start_response)
-        with contextlib.suppress(*BROKEN_BODY, HTTPException):  # nobody is left to read the reply
-            _drain(body)
-        return reply
+        reply: Any = application(wsgi, start_response)
+        return ClosingIterator(chain(reply, _drain(body, client)), reply.close)
 
     return run
 
 
-def _drain(body: IO[bytes]) -> None:
-    end = time.monotonic() + DRAIN_SECONDS
-    while body.read(CHUNK) and time.monotonic() < end:
-        pass
+def _drain(body: IO[bytes], client: object) -> Iterator[bytes]:
+    """The last piece of a reply, which is empty."""
+    yield from ()
+    if isinstance(client, PacedSocket):
+        client.refuse(DRAIN_SECONDS)
+        with contextlib.suppress(*BROKEN_BODY, HTTPException, SlowClientError, OverloadError):
+            while body.read(CHUNK):
+                pass

@@ -39,7 +39,7 @@ os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir  # before a worker imports
 
 wsgi_app = "rewardstack_rules.app:create_app()"
 bind = _settings.address
-worker_class = "gthread"
+worker_class = "rewardstack_rules.gunicorn_worker.Worker"
 workers = _settings.workers
 threads = _settings.threads
 graceful_timeout = _settings.graceful_timeout

@@ -7,19 +7,21 @@ answered. Arguments stand above the environment's variables, which `settings.py`
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ipaddress
 import logging.config
 import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from rewardstack.errors import ConfigError
 from rewardstack.secret_files import read_secret_files
 from rewardstack_rules.isolated import prepare_isolated
+from rewardstack_rules.pacing import PacedSocket, Places, SlowClientError
 from rewardstack_rules.request_log import LOGGING
 from rewardstack_rules.settings import Settings
 
@@ -87,10 +89,26 @@ def run_gunicorn() -> NoReturn:
 
 
 class _Handler(WSGIRequestHandler):
-    """Leaves it to `request_log` to log requests."""
+    """Leaves it to `request_log` to log requests; a client that is too slow is no fault to be told of."""
+
+    def handle(self) -> None:
+        """Answers what comes."""
+        with contextlib.suppress(SlowClientError):
+            super().handle()
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Writes nothing."""
+
+
+class _Server(ThreadedWSGIServer):
+    """Has as many threads as requests, and so as many places for slow clients."""
+
+    places = Places(sys.maxsize)
+
+    def get_request(self) -> tuple[PacedSocket, Any]:
+        """The next connection, and from where."""
+        client, address = super().get_request()
+        return PacedSocket(client, self.places), address
 
 
 def serve(settings: Settings) -> None:
@@ -104,7 +122,7 @@ def serve(settings: Settings) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     prepare_isolated(settings)
     address = f"unix://{settings.socket}" if settings.socket else settings.host
-    server = make_server(address, settings.port, create_app(settings), threaded=True, request_handler=_Handler)
+    server = _Server(address, settings.port, create_app(settings), _Handler)
     server.log_startup()
     try:
         server.serve_forever()

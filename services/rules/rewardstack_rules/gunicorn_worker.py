@@ -1,0 +1,142 @@
+"""gunicorn's worker with threads, which a slow client cannot hold.
+
+gunicorn gives a thread to each connection that is made, and waits in the loop that serves all of them for a client that
+is to close one. Here a connection has a thread once the head of a request is there, and a moment later at the latest,
+though its body may still be on its way; the rest is read at a least rate (`pacing`). Nothing is waited for in the loop.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import deque
+from functools import partial
+from selectors import EVENT_READ
+from typing import Any
+
+from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
+
+from rewardstack_rules.http_errors import ApiError
+from rewardstack_rules.pacing import PacedSocket, Places
+
+HEAD_SECONDS = 10.0
+"""Within which the head of a request must come."""
+BODY_SECONDS = 0.25
+"""That a body is waited for without a thread, once the head is there."""
+BUFFER = 2**16
+"""Bytes of a request that are read without a thread."""
+HEAD_END = b"\r\n\r\n"
+LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
+CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
+LAST_CHUNK = b"\r\n0\r\n\r\n"
+
+
+class Connection(TConn):
+    """A client's connection, and what has come of its next request."""
+
+    def __init__(self, cfg: Any, sock: PacedSocket, client: Any, server: Any) -> None:
+        super().__init__(cfg, sock, client, server)
+        self.come = bytearray()
+        self.head = b""
+        """Empty until all of it is there."""
+        self.due = 0.0
+        """When a thread is to read the rest; 0 where that is not decided, or done."""
+
+    def is_ready(self) -> bool:
+        """Whether a thread has nothing to wait for, given what has come: all of a request, or the client's end."""
+        try:
+            data = self.sock.recv_now(BUFFER)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        searched = max(0, len(self.come) - len(HEAD_END) + 1)
+        self.come += data
+        if not self.head and (end := self.come.find(HEAD_END, searched)) >= 0:
+            self.head = bytes(self.come[: end + len(HEAD_END)])
+        return not data or len(self.come) >= BUFFER or (self.head != b"" and self._has_body())
+
+    def begin(self) -> None:
+        """Hands what has come to gunicorn's parser, in the thread that is to answer it."""
+        self.sock.begin(len(self.come))
+        self.init()
+        self.parser.unreader.unread(bytes(self.come))
+        self.come.clear()
+        self.head, self.due = b"", 0.0
+
+    def close(self, graceful: bool = False) -> None:
+        """Closes it at once. What a refused client still sends has been read by then (`draining`)."""
+        self.due = 0.0
+        super().close()
+
+    def _has_body(self) -> bool:
+        if CHUNKED.search(self.head):
+            return self.come.endswith(LAST_CHUNK)
+        length = LENGTH.search(self.head)
+        return length is None or len(self.come) - len(self.head) >= int(length[1])
+
+
+class Worker(ThreadWorker):
+    """See above."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.places = Places(self.cfg.threads)
+        self.waiting: deque[Connection] = deque()
+        """Those whose head is there, oldest first, and some that have their thread by now."""
+
+    def accept(self, listener: Any) -> None:
+        """Takes a connection, which then waits for its first request."""
+        try:
+            client, address = listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        self.nr_conns += 1
+        self._await(Connection(self.cfg, PacedSocket(client, self.places), address, listener.getsockname()))
+
+    def on_client_socket_readable(self, conn: Connection, client: Any) -> None:
+        """Something comes after an earlier request."""
+        if conn.is_ready():
+            super().on_client_socket_readable(conn, client)
+            return
+        self.poller.unregister(client)
+        self.keepalived_conns.remove(conn)
+        self._await(conn)
+        self._await_body(conn)
+
+    def on_pending_socket_readable(self, conn: Connection, client: Any) -> None:
+        """Something more comes."""
+        if conn.is_ready():
+            conn.due = 0.0
+            super().on_pending_socket_readable(conn, client)
+        else:
+            self._await_body(conn)
+
+    def wait_for_and_dispatch_events(self, timeout: float) -> None:
+        """Does what there is to do, and returns in time for what is due."""
+        super().wait_for_and_dispatch_events(min(timeout, BODY_SECONDS) if self.waiting else timeout)
+        while self.waiting and self.waiting[0].due < time.monotonic():
+            conn = self.waiting.popleft()
+            if conn.due:
+                conn.due = 0.0
+                super().on_pending_socket_readable(conn, conn.sock)
+
+    def handle(self, conn: Connection) -> Any:
+        """Answers a request, in a thread."""
+        conn.begin()
+        return super().handle(conn)
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        """Ends what could not be answered; a slow client is no fault to be logged."""
+        if not isinstance(exc, ApiError):
+            super().handle_error(req, client, addr, exc)
+
+    def _await(self, conn: Connection) -> None:
+        conn.timeout = time.monotonic() + HEAD_SECONDS
+        self.pending_conns.append(conn)
+        self.poller.register(conn.sock, EVENT_READ, partial(self.on_pending_socket_readable, conn))
+
+    def _await_body(self, conn: Connection) -> None:
+        if conn.head and not conn.due:
+            conn.due = time.monotonic() + BODY_SECONDS
+            self.waiting.append(conn)

@@ -1,0 +1,125 @@
+"""Clients that send slowly: how long they are waited for, and by how many threads.
+
+A thread that waits for a client takes a place, of which there are fewer than threads, so that others are always
+answered; only a client that sends fast needs none. Each must send at a least rate, so that no wait is without an end.
+"""
+
+from __future__ import annotations
+
+import math
+import select
+import socket
+import time
+from collections.abc import Callable
+from threading import Semaphore
+from typing import Any, TypeVar
+
+from rewardstack.errors import OverloadError
+from rewardstack_rules.http_errors import ApiError
+
+FAST_RATE = 2**20
+"""Bytes a second at which a client is waited for without a place."""
+WINDOW = 10.0
+"""Seconds of waiting in which a client must have sent what the least rate asks."""
+LEAST_RATE = 16 * 1024
+"""Bytes a second."""
+
+T = TypeVar("T")
+
+
+class SlowClientError(ApiError):
+    """A request comes more slowly than the server waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__(408, f"the request comes too slowly; send at least {LEAST_RATE} bytes a second", "body")
+
+
+class Places:
+    """Places of threads that wait for slow clients: so many that a quarter of the threads is always free.
+
+    Args:
+        threads: that the process answers requests with.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.uploads = Semaphore(max(1, threads // 2))
+        self.refused = Semaphore(max(1, threads // 4))
+
+
+class PacedSocket(socket.socket):
+    """A client's connection, whose reading ends where the client is too slow.
+
+    Args:
+        accepted: the connection, which this one takes over.
+        places: of the process.
+    """
+
+    def __init__(self, accepted: socket.socket, places: Places) -> None:
+        super().__init__(accepted.family, accepted.type, accepted.proto, accepted.detach())
+        self._places = places
+        self.begin()
+
+    def begin(self, come: int = 0) -> None:
+        """A request begins, of which so many bytes have come."""
+        self._room, self._end = self._places.uploads, math.inf
+        self._waited, self._came = 0.0, come
+
+    def refuse(self, seconds: float) -> None:
+        """The request has its answer; what is still sent is read for some seconds at most."""
+        self._room, self._end = self._places.refused, time.monotonic() + seconds
+
+    def recv_now(self, size: int) -> bytes:
+        """What has come.
+
+        Raises:
+            BlockingIOError: nothing has.
+        """
+        return super().recv(size, socket.MSG_DONTWAIT)
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        """As a socket's own.
+
+        Raises:
+            SlowClientError: the client is too slow.
+            OverloadError: nothing has come, and all places are taken.
+        """
+        data = self._patiently(lambda: socket.socket.recv(self, size, flags | socket.MSG_DONTWAIT))
+        self._came += len(data)
+        return data
+
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        """As a socket's own; raises what `recv` raises."""
+        count = self._patiently(lambda: socket.socket.recv_into(self, buffer, nbytes, flags | socket.MSG_DONTWAIT))
+        self._came += count
+        return count
+
+    def _patiently(self, receive: Callable[[], T]) -> T:
+        while time.monotonic() < self._end:
+            try:
+                return receive()
+            except BlockingIOError:
+                self._wait()
+        raise SlowClientError
+
+    def _wait(self) -> None:
+        if self._comes_within(self._came / FAST_RATE):
+            return
+        if not self._room.acquire(blocking=False):
+            raise OverloadError("too many clients are sending slowly; try again")
+        try:
+            while not self._comes_within(WINDOW):
+                if self._came < WINDOW * LEAST_RATE:
+                    raise SlowClientError
+                self._waited, self._came = 0.0, 0
+        finally:
+            self._room.release()
+
+    def _comes_within(self, seconds: float) -> bool:
+        """Whether something comes before so many seconds have been waited since the window began."""
+        started = time.monotonic()
+        left = max(0.0, min(seconds - self._waited, self._end - started))
+        poller = select.poll()
+        poller.register(self, select.POLLIN)
+        came = bool(poller.poll(1000 * left))
+        self._waited += time.monotonic() - started
+        return came

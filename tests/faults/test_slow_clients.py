@@ -1,0 +1,221 @@
+"""Clients that send slowly, hundreds at a time: others are answered as ever, and each of them is ended."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from requests.adapters import HTTPAdapter
+
+from tests.jobs.conftest import KEY, Site, sample, site
+from tests.native.nginx import Gateway, load
+from tests.rules.conftest import running
+from tests.support.dribble import Dribble
+
+CLIENTS = 300
+REQUESTS = 100
+PAUSE = 0.03
+"""Seconds between two of them."""
+SECONDS = 1.0
+"""Within which 99 of 100 ordinary requests are answered."""
+ENDED_SECONDS = 30
+"""Within which a client that is too slow is ended; generous for a machine that is busy."""
+SLOWLY = 64 * 1024
+"""Bytes a second that are not too slow."""
+LIMIT = 20
+
+
+def head(path: str, *headers: str, kind: str = "application/json", length: int = 1_000_000) -> bytes:
+    """The head of a POST request whose body is to come."""
+    lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Type: {kind}", f"Content-Length: {length}", *headers]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+RIGHT = "X-API-Key: first-key"
+ATTACKS = {
+    "jobs": head("/jobs", RIGHT, kind="application/x-ndjson"),
+    "job": head("/jobs", RIGHT),
+    "form": head("/jobs", RIGHT, kind="multipart/form-data; boundary=x") + b"--x\r\n",
+    "score": head("/v1/score", RIGHT),
+    "get_reward": head("/get_reward", RIGHT),
+    "unknown path": head("/nothing", RIGHT),
+    "wrong key": head("/jobs", "X-API-Key: wrong", kind="application/x-ndjson"),
+    "no key": head("/v1/score"),
+    "open path": head("/health"),
+    "chunked": b"POST /v1/score HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+    b"Content-Type: application/json\r\nX-API-Key: first-key\r\n\r\nf4240\r\n",
+    "head": b"POST /v1/score HTTP/1.1\r\nHost: ",
+    "second head": b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /health HTTP/1.1\r\nX: ",
+    "nothing": b"",
+    "left open": b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+}
+
+
+@pytest.fixture(scope="module")
+def guarded(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server that takes jobs, with keys."""
+    with site(tmp_path_factory.mktemp("guarded"), REWARD_SERVER_API_KEYS="first-key,second-key") as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def gateway(needs_nginx: None, guarded: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a gateway before that server."""
+    behind = {"rules": [guarded.server.url.removeprefix("http://")]}
+    one = Gateway(tmp_path_factory.mktemp("gateway"), behind, load())
+    yield f"http://127.0.0.1:{one.ports['rules']}"
+    one.stop()
+
+
+@pytest.fixture(params=["alone", "gateway"])
+def url(request: pytest.FixtureRequest, guarded: Site) -> str:
+    """The address of the server, or of the gateway before it."""
+    address: str = request.getfixturevalue("gateway") if request.param == "gateway" else guarded.server.url
+    return address
+
+
+def address_of(url: str) -> tuple[str, int]:
+    """Host and port."""
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    return host, int(port)
+
+
+def seconds_of(ask: Callable[[], requests.Response]) -> float:
+    """How long a request takes; one that fails takes for ever."""
+    started = time.monotonic()
+    try:
+        reply = ask()
+    except requests.RequestException:
+        return float("inf")
+    return time.monotonic() - started if reply.status_code == 200 else float("inf")
+
+
+def slowest(url: str) -> float:
+    """What 99 of a hundred ordinary requests take at most, in seconds."""
+    ask: list[Callable[[], requests.Response]] = [
+        lambda: requests.get(f"{url}/health", timeout=5),
+        lambda: requests.post(f"{url}/v1/score", json={"items": [sample(2)]}, headers=KEY, timeout=5),
+    ]
+    found: list[float] = []
+    while len(found) < REQUESTS and sum(seconds > SECONDS for seconds in found) < 3:
+        found.append(seconds_of(ask[len(found) % 2]))
+        time.sleep(PAUSE)
+    return sorted(found)[-2]
+
+
+def answers(url: str) -> bool:
+    """Whether it answers ordinary requests in time; a machine that is busy has a second try."""
+    return slowest(url) < SECONDS or slowest(url) < SECONDS
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_one_attack(guarded: Site, attack: str) -> None:
+    """Whatever they send slowly, a server of 32 threads answers others."""
+    with Dribble(address_of(guarded.server.url), [ATTACKS[attack]], CLIENTS):
+        assert answers(guarded.server.url)
+
+
+def test_all_attacks(url: str) -> None:
+    """So it does when all of that comes at once, also behind the gateway."""
+    with Dribble(address_of(url), [*ATTACKS.values()], CLIENTS):
+        assert answers(url)
+
+
+@pytest.mark.parametrize("arguments", [("--workers", "2"), ()], ids=["gunicorn", "single process"])
+def test_an_open_server(needs_process: None, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """And so does one without keys."""
+    with running(tmp_path, *arguments) as server, Dribble(address_of(server.url), [*ATTACKS.values()], CLIENTS):
+        assert answers(server.url)
+
+
+def send(url: str, *parts: bytes, pause: float = 0.0) -> tuple[int, dict[str, Any]]:
+    """Status and body of the answer to what is sent in parts."""
+    with socket.create_connection(address_of(url), ENDED_SECONDS) as client:
+        for part in parts:
+            client.sendall(part)
+            time.sleep(pause)
+        with client.makefile("rb") as reply:
+            status = int(reply.readline().split()[1])
+            length = 0
+            while (line := reply.readline().strip()) != b"":
+                name, _, value = line.partition(b":")
+                length = int(value) if name.lower() == b"content-length" else length
+            return status, json.loads(reply.read(length))
+
+
+@pytest.mark.parametrize("path", ["/v1/score", "/jobs"])
+def test_a_slow_client_is_ended(guarded: Site, path: str) -> None:
+    """One whose body does not come is told so, and what the least rate is."""
+    status, reply = send(guarded.server.url, head(path, RIGHT))
+    assert (status, reply["field"]) == (408, "body")
+    assert "16384 bytes a second" in reply["error"]
+
+
+@pytest.mark.parametrize("attack", ["head", "second head", "nothing"])
+def test_a_slow_head_is_ended(guarded: Site, attack: str) -> None:
+    """A connection on which no head comes to its end is closed."""
+    with socket.create_connection(address_of(guarded.server.url), ENDED_SECONDS) as client:
+        client.sendall(ATTACKS[attack])
+        while client.recv(65536):
+            pass
+
+
+@pytest.mark.parametrize("path", ["/v1/score", "/jobs", "/get_reward"])
+def test_keys_before_bodies(url: str, path: str) -> None:
+    """A wrong key is refused before anything of the body has come."""
+    started = time.monotonic()
+    status, _ = send(url, head(path, "X-API-Key: wrong"))
+    assert status == 401
+    assert time.monotonic() - started < 5
+
+
+def body(size: int) -> bytes:
+    """A sample in so many bytes."""
+    return json.dumps({"items": [sample(2)]}).encode().ljust(size)
+
+
+def test_an_honest_client_that_is_slow(url: str) -> None:
+    """A body that comes at a modest rate, for longer than a slow one is waited for, is read to its end."""
+    parts = [body(SLOWLY), *[b" " * SLOWLY] * 11]
+    status, reply = send(url, head("/v1/score", RIGHT, length=12 * SLOWLY), *parts, pause=1.0)
+    assert (status, reply["scores"][0]["value"]) == (200, 1.0)
+
+
+@pytest.mark.parametrize("path", ["/v1/score", "/jobs"])
+@pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunked"])
+def test_a_large_body(url: str, path: str, chunked: bool) -> None:
+    """A large body that is sent at once is read, whether it says its length or not."""
+    data = body(30_000_000)
+    sent: Any = iter([data]) if chunked else data
+    reply = requests.post(url + path, sent, headers={**KEY, "Content-Type": "application/json"}, timeout=60)
+    assert reply.status_code in (200, 202), reply.text
+
+
+class From(HTTPAdapter):
+    """Requests from another address of this machine."""
+
+    def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
+        super().init_poolmanager(*arguments, **named, source_address=("127.0.0.2", 0))
+
+
+def test_requests_of_one_client(needs_nginx: None, guarded: Site, tmp_path: Path) -> None:
+    """One address has so many requests on their way at the gateway, and is told the setting; others have theirs."""
+    behind = {"rules": [guarded.server.url.removeprefix("http://")]}
+    one = Gateway(tmp_path, behind, load(GATEWAY_CLIENT_REQUESTS=LIMIT))
+    url = f"http://127.0.0.1:{one.ports['rules']}"
+    other = requests.Session()
+    other.mount("http://", From())
+    try:
+        with Dribble(address_of(url), [ATTACKS["score"]], LIMIT):
+            refused = requests.get(f"{url}/v1/reward_types", headers=KEY, timeout=60)
+            taken = other.get(f"{url}/v1/reward_types", headers=KEY, timeout=60)
+    finally:
+        one.stop()
+    assert (refused.status_code, taken.status_code) == (429, 200)
+    assert "Retry-After" in refused.headers and "GATEWAY_CLIENT_REQUESTS (20)" in refused.json()["error"]
