@@ -102,6 +102,13 @@ GATEWAY = Section("Gateway", [
             "bytes of the largest request body (64 MiB)"),
     Setting("GATEWAY_CLIENT_REQUESTS", "4096", Whole(1, 65535), ("gateway",),
             "requests for rewards that one address may have on their way at once; past it they are refused (429)"),
+    Setting("TLS_CERTIFICATE", "", Files(), UP,
+            "PEM file of the certificate, and of those between it and its authority, that the gateway shows; with "
+            "`TLS_KEY` its ports speak TLS alone"),
+    Setting("TLS_KEY", "", Files(), UP, "PEM file of that certificate's key, without a password"),
+    Setting("TLS_NAME", "", OPTIONAL_NAME, UP,
+            "name in the certificate by which clients reach this machine; empty: `localhost`, or the address of "
+            "`BIND_ADDRESS`"),
     Setting("GATEWAY_IMAGE", "nginx:1.30", NAME, COMPOSE, "container image of the gateway"),
 ])
 

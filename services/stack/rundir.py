@@ -33,6 +33,7 @@ class Running:
         host: address at which this machine reaches the gateway.
         ports: port by the name of its setting.
         services: names of what was started.
+        tls: whether the gateway speaks TLS.
     """
 
     session: int
@@ -41,6 +42,7 @@ class Running:
     host: str
     ports: dict[str, int]
     services: list[str]
+    tls: bool = False
 
 
 class RunDir:

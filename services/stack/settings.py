@@ -24,8 +24,10 @@ SETTINGS = of(".env", "compose")
 """And those that the compose files have their own defaults of."""
 SECRETS = tuple(name for name, setting in SETTINGS.items() if setting.secret)
 """Settings whose values are never shown."""
-USERS_FILES = tuple(name for name, setting in SETTINGS.items() if isinstance(setting.kind, Files))
-"""Settings that name files of the user's own."""
+USERS_FILES = tuple(
+    name for name, setting in SETTINGS.items() if isinstance(setting.kind, Files) and "rules" in setting.readers
+)
+"""Settings that name files of the user's own which whoever scores reads."""
 
 RENAMED = {
     "PORT": "REWARD_PORT",
@@ -70,7 +72,17 @@ class Settings(dict[str, str]):
 
     def url(self, port: str = "REWARD_PORT") -> str:
         """Where a client on this machine finds a service behind the gateway, by the setting of its port."""
-        return f"http://{self.host}:{self[port]}"
+        return f"{'https' if self.tls else 'http'}://{self.gateway_name}:{self[port]}"
+
+    @property
+    def tls(self) -> bool:
+        """Whether the gateway speaks TLS."""
+        return bool(self["TLS_CERTIFICATE"])
+
+    @property
+    def gateway_name(self) -> str:
+        """By which clients on this machine address the gateway, an IPv6 address in brackets."""
+        return self["TLS_NAME"] or self.host
 
     def listen(self, port: str) -> str:
         """The address and port that the gateway listens on for a service."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from services.gateway import tls
 from services.stack.errors import StackError
 from services.stack.settings import Settings
 from services.up.model_servers import SERVERS, elsewhere
@@ -15,6 +16,7 @@ def require(settings: Settings) -> None:
     """
     for name in settings:
         settings.files(name)
+    tls.require(settings)
     for server in SERVERS:
         if settings[server.switch] == "on" and elsewhere(server, settings):
             raise StackError(

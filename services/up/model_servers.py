@@ -137,7 +137,7 @@ def elsewhere(server: ModelServer, settings: Settings) -> bool:
     """Whether its URL names another server than the stack's own, whose address a user's shell may hold already."""
     for url in settings[server.url].split(","):
         parts = urlsplit(url.strip())
-        here = {"localhost", "127.0.0.1", "::1", settings["BIND_ADDRESS"], socket.gethostname()}
+        here = {"localhost", "127.0.0.1", "::1", settings["BIND_ADDRESS"], settings["TLS_NAME"], socket.gethostname()}
         if url.strip() and not (parts.hostname in here and parts.port == settings.number(server.port)):
             return True
     return False

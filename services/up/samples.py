@@ -7,6 +7,7 @@ import sysconfig
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from services.gateway import tls
 from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.given import FROM_THE_SYSTEM, from_environment
@@ -47,6 +48,7 @@ def score(settings: Settings, run: RunDir, services: Collection[str], addresses:
     environment = {
         **from_environment(*FROM_THE_SYSTEM, *TERMINAL),
         **addresses,
+        **({tls.TRUST: trusted} if (trusted := tls.trusted(settings)) else {}),
         **{key: settings[source].split(",")[0].strip() for key, source in keys},
     }
     command = [str(Path(sysconfig.get_path("scripts")) / "rewardstack"), "score", str(samples), "--table"]
@@ -73,6 +75,8 @@ def farewell(settings: Settings, urls: Mapping[str, str], logs: str, cache: str 
         key, source = KEYS[url]
         if settings[source]:
             say(f"  export {key}=..." + (f"    # one of {source}" if key != source else ""))
+    if trusted := tls.trusted(settings):
+        say(f"  export {tls.TRUST}={trusted}    # clients on other machines need this file too")
     if cache:
         say(f"  export REWARD_CACHE_URL={cache}    # for trainers that score directly")
         if settings["REWARD_CACHE_SECRET"]:

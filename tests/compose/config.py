@@ -10,7 +10,10 @@ from typing import Any
 from services.stack.rundir import ROOT
 from services.stack.settings import SETTINGS
 
-FILES = ("compose.yaml", "compose.gpu.yaml", "compose.keys.yaml", "compose.cache.yaml", "compose.monitoring.yaml")
+FILES = (
+    *("compose.yaml", "compose.gpu.yaml", "compose.keys.yaml", "compose.cache.yaml", "compose.tls.yaml"),
+    "compose.monitoring.yaml",
+)
 COMMON = "compose.common.yaml"
 """What the services of the others extend."""
 

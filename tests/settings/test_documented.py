@@ -24,6 +24,7 @@ OF_THE_SYSTEM = {
     "HF_TOKEN",
     "OMP_WAIT_POLICY",
     "PATH",
+    "SSL_CERT_FILE",
 }
 """Variables of the machine and of other software, not of this project."""
 

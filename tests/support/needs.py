@@ -43,6 +43,12 @@ def needs_redis(needs_process: None) -> None:
 
 
 @pytest.fixture(scope="session")
+def needs_openssl(needs_process: None) -> None:
+    """The command `openssl`, which makes certificates."""
+    _program("openssl")
+
+
+@pytest.fixture(scope="session")
 def needs_compose(needs_process: None) -> None:
     """The command `docker compose`, with or without an engine."""
     _program("docker")

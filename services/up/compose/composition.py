@@ -146,6 +146,7 @@ def _files(settings: Settings, gpus: bool) -> list[str]:
         "compose.gpu.yaml": gpus,
         "compose.keys.yaml": "HF_TOKEN" in os.environ or any(settings[key] for key in KEYS),
         "compose.cache.yaml": published_cache(settings),
+        "compose.tls.yaml": settings.tls,
         "compose.monitoring.yaml": monitored(settings),
         "compose.override.yaml": (ROOT / "compose.override.yaml").is_file(),
     }

@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+from services.gateway import tls
 from services.stack.rundir import RunDir
 from services.stack.settings import Settings
 
@@ -30,6 +31,7 @@ def write(settings: Settings, run: RunDir) -> None:
         "reward_cache_secret": settings["REWARD_CACHE_SECRET"],
         "reward_cache_url": f"redis://:{password}@cache:6379/0" if password else "",
         "reward_server_api_keys": settings["REWARD_SERVER_API_KEYS"],
+        **tls.contents(settings),
     }
     for name, text in contents.items():
         file = where / name

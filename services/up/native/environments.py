@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from services.gateway.tls import TRUST
 from services.models.environment import requirements_digest
 from services.stack.given import GIVEN_TO, HUB, from_environment
 from services.stack.rundir import ROOT
@@ -39,10 +40,11 @@ class Environments:
         self._values, self._secrets = values, secrets
         self._hidden = {name: secrets.add(name.lower(), text) for name, text in hidden.items() if text}
         self._users = [path for name in USERS_FILES for path in settings.files(name)]
+        self._users += map(Path, filter(None, [values[TRUST]]))
 
     def scoring(self, service: str) -> tuple[dict[str, str], dict[str, str]]:
         """Variables and versions of the reward server or a worker; secrets as names of files."""
-        names = [name for name in GIVEN_TO[service] if self._values.get(name) and name not in self._hidden]
+        names = [name for name in (*GIVEN_TO[service], TRUST) if self._values.get(name) and name not in self._hidden]
         own = [name for name in GIVEN_TO[service] if name in self._hidden]
         variables = {name: self._values[name] for name in names}
         variables |= {f"{name}_FILE": str(self._hidden[name]) for name in own}

@@ -25,7 +25,8 @@ def probe(name: str, run: RunDir, running: Running) -> str:
     kind = name.partition("-")[0]
     if kind == "gateway":
         port = running.ports.get("REWARD_PORT") or running.ports["JUDGE_PORT"]
-        return probes.http(f"{running.host}:{port}", "/gateway/health")
+        ask = probes.https if running.tls else probes.http
+        return ask(f"{running.host}:{port}", "/gateway/health")
     if kind == "embedding":
         return probes.http(f"{LOOPBACK}:{running.ports[EMBEDDING_BACKEND]}", "/health")
     if kind == "worker":

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from services.gateway import config as gateway
+from services.gateway import tls
+from services.gateway.tls import Tls
 from services.stack import ports
 from services.stack.rundir import ROOT, RunDir, Running, boot_id
 from services.stack.secrets import Secrets
@@ -76,7 +78,7 @@ class Stack:
         """
         taken_up = programs.digest(part for file in self.gateway.items() for part in file)
         numbers = {name: port for name, (_, port) in self.ports.items()}
-        return Running(session, boot_id(), taken_up, self.host, numbers, self.names)
+        return Running(session, boot_id(), taken_up, self.host, numbers, self.names, "tls.conf" in self.gateway)
 
 
 def describe(
@@ -116,7 +118,7 @@ def describe(
     return Stack(
         [replace(program, prefix=prefix) for program in started],
         {f"{one.service}.conf": one.configuration for one in (cache, queue)},
-        gateway_files([rules, *models], settings),
+        gateway_files([rules, *models], settings, _tls(settings, secrets)),
         secrets,
         urls,
         _ports(settings, chosen, backend),
@@ -142,18 +144,28 @@ def _environments(
         **{server.url: urls.get(server.url, "") for server in SERVERS},
         "PROMETHEUS_MULTIPROC_DIR": str(run.path / "tmp/metrics"),
         "REWARD_SOCKET": str(run.socket("rules")),
+        tls.TRUST: tls.trusted(settings),
     }
     return Environments(values, hidden, settings, secrets)
 
 
-def gateway_files(behind: Sequence[Program], settings: Settings) -> dict[str, str]:
+def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
+    """What the gateway is given for TLS; secrets take up the files."""
+    found = tls.contents(settings)
+    for name, text in found.items():
+        secrets.add(name, text)
+    return Tls(secrets.folder, " ".join(map(secrets.digest, found))) if found else None
+
+
+def gateway_files(behind: Sequence[Program], settings: Settings, tls: Tls | None = None) -> dict[str, str]:
     """The gateway's files, by name.
 
     Args:
         behind: programs that it passes requests to.
         settings: of the stack.
+        tls: that it speaks; None for none.
     """
     servers: dict[str, list[str]] = {}
     for program in behind:
         servers.setdefault(program.service, []).append(program.server)
-    return gateway.files(servers, settings, {name: settings.listen(port) for name, port in PORTS.items()})
+    return gateway.files(servers, settings, {name: settings.listen(port) for name, port in PORTS.items()}, tls)
