@@ -12,6 +12,7 @@ from tests.support.needs import MARKERS
 from tests.support.needs import needs_compose as needs_compose
 from tests.support.needs import needs_engine as needs_engine
 from tests.support.needs import needs_model as needs_model
+from tests.support.needs import needs_mount as needs_mount
 from tests.support.needs import needs_nginx as needs_nginx
 from tests.support.needs import needs_openssl as needs_openssl
 from tests.support.needs import needs_process as needs_process

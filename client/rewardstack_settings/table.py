@@ -314,7 +314,7 @@ ALONE = Section("The reward server alone", [
             "Redis that holds [jobs](jobs.md), such as `redis://localhost:6380/0`; empty for none; "
             "`make up` sets it", secret=True),
     Setting("PROMETHEUS_MULTIPROC_DIR", "", Text(), ("rules",),
-            "directory in which its processes count; by default a temporary one; `make up` sets it"),
+            "directory in which its processes count; by default a temporary one, in memory"),
     Setting("WORKER_METRICS_PORT", "0", Whole(0, 65_535), ("worker",),
             "port on which a worker answers `/metrics`, on every address; 0 for none. With `MONITORING=on` a "
             "container has 9100"),

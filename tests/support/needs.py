@@ -15,6 +15,7 @@ from services.models.environment import Models
 from services.stack import packages, settings
 from services.stack.rundir import ROOT
 from tests.support import compose
+from tests.support.disk import Disk
 
 MARKERS = ("engine", "model", "stack", "process")
 """A test that has the fixture `needs_engine` has the marker `engine`, and so on; heaviest first."""
@@ -46,6 +47,16 @@ def needs_redis(needs_process: None) -> None:
 def needs_openssl(needs_process: None) -> None:
     """The command `openssl`, which makes certificates."""
     _program("openssl")
+
+
+@pytest.fixture(scope="session")
+def needs_mount(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The right to mount file systems."""
+    try:
+        with Disk(tmp_path_factory.mktemp("mounted"), "1m"):
+            pass
+    except OSError as error:
+        pytest.skip(f"nothing may be mounted here: {error}")
 
 
 @pytest.fixture(scope="session")

@@ -19,10 +19,15 @@ from rewardstack_rules import request_log
 from rewardstack_rules.isolated import prepare_isolated, renew_isolated
 from rewardstack_rules.settings import Settings
 
+IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
 
 def _make_metrics_dir() -> str:
-    """A directory that the workers count in, removed when the master ends; its own children leave it alone."""
-    directory, master = tempfile.mkdtemp(prefix="rewardstack-metrics-"), os.getpid()
+    """A directory that the workers count in, removed when the master ends; its own children leave it alone.
+
+    They map its files, so that one for which a disk has no room would end them.
+    """
+    directory, master = tempfile.mkdtemp(prefix="rewardstack-metrics-", dir=IN_MEMORY), os.getpid()
 
     def remove() -> None:
         if os.getpid() == master:
@@ -46,7 +51,7 @@ graceful_timeout = _settings.graceful_timeout
 keepalive = 75  # longer than a proxy in front keeps idle connections, so that it never uses one that is closing
 control_socket_disable = True
 logconfig_dict = request_log.LOGGING
-worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+worker_tmp_dir = IN_MEMORY
 
 
 def on_starting(server: Any) -> None:

@@ -142,7 +142,6 @@ def _environments(
     values = {
         **settings,
         **{server.url: urls.get(server.url, "") for server in SERVERS},
-        "PROMETHEUS_MULTIPROC_DIR": str(run.path / "tmp/metrics"),
         "REWARD_SOCKET": str(run.socket("rules")),
         tls.TRUST: tls.trusted(settings),
     }

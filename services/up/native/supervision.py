@@ -26,7 +26,7 @@ STOP_SECONDS = 180.0
 RELOAD_SECONDS = 30.0
 POLL_SECONDS = 0.1
 UP = ("RUNNING", "STARTING", "BACKOFF")
-PROGRAM = "supervisor.supervisord"
+PROGRAM = "services.up.native.supervisord"
 RESTARTER = "restarter"
 """No service, but what has supervisord start them again."""
 

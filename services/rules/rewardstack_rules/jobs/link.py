@@ -19,6 +19,8 @@ RedisClient: TypeAlias = Any
 TIMEOUT = 10.0
 """Seconds that one attempt of a command may take."""
 FULL = "the queue is full: wait for jobs to end and expire, cancel some, or raise QUEUE_MAX_MEMORY (its maxmemory)"
+AWAY = "; see its log, and whether its disk is full"
+"""What helps where nothing answers: a Redis that cannot write ends."""
 PAUSE = 1.0
 """Most seconds between two attempts."""
 
@@ -49,7 +51,8 @@ def reaching() -> Iterator[None]:
     except OutOfMemoryError as error:
         raise OverloadError(FULL) from error
     except RedisError as error:
-        raise UnreachableError(f"the queue (REWARD_QUEUE_URL): {_first_line(error)}") from error
+        remedy = AWAY if isinstance(error, redis.ConnectionError) else ""
+        raise UnreachableError(f"the queue (REWARD_QUEUE_URL): {_first_line(error)}{remedy}") from error
 
 
 @contextmanager
