@@ -21,7 +21,7 @@ from services.stack.rundir import RunDir
 from services.up.native import stack
 from services.up.native.programs import Program
 from services.up.native.stack import Stack
-from services.up.native.supervision import RESTARTER
+from services.up.native.supervision import LISTENERS
 from tests.native.nginx import load
 
 FOUND = {"nginx": "/usr/sbin/nginx", "redis-server": "/usr/bin/redis-server"}
@@ -59,7 +59,7 @@ def sections(run: RunDir) -> dict[str, Any]:
     options = ServerOptions()
     options.realize(["-c", str(run.path / "supervisord.conf")])
     found = (process for group in options.process_group_configs for process in group.process_configs)
-    return {process.name: process for process in found if process.name != RESTARTER}
+    return {process.name: process for process in found if process.name not in LISTENERS}
 
 
 def digests(run: RunDir) -> Mapping[str, str]:

@@ -88,6 +88,7 @@ def _describe(settings: Settings, run: RunDir, wanted: dict[str, Any]) -> Stack:
         urls={},
         ports={"JUDGE_PORT": (host, port)},
         host=wanted["here"],
+        unwell_seconds=settings.number("UNWELL_SECONDS"),
     )
 
 

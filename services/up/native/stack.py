@@ -39,6 +39,7 @@ class Stack:
         urls: where clients find the services, by the client's variable.
         ports: address and port by name, that of the gateway first.
         host: by which this machine reaches the gateway.
+        unwell_seconds: after which a service that was well, and is not any more, is ended; 0 for never.
         cache: the Redis of results; None where there is none.
     """
 
@@ -49,6 +50,7 @@ class Stack:
     urls: Mapping[str, str]
     ports: Mapping[str, tuple[str, int]]
     host: str
+    unwell_seconds: int
     cache: Redis | None = None
 
     @property
@@ -60,7 +62,13 @@ class Stack:
         """The text of every file but the secrets, by name."""
         # supervisord gives up root's rights unless told otherwise, and could then not read the private directory.
         user = "user = root" if os.geteuid() == 0 else ""
-        values = {"ROOT": str(ROOT), "RUN_DIR": str(run.path), "USER": user, "PYTHON": sys.executable}
+        values = {
+            "ROOT": str(ROOT),
+            "RUN_DIR": str(run.path),
+            "USER": user,
+            "PYTHON": sys.executable,
+            "UNWELL_SECONDS": str(self.unwell_seconds),
+        }
         head = fill(TEMPLATE, values)
         written = {program.name: program.files(run) for program in self.programs}
         return {
@@ -123,6 +131,7 @@ def describe(
         urls,
         _ports(settings, chosen, backend),
         "localhost" if settings.open_to_all else settings["BIND_ADDRESS"],
+        settings.number("UNWELL_SECONDS"),
         cache,
     )
 

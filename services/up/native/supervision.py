@@ -27,8 +27,8 @@ RELOAD_SECONDS = 30.0
 POLL_SECONDS = 0.1
 UP = ("RUNNING", "STARTING", "BACKOFF")
 PROGRAM = "services.up.native.supervisord"
-RESTARTER = "restarter"
-"""No service, but what has supervisord start them again."""
+LISTENERS = ("restarter", "unwell")
+"""No services, but what has supervisord start them again."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Supervision:
         return [
             State(info["name"], info["statename"], info["pid"], info["now"] - info["start"] if info["pid"] else 0)
             for info in infos
-            if info["name"] != RESTARTER
+            if info["name"] not in LISTENERS
         ]
 
     def start(self, environment: Mapping[str, str], describe: Callable[[int], Running]) -> None:

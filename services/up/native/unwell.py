@@ -1,0 +1,79 @@
+"""Ends a service that hangs: `python -m services.up.native.unwell RUN_DIR SECONDS`, which supervisord starts.
+
+supervisord starts again what has ended, and cannot tell what lives and does not answer. This listens to its clock, and
+asks each service as `make status` does; one that was well and has not been for SECONDS is ended. One that was not well
+yet is left in peace, for it may be loading a model.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from supervisor import childutils
+
+from services.stack import processes
+from services.stack.rundir import RunDir, Running
+from services.up.native.health import probe
+from services.up.native.supervision import State, Supervision
+
+
+@dataclass
+class Watch:
+    """What is known of the services.
+
+    Args:
+        run: directory of the stack.
+        seconds: that a service may be unwell.
+    """
+
+    run: RunDir
+    seconds: float
+    _well: dict[tuple[str, int], float] = field(default_factory=dict)
+    """When a process of a service was well last."""
+
+    def look(self) -> None:
+        """Ask every service that runs, and end those that hang."""
+        running = self.run.recall()
+        states = [state for state in Supervision(self.run).states() if state.state == "RUNNING"] if running else []
+        self._well = {process: when for process, when in self._well.items() if process in map(_process, states)}
+        for state in states:
+            if running and state.name in running.services:
+                self._ask(state, running)
+
+    def _ask(self, state: State, running: Running) -> None:
+        now, process = time.monotonic(), _process(state)
+        problem = probe(state.name, self.run, running)
+        if not problem:
+            if process not in self._well:
+                _log(f"{state.name} (pid {state.pid}) is well")
+            self._well[process] = now
+        elif now - self._well.get(process, now) >= self.seconds:
+            _log(f"{state.name} (pid {state.pid}) has not been well for {self.seconds:g} s and is ended: {problem}")
+            processes.end_group(state.pid, running.session)
+
+
+def _log(text: str) -> None:
+    """Standard output is supervisord's; a full disk has no room for what is said."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def _process(state: State) -> tuple[str, int]:
+    return state.name, state.pid
+
+
+def main(folder: str, seconds: str) -> None:
+    """Listen until supervisord ends."""
+    watch = Watch(RunDir(folder), float(seconds))
+    while True:
+        childutils.listener.wait(sys.stdin, sys.stdout)
+        if watch.seconds:
+            watch.look()
+        childutils.listener.ok(sys.stdout)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
