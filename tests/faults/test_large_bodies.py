@@ -34,6 +34,8 @@ BOMB = b"[]," * 20_000_000
 MIB = 2**20
 MOST_MEMORY = 600 * MIB
 """Of one process: its body and the text of it, several times over, and what it has loaded."""
+MOST_SECONDS = 5.0
+"""For 99 of 100 ordinary samples beside them; a machine that has nothing else to do needs less than one."""
 TEXT = b'{"items": [{"data_source": "gsm8k", "solution_str": "%b", "ground_truth": "5"}]}'
 GOOD: dict[str, Any] = {"data_source": "gsm8k", "solution_str": "#### 5", "ground_truth": "5"}
 
@@ -86,7 +88,7 @@ def test_at_once(attacked: RewardServer, form: bytes, answer: int) -> None:
     assert before == psutil.Process(attacked.process.pid).children()
     assert max(map(most_memory, before)) < MOST_MEMORY
     assert {(answer, None)} <= answers <= {(answer, None), (503, "1")}
-    assert sorted(took.result())[len(took.result()) * 99 // 100] < 5
+    assert sorted(took.result())[len(took.result()) * 99 // 100] < MOST_SECONDS
 
 
 def most_memory(process: psutil.Process) -> int:

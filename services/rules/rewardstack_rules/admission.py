@@ -51,6 +51,8 @@ class Budget:
             OverloadError: other requests hold what is needed. This one's `own` are given back in the same moment, so
                 that of several that meet the last one finds room.
         """
+        if not count:
+            return
         with self._lock:
             if count > 0 and self._held > own and self._held + count > self._most:
                 self._held -= own

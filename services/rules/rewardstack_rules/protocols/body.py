@@ -88,12 +88,16 @@ def parse(data: bytes, field: str) -> Any:
         ApiError: 400; it is no JSON, or too long for how deep it is nested.
     """
     try:
-        try:
-            return _loads(data)
-        except RecursionError:
-            return _loads(pruned(data))
+        return _shallow(data)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, f"{field} is not JSON that can be read: {error}", field) from error
+
+
+def _shallow(data: bytes) -> Any:
+    try:
+        return _loads(data)
+    except RecursionError:
+        return _loads(pruned(data))
 
 
 def _loads(data: bytes) -> Any:
