@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,26 @@ def test_keys_before_bodies(url: str, path: str) -> None:
     status, _ = send(url, head(path, "X-API-Key: wrong"))
     assert status == 401
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Authorization": "Bearer first-key"}, 200),
+        ({"Authorization": f"Basic {b64encode(b'any:second-key').decode()}"}, 200),
+        ({"XRL-Authorization": "Bearer second-key"}, 200),
+        ({"X-API-Key": "second-key"}, 200),
+        ({"X-API-Key": "first-key "}, 200),
+        ({"X-API-Key": "first-ke"}, 401),
+        ({"Authorization": "Bearer wrong", "X-API-Key": "first-key"}, 401),
+        ({}, 401),
+    ],
+)
+def test_keys_at_the_gateway(gateway: str, headers: dict[str, str], status: int) -> None:
+    """The gateway lets in by whatever the reward server lets in by, and by nothing else, asked once or again."""
+    for _ in range(3):
+        reply = requests.post(f"{gateway}/v1/score", json={"items": [sample(2)]}, headers=headers, timeout=60)
+        assert reply.status_code == status, reply.text
 
 
 def body(size: int) -> bytes:

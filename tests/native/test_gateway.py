@@ -59,6 +59,14 @@ def test_dead_server(scene: Scene) -> None:
     assert [score(scene.gateway) for _ in range(6)] == [200] * 6
 
 
+def test_all_dead(scene: Scene) -> None:
+    """Where all are gone a request is neither let in nor refused for its key: the client is told to try again."""
+    for server in scene.servers:
+        server.kill()
+    status, body = scene.gateway.ask("/v1/score", json.dumps({"items": [ITEM]}).encode())
+    assert (status, json.loads(body)) == (502, {"error": "the reward server does not answer the gateway; try again"})
+
+
 @pytest.mark.parametrize("status", ["429", "503", "500"])
 def test_a_refusal_is_passed_on(scene: Scene, status: str) -> None:
     """A server that refuses is believed: no second try, and it stays in the rotation."""
