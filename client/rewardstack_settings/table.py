@@ -148,7 +148,8 @@ JOBS = Section("Jobs", [
             "jobs that one API key may have that have not ended; more are refused (429); empty for no limit. Without "
             "keys all clients count as one"),
     Setting("REWARD_KEY_QUEUE_BYTES", "", Maybe(Whole(1, 2**50)), ("rules",),
-            "bytes of the queue that one API key's samples and results may take, compressed, as above"),
+            "bytes of the queue that one API key's samples and results may take, compressed; samples that do not fit "
+            "are refused (429); empty for no limit"),
 ])
 
 RULES = Section("Reward server", [

@@ -126,6 +126,22 @@ def test_two_servers_at_once(reopen: Reopen, limit: str, most: int) -> None:
     assert present(stores[0]) <= 3 * MOST_BYTES
 
 
+def test_a_lost_answer(reopen: Reopen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that is announced once more, since the answer was lost, does not stand in its own way."""
+    store = reopen(REWARD_KEY_OPEN_JOBS=1)
+    publish = store._publish
+
+    def twice(*arguments: Any) -> Any:
+        publish(*arguments)
+        return publish(*arguments)
+
+    monkeypatch.setattr(store, "_publish", twice)
+
+    job_id = store.submit(requests_of("a"), TENANT)
+
+    assert store.redis.hlen(f"rewardstack:jobs:{TENANT}:job:{job_id}:input") == 1
+
+
 def test_the_account_is_right(reopen: Reopen) -> None:
     """A key is charged with what its samples and results take, at each step of its jobs."""
     store = reopen(REWARD_KEY_QUEUE_BYTES=MOST_BYTES)

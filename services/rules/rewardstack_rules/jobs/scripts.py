@@ -87,6 +87,7 @@ if key ~= '' then
   local known = redis.call('GET', key)
   if known then return known end
 end
+if is_open() then return id .. ':' .. digest end
 if most ~= '' then
   local has = 0
   for _, owner in ipairs(redis.call('HVALS', open)) do if owner == tenant then has = has + 1 end end
