@@ -18,6 +18,8 @@ from tests.support.waiting import eventually
 SMALL, LARGE = "12m", "64m"
 SAMPLES = 600
 CHUNK_SIZE = 20
+DATA_SOURCES = ("gsm8k", "math", "exact_match")
+PATHS = ("/v1/reward_types", "/openapi.json", "/health", "/ready")
 REQUESTS = 100
 """Whose lines in the log take more than the last block of any file."""
 SECONDS = 180.0
@@ -73,6 +75,15 @@ def state(stack: Tree, job_id: str) -> dict[str, Any]:
     return found
 
 
+def served(stack: Tree, number: int) -> int:
+    """The status of a request that has nothing to do with jobs; each kind takes room where requests are counted."""
+    half, odd = divmod(number, 2)
+    if odd:
+        return requests.get(f"{stack.url}{PATHS[half % len(PATHS)]}", timeout=60).status_code
+    items = [sample(number, data_source=DATA_SOURCES[half % len(DATA_SOURCES)])]
+    return requests.post(f"{stack.url}/v1/score", json={"items": items}, timeout=60).status_code
+
+
 def finish(stack: Tree, job_id: str) -> None:
     """Wait for a job."""
     eventually(lambda: state(stack, job_id).get("status") == "finished", lambda: f"{state(stack, job_id)}", SECONDS)
@@ -96,6 +107,7 @@ def test_filled_and_enlarged(stack: Tree, disk: Disk) -> None:
     assert state(stack, accepted[0]).get("status") != "finished"
     told = [requests.get(f"{stack.url}/jobs/{accepted[0]}", timeout=60).status_code for _ in range(REQUESTS)]
     assert {*told} <= {200, 503}
+    assert {served(stack, number) for number in range(REQUESTS)} == {200}
 
     disk.enlarge(LARGE)
 
