@@ -57,7 +57,9 @@ def test_control_tokens_are_broken(token: str) -> None:
     assert token not in neutral(f"a{token}b{token}{token[:3]}{token}")
 
 
-@pytest.mark.parametrize("hidden", ["", "\u200b", "\u2060", "\ufeff", "\x01", "\u200d"])
+@pytest.mark.parametrize(
+    "hidden", ["", "\u200b", "\u2060", "\ufeff", "\x01", "\u200d", "\u202a", "\u2069", "\U000e0041"]
+)
 def test_tokenizers_that_drop_characters(hidden: str) -> None:
     """Nothing that nobody sees makes a token whole again where a tokenizer drops it, be it ours or the candidate's."""
     for token in CONTROL:
@@ -79,6 +81,14 @@ def test_tokenizers_that_drop_characters(hidden: str) -> None:
             "[B1]",
             "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
             "👩\u200d🔬",
+            "❤\ufe0f",
+            "| a | b |\n|---|---|",
+            "|||x|||",
+            "REWARD",
+            "MAX_REWARD = 5",
+            "时间\uff1a3",
+            "x[unused]",
+            "vector<int32>",
         ),
     ],
 )

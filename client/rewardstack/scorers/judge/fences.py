@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from hashlib import blake2b
 from itertools import count
+from unicodedata import normalize
 
 from rewardstack.scorers.judge.verdict import MARK
 
@@ -19,14 +20,23 @@ BREAK = "\u034f"
 TAG_BYTES = 8
 """Of a tag: 64 bits."""
 
-_DROPPED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u2060-\u2064\ufeff]")
-"""Characters that nobody sees and some tokenizers drop: what they hide would be whole again."""
-_JOINER = re.compile(r"(?<=[\x00-~\uff1c\uff5c])[\u200c\u200d]+")
-"""Letters of some scripts need joiners; these characters do not."""
+_DROPPED = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
+    r"\ufff9-\ufffb\U000e0001\U000e0020-\U000e007f]"
+)
+"""Characters that nobody sees and some tokenizers drop, controls and formats: what they hide would be whole again."""
+_JOINER = re.compile(r"(?<=[\x00-~\uff1c\uff5c])[\u034f\u200c\u200d\ufe00-\ufe0f]+")
+"""Letters of some scripts need joiners, and pictures selectors of their variant; these characters need neither."""
+
+_UNSEEN = re.compile(r"[\u034f\ufe00-\ufe0f]+")
+_LOOKALIKE = re.compile(
+    r"(?:[^\W\d_a-z][\u034f\ufe00-\ufe0f]{0,4}){6}(?=(?:[^\w\n]|_){0,40}?[:\uff1a\ufe55\ufe13\u2236\ua789\u02d0\u05c3])"
+)
+"""Six letters, in whatever script or width, before what looks like a colon."""
 
 _ORDINARY = (
     "html|head|body|title|meta|link|style|script|div|span|ul|ol|li|dl|dt|dd|table|thead|tbody|tfoot|tr|td|th|caption|em|"
-    "strong|small|sub|sup|code|pre|br|hr|img|form|input|button|label|select|option|textarea|nav|main|section|article|"
+    "strong|small|sub|sup|code|pre|br|hr|form|input|button|label|select|option|textarea|nav|main|section|article|"
     "header|footer|aside|figure|canvas|svg|path|iframe|blockquote|center|font|tt|del|ins|kbd|var|"
     "int|long|short|char|bool|boolean|float|double|void|string|str|number|any|object|auto|byte|unsigned|integer|"
     "vector|map|set|pair|list|queue|stack|deque|tuple|array|optional|bitset|iostream|cstdio|cstdlib|cstring|cctype|"
@@ -40,13 +50,14 @@ _GT, _BAR = r"[>\uff1e\ufe65]", r"[|\uff5c]"
 _END = rf"[\s/]{{0,4}}{_GT}"
 _CONTROL = re.compile(
     rf"""
-    [<\uff1c\ufe64\[\]>](?:
+    [<\uff1c\ufe64\[\]>|\uff5c](?:
     (?<=[<\uff1c\ufe64])(?=
-        {_BAR}                                              # <|im_end|>
+        /?{_BAR}                                            # <|im_end|>
       | <?/?SYS>                                            # <<SYS>>
       | \[[^\[\]<>\n]{{1,80}}\]{_GT}                        # <[begin_of_image]>
-      | /?(?=(?:[A-Za-z][a-z]{{1,30}}|[A-Z]{{2,30}}|s){_END})(?!(?i:{_ORDINARY}){_END})  # <think>, <AI>, </s>
-      | /?[^\W\x00-\x7f][\w\u200c\u200d]{{0,30}}{_END}      # <用户>
+      | /?(?=(?:[A-Za-z][a-z]{{1,30}}|[a-z]?[A-Z]{{2,30}}|s){_END})(?!(?i:{_ORDINARY}){_END})  # <think>, <AI>, </s>
+      | /?\w{{0,30}}[^\W\x00-\x7f][\w\u200c\u200d]{{0,30}}{_END}  # <用户>
+      | /?[a-z]{{2,20}}\d{{3,6}}{_END}                         # <loc0001>
       | /?\w{{1,40}}{_BAR}{_GT}                             # <turn|>
       | /?[A-Za-z]\w{{0,30}}_\w{{0,30}}[^<>]{{0,60}}{_GT}   # <start_of_turn>, <tool_call>
       | /?[A-Za-z]\w{{0,30}}:\w{{1,40}}{_END}               # <seed:think>, <minimax:tool_call>
@@ -58,10 +69,14 @@ _CONTROL = re.compile(
       | /?[a-z]?[A-Z][A-Z_]{{1,30}}\d{{0,6}}\]              # [INST], [gMASK], [UNUSED_TOKEN_7]
       | /?[a-z]{{3,30}}(?:_[a-z]{{1,30}}){{0,3}}_\d{{1,6}}\]  # [control_7], [extra_id_0]
       | /?[a-z]{{2,30}}(?:_[a-z]{{1,30}}){{1,3}}_id\]       # [start_header_id]
+      | /?unused\d{{1,6}}\]                                 # [unused1]
+      | @\w{{1,30}}@\]                                      # [@BOS@]
       | e~\[                                                # [e~[
     )
     | (?<=\])(?=~|!\w{{0,4}}~|<\])                          # ]~b], ]~!b[, ]<]image[>[
-    | (?<=>)(?=>[A-Z][A-Z_]{{1,40}}<<)                      # >>ANSWER<<
+    | (?<=>)(?=>[A-Z][A-Z_]{{1,40}}\d{{0,6}}<<)             # >>ANSWER<<
+    | (?<=\uff5c)(?=[A-Z][A-Z_]{{1,30}}\uff5c)               # the bars full-width: |DSML|
+    | (?<=\|)(?=\|\|[A-Z][A-Z_]{{1,30}}\|\|\|)               # |||IP_ADDRESS|||
     )
     """,
     re.VERBOSE,
@@ -75,8 +90,20 @@ def neutral(text: str) -> str:
     text = _DROPPED.sub("", text)
     if not text.isascii():
         text = _JOINER.sub("", text)
+        if "REWARD" in _plain(text):
+            text = _LOOKALIKE.sub(_small, text)
     text = _CONTROL.sub(rf"\g<0>{BREAK}", text)
     return MARK.sub(lambda mark: mark[0].lower(), text)
+
+
+def _small(mark: re.Match[str]) -> str:
+    """A look-alike of a verdict's word as small letters: who quotes it may write it plainly."""
+    return "reward" if _plain(mark[0]) == "REWARD" else mark[0]
+
+
+def _plain(text: str) -> str:
+    """`text` as one would type it."""
+    return normalize("NFKC", _UNSEEN.sub("", text))
 
 
 def fence(name: str, text: str) -> str:
