@@ -16,6 +16,7 @@ from typing import Any
 
 from rewardstack.secret_files import read_secret_files
 from rewardstack_rules import request_log
+from rewardstack_rules.heaps import share_heaps
 from rewardstack_rules.isolated import prepare_isolated, renew_isolated
 from rewardstack_rules.settings import Settings
 
@@ -56,6 +57,7 @@ worker_tmp_dir = IN_MEMORY
 
 def on_starting(server: Any) -> None:
     """In the master, before anything listens."""
+    share_heaps()
     directory = Path(_metrics_dir)
     directory.mkdir(parents=True, exist_ok=True)
     for stale in directory.glob("*.db"):
