@@ -15,8 +15,8 @@ GROWTH = 0.1
 """By which memory and file descriptors may grow, and file descriptors and processes shrink."""
 MEMORY_SLACK = 8 * MIB
 """By which the memory of one service may grow beyond, where a tenth of it is less than the noise."""
-FILES_SLACK = 8
-"""So for file descriptors: connections that are kept for a while."""
+FILES_SLACK = 16
+"""So for file descriptors: what was just restarted opens some with its first work."""
 SETTLED = 5
 """Times in a row that processes and files must be the same for the stack to be quiet."""
 SETTLE_SECONDS = 60.0
