@@ -38,8 +38,8 @@ logger = logging.getLogger(__name__)
 class Vigil:
     """How long a process has been silent though it could speak.
 
-    Counted are turns of the one who watches, and no clock is read, so that it says nothing where both were stopped, as
-    in a machine that sleeps. A turn in which the process waited for a core or for a disk is not counted.
+    Counted are turns of the one who watches, not seconds, so that nothing is taken for hung after both were stopped, as
+    in a machine that slept. A turn in which the process waited for a core or for a disk is not counted.
 
     Args:
         pid: the process; of the same user, and not reaped before this ends.
