@@ -35,7 +35,7 @@ class SlowClientError(ApiError):
 
 
 class Places:
-    """Places of threads that wait for slow clients: so many that a quarter of the threads is always free.
+    """Places of threads that wait for slow clients: so many that of four threads one is always free.
 
     Args:
         threads: that the process answers requests with.
