@@ -17,7 +17,7 @@ from tests.native.test_stack import pids
 from tests.native.tree import Tree
 from tests.support.certificates import certificate
 
-pytestmark = pytest.mark.usefixtures("needs_stack", "needs_openssl")
+pytestmark = [pytest.mark.usefixtures("needs_stack", "needs_openssl"), pytest.mark.timeout(600)]
 
 
 def shown(tree: Tree) -> str:
