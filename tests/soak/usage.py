@@ -14,7 +14,7 @@ MIB = 2**20
 GROWTH = 0.1
 """By which memory and file descriptors may grow, and file descriptors and processes shrink."""
 MEMORY_SLACK = 8 * MIB
-"""By which the memory of one service may grow beyond, where a tenth of it is less than the noise."""
+"""By which the memory of one service may grow in any case: a tenth of a little is less than the noise."""
 FILES_SLACK = 16
 """So for file descriptors: what was just restarted opens some with its first work."""
 SETTLED = 5
