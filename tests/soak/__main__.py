@@ -36,6 +36,8 @@ from tests.support.load.report import Row
 ROUND_MINUTES = 5
 JUDGED = 1000
 """Samples for the judge; they come round again as well."""
+SINGLE = 2000
+"""Samples that are sent alone: few enough that the first round has seen all of them, and their verdicts are known."""
 
 
 class Size(NamedTuple):
@@ -87,7 +89,7 @@ def soak(stack: SoakStack, size: Size) -> Iterator[str]:
         size: how long.
     """
     hostile, jobs = Hostile(stack.url), Jobs(stack.url)
-    some = [lanes.rules("batches", 0.5, 16), lanes.rules("single", 0.1, 1, seed=2), _judged()]
+    some = [lanes.rules("batches", 0.5, 16), lanes.rules("single", 0.1, 1, seed=2, count=SINGLE), _judged()]
     rounds: list[list[Row]] = []
     measured: list[Usages] = []
     for number in range(1, size.rounds + 1):

@@ -35,7 +35,7 @@ class Lane:
     samples: Sequence[Known]
 
 
-def rules(name: str = "rules", every: float = 0.25, batch: int = 16, seed: int = 1) -> Lane:
+def rules(name: str = "rules", every: float = 0.25, batch: int = 16, seed: int = 1, count: int = RULES) -> Lane:
     """Answers to problems of mathematics, right and wrong by construction, by way of the reward server.
 
     Args:
@@ -43,8 +43,9 @@ def rules(name: str = "rules", every: float = 0.25, batch: int = 16, seed: int =
         every: seconds between two batches.
         batch: samples in one.
         seed: of the generator.
+        count: different samples.
     """
-    mix = make_samples(RULES, seed)
+    mix = make_samples(count, seed)
     known = [Known(Request("math", one.response, one.reference), float(one.right)) for one in mix]
     return Lane(name, "server", every, batch, known)
 
