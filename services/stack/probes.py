@@ -15,41 +15,42 @@ REPLY_BYTES = 512
 class UnixConnection(HTTPConnection):
     """HTTP over a Unix socket."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=PATIENCE)
+    def __init__(self, path: Path, patience: float = PATIENCE) -> None:
+        super().__init__("localhost", timeout=patience)
         self._path = str(path)
 
     def connect(self) -> None:
         """Connect to the socket."""
-        self.sock = _connect(self._path)
+        self.sock = _connect(self._path, self.timeout)
 
 
-def http(address: str, path: str) -> str:
+def http(address: str, path: str, patience: float = PATIENCE) -> str:
     """A server answers a path with 200.
 
     Args:
         address: host and port, an IPv6 host in brackets.
         path: to ask for.
+        patience: seconds that it may take.
     """
-    return _get(HTTPConnection(address, timeout=PATIENCE), path)
+    return _get(HTTPConnection(address, timeout=patience), path)
 
 
-def https(address: str, path: str) -> str:
+def https(address: str, path: str, patience: float = PATIENCE) -> str:
     """So over TLS; whose certificate it shows is not asked, for it may bear another name than this address."""
     unasked = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     unasked.check_hostname, unasked.verify_mode = False, ssl.CERT_NONE
-    return _get(HTTPSConnection(address, timeout=PATIENCE, context=unasked), path)
+    return _get(HTTPSConnection(address, timeout=patience, context=unasked), path)
 
 
-def http_socket(listens: Path, path: str) -> str:
+def http_socket(listens: Path, path: str, patience: float = PATIENCE) -> str:
     """A server that listens on a Unix socket answers a path with 200."""
-    return _get(UnixConnection(listens), path)
+    return _get(UnixConnection(listens, patience), path)
 
 
-def redis(listens: Path) -> str:
+def redis(listens: Path, patience: float = PATIENCE) -> str:
     """A Redis that listens on a Unix socket answers a PING; one that wants a password is well too."""
     try:
-        with _connect(str(listens)) as connection:
+        with _connect(str(listens), patience) as connection:
             connection.sendall(b"PING\r\n")
             reply = connection.recv(REPLY_BYTES)
     except OSError as error:
@@ -57,9 +58,9 @@ def redis(listens: Path) -> str:
     return "" if reply.startswith((b"+PONG", b"-NOAUTH")) else reply.decode(errors="replace").strip()
 
 
-def _connect(path: str) -> socket.socket:
+def _connect(path: str, patience: float | None) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(PATIENCE)
+    connection.settimeout(patience)
     try:
         connection.connect(path)
     except OSError:

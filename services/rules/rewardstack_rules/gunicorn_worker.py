@@ -3,6 +3,7 @@
 gunicorn gives a thread to each connection that is made, and waits in the loop that serves all of them for a client that
 is to close one. Here a connection has a thread once the head of a request is there, and a moment later at the latest,
 though its body may still be on its way; the rest is read at a least rate (`pacing`). Nothing is waited for in the loop.
+Who asks whether this process lives waits for none of those whose samples are being scored.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from selectors import EVENT_READ
 from typing import Any
@@ -29,6 +31,7 @@ HEAD_END = b"\r\n\r\n"
 LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
 CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
 LAST_CHUNK = b"\r\n0\r\n\r\n"
+LIFE = b"GET /health "
 
 
 class Connection(TConn):
@@ -55,6 +58,10 @@ class Connection(TConn):
         if not self.head and (end := self.come.find(HEAD_END, searched)) >= 0:
             self.head = bytes(self.come[: end + len(HEAD_END)])
         return not data or len(self.come) >= BUFFER or (self.head != b"" and self._has_body())
+
+    def asks_for_life(self) -> bool:
+        """Whether this is all of a request that asks whether the process lives."""
+        return self.head.startswith(LIFE) and self._has_body()
 
     def begin(self) -> None:
         """Hands what has come to gunicorn's parser, in the thread that is to answer it."""
@@ -84,6 +91,7 @@ class Worker(ThreadWorker):
         self.places = Places(self.cfg.threads)
         self.waiting: deque[Connection] = deque()
         """Those whose head is there, oldest first, and some that have their thread by now."""
+        self.for_life = ThreadPoolExecutor(1)
 
     def accept(self, listener: Any) -> None:
         """Takes a connection, which then waits for its first request."""
@@ -120,6 +128,12 @@ class Worker(ThreadWorker):
             if conn.due:
                 conn.due = 0.0
                 super().on_pending_socket_readable(conn, conn.sock)
+
+    def enqueue_req(self, conn: Connection) -> None:
+        """Gives a request a thread, or a place in the queue for one."""
+        threads = self.for_life if conn.asks_for_life() else self.tpool
+        answered = threads.submit(self.handle, conn)
+        answered.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
 
     def handle(self, conn: Connection) -> Any:
         """Answers a request, in a thread."""

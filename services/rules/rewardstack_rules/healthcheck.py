@@ -1,6 +1,6 @@
 """Asks this container's reward server whether it can score: `python -m rewardstack_rules.healthcheck`.
 
-Exit status 0 where it can, else 1 with the reason.
+Exit status 0 where it can, else a reason, and `NOT_READY` where it lives all the same, as one that is busy does.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from rewardstack_rules.settings import Settings
 
 SECONDS = 8.0
 """That it may take to answer."""
+NOT_READY = 3
+"""Exit status of what lives and cannot do its work now; `health.sh` ends nothing for it."""
 
 
 def main() -> None:
@@ -21,17 +23,25 @@ def main() -> None:
         port = Settings.from_env().port
     except SettingsError as error:
         sys.exit(str(error))
+    if problem := _ask(port, "/health"):
+        sys.exit(problem)
+    if problem := _ask(port, "/ready"):
+        print(problem, file=sys.stderr)
+        sys.exit(NOT_READY)
+
+
+def _ask(port: int, path: str) -> str:
+    """What is wrong with the answer to a path; empty where it is 200."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
     try:
-        connection.request("GET", "/ready")
+        connection.request("GET", path)
         reply = connection.getresponse()
         text = reply.read().decode(errors="replace")
     except (OSError, http.client.HTTPException) as error:
-        sys.exit(f"/ready: {error}")
+        return f"{path}: {error}"
     finally:
         connection.close()
-    if reply.status != 200:
-        sys.exit(f"/ready answers {reply.status}: {text.strip()}")
+    return "" if reply.status == 200 else f"{path} answers {reply.status}: {text.strip()}"
 
 
 if __name__ == "__main__":

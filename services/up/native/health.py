@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
 
+from rewardstack.errors import ServiceError
 from rewardstack_rules.jobs.health import problem
 from rewardstack_rules.jobs.link import connect
 from services.stack import probes
 from services.stack.ports import EMBEDDING_BACKEND, LOOPBACK
 from services.stack.rundir import RunDir, Running
 
-PATHS = {"rules": "/ready", "judge": "/health"}
+READY = {"rules": "/ready", "judge": "/health"}
 """What those services are asked that listen on a Unix socket."""
+LIVES = {**READY, "rules": "/health"}
+"""The same, where they may be busy, or wait for another service."""
+PATIENCE = 10.0
+"""Seconds that one may take to answer that may be busy."""
 
 
 def probe(name: str, run: RunDir, running: Running) -> str:
@@ -22,22 +28,41 @@ def probe(name: str, run: RunDir, running: Running) -> str:
         run: directory of the stack.
         running: what was started.
     """
+    try:
+        return _probe(name, run, running, READY, probes.PATIENCE)
+    except ServiceError as error:
+        return str(error)
+
+
+def hangs(name: str, run: RunDir, running: Running) -> str:
+    """Why a service is taken for hung; empty where it lives, however busy it is. Arguments as those of `probe`."""
+    try:
+        return _probe(name, run, running, LIVES, PATIENCE)
+    except ServiceError:
+        return ""  # the queue is away, which a worker waits for
+
+
+def _probe(name: str, run: RunDir, running: Running, paths: Mapping[str, str], patience: float) -> str:
     kind = name.partition("-")[0]
     if kind == "gateway":
         port = running.ports.get("REWARD_PORT") or running.ports["JUDGE_PORT"]
         ask = probes.https if running.tls else probes.http
-        return ask(f"{running.host}:{port}", "/gateway/health")
+        return ask(f"{running.host}:{port}", "/gateway/health", patience)
     if kind == "embedding":
-        return probes.http(f"{LOOPBACK}:{running.ports[EMBEDDING_BACKEND]}", "/health")
+        return probes.http(f"{LOOPBACK}:{running.ports[EMBEDDING_BACKEND]}", "/health", patience)
     if kind == "worker":
         return _worker(name, run)
-    if kind in PATHS:
-        return probes.http_socket(run.socket(name), PATHS[kind])
-    return probes.redis(run.socket(kind))
+    if kind in paths:
+        return probes.http_socket(run.socket(name), paths[kind], patience)
+    return probes.redis(run.socket(kind), patience)
 
 
 def _worker(name: str, run: RunDir) -> str:
-    """A worker tells the queue now and then that it lives."""
+    """A worker tells the queue now and then that it lives.
+
+    Raises:
+        ServiceError: the queue does not answer.
+    """
     if (pid := run.process_group(name)) is None:
         return "not started yet"
     url = (run.path / "secrets/reward_queue_url").read_text(encoding="utf-8")

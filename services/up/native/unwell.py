@@ -1,8 +1,8 @@
 """Ends a service that hangs: `python -m services.up.native.unwell RUN_DIR SECONDS`, which supervisord starts.
 
 supervisord starts again what has ended, and cannot tell what lives and does not answer. This listens to its clock, and
-asks each service as `make status` does; one that was well and has not been for SECONDS is ended. One that was not well
-yet is left in peace, for it may be loading a model.
+asks each service whether it lives; one that did and has not for SECONDS is ended. One that never did is left in peace,
+for it may be loading a model.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from supervisor import childutils
 
 from services.stack import processes
 from services.stack.rundir import RunDir, Running
-from services.up.native.health import probe
+from services.up.native.health import hangs
 from services.up.native.supervision import State, Supervision
 
 
@@ -37,15 +37,17 @@ class Watch:
     def look(self) -> None:
         """Ask every service that runs, and end those that hang."""
         running = self.run.recall()
-        states = [state for state in Supervision(self.run).states() if state.state == "RUNNING"] if running else []
+        if running is None:
+            return
+        states = [state for state in Supervision(self.run).states() if state.state == "RUNNING"]
         self._well = {process: when for process, when in self._well.items() if process in map(_process, states)}
         for state in states:
-            if running and state.name in running.services:
+            if state.name in running.services:
                 self._ask(state, running)
 
     def _ask(self, state: State, running: Running) -> None:
         now, process = time.monotonic(), _process(state)
-        problem = probe(state.name, self.run, running)
+        problem = hangs(state.name, self.run, running)
         if not problem:
             if process not in self._well:
                 _log(f"{state.name} (pid {state.pid}) is well")

@@ -1,4 +1,7 @@
-"""Whether a worker is heard of: `python -m rewardstack_rules.jobs.health` exits with 0 where one of this host's is."""
+"""Whether a worker is heard of: `python -m rewardstack_rules.jobs.health` exits with 0 where one of this host's is.
+
+Where the queue does not answer nobody is heard of, and workers wait for it: the exit status is `NOT_READY` then.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 
 from rewardstack.errors import ConfigError, ServiceError
 from rewardstack.secret_files import read_secret_files
+from rewardstack_rules.healthcheck import NOT_READY
 from rewardstack_rules.jobs.keys import WORKERS
 from rewardstack_rules.jobs.link import RedisClient, connect, reaching
 from rewardstack_rules.jobs.sweeper import SILENCE
@@ -20,13 +24,13 @@ def problem(redis: RedisClient, host: str, pid: int | None = None) -> str:
         redis: of the queue.
         host: that it runs on, as that knows itself.
         pid: its process id; None for any worker of that host.
+
+    Raises:
+        ServiceError: the queue does not answer.
     """
-    try:
-        with reaching():
-            seconds, _ = redis.time()
-            heard = [name.decode() for name in redis.zrangebyscore(WORKERS, seconds - SILENCE, "+inf")]
-    except ServiceError as error:
-        return str(error)
+    with reaching():
+        seconds, _ = redis.time()
+        heard = [name.decode() for name in redis.zrangebyscore(WORKERS, seconds - SILENCE, "+inf")]
     known = [name for name in heard if name.rpartition("-")[0] == host]
     if known if pid is None else f"{host}-{pid}" in known:
         return ""
@@ -40,7 +44,12 @@ def main() -> None:
         settings = Settings.from_env()
     except ConfigError as error:
         sys.exit(f"worker: {error}")
-    if said := problem(connect(settings.queue_url, patience=0), socket.gethostname()):
+    try:
+        said = problem(connect(settings.queue_url, patience=0), socket.gethostname())
+    except ServiceError as error:
+        print(f"worker: {error}", file=sys.stderr)
+        sys.exit(NOT_READY)
+    if said:
         sys.exit(f"worker: {said}")
 
 
