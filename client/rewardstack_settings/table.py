@@ -84,8 +84,9 @@ STACK = Section("The stack", [
             "seconds to wait until every service is well, and until the samples are scored"),
     Setting("MODEL_UP_TIMEOUT", "1800", SECONDS, (*BOTH, *VLLM_LAUNCHERS, "tei-docker"),
             "seconds to wait until judge and embedding server have loaded their models"),
-    Setting("UNWELL_SECONDS", "300", Whole(0, 86_400), BOTH,
-            "seconds after which a service that was well, and is not any more, is ended and started again; 0: never"),
+    Setting("UNWELL_SECONDS", "300", Whole(0, 86_400), (*BOTH, "vllm-python"),
+            "seconds after which a service that was well, and does not answer any more, is ended and started again; "
+            "0: never"),
     Setting("MODELS_DIR", ".models", PATH, ("up", "vllm-python", "tei-python"),
             "directory of the virtual environment of local model servers and of unpacked models, relative to the "
             "root of the tree; several checkouts may share one"),

@@ -68,7 +68,7 @@ def trusted(settings: Settings) -> str:
     certificate = str(*settings.files("TLS_CERTIFICATE"))
     server, problem = _server(settings, certificate), ""
     for file in (own, certificate):
-        problem = _refusal(server, ssl.create_default_context(cafile=file or None), settings.gateway_name)
+        problem = _refusal(server, _trusting(file), settings.gateway_name)
         if not problem:
             return file
     raise StackError(
@@ -98,6 +98,14 @@ def _server(settings: Settings, certificate: str) -> ssl.SSLContext:
     return server
 
 
+def _trusting(file: str) -> ssl.SSLContext:
+    """What a client trusts; without a file whom the machine does."""
+    try:
+        return ssl.create_default_context(cafile=file or None)
+    except OSError as error:
+        raise StackError(f"{TRUST}: {file} cannot be read: {error}", "name a PEM file, or unset it") from None
+
+
 def _refusal(server: ssl.SSLContext, trusting: ssl.SSLContext, name: str) -> str:
     """Why a client does not take the server's certificate, by a handshake in memory; empty where it does."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -109,6 +117,6 @@ def _refusal(server: ssl.SSLContext, trusting: ssl.SSLContext, name: str) -> str
         for end in ends * FLIGHTS:
             with suppress(ssl.SSLWantReadError):
                 end.do_handshake()
-    except ssl.SSLCertVerificationError as error:
-        return error.verify_message
+    except ssl.SSLError as error:
+        return getattr(error, "verify_message", "") or str(error)
     return ""

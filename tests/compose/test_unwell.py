@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.timeout(600)]
 
 @pytest.fixture
 def stack() -> Iterator[ComposeStack]:
-    """The cache alone, which may be unwell for five seconds."""
-    made = ComposeStack((), UNWELL_SECONDS="5")
+    """The cache alone, which may be unwell for twenty seconds."""
+    made = ComposeStack((), UNWELL_SECONDS="20")
     try:
         made.run("up", "--detach", "--wait", "cache")
         yield made
@@ -31,6 +31,6 @@ def test_hanging(stack: ComposeStack) -> None:
     [cache] = stack.containers("cache")
     stack.run("exec", "cache", "sh", "-c", "kill -STOP -1")
 
-    eventually(lambda: cache.inspect()["RestartCount"] == 1, lambda: f"{cache.inspect()['State']}", SECONDS)
+    eventually(lambda: cache.inspect()["RestartCount"] >= 1, lambda: f"{cache.inspect()['State']}", SECONDS)
     eventually(lambda: cache.inspect()["State"]["Health"]["Status"] == "healthy", seconds=SECONDS)
     assert stack.run("exec", "cache", "redis-cli", "ping").strip() == "PONG"

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
-import requests
 
 from rewardstack import Request, score
 from tests.jobs.conftest import KEY, OTHER_KEY
+from tests.native.nginx import Gateway, load
 from tests.rules.conftest import RewardServer, running
 from tests.support.servers import Redis
 
 RATE = 3
 REQUESTS = 60
 ITEM = {"data_source": "gsm8k", "solution_str": "#### 5", "ground_truth": "5"}
-Ask = Callable[[int], requests.Response]
+Reply = TypeVar("Reply")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,7 @@ def rated(cache: Redis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Re
         yield server
 
 
-def storm(ask: Ask) -> tuple[list[requests.Response], float]:
+def storm(ask: Callable[[int], Reply]) -> tuple[list[Reply], float]:
     """The answers to many requests at once, and the seconds that they took."""
     started = time.monotonic()
     with ThreadPoolExecutor(12) as threads:
@@ -82,7 +84,7 @@ def test_without_the_cache(tmp_path: Path, needs_redis: None) -> None:
         with running(tmp_path, "--workers", "1", REWARD_KEY_RATE=RATE, REWARD_CACHE_URL=redis.url) as server:
             redis.freeze()
             assert server.score(ITEM)[0]["status"] == "ok"
-            replies, seconds = storm(lambda _: server.get("/v1/reward_types"))
+            replies, seconds = storm(lambda _: server.post("/v1/score", {"items": [ITEM]}))
     finally:
         redis.thaw()
         redis.kill()
@@ -94,6 +96,20 @@ def test_without_the_cache(tmp_path: Path, needs_redis: None) -> None:
 
 def test_no_limit_unless_set(server: RewardServer) -> None:
     """Where the setting is empty nothing is refused."""
-    replies, _ = storm(lambda _: server.get("/v1/reward_types"))
+    replies, _ = storm(lambda _: server.post("/v1/score", {"items": [ITEM]}))
 
     assert {reply.status_code for reply in replies} == {200}
+
+
+@pytest.mark.usefixtures("needs_nginx")
+def test_behind_a_gateway(rated: RewardServer, tmp_path: Path) -> None:
+    """What the gateway asks of a key costs it nothing, and the refusals of the server reach its clients as they are."""
+    gateway = Gateway(tmp_path, {"rules": [rated.url.removeprefix("http://")]}, load())
+    try:
+        body, headers = json.dumps({"items": [ITEM]}).encode(), {**KEY, "Content-Type": "application/json"}
+        replies, _ = storm(lambda _: gateway.ask("/v1/score", body, headers=headers))
+    finally:
+        gateway.stop()
+
+    assert {status for status, _ in replies} == {200, 429}
+    assert all("REWARD_KEY_RATE" in text for status, text in replies if status == 429)

@@ -90,7 +90,7 @@ def start(needs_process: None) -> Iterator[Start]:
     core = min(os.sched_getaffinity(0))
 
     def make(code: str) -> int:
-        prelude = f"import os, time; os.sched_setaffinity(0, {{{core}}}); "
+        prelude = f"import os, time; os.sched_setaffinity(0, {{{core}}})\n"
         started.append(subprocess.Popen([sys.executable, "-c", prelude + code]))
         return started[-1].pid
 

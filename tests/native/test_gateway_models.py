@@ -119,7 +119,8 @@ def test_key(scene: Callable[..., Scene]) -> None:
         assert statuses == [401, 401, 200]
     assert sum(started.asked("/tokenize")) == 1
     assert started.gateway.ask("/health", service="judge")[0] == 200
-    assert json.loads(started.gateway.ask("/tokenize", b"{}", "judge")[1]) == {"error": "wrong or no API key"}
+    refusal = json.loads(started.gateway.ask("/tokenize", b"{}", "judge")[1])
+    assert ("an API key is needed" in refusal["error"], refusal["field"]) == (True, "Authorization")
 
 
 def test_least_connections(scene: Callable[..., Scene]) -> None:

@@ -48,7 +48,7 @@ class Size(NamedTuple):
         seconds: of a round, at least.
         after: seconds that a phase goes on at least after its fault.
         stopped: seconds for which a process is stopped, where nothing replaces it before.
-        memory: whether it is held to its bound: within a minute it only shows how caches fill.
+        memory: whether it is held to its bound: within minutes it only shows how caches fill.
     """
 
     rounds: int
@@ -67,7 +67,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0, help="in rounds of five (%(default)g)")
     parser.add_argument(
-        "--smoke", action="store_true", help="two rounds in about a minute, memory not held to its bound"
+        "--smoke", action="store_true", help="two rounds in about two minutes, memory not held to its bound"
     )
     options = parser.parse_args()
     rounds = max(2, round(options.minutes / ROUND_MINUTES))

@@ -19,7 +19,8 @@ FILES_SLACK = 16
 """So for file descriptors: what was just restarted opens some with its first work."""
 SETTLED = 5
 """Times in a row that processes and files must be the same for the stack to be quiet."""
-SETTLE_SECONDS = 60.0
+SETTLE_SECONDS = 90.0
+"""nginx loads its cache in a process of its own for a minute after each start."""
 TOTAL = "all"
 
 

@@ -6,11 +6,8 @@ that a reload (SIGHUP) takes up changed files.
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +15,12 @@ from rewardstack.secret_files import read_secret_files
 from rewardstack_rules import request_log
 from rewardstack_rules.heaps import share_heaps
 from rewardstack_rules.isolated import prepare_isolated, renew_isolated
+from rewardstack_rules.metrics_dir import IN_MEMORY, make_metrics_dir
 from rewardstack_rules.settings import Settings
-
-IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-
-
-def _make_metrics_dir() -> str:
-    """A directory that the workers count in, removed when the master ends; its own children leave it alone.
-
-    They map its files, so that one for which a disk has no room would end them.
-    """
-    directory, master = tempfile.mkdtemp(prefix="rewardstack-metrics-", dir=IN_MEMORY), os.getpid()
-
-    def remove() -> None:
-        if os.getpid() == master:
-            shutil.rmtree(directory, ignore_errors=True)
-
-    atexit.register(remove)
-    return directory
-
 
 read_secret_files()
 _settings = Settings.from_env()
-_metrics_dir = _settings.metrics_dir or _make_metrics_dir()
+_metrics_dir = _settings.metrics_dir or make_metrics_dir()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir  # before a worker imports prometheus_client, which looks there
 
 wsgi_app = "rewardstack_rules.app:create_app()"

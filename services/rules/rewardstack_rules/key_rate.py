@@ -25,6 +25,8 @@ from rewardstack_rules.request_log import QUIET
 SETTING = "REWARD_KEY_RATE"
 AFTER = 1
 """Seconds after which a key may make requests again."""
+FREE = QUIET | {"/v1/reward_types"}
+"""Paths that count for nothing; by the last the gateway asks whether a key is known."""
 PREFIX = "rewardstack:rate"
 
 log = logging.getLogger(__name__)
@@ -44,7 +46,7 @@ def install(app: Flask, rate: int | None, cache_url: str) -> None:
     why = f"{SETTING}: more than {rate} requests a second with this key; wait, or send more samples in each"
 
     def check() -> None:
-        if request.path not in QUIET and not counter.admits(g.tenant):
+        if request.path not in FREE and not counter.admits(g.tenant):
             raise ApiError(429, why, SETTING, AFTER)
 
     app.before_request(check)

@@ -10,7 +10,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify
 
 from rewardstack.deadline import HEADER as DEADLINE
-from rewardstack_rules import __version__, request_log
+from rewardstack_rules import __version__, key_rate, request_log
 from rewardstack_rules.auth import OPEN_PATHS
 from rewardstack_rules.context import context
 from rewardstack_rules.protocols.jobs import GIVEN_KEY, IDEMPOTENCY_KEY, JOB_ID, NUMBER, RESULTS_TYPE
@@ -178,7 +178,7 @@ def _parameters(one: Operation, names: list[str]) -> list[dict[str, Any]]:
 
 def _refusals(one: Operation) -> dict[str, Any]:
     codes = {*one.codes, *((400, 413, 415, 503) if one.reads else ()), *(() if one.path in OPEN_PATHS else (401,))}
-    if one.path not in request_log.QUIET:
+    if one.path not in key_rate.FREE:
         codes.add(429)
     found = {str(code): _answer(REFUSALS[code], "Error") for code in sorted(codes)}
     if one.path == "/ready":

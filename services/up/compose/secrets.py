@@ -39,6 +39,8 @@ def write(settings: Settings, run: RunDir) -> None:
             file.write_text(text, encoding="utf-8")
         # The directory keeps other users out; in the containers other users than this one read the file.
         file.chmod(0o644)
+    for name in tls.FILES.keys() - contents.keys():
+        (where / name).unlink(missing_ok=True)
 
 
 def remove(run: RunDir) -> None:

@@ -12,7 +12,7 @@ from tests.support.load.phases import Phase
 COLUMNS = ("sent", "ok", "cached", "fallback", "unscored", "failed", "lost", "mis-scored")
 BAD = ("fallback", "unscored", "failed", "lost", "mis-scored")
 EXCUSED = ("fallback", "failed")
-"""What may become of a sample that was under way while the gateway itself was away."""
+"""What may become of a sample that was under way while the gateway itself, or what scores it, was away."""
 REASONS = 5
 """Reasons that are shown of each phase."""
 

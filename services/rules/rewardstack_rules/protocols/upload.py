@@ -77,7 +77,7 @@ def _lines(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _body() -> Iterator[bytes]:
-    """The lines of the body, whether it says its length or not."""
+    """The lines of the body, whether it says its length or not; one that is longer than the free bytes is charged."""
     limit = context().settings.max_body_bytes
     request.max_content_length = limit + 1  # a body without a length is cut there without a word
     read = 0
@@ -86,7 +86,9 @@ def _body() -> Iterator[bytes]:
             read += len(line)
             if read > limit:
                 raise RequestEntityTooLarge
+            g.charge.add(len(line))
             yield line
+            g.charge.add(-len(line))
     except BROKEN_BODY as error:
         raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
 
