@@ -101,7 +101,7 @@ def test_stop_under_way(start: Start, tmp_path: Path) -> None:
         server.stop()
 
     assert under_way.result()[0]["value"] == 1.0
-    assert len(left) == 3  # counts, and isolated processes of both kinds
+    assert len(left) == 2  # isolated processes of both kinds
     eventually(lambda: not any(temporary.iterdir()))
 
 
