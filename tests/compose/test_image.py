@@ -64,4 +64,4 @@ def test_programs_start(image: str) -> None:
     inside(image, "gunicorn", "--check-config", "--config", "python:rewardstack_rules.gunicorn_conf")
     with pytest.raises(subprocess.CalledProcessError) as caught:
         inside(image, "python", "-m", "rewardstack_rules.healthcheck")
-    assert caught.value.stderr.strip() == "/ready: [Errno 111] Connection refused"
+    assert caught.value.stderr.strip() == "/health: [Errno 111] Connection refused"
