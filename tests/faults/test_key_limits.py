@@ -16,7 +16,7 @@ from rewardstack.score import Request
 from rewardstack_rules.jobs import submission
 from rewardstack_rules.jobs.ledger import Ledger
 from rewardstack_rules.jobs.limits import LimitReached
-from rewardstack_rules.jobs.store import JobStore
+from rewardstack_rules.jobs.store import Conflict, JobStore
 from rewardstack_rules.settings import Settings
 from tests.jobs.conftest import KEY, OTHER_KEY, Site, sample, site
 from tests.jobs.steps import SIZE, begin, replies, requests_of
@@ -101,6 +101,25 @@ def test_queue_bytes(empty: Site) -> None:
 
     assert requests.delete(f"{empty.server.url}/jobs/{job_id}", headers=KEY, timeout=60).status_code == 200
     assert empty.submit(*large, headers=KEY)
+
+
+def test_a_job_that_is_sent_again(reopen: Reopen) -> None:
+    """A job that alone fills most of its key's part of the queue is recognised when it is sent again."""
+    store = reopen(REWARD_KEY_QUEUE_BYTES=MOST_BYTES)
+    first, again = (store.submit(requests_of(noise(MOST_BYTES * 3 // 5)), TENANT, "k") for _ in range(2))
+
+    assert (first, present(store)) == (again, account(store))
+    with pytest.raises(Conflict):
+        store.submit(requests_of(noise(MOST_BYTES * 3 // 5 + 1)), TENANT, "k")
+
+
+def test_a_job_that_never_fits(empty: Site) -> None:
+    """A job that alone is more than its key may have is refused for good, and leaves nothing behind."""
+    refused = empty.server.post("/jobs", {"items": [{**sample(0), "solution_str": noise(MOST_BYTES)}]}, headers=KEY)
+
+    assert (413, "REWARD_KEY_QUEUE_BYTES") == (refused.status_code, refused.json()["field"]), refused.text
+    assert "Retry-After" not in refused.headers and "several jobs" in refused.json()["error"]
+    assert not list(redis.Redis.from_url(empty.queue.url).scan_iter("rewardstack:jobs:*:*"))
 
 
 @pytest.mark.parametrize(("limit", "most"), [("REWARD_KEY_OPEN_JOBS", 3), ("REWARD_KEY_QUEUE_BYTES", 3 * MOST_BYTES)])

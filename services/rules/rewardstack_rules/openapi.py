@@ -23,7 +23,7 @@ REFUSALS = {
     401: "No key, or an unknown one",
     404: "Nothing is known by that name; `error` says what is, or why",
     409: "It does not fit what came before; `error` says what to do",
-    413: "The body is longer than MAX_BODY_BYTES, or holds too many values",
+    413: "The body is longer than MAX_BODY_BYTES, holds too many values, or is a job larger than its key may have",
     415: "The body does not say that it is of a type that can be read",
     429: "More than one key may have; wait for as long as Retry-After says",
     503: "The infrastructure scored nothing, or other requests hold all that is read at once; try again",

@@ -33,6 +33,10 @@ class LimitReached(Exception):
         self.setting = setting
 
 
+class NeverFits(LimitReached):
+    """A job alone is more than its tenant may have: no waiting helps."""
+
+
 def too_many(most: int | None) -> LimitReached:
     """For a further job of a tenant that has `most` open ones."""
     return LimitReached(
@@ -46,3 +50,12 @@ def too_large(most: int | None) -> LimitReached:
         f"this key's samples and results may take {most} bytes of the queue, compressed, and there is no room for these"
     )
     return LimitReached(QUEUE_BYTES, f"{why}; send fewer, cancel jobs, or wait until they end and expire")
+
+
+def never_fits(most: int) -> NeverFits:
+    """For a job that alone has more than the `most` bytes of its tenant."""
+    return NeverFits(
+        QUEUE_BYTES,
+        f"these samples alone take more than the {most} bytes of the queue, compressed, that a key may have;"
+        " send them as several jobs, or raise the limit on the server",
+    )

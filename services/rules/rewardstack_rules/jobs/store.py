@@ -63,14 +63,18 @@ class JobStore:
 
         Raises:
             Conflict: `key` came before, with other samples.
-            LimitReached: the tenant has as much in the queue as it may.
+            LimitReached: the tenant has as much in the queue as it may; `NeverFits` where this job alone is more.
             Exception: whatever `requests` raises; there is no job then.
         """
         keys, known_as = JobKeys(tenant, new_job_id()), idempotency_key(tenant, key) if key else ""
         with reaching():
-            self._require_place(tenant, known_as)
+            known = bool(known_as and self.redis.exists(known_as))
             submission = Submission(self.redis, keys, self._chunk_size, self._limits.queue_bytes)
-            submission.write(requests)
+            if known:  # it is charged for and stored: that it is the same is all that is asked
+                submission.read(requests)
+            else:
+                self._require_place(tenant)
+                submission.write(requests)
             job_id, digest = self._announce(keys, submission, known_as)
             if job_id != keys.job_id:
                 submission.discard()
@@ -83,12 +87,10 @@ class JobStore:
             self._delivery.send((job_id, number) for number in range(len(submission.starts)))
         return job_id
 
-    def _require_place(self, tenant: str, key: str) -> None:
-        """Saves the tenant the sending of samples that would be refused at their end; what came before is looked up."""
+    def _require_place(self, tenant: str) -> None:
+        """Saves the tenant the sending of samples that would be refused at their end."""
         most = self._limits.open_jobs
-        if most is None or (key and self.redis.exists(key)):
-            return
-        if self.redis.hvals(OPEN).count(tenant.encode()) >= most:
+        if most is not None and self.redis.hvals(OPEN).count(tenant.encode()) >= most:
             raise too_many(most)
 
     def _announce(self, keys: JobKeys, submission: Submission, key: str) -> tuple[str, str]:

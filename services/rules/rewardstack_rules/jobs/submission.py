@@ -13,7 +13,7 @@ from rewardstack.score import Request
 from rewardstack_rules.jobs import scripts
 from rewardstack_rules.jobs.codec import fields_of, pack_input
 from rewardstack_rules.jobs.keys import JobKeys
-from rewardstack_rules.jobs.limits import too_large
+from rewardstack_rules.jobs.limits import never_fits, too_large
 from rewardstack_rules.jobs.link import FULL, RedisClient
 
 CHUNK_CHARACTERS = 2**22
@@ -59,23 +59,37 @@ class Submission:
         Raises:
             RedisError: the queue does not take them.
             OverloadError: it is too full to take them.
-            LimitReached: they are more than their tenant may have there.
+            LimitReached: they are more than their tenant may have there; `NeverFits` where they alone are.
             Exception: whatever `requests` raises; nothing is left behind in either case.
         """
         try:
             for chunk in self._chunks(requests):
-                self._require_room()
-                data = pack_input(chunk)
-                # Whoever sends slowly is still there: the time that it has begins anew with each chunk.
-                arguments = [self._keys.job_id, len(self.starts), data, UNFINISHED_SECONDS, self._most_bytes or ""]
-                if not self._take(self._keys.of_scripts(), arguments):
-                    raise too_large(self._most_bytes)
-                self.bytes += len(data)
-                self.starts.append(self.items)
-                self.items += len(chunk)
+                self._store(chunk)
         except BaseException:
             self.discard()
             raise
+
+    def read(self, requests: Iterable[Request]) -> None:
+        """Takes the digest of samples that the queue has already, and writes nothing.
+
+        Raises:
+            Exception: whatever `requests` raises.
+        """
+        for _ in self._chunks(requests):
+            pass
+
+    def _store(self, chunk: list[Request]) -> None:
+        self._require_room()
+        data = pack_input(chunk)
+        if self._most_bytes is not None and self.bytes + len(data) > self._most_bytes:
+            raise never_fits(self._most_bytes)
+        # Whoever sends slowly is still there: the time that it has begins anew with each chunk.
+        arguments = [self._keys.job_id, len(self.starts), data, UNFINISHED_SECONDS, self._most_bytes or ""]
+        if not self._take(self._keys.of_scripts(), arguments):
+            raise too_large(self._most_bytes)
+        self.bytes += len(data)
+        self.starts.append(self.items)
+        self.items += len(chunk)
 
     def _require_room(self) -> None:
         """Leaves room for what must be written until every job that was taken has ended.

@@ -15,7 +15,7 @@ from flask import Blueprint, Response, g, jsonify, request
 
 from rewardstack_rules.context import context
 from rewardstack_rules.http_errors import ApiError
-from rewardstack_rules.jobs.limits import LimitReached
+from rewardstack_rules.jobs.limits import LimitReached, NeverFits
 from rewardstack_rules.jobs.state import JobState
 from rewardstack_rules.jobs.store import Conflict, JobStore
 from rewardstack_rules.protocols.upload import read_samples
@@ -43,6 +43,8 @@ def submit() -> tuple[Response, int, dict[str, str]]:
     except Conflict as error:
         message = f"{IDEMPOTENCY_KEY}: the same key came before with other samples; send another key"
         raise ApiError(409, message, IDEMPOTENCY_KEY) from error
+    except NeverFits as error:
+        raise ApiError(413, str(error), error.setting) from error
     except LimitReached as error:
         raise ApiError(429, str(error), error.setting, ENDS_SOON) from error
     return jsonify(job_id=job_id), 202, {"Location": f"/jobs/{job_id}"}
