@@ -10,7 +10,7 @@ RewardstackError
 ├── ServiceError                    a service did not answer as it should: the infrastructure's fault
 │   ├── DeadlineError               time ran out before an answer came
 │   ├── UnreachableError            no connection, a connection that broke, or an endpoint that hangs
-│   ├── OverloadError               the service refused for now (429, 502, 503, 504)
+│   ├── OverloadError               the service refused for now (408, 429, 502, 503, 504)
 │   ├── RejectedError               the service refused for good (any other 4xx)
 │   └── ReplyError                  an answer came, but not one that can be read
 └── ScoringError                    a sample has no score and `on_error="raise"` was asked for; carries all scores

@@ -22,7 +22,8 @@ from rewardstack.deadline import HEADER
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, RequestError, ServiceError, UnreachableError
 from rewardstack.settings import Settings, parse_urls
 
-TRY_AGAIN = (429, 500, 502, 503, 504)
+REFUSALS = (408, 429, 502, 503, 504)
+TRY_AGAIN = (*REFUSALS, 500)
 FIRST_PAUSE = 1.0
 """Seconds before the second try; doubled before each further one."""
 LONGEST_PAUSE = 30.0
@@ -39,7 +40,7 @@ class RemoteRewardModel:
     Args:
         endpoint: such as `http://localhost:6000/get_reward`; `?reward_type=NAME` picks the reward function.
         timeout: seconds that one try may wait for the connection, and between bytes of the reply.
-        retry_times: tries in all. Lost connections, timeouts, 429 and 5xx are tried again; no other 4xx is.
+        retry_times: tries in all. Lost connections, timeouts, 408, 429 and 5xx are tried again; no other 4xx is.
         api_key: sent as a bearer token; by default `REWARD_SERVER_API_KEY`, and that only where `endpoint` is on one
             of the servers of `REWARD_SERVER_URL`.
 
@@ -84,7 +85,7 @@ class RemoteRewardModel:
         Raises:
             RequestError: the lists differ in length, or hold something else than strings.
             UnreachableError: no connection, or no answer in time, at the last try.
-            OverloadError: 429, 502, 503 or 504 at the last try.
+            OverloadError: 408, 429, 502, 503 or 504 at the last try.
             RejectedError: any other 4xx, or a redirect.
             ReplyError: any other 5xx at the last try, or a reply that is not what the protocol says.
         """
@@ -197,7 +198,7 @@ def _statuses(reply: dict[str, Any]) -> list[str]:
 
 def _refusal(reply: requests.Response) -> ServiceError:
     message = f"{reply.url} answered {reply.status_code}: {_complaint(reply)}"
-    if reply.status_code in (429, 502, 503, 504):
+    if reply.status_code in REFUSALS:
         return OverloadError(message)
     if reply.status_code >= 500 or reply.status_code < 300:
         return ReplyError(message)

@@ -77,9 +77,9 @@ def test_an_empty_batch_asks_nobody() -> None:
     assert model("http://127.0.0.1:1").score([], []) == []
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 def test_passing_troubles_are_tried_again(status: int) -> None:
-    """429 and 5xx cost a try and not the batch."""
+    """408, 429 and 5xx cost a try and not the batch."""
     with scripted_server(Answer({"error": "later"}, status), TWO) as server:
         assert model(server.url).score(["p", "q"], ["a", "b"]) == [1.5, 0.0]
     assert len(server.asked) == 2
@@ -100,7 +100,9 @@ def test_what_is_refused_for_good_is_asked_once(status: int) -> None:
     assert (caught.value.status, len(server.asked)) == (status, 1)
 
 
-@pytest.mark.parametrize(("status", "kind"), [(429, OverloadError), (503, OverloadError), (500, ReplyError)])
+@pytest.mark.parametrize(
+    ("status", "kind"), [(408, OverloadError), (429, OverloadError), (503, OverloadError), (500, ReplyError)]
+)
 def test_tries_are_counted(status: int, kind: type[ServiceError]) -> None:
     """`retry_times` is the number of requests, after which the last refusal is raised."""
     with scripted_server(Answer({"error": "no"}, status)) as server, pytest.raises(kind, match=f"{status}: no"):

@@ -56,6 +56,16 @@ def test_refusals_from_the_first_request(server: FaultServer) -> None:
     timer.join()
 
 
+@pytest.mark.parametrize("refusal", [408, 504])
+def test_refusals_for_now(server: FaultServer, refusal: int) -> None:
+    """A request that came too slowly, or that a gateway lost, is sent again, more often than a server's errors are."""
+    score([Request("math", "warm")])
+    server.set(mode=str(refusal))
+    timer = after(3, lambda: server.set(mode="ok"))
+    assert {"ok"} == statuses(score([Request("math", f"sent again after {refusal}")]))
+    timer.join()
+
+
 def test_retry_after_is_heeded(server: FaultServer) -> None:
     """A server that asks for three seconds is left alone for three seconds."""
     score([Request("math", "warm")])

@@ -18,14 +18,14 @@ from rewardstack.transport.resolver import DaemonResolver
 CONNECT_TIMEOUT = 5.0
 """Seconds to make a connection."""
 KEEPALIVE = 1.8
-"""Seconds an idle connection is kept: less than the servers' own (gunicorn 2 s, vLLM 5 s), so none closes in use."""
+"""Seconds an idle connection is kept: less than the servers' own (vLLM 5 s, gunicorn 75 s), so none closes in use."""
 REPLY_BYTES = 64 * 2**20
 """Largest reply that is read."""
 AT_ONCE = 2**16
 """Bytes of a reply that is read in one piece, if it says its length beforehand."""
 MESSAGE_CHARACTERS = 300
 """How much of a server's complaint is repeated."""
-REFUSALS = (429, 502, 503)
+REFUSALS = (408, 429, 502, 503, 504)
 
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
@@ -110,7 +110,7 @@ def body_of(reply: Reply) -> bytes:
     """The body of a 2xx reply.
 
     Raises:
-        OverloadError: 429, 502 or 503.
+        OverloadError: 408, 429, 502, 503 or 504.
         RejectedError: a redirect, or any other 4xx.
         ReplyError: any other 5xx.
     """

@@ -22,6 +22,7 @@ REFUSALS = {
     400: "The request is malformed; `field` says where",
     401: "No key, or an unknown one",
     404: "Nothing is known by that name; `error` says what is, or why",
+    408: "The request comes too slowly; try again",
     409: "It does not fit what came before; `error` says what to do",
     413: "The body is longer than MAX_BODY_BYTES, holds too many values, or is a job larger than its key may have",
     415: "The body does not say that it is of a type that can be read",
@@ -177,7 +178,7 @@ def _parameters(one: Operation, names: list[str]) -> list[dict[str, Any]]:
 
 
 def _refusals(one: Operation) -> dict[str, Any]:
-    codes = {*one.codes, *((400, 413, 415, 503) if one.reads else ()), *(() if one.path in OPEN_PATHS else (401,))}
+    codes = {*one.codes, *((400, 408, 413, 415, 503) if one.reads else ()), *(() if one.path in OPEN_PATHS else (401,))}
     if one.path not in key_rate.FREE:
         codes.add(429)
     found = {str(code): _answer(REFUSALS[code], "Error") for code in sorted(codes)}
