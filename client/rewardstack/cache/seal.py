@@ -35,8 +35,8 @@ class Seal:
         """What is sealed in `data` for `key`; None where it has no seal, or not the right one."""
         start = len(MARK) + SIZE
         bare = data[start:]
-        fits = data.startswith(MARK) and hmac.compare_digest(data[len(MARK) : start], self._over(key, bare))
-        return bare if fits else None
+        genuine = data.startswith(MARK) and hmac.compare_digest(data[len(MARK) : start], self._over(key, bare))
+        return bare if genuine else None
 
     def _over(self, key: str, data: bytes) -> bytes:
         name = key.encode()

@@ -118,7 +118,7 @@ class Service:
         return not any("error" in result for [result] in results)
 
     def isolation_stats(self) -> dict[str, int]:
-        """How busy the isolated processes are, of both kinds together (`Pool.stats`).
+        """How busy the isolated processes are, of both kinds together: the counts of `Pool.stats`.
 
         Raises:
             UnreachableError: they cannot be had.
@@ -126,7 +126,7 @@ class Service:
         """
         asked = _all([runner.stats() for runner in self._runners])
         counts = loop_thread().run(asyncio.wait_for(asked, STATS_SECONDS))
-        return {name: sum(count[name] for count in counts) for name in counts[0]}
+        return {name: sum(count[name] for count in counts) for name in counts[0] if name != "pid"}
 
     @property
     def cache_url(self) -> str:

@@ -39,5 +39,6 @@ def commonest(sources: Counter[str]) -> dict[str, int]:
 
 
 def _client() -> str:
-    """The address that the gateway saw; without a gateway the one that the server saw."""
+    """The address that the gateway saw; where clients reach the server without one, what they say of themselves, if they
+    do."""
     return request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip() or request.remote_addr or ""
