@@ -39,6 +39,5 @@ def commonest(sources: Counter[str]) -> dict[str, int]:
 
 
 def _client() -> str:
-    """The address that the gateway saw; where clients reach the server without one, what they say of themselves, if they
-    do."""
+    """The address that the gateway saw; without a gateway what the client claims, else where it comes from."""
     return request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip() or request.remote_addr or ""
