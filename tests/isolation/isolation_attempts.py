@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
 import random
 import resource
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -20,6 +22,7 @@ from typing import Any
 from rewardstack_rules.isolation.child import SOCKET_FD
 
 PTRACE_ATTACH = 16
+F_SETOWN_EX, FIOSETOWN, SIOCSPGRP = 15, 0x8901, 0x8902
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -99,6 +102,11 @@ ACTIONS: dict[str, Any] = {
     "kill_parent": lambda _: os.kill(os.getppid(), signal.SIGSTOP),
     "trace": trace,
     "limit_others": lambda _: resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (3, 3)),
+    "own": lambda _: fcntl.fcntl(SOCKET_FD, fcntl.F_SETOWN, os.getppid()),
+    "own_ex": lambda _: fcntl.fcntl(SOCKET_FD, F_SETOWN_EX, struct.pack("ii", 1, os.getppid())),
+    "own_by_ioctl": lambda _: fcntl.ioctl(SOCKET_FD, FIOSETOWN, struct.pack("i", os.getppid())),
+    "own_group_by_ioctl": lambda _: fcntl.ioctl(SOCKET_FD, SIOCSPGRP, struct.pack("i", os.getppid())),
+    "choose_signal": lambda _: fcntl.fcntl(SOCKET_FD, fcntl.F_SETSIG, signal.SIGKILL),
     "threads": in_threads,
     "read": lambda path: path.read_text(),
     "import_late": import_late,

@@ -14,7 +14,8 @@ ATTEMPTS = (
     *("socket", "unix_socket", "connect", "run", "fork", "write", "create", "append", "truncate", "change_mode"),
     *("make_folder", "rename", "remove"),
 )
-AGAINST_OTHERS = ("kill_parent", "trace", "limit_others")
+SIGNALLING = ("own", "own_ex", "own_by_ioctl", "own_group_by_ioctl", "choose_signal")
+AGAINST_OTHERS = ("kill_parent", "trace", "limit_others", *SIGNALLING)
 ALLOWED = ("threads", "read", "import_late", "random", "map_memory", "clock", "list_folder", "pipe")
 ENTRY = "isolation_attempts:run"
 

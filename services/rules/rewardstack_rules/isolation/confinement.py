@@ -30,6 +30,9 @@ UNREADABLE = "clone3 openat2"
 """Take their arguments where a filter cannot see them. Who is told that there are none takes `clone` and `openat`."""
 CLONE_THREAD = 0x00010000
 WRITING = (os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC)
+SIGNALLING = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902)}
+"""Commands that have the kernel signal a process on somebody's behalf, whoever that is: F_SETOWN, F_SETSIG, F_SETOWN_EX
+(fcntl(2)), FIOSETOWN, SIOCSPGRP (socket(7)). The kernel reads the lower half of the argument alone."""
 OPENING = {"open": 1, "openat": 2}
 """Which argument holds the flags."""
 
@@ -69,6 +72,9 @@ def _filter() -> Any:
         add(seccomp.ERRNO(errno.ENOSYS), name)
     add(refuse, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, CLONE_THREAD, 0))
     add(refuse, "prlimit64", seccomp.Arg(0, seccomp.NE, 0))
+    for name, commands in SIGNALLING.items():
+        for command in commands:
+            add(refuse, name, seccomp.Arg(1, seccomp.MASKED_EQ, 0xFFFFFFFF, command))
     for name, position in OPENING.items():
         for flag in WRITING:
             add(refuse, name, seccomp.Arg(position, seccomp.MASKED_EQ, flag, flag))
