@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
 import sys
 import time
 from typing import Any
@@ -19,6 +20,11 @@ def loop(_: Any) -> None:
     """Never ends, in Python."""
     while True:
         pass
+
+
+def leave_behind(_: Any) -> int:
+    """Starts a program that goes on for long; its process id."""
+    return subprocess.Popen(["sleep", "600"], start_new_session=True).pid
 
 
 def hang(_: Any) -> int:
@@ -101,6 +107,7 @@ KEPT: list[bytes] = []
 
 ACTIONS: dict[str, Any] = {
     "echo": lambda value: value,
+    "leave_behind": leave_behind,
     "pid": lambda _: os.getpid(),
     "nice_after": nice_after,
     "nice_after_work": nice_after_work,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -47,6 +48,26 @@ async def test_zygote_stopped(runner: IsolatedRunner) -> None:
     assert await runner.run(TASKS, timeout=5) == ANSWERS
     assert (await runner.stats())["pid"] == supervisor
     assert not alive(zygote)
+
+
+@pytest.mark.parametrize("which", ["zygote", "supervisor"])
+async def test_programs_left_behind(runner: IsolatedRunner, which: str) -> None:
+    """Programs that a function left behind end with its zygote, and hold up neither supervisor nor watcher."""
+    supervisor, zygote = (await runner.stats())["pid"], await zygote_of(runner)
+    watcher = int(stat_of(supervisor)[1])
+    [left] = await runner.run([{"do": "leave_behind"}], timeout=5)
+    os.kill({"zygote": zygote, "supervisor": supervisor}[which], signal.SIGKILL)
+    try:
+        eventually(lambda: not alive(left["value"]), seconds=30)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(left["value"], signal.SIGKILL)
+
+    assert await runner.run(TASKS, timeout=5) == ANSWERS
+    if which == "zygote":
+        assert (await runner.stats())["pid"] == supervisor
+    else:
+        eventually(lambda: not alive(watcher))
 
 
 async def test_child_stopped(runner: IsolatedRunner) -> None:

@@ -43,6 +43,18 @@ def adopt_orphans() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
+def end_children() -> None:
+    """Kills and reaps every child of this process; where it adopts orphans, all that was below them as well."""
+    me = str(os.getpid())
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                with contextlib.suppress(OSError):  # it has ended
+                    if Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1] == me:
+                        os.kill(int(pid), signal.SIGKILL)
+            os.waitpid(-1, 0)
+
+
 def limit_memory(extra_bytes: int) -> None:
     """The address space may grow by this much; no core files; the kernel's OOM killer takes this process first."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])

@@ -20,6 +20,7 @@ from rewardstack_rules.isolation.process import (
     close_from,
     cpu_seconds,
     die_with_parent,
+    end_children,
     state,
 )
 
@@ -102,9 +103,7 @@ def fork_watched(what: str) -> int:
     if _falls_silent(PULSE_FD, Vigil(pid)):
         logger.error("%s is hung: killed after %g s of silence, to be replaced", what, PATIENCE * TICK)
         os.kill(pid, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):
-        while True:  # it, and what was below it
-            os.waitpid(-1, 0)
+    end_children()  # it, and what was below it
     os._exit(0)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
@@ -13,6 +12,7 @@ import sys
 from typing import Protocol
 
 from rewardstack_rules.isolation.config import IsolationConfig
+from rewardstack_rules.isolation.process import end_children
 from rewardstack_rules.isolation.watch import PATIENCE, TICK, Vigil
 from rewardstack_rules.isolation.zygote import MESSAGE_BYTES
 
@@ -83,7 +83,7 @@ class ZygoteLink:
         self._command(["renice", ident])
 
     def stop(self) -> None:
-        """Kills the zygote and with it every child, and reaps them all."""
+        """Kills the zygote, every child and whatever these started, and reaps them all."""
         if self._control is not None:
             self._loop.remove_reader(self._control)
             self._control.close()
@@ -93,9 +93,7 @@ class ZygoteLink:
             self._process.kill()
             self._process.wait()
             self._process = None
-        with contextlib.suppress(ChildProcessError):
-            while True:  # the zygote's children are the supervisor's now, each with a SIGKILL on its way
-                os.waitpid(-1, 0)
+        end_children()  # the zygote's are the supervisor's now, and so are programs that a function left behind
 
     def _watch(self, vigil: Vigil) -> None:
         """Asks for a sign of life, again and again, as long as it is this zygote's vigil."""
