@@ -61,6 +61,26 @@ def test_poisoned_redis_is_asked_anew(server: FaultServer, redis: Redis, run_scr
     assert 4 == server.stats()["texts"]
 
 
+def test_of_another_length(server: FaultServer, redis: Redis, run_script: Script) -> None:
+    """A forged vector is found out by the model's own beside it, also by a process that had none of these before."""
+    score([Request("embedding_remote", "abc", "abd")])
+    connection = redis_client.Redis.from_url(redis.url)
+    eventually(lambda: connection.dbsize() == 3)
+    stored = {key.decode(): connection.get(key) for key in connection.scan_iter()}
+    forged = next(key for key, data in stored.items() if data[:1] != b"[")
+    connection.flushall()
+    connection.set(forged, encode_vector(forged, VECTOR[:2]))
+    script = """
+        import logging
+        from rewardstack import Request, score
+        logging.disable()
+        one = score([Request("embedding_remote", "abc", "abd")])[0]
+        print(one.status, one.cached)
+    """
+    assert "ok False" == run_script(script)
+    eventually(lambda: connection.get(forged) == stored[forged])
+
+
 def test_redis_gone(server: FaultServer, redis: Redis) -> None:
     """Without Redis vectors are computed all the same."""
     redis.kill()

@@ -88,18 +88,24 @@ class Embedder:
             cached: whether vectors may come from the cache and stay there.
         """
         ordered = sorted(set(texts), key=lambda text: (len(text), text))
-        keys = [PREFIX + extended(self._state, text) for text in ordered]
-        known = await self._store.get(keys) if cached and self._keeps else [None] * len(keys)
-        read = {text: one for text, one in zip(ordered, known, strict=True) if one is not None}
-        foreign = self._foreign(read)
-        found: dict[str, Found] = {text: one for text, one in read.items() if text not in foreign}
-        missing = {text: key for text, key in zip(ordered, keys, strict=True) if text not in found}
-        self._store.disbelieve([missing[text] for text in foreign])
-        waits = await self._board(missing, deadline, cached)
+        keys = {text: PREFIX + extended(self._state, text) for text in ordered}
+        known = await self._store.get([*keys.values()]) if cached and self._keeps else [None] * len(keys)
+        read = {text: one for text, one in zip(keys, known, strict=True) if one is not None}
+        asked: dict[str, Found] = {}
+        while True:  # a second time where the model's own vectors show that those read are foreign
+            foreign = self._foreign(read)
+            self._store.disbelieve([keys[text] for text in foreign])
+            read = {text: one for text, one in read.items() if text not in foreign}
+            missing = {text: key for text, key in keys.items() if text not in read and text not in asked}
+            if not missing:
+                return {**read, **asked}
+            asked |= await self._ask(missing, deadline, cached)
+
+    async def _ask(self, keys: dict[str, str], deadline: SharedDeadline, cached: bool) -> dict[str, Found]:
+        waits = await self._board(keys, deadline, cached)
         await landing(waits.values(), deadline)
         late = DeadlineError(f"no answer within {deadline.timeout:g} s")
-        found.update({text: wait.result() if wait.done() else late for text, wait in waits.items()})
-        return found
+        return {text: wait.result() if wait.done() else late for text, wait in waits.items()}
 
     async def _board(
         self, keys: dict[str, str], deadline: SharedDeadline, cached: bool
