@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from rewardstack.asking import Outcome, ScoreCarrier, checked
 from rewardstack.cache.key import tenant_key
@@ -124,15 +125,13 @@ class Runner:
     async def _read(self, keys: Sequence[Key | None], missing: Sequence[int]) -> dict[int, Score]:
         """The scores, by position, that Redis has."""
         asked = {at: key for at in missing if (key := keys[at]) is not None}
-        found = await self._cache.get([key.text for key in asked.values()])
-        read = {at: score for at, score in zip(asked, found, strict=True) if score is not None}
-        foreign = {at for at, score in read.items() if not self._can_be(score, asked[at])}
-        self._cache.disbelieve([asked[at].text for at in foreign])
-        return {at: score for at, score in read.items() if at not in foreign}
+        ranges = {key.text: key.range for key in asked.values()}
+        found = await self._cache.get([key.text for key in asked.values()], partial(self._can_be, ranges))
+        return {at: score for at, score in zip(asked, found, strict=True) if score is not None}
 
-    def _can_be(self, score: Score, key: Key) -> bool:
+    def _can_be(self, ranges: Mapping[str, tuple[float, float]], key: str, score: Score) -> bool:
         """Whether this scorer can have given a score: whoever writes to Redis may have put anything there."""
-        low, high = key.range
+        low, high = ranges[key]
         return score.source == self.scorer.source and score.value is not None and low <= score.value <= high
 
     async def _ask(

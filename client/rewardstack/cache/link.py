@@ -105,4 +105,4 @@ def _connect(url: str) -> Any:
     pool = BlockingConnectionPool.from_url(
         url, max_connections=CONNECTIONS, timeout=WAIT, socket_timeout=WAIT, socket_connect_timeout=WAIT
     )
-    return Redis(connection_pool=pool)
+    return Redis.from_pool(pool)  # which closes it in the end

@@ -81,8 +81,15 @@ class Store(Generic[T]):
         for key, value in entries:
             self.memory.put(key, value)
 
-    async def get(self, keys: Sequence[str]) -> list[T | None]:
-        """What is known under each of `keys`, None for the rest."""
+    async def get(
+        self, keys: Sequence[str], can_be: Callable[[str, T], bool] = lambda key, value: True
+    ) -> list[T | None]:
+        """What is known under each of `keys`, None for the rest.
+
+        Args:
+            keys: to look up.
+            can_be: whether what Redis has under a key can belong there; what cannot is never kept.
+        """
         found, refused = self.recall(keys), 0
         missing = [at for at, value in enumerate(found) if value is None]
         for part in self._slices(missing):
@@ -93,7 +100,7 @@ class Store(Generic[T]):
                 if data is None:
                     continue
                 value = self._codec.decode(keys[at], data)
-                if value is None:
+                if value is None or not can_be(keys[at], value):
                     refused += 1
                     continue
                 found[at] = value
