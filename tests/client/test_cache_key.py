@@ -126,7 +126,7 @@ class Noted(ResultCache):
         super().__init__(Settings.from_env({}))
         self.asked: list[str] = []
 
-    async def get(self, keys: Any) -> list[Score | None]:
+    async def get(self, keys: Any, can_be: Any = None) -> list[Score | None]:
         """As `ResultCache` has it."""
         self.asked += keys
         return await super().get(keys)

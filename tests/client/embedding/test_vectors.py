@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import redis as redis_client
@@ -66,7 +68,7 @@ def test_of_another_length(server: FaultServer, redis: Redis, run_script: Script
     score([Request("embedding_remote", "abc", "abd")])
     connection = redis_client.Redis.from_url(redis.url)
     eventually(lambda: connection.dbsize() == 3)
-    stored = {key.decode(): connection.get(key) for key in connection.scan_iter()}
+    stored: dict[str, Any] = {key.decode(): connection.get(key) for key in connection.scan_iter()}
     forged = next(key for key, data in stored.items() if data[:1] != b"[")
     connection.flushall()
     connection.set(forged, encode_vector(forged, VECTOR[:2]))
