@@ -1,4 +1,4 @@
-"""Clients that send slowly, hundreds at a time: others are answered as ever, and each of them is ended."""
+"""Clients that send or read slowly, hundreds at a time: others are answered as ever, and each of them is ended."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from tests.rules.conftest import running
 from tests.support.dribble import Dribble
 
 CLIENTS = 300
+UNREAD_CLIENTS = 64
+"""Twice the threads."""
 REQUESTS = 100
 PAUSE = 0.03
 """Seconds between two of them."""
@@ -56,6 +58,11 @@ ATTACKS = {
     "nothing": b"",
     "left open": b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 }
+UNREAD = {
+    "life": b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 1000,
+    "large replies": b"GET /openapi.json HTTP/1.1\r\nHost: x\r\nX-API-Key: first-key\r\n\r\n" * 100,
+}
+"""Requests whose replies are never read."""
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +126,13 @@ def answers(url: str) -> bool:
 def test_one_attack(guarded: Site, attack: str) -> None:
     """Whatever they send slowly, a server of 32 threads answers others."""
     with Dribble(address_of(guarded.server.url), [ATTACKS[attack]], CLIENTS):
+        assert answers(guarded.server.url)
+
+
+@pytest.mark.parametrize("requests_sent", UNREAD)
+def test_unread_replies(guarded: Site, requests_sent: str) -> None:
+    """Clients that never read their replies hold no thread that others need."""
+    with Dribble(address_of(guarded.server.url), [UNREAD[requests_sent]], UNREAD_CLIENTS, reads=False):
         assert answers(guarded.server.url)
 
 

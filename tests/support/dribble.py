@@ -1,4 +1,4 @@
-"""Clients that send the beginning of a request, and from then on a byte now and then."""
+"""Clients that send the beginning of a request, and from then on a byte now and then, or never read a reply."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from collections.abc import Sequence
 from types import TracebackType
 
 
+LITTLE = 4096
+"""Bytes of a reply that one who never reads has room for."""
+SEGMENT = 536
+"""Bytes of a segment to such a client; a sender makes room for so many segments."""
+
+
 class Dribble:
     """So many clients; each whose connection is ended makes another. They are gone when the block is left.
 
@@ -19,10 +25,19 @@ class Dribble:
         heads: what they begin with, by turns.
         clients: how many there are.
         pause: seconds between two bytes.
+        reads: whether they read what they are answered; those who do not make no connection anew.
     """
 
-    def __init__(self, address: tuple[str, int], heads: Sequence[bytes], clients: int, pause: float = 5.0) -> None:
-        self.address, self.heads, self.clients, self.pause = address, heads, clients, pause
+    def __init__(
+        self,
+        address: tuple[str, int],
+        heads: Sequence[bytes],
+        clients: int,
+        pause: float = 5.0,
+        *,
+        reads: bool = True,
+    ) -> None:
+        self.address, self.heads, self.clients, self.pause, self.reads = address, heads, clients, pause, reads
         self._stop = threading.Event()
         self._there = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -56,10 +71,20 @@ class Dribble:
 
     def _connect(self, number: int, open_ones: dict[int, socket.socket], selector: selectors.BaseSelector) -> None:
         with contextlib.suppress(OSError):
-            client = open_ones[number] = socket.create_connection(self.address, 5)
-            selector.register(client, selectors.EVENT_READ, number)
+            client = open_ones[number] = self._connection()
+            if self.reads:
+                selector.register(client, selectors.EVENT_READ, number)
             client.sendall(self.heads[number % len(self.heads)])
             client.setblocking(False)
+
+    def _connection(self) -> socket.socket:
+        client = socket.socket()
+        client.settimeout(5)
+        if not self.reads:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, LITTLE)
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT)
+        client.connect(self.address)
+        return client
 
     def _hear(self, open_ones: dict[int, socket.socket], selector: selectors.BaseSelector, seconds: float) -> None:
         """Reads what they are answered, and lets those go that are ended."""

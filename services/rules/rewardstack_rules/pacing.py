@@ -1,11 +1,12 @@
-"""Clients that send slowly: how long they are waited for, and by how many threads.
+"""Clients that send, or read, slowly: how long they are waited for, and by how many threads.
 
 A thread that waits for a client takes a place, of which there are fewer than threads, so that others are always
-answered; only a client that sends fast needs none. Each must send at a least rate, so that no wait is without an end.
+answered; only a client that is fast needs none. Each must keep to a least rate, so that no wait is without an end.
 """
 
 from __future__ import annotations
 
+import errno
 import math
 import select
 import socket
@@ -20,7 +21,7 @@ from rewardstack_rules.http_errors import ApiError
 FAST_RATE = 2**20
 """Bytes a second at which a client is waited for without a place."""
 WINDOW = 10.0
-"""Seconds of waiting in which a client must have sent what the least rate asks."""
+"""Seconds of waiting in which a client must have sent, or read, what the least rate asks."""
 LEAST_RATE = 16 * 1024
 """Bytes a second."""
 
@@ -42,12 +43,12 @@ class Places:
     """
 
     def __init__(self, threads: int) -> None:
-        self.uploads = Semaphore(max(1, threads // 2))
+        self.slow = Semaphore(max(1, threads // 2))
         self.refused = Semaphore(max(1, threads // 4))
 
 
 class PacedSocket(socket.socket):
-    """A client's connection, whose reading ends where the client is too slow.
+    """A client's connection, whose reading and writing end where the client is too slow.
 
     Args:
         accepted: the connection, which this one takes over.
@@ -59,10 +60,16 @@ class PacedSocket(socket.socket):
         self._places = places
         self.begin()
 
-    def begin(self, come: int = 0) -> None:
-        """A request begins, of which so many bytes have come."""
-        self._room, self._end = self._places.uploads, math.inf
-        self._waited, self._came = 0.0, come
+    def begin(self, come: int = 0, *, patient: bool = True) -> None:
+        """A request begins.
+
+        Args:
+            come: bytes of it that have come.
+            patient: whether its client is waited for at all.
+        """
+        self._room, self._end = self._places.slow, math.inf
+        self._waited, self._moved = 0.0, come
+        self._patient = patient
 
     def refuse(self, seconds: float) -> None:
         """The request has its answer; what is still sent is read for some seconds at most."""
@@ -83,43 +90,70 @@ class PacedSocket(socket.socket):
             SlowClientError: the client is too slow.
             OverloadError: nothing has come, and all places are taken.
         """
-        data = self._patiently(lambda: socket.socket.recv(self, size, flags | socket.MSG_DONTWAIT))
-        self._came += len(data)
+        data = self._receive(lambda: socket.socket.recv(self, size, flags | socket.MSG_DONTWAIT))
+        self._moved += len(data)
         return data
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
         """As a socket's own; raises what `recv` raises."""
-        count = self._patiently(lambda: socket.socket.recv_into(self, buffer, nbytes, flags | socket.MSG_DONTWAIT))
-        self._came += count
+        count = self._receive(lambda: socket.socket.recv_into(self, buffer, nbytes, flags | socket.MSG_DONTWAIT))
+        self._moved += count
         return count
 
-    def _patiently(self, receive: Callable[[], T]) -> T:
+    def send(self, data: Any, flags: int = 0) -> int:
+        """As a socket's own.
+
+        Raises:
+            BrokenPipeError: the client reads too slowly, or nothing of what it was sent, and all places are taken.
+        """
+        while True:
+            try:
+                count = super().send(data, flags | socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                self._wait_to_send()
+            else:
+                self._moved += count
+                return count
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        """As a socket's own; raises what `send` raises."""
+        left = memoryview(data).cast("B")
+        while left:
+            left = left[self.send(left, flags) :]
+
+    def _receive(self, receive: Callable[[], T]) -> T:
         while time.monotonic() < self._end:
             try:
                 return receive()
             except BlockingIOError:
-                self._wait()
+                self._wait(select.POLLIN)
         raise SlowClientError
 
-    def _wait(self) -> None:
-        if self._comes_within(self._came / FAST_RATE):
+    def _wait_to_send(self) -> None:
+        try:
+            self._wait(select.POLLOUT)
+        except (SlowClientError, OverloadError) as error:
+            raise BrokenPipeError(errno.EPIPE, "the client does not read its reply") from error
+
+    def _wait(self, event: int) -> None:
+        if self._patient and self._moves_within(event, self._moved / FAST_RATE):
             return
-        if not self._room.acquire(blocking=False):
+        if not (self._patient and self._room.acquire(blocking=False)):
             raise OverloadError("too many clients are sending slowly; try again")
         try:
-            while not self._comes_within(WINDOW):
-                if self._came < WINDOW * LEAST_RATE:
+            while not self._moves_within(event, WINDOW):
+                if self._moved < WINDOW * LEAST_RATE:
                     raise SlowClientError
-                self._waited, self._came = 0.0, 0
+                self._waited, self._moved = 0.0, 0
         finally:
             self._room.release()
 
-    def _comes_within(self, seconds: float) -> bool:
-        """Whether something comes before so many seconds have been waited since the window began."""
+    def _moves_within(self, event: int, seconds: float) -> bool:
+        """Whether there is something to read, or room to write, before so many seconds are waited in this window."""
         started = time.monotonic()
         left = max(0.0, min(seconds - self._waited, self._end - started))
         poller = select.poll()
-        poller.register(self, select.POLLIN)
-        came = bool(poller.poll(1000 * left))
+        poller.register(self, event)
+        moves = bool(poller.poll(1000 * left))
         self._waited += time.monotonic() - started
-        return came
+        return moves
