@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from types import TracebackType
 
-
 LITTLE = 4096
 """Bytes of a reply that one who never reads has room for."""
 SEGMENT = 536

@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from selectors import EVENT_READ
 from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
+from rewardstack.errors import OverloadError
 from rewardstack_rules.http_errors import ApiError
 from rewardstack_rules.pacing import PacedSocket, Places
 
@@ -47,25 +48,40 @@ class Connection(TConn):
 
     def is_ready(self) -> bool:
         """Whether a thread has nothing to wait for, given what has come: all of a request, or the client's end."""
-        try:
-            data = self.sock.recv_now(BUFFER)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
+        ended = False
+        if len(self.come) < BUFFER:
+            try:
+                data = self.sock.recv_now(BUFFER)
+                ended = not data
+                self.add(data)
+            except BlockingIOError:
+                pass
+            except OSError:
+                ended = True
+        return ended or len(self.come) >= BUFFER or (self.head != b"" and self._has_body())
+
+    def add(self, data: bytes) -> None:
+        """Something has come."""
         searched = max(0, len(self.come) - len(HEAD_END) + 1)
         self.come += data
         if not self.head and (end := self.come.find(HEAD_END, searched)) >= 0:
             self.head = bytes(self.come[: end + len(HEAD_END)])
-        return not data or len(self.come) >= BUFFER or (self.head != b"" and self._has_body())
+
+    def take_early(self) -> None:
+        """Takes back what gunicorn's parser has read of the next request."""
+        if self.parser is not None:
+            self.add(self.parser.unreader.take_buffered())
 
     def asks_for_life(self) -> bool:
         """Whether this is all of a request that asks whether the process lives."""
         return self.head.startswith(LIFE) and self._has_body()
 
     def begin(self) -> None:
-        """Hands what has come to gunicorn's parser, in the thread that is to answer it."""
-        self.sock.begin(len(self.come))
+        """Hands what has come to gunicorn's parser, in the thread that is to answer it.
+
+        Who asks whether the process lives is not waited for: one thread serves all who do.
+        """
+        self.sock.begin(len(self.come), patient=not self.asks_for_life())
         self.init()
         self.parser.unreader.unread(bytes(self.come))
         self.come.clear()
@@ -135,6 +151,13 @@ class Worker(ThreadWorker):
         answered = threads.submit(self.handle, conn)
         answered.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
 
+    def finish_request(self, conn: Connection, done: Future[Any]) -> None:
+        """Has a connection wait for its next request, of which something may have come with the last one."""
+        conn.take_early()
+        super().finish_request(conn, done)
+        if conn.come and self.keepalived_conns and self.keepalived_conns[-1] is conn:
+            self.on_client_socket_readable(conn, conn.sock)
+
     def handle(self, conn: Connection) -> Any:
         """Answers a request, in a thread."""
         conn.begin()
@@ -142,7 +165,7 @@ class Worker(ThreadWorker):
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         """Ends what could not be answered; a slow client is no fault to be logged."""
-        if not isinstance(exc, ApiError):
+        if not isinstance(exc, (ApiError, OverloadError)):
             super().handle_error(req, client, addr, exc)
 
     def _await(self, conn: Connection) -> None:
