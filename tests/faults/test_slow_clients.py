@@ -7,6 +7,7 @@ import socket
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ import pytest
 import requests
 from requests.adapters import HTTPAdapter
 
+from rewardstack_rules.gunicorn_worker import BODY_SECONDS, HEAD_SECONDS
 from tests.jobs.conftest import KEY, Site, sample, site
 from tests.native.nginx import Gateway, load
 from tests.rules.conftest import running
 from tests.support.dribble import Dribble
+from tests.support.waiting import eventually
 
 CLIENTS = 300
 UNREAD_CLIENTS = 64
@@ -186,10 +189,35 @@ def test_a_slow_head_is_ended(guarded: Site, attack: str) -> None:
 @pytest.mark.parametrize("path", ["/v1/score", "/jobs", "/get_reward"])
 def test_keys_before_bodies(url: str, path: str) -> None:
     """A wrong key is refused before anything of the body has come."""
-    started = time.monotonic()
     status, _ = send(url, head(path, "X-API-Key: wrong"))
     assert status == 401
-    assert time.monotonic() - started < 5
+
+
+NO_HTTP = {"words": b"NO HTTP\r\n\r\n", "long line": b"GET /" + b"x" * 10_000 + b" HTTP/1.1\r\n\r\n"}
+"""What gunicorn's parser refuses."""
+
+
+@pytest.mark.parametrize("first", NO_HTTP)
+def test_what_is_no_http(guarded: Site, first: str) -> None:
+    """What gunicorn refuses itself is answered too, however much follows it."""
+    with socket.create_connection(address_of(guarded.server.url), ENDED_SECONDS) as client:
+        client.sendall(NO_HTTP[first] + bytes(2_000_000))
+        assert client.recv(65536).startswith(b"HTTP/1.1 4")
+        while client.recv(65536):
+            pass
+
+
+def test_a_late_head(guarded: Site) -> None:
+    """A head that comes at the last moment is answered, though its body comes after that."""
+    data = body(100)
+    with socket.create_connection(address_of(guarded.server.url), ENDED_SECONDS) as client:
+        time.sleep(HEAD_SECONDS - BODY_SECONDS / 2)
+        client.sendall(head("/v1/score", RIGHT, length=len(data)))
+        for _ in range(20):  # of others, so that the worker looks at what is due all the time
+            requests.get(f"{guarded.server.url}/health", timeout=60)
+            time.sleep(BODY_SECONDS / 10)
+        client.sendall(data)
+        assert b" 200 " in client.recv(65536)
 
 
 @pytest.mark.parametrize(
@@ -246,11 +274,13 @@ def test_requests_of_one_client(needs_nginx: None, guarded: Site, tmp_path: Path
     behind = {"rules": [guarded.server.url.removeprefix("http://")]}
     one = Gateway(tmp_path, behind, load(GATEWAY_CLIENT_REQUESTS=LIMIT))
     url = f"http://127.0.0.1:{one.ports['rules']}"
+    ask = partial(requests.get, f"{url}/v1/reward_types", headers=KEY, timeout=60)
     other = requests.Session()
     other.mount("http://", From())
     try:
         with Dribble(address_of(url), [ATTACKS["score"]], LIMIT):
-            refused = requests.get(f"{url}/v1/reward_types", headers=KEY, timeout=60)
+            eventually(lambda: ask().status_code == 429)
+            refused = ask()
             taken = other.get(f"{url}/v1/reward_types", headers=KEY, timeout=60)
     finally:
         one.stop()

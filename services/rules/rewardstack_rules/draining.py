@@ -6,6 +6,7 @@ A server that closes a connection with bytes unread resets it, and the sender lo
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import IO, Any
@@ -23,6 +24,7 @@ BROKEN_BODY = (OSError, ParseException)
 SOCKETS = ("gunicorn.socket", "werkzeug.socket")
 """Where a server puts the client's connection."""
 DRAIN_SECONDS = 10.0
+LINGER_SECONDS = 1.0
 CHUNK = 2**20
 
 Environ = dict[str, Any]
@@ -53,3 +55,12 @@ def _drain(body: IO[bytes], client: object) -> Iterator[bytes]:
         with contextlib.suppress(*BROKEN_BODY, HTTPException, SlowClientError, OverloadError):
             while body.read(CHUNK):
                 pass
+
+
+def linger(client: PacedSocket) -> None:
+    """Reads for `LINGER_SECONDS` what still comes on a connection whose last reply is written."""
+    client.refuse(LINGER_SECONDS)
+    with contextlib.suppress(OSError, SlowClientError, OverloadError):
+        client.shutdown(socket.SHUT_WR)
+        while client.recv(CHUNK):
+            pass

@@ -8,6 +8,7 @@ Who asks whether this process lives waits for none of those whose samples are be
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections import deque
@@ -19,6 +20,7 @@ from typing import Any
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
 from rewardstack.errors import OverloadError
+from rewardstack_rules.draining import linger
 from rewardstack_rules.http_errors import ApiError
 from rewardstack_rules.pacing import PacedSocket, Places
 
@@ -31,6 +33,7 @@ BUFFER = 2**16
 HEAD_END = b"\r\n\r\n"
 LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
 CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
+EXPECTS = re.compile(rb"\r\nexpect:", re.IGNORECASE)
 LAST_CHUNK = b"\r\n0\r\n\r\n"
 LIFE = b"GET /health "
 
@@ -93,6 +96,9 @@ class Connection(TConn):
         super().close()
 
     def _has_body(self) -> bool:
+        """Whether all of the body is there, or its sender waits to be told to send it."""
+        if EXPECTS.search(self.head):
+            return True
         if CHUNKED.search(self.head):
             return self.come.endswith(LAST_CHUNK)
         length = LENGTH.search(self.head)
@@ -164,9 +170,10 @@ class Worker(ThreadWorker):
         return super().handle(conn)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Ends what could not be answered; a slow client is no fault to be logged."""
+        """Ends what could not be answered, or is no HTTP; a slow client is no fault to be logged."""
         if not isinstance(exc, (ApiError, OverloadError)):
             super().handle_error(req, client, addr, exc)
+            linger(client)
 
     def _await(self, conn: Connection) -> None:
         conn.timeout = time.monotonic() + HEAD_SECONDS
@@ -176,4 +183,5 @@ class Worker(ThreadWorker):
     def _await_body(self, conn: Connection) -> None:
         if conn.head and not conn.due:
             conn.due = time.monotonic() + BODY_SECONDS
+            conn.timeout = math.inf  # its head came in time
             self.waiting.append(conn)

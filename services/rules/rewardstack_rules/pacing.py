@@ -20,6 +20,8 @@ from rewardstack_rules.http_errors import ApiError
 
 FAST_RATE = 2**20
 """Bytes a second at which a client is waited for without a place."""
+SILENCE = 1.0
+"""Seconds of one silence that are waited without a place at most, however fast the client was."""
 WINDOW = 10.0
 """Seconds of waiting in which a client must have sent, or read, what the least rate asks."""
 LEAST_RATE = 16 * 1024
@@ -36,7 +38,9 @@ class SlowClientError(ApiError):
 
 
 class Places:
-    """Places of threads that wait for slow clients: so many that of four threads one is always free.
+    """Places of threads that wait for slow clients: of three threads and more one at least is always free.
+
+    With one thread or two there is no room for that: slow clients can take all of them.
 
     Args:
         threads: that the process answers requests with.
@@ -136,7 +140,7 @@ class PacedSocket(socket.socket):
             raise BrokenPipeError(errno.EPIPE, "the client does not read its reply") from error
 
     def _wait(self, event: int) -> None:
-        if self._patient and self._moves_within(event, self._moved / FAST_RATE):
+        if self._patient and self._moves_within(event, min(self._moved / FAST_RATE, self._waited + SILENCE)):
             return
         if not (self._patient and self._room.acquire(blocking=False)):
             raise OverloadError("too many clients are sending slowly; try again")

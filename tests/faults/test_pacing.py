@@ -1,0 +1,101 @@
+"""How long a connection is waited for, and with what leave."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from threading import Thread
+
+import pytest
+
+from rewardstack.errors import OverloadError
+from rewardstack_rules.gunicorn_worker import Connection
+from rewardstack_rules.pacing import FAST_RATE, PacedSocket, Places
+
+GRACE = 30
+"""Seconds that a client has earned by what it has sent."""
+ENDED_SECONDS = 15
+"""Within which it is refused all the same; generous for a machine that is busy."""
+
+
+@pytest.fixture
+def places() -> Places:
+    """All taken."""
+    one = Places(2)
+    assert one.slow.acquire(blocking=False)
+    return one
+
+
+@pytest.fixture
+def pair(places: Places) -> Iterator[tuple[PacedSocket, socket.socket]]:
+    """A connection, and its client's end."""
+    accepted, client = socket.socketpair()
+    with PacedSocket(accepted, places) as one, client:
+        yield one, client
+
+
+def test_a_silence_after_much(pair: tuple[PacedSocket, socket.socket]) -> None:
+    """A client that sent much and then falls silent needs a place soon, not as late as what it sent has earned."""
+    connection, _ = pair
+    connection.begin(GRACE * FAST_RATE)
+    started = time.monotonic()
+    with pytest.raises(OverloadError):
+        connection.recv(1)
+    assert time.monotonic() - started < ENDED_SECONDS
+
+
+def test_an_unread_reply(pair: tuple[PacedSocket, socket.socket]) -> None:
+    """A client that does not read needs a place too, and is cut off where none is free."""
+    connection, _ = pair
+    with pytest.raises(BrokenPipeError):
+        connection.sendall(bytes(10 * FAST_RATE))
+
+
+def test_a_reply_that_is_read(pair: tuple[PacedSocket, socket.socket], places: Places) -> None:
+    """A reply larger than what the kernel has room for arrives whole."""
+    places.slow.release()
+    connection, client = pair
+    data = bytes(range(256)) * 100_000
+    sender = Thread(target=connection.sendall, args=[data])
+    sender.start()
+    with client.makefile("rb") as reply:
+        assert reply.read(len(data)) == data
+    sender.join()
+
+
+def test_an_impatient_connection(pair: tuple[PacedSocket, socket.socket], places: Places) -> None:
+    """One that is not to be waited for is not, though a place is free."""
+    places.slow.release()
+    connection, _ = pair
+    connection.begin(GRACE * FAST_RATE, patient=False)
+    with pytest.raises(OverloadError):
+        connection.recv(1)
+
+
+READY = {
+    "nothing": (b"", False),
+    "half a head": (b"POST / HTTP/1.1\r\nHost: x\r\n", False),
+    "no body": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", True),
+    "a body to come": (b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n", False),
+    "half a body": (b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n1", False),
+    "a body": (b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n12", True),
+    "a body that is waited for": (b"POST / HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n", True),
+    "a chunk": (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n12", False),
+    "all chunks": (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n12\r\n0\r\n\r\n", True),
+}
+"""What a client sends, and whether a thread would then have nothing to wait for."""
+
+
+@pytest.mark.parametrize("case", READY)
+@pytest.mark.parametrize("early", [False, True], ids=["sent", "pipelined"])
+def test_what_needs_a_thread(pair: tuple[PacedSocket, socket.socket], case: str, early: bool) -> None:
+    """A thread is given to what it can answer at once, also where that came with an earlier request."""
+    sent, ready = READY[case]
+    accepted, client = pair
+    connection = Connection(None, accepted, None, None)
+    if early:
+        connection.add(sent)
+    else:
+        client.sendall(sent)
+    assert connection.is_ready() is ready
