@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import socket
 import time
 from base64 import b64encode
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import requests
 from requests.adapters import HTTPAdapter
@@ -152,6 +154,18 @@ def test_an_open_server(needs_process: None, tmp_path: Path, arguments: tuple[st
     """And so does one without keys."""
     with running(tmp_path, *arguments) as server, Dribble(address_of(server.url), [*ATTACKS.values()], CLIENTS):
         assert answers(server.url)
+
+
+def test_no_file_is_left(needs_process: None, tmp_path: Path) -> None:
+    """More connections than a process may have files are no end of it: it answers again when they are gone."""
+    with running(tmp_path, "--workers", "1") as server:
+        before = server.processes()
+        for process in map(psutil.Process, before):
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (process.num_fds() + 20,) * 2)
+        with Dribble(address_of(server.url), [ATTACKS["nothing"]], 100):
+            eventually(lambda: "No connection is taken" in server.log.read_text())
+        assert server.get("/health").status_code == 200
+        assert server.processes() == before
 
 
 def send(url: str, *parts: bytes, pause: float = 0.0) -> tuple[int, dict[str, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,13 @@ from rewardstack_rules.heaps import share_heaps
 from rewardstack_rules.isolated import prepare_isolated, renew_isolated
 from rewardstack_rules.metrics_dir import IN_MEMORY, make_metrics_dir
 from rewardstack_rules.settings import Settings
+
+
+def _raise_open_files() -> None:
+    """As many open files as the system lets a process have: a worker's connections alone may be 1,000."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
 
 read_secret_files()
 _settings = Settings.from_env()
@@ -37,6 +45,7 @@ worker_tmp_dir = IN_MEMORY
 
 def on_starting(server: Any) -> None:
     """In the master, before anything listens."""
+    _raise_open_files()
     share_heaps()
     directory = Path(_metrics_dir)
     directory.mkdir(parents=True, exist_ok=True)

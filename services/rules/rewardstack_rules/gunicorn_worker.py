@@ -8,6 +8,7 @@ Who asks whether this process lives waits for none of those whose samples are be
 
 from __future__ import annotations
 
+import errno
 import math
 import re
 import time
@@ -28,6 +29,8 @@ HEAD_SECONDS = 10.0
 """Within which the head of a request must come."""
 BODY_SECONDS = 0.25
 """That a body is waited for without a thread, once the head is there."""
+PAUSE_SECONDS = 1.0
+"""For which no connection is taken where the process has no file left for one."""
 BUFFER = 2**16
 """Bytes of a request that are read without a thread."""
 HEAD_END = b"\r\n\r\n"
@@ -114,12 +117,24 @@ class Worker(ThreadWorker):
         self.waiting: deque[Connection] = deque()
         """Those whose head is there, oldest first, and some that have their thread by now."""
         self.for_life = ThreadPoolExecutor(1)
+        self.accepts_at = 0.0
+
+    def set_accept_enabled(self, enabled: bool) -> None:
+        """Takes connections or does not; the loop asks for it in every round, and is not heard in a pause."""
+        super().set_accept_enabled(enabled and time.monotonic() >= self.accepts_at)
 
     def accept(self, listener: Any) -> None:
         """Takes a connection, which then waits for its first request."""
         try:
             client, address = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            self.log.error("No connection is taken for %g s: %s (ulimit -n)", PAUSE_SECONDS, error)
+            self.accepts_at = time.monotonic() + PAUSE_SECONDS
+            self.set_accept_enabled(False)
             return
         self.nr_conns += 1
         self._await(Connection(self.cfg, PacedSocket(client, self.places), address, listener.getsockname()))
