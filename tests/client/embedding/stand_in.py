@@ -3,7 +3,8 @@
 `python stand_in.py [PORT]` prints its port. `POST /_set {"mode": …}` changes how it answers, `GET /_stats` tells what
 it was asked. A text's vector counts its letters.
 
-    mode      ok, hang, drop, garbage, short, ragged, longer, nan, null, zero, or an HTTP status
+    mode      ok, hang, drop, garbage, short, ragged, longer, uneven (longer for a text alone), nan, null, zero, or an
+              HTTP status
     embed     whether there is /embed; openai likewise for /v1/embeddings
     info      what /info says; null for none
     most      texts in a request beyond which it is refused with 413
@@ -50,7 +51,7 @@ def spoiled(vectors: list[Any], mode: str) -> Any:
         return vectors[:-1]
     if mode == "ragged":
         return [vectors[0][:-1], *vectors[1:]] if len(vectors) > 1 else [[]]
-    if mode == "longer":
+    if mode == "longer" or (mode == "uneven" and len(vectors) == 1):
         return [[*one, 1.0] for one in vectors]
     if mode in ("nan", "null", "zero"):
         value = {"nan": float("nan"), "null": None, "zero": 0.0}[mode]
