@@ -103,8 +103,7 @@ def test_failure_is_told_from_zero() -> None:
 
 def test_empty_answer() -> None:
     """No answer is worth nothing: that is a verdict, whether a judge is there or not."""
-    extra = {"problem": PROBLEM, "server_url": nobody(), "timeout": PATIENCE}
-    details = compute_score(SOURCE, " \n", "4", extra, details=True)
+    details = compute_score(SOURCE, " \n", "4", {"problem": PROBLEM, "server_url": nobody()}, details=True)
     assert (details["score"], details["ok"]) == (0.0, 1.0)
 
 
