@@ -102,6 +102,7 @@ ACTIONS: dict[str, Any] = {
     "kill_parent": lambda _: os.kill(os.getppid(), signal.SIGSTOP),
     "trace": trace,
     "limit_others": lambda _: resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (3, 3)),
+    "name_machine": lambda _: socket.sethostname(socket.gethostname()),
     "own": lambda _: fcntl.fcntl(SOCKET_FD, fcntl.F_SETOWN, os.getppid()),
     "own_ex": lambda _: fcntl.fcntl(SOCKET_FD, F_SETOWN_EX, struct.pack("ii", 1, os.getppid())),
     "own_by_ioctl": lambda _: fcntl.ioctl(SOCKET_FD, FIOSETOWN, struct.pack("i", os.getppid())),

@@ -15,7 +15,7 @@ ATTEMPTS = (
     *("make_folder", "rename", "remove"),
 )
 SIGNALLING = ("own", "own_ex", "own_by_ioctl", "own_group_by_ioctl", "choose_signal")
-AGAINST_OTHERS = ("kill_parent", "trace", "limit_others", *SIGNALLING)
+AGAINST_OTHERS = ("kill_parent", "trace", "limit_others", "name_machine", *SIGNALLING)
 ALLOWED = ("threads", "read", "import_late", "random", "map_memory", "clock", "list_folder", "pipe")
 ENTRY = "isolation_attempts:run"
 

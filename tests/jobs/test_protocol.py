@@ -16,6 +16,7 @@ from tests.support.waiting import eventually
 
 SAMPLES = [sample(at) for at in range(2 * CHUNK_SIZE + 1)]
 LINES = "".join(json.dumps(one) + "\n" for one in SAMPLES)
+FILE = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n%s\r\n' % LINES.encode()
 NDJSON = {"Content-Type": "application/x-ndjson"}
 COMPARED = ("value", "status", "reason", "source")
 
@@ -117,6 +118,7 @@ def test_somebody_elses_job_is_no_job(idle: Site, method: str, path: str) -> Non
         ("application/x-ndjson", b"\xff\xfe\x00", 400, "line 1"),
         ("text/csv", LINES, 415, "Content-Type"),
         ("multipart/form-data; boundary=x", b"--x--\r\n", 400, "body"),
+        ("multipart/form-data; boundary=x", 2 * FILE + b"--x--\r\n", 400, "body"),
         ("multipart/form-data", b"--x--\r\n", 400, "body"),
         ("application/x-ndjson", LINES * 200, 413, "body"),
     ],

@@ -24,7 +24,13 @@ PROCESSES = (
     " process_vm_readv process_vm_writev process_madvise setpriority ioprio_set sched_setaffinity sched_setscheduler"
     " sched_setparam sched_setattr shmget msgget semget mq_open"
 )
-KERNEL = "io_uring_setup unshare setns bpf perf_event_open userfaultfd keyctl add_key request_key"
+KERNEL = (
+    "io_uring_setup unshare setns bpf perf_event_open userfaultfd keyctl add_key request_key fanotify_init iopl ioperm"
+    " migrate_pages move_pages syslog init_module finit_module delete_module kexec_load kexec_file_load"
+)
+MACHINE = (
+    "acct sethostname setdomainname vhangup reboot clock_settime clock_adjtime adjtimex settimeofday swapon swapoff"
+)
 
 UNREADABLE = "clone3 openat2"
 """Take their arguments where a filter cannot see them. Who is told that there are none takes `clone` and `openat`."""
@@ -66,7 +72,7 @@ def _filter() -> Any:
         if number != -1:  # else it is younger than this libseccomp
             all_calls.add_rule(action, number, *arguments)
 
-    for name in " ".join((NETWORK, PROGRAMS, FILES, PROCESSES, KERNEL)).split():
+    for name in " ".join((NETWORK, PROGRAMS, FILES, PROCESSES, KERNEL, MACHINE)).split():
         add(refuse, name)
     for name in UNREADABLE.split():
         add(seccomp.ERRNO(errno.ENOSYS), name)

@@ -115,7 +115,7 @@ def _file() -> Iterator[bytes]:
     request.max_content_length = context().settings.max_body_bytes
     try:
         request.stream = cast(IO[bytes], _Charged(request.stream))
-        files = list(request.files.values())
+        files = [file for _, file in request.files.items(multi=True)]
     except BROKEN_BODY as error:
         raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
     if len(files) != 1:
