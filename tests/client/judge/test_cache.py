@@ -121,3 +121,15 @@ def test_cases_are_valid_json() -> None:
     """The suites of this package can be read by other tools."""
     for name in ("injection", "judge_replies", "judge_options", "judge_control_tokens"):
         assert json.loads((Path(__file__).parents[2] / "cases" / f"{name}.json").read_text())
+
+
+@pytest.mark.timeout(60)
+def test_gone_for_long(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A remembered verdict is read long before its deadline while the judge hangs that said long ago what it serves."""
+    assert not cached(timeout=300)
+    monkeypatch.setattr(models, "FRESH", -1.0)
+    judge.freeze()
+    try:
+        assert cached(timeout=300)
+    finally:
+        judge.thaw()

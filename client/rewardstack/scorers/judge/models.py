@@ -21,7 +21,7 @@ PATH = "/v1/models"
 FRESH = 60.0
 """Seconds for which an answer is believed."""
 MEETING = 2.0
-"""Seconds that the slowest of several judges may take for its answer,"""
+"""Seconds that the slowest of several judges, or one that was asked before, may take for its answer,"""
 MEETING_SHARE = 0.3
 """and the share that this may be of the time there is."""
 
@@ -70,7 +70,8 @@ class Models:
         for meeting in meetings:
             self._meetings.add(meeting)
             meeting.add_done_callback(self._met)
-        patience = None if len(destinations) == 1 else min(MEETING, deadline.remaining() * MEETING_SHARE)
+        needed = len(destinations) == 1 and not self.is_known(unmet[0])
+        patience = None if needed else min(MEETING, deadline.remaining() * MEETING_SHARE)
         done, _ = await asyncio.wait(meetings, timeout=patience)
         for meeting in done:
             meeting.result()
