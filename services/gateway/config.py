@@ -35,6 +35,7 @@ def files(
         "NGINX_USER": "user root;" if os.geteuid() == 0 else "",
         "SERVICES": "\n    ".join(f"include {service}.conf;" for service in servers),
         "TRIES": str(TRIES),
+        "KEY_QUESTION": "/key" if settings["REWARD_SERVER_API_KEYS"] else "off",
         **({"TLS_FOLDER": str(tls.folder), "TLS_VERSION": tls.version} if tls else {}),
         **{f"LISTEN_{service.upper()}": listen[service] + (WITH_TLS if tls else "") for service in servers},
         **{f"{service.upper()}_SERVER": listed for service, listed in servers.items()},

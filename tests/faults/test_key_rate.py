@@ -17,6 +17,7 @@ from tests.native.nginx import Gateway, load
 from tests.rules.conftest import RewardServer, running
 from tests.support.servers import Redis
 
+KEYS = "first-key,second-key"
 RATE = 3
 REQUESTS = 60
 ITEM = {"data_source": "gsm8k", "solution_str": "#### 5", "ground_truth": "5"}
@@ -36,7 +37,7 @@ def cache(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture(scope="module")
 def rated(cache: Redis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
     """A server of two processes with two keys."""
-    variables = {"REWARD_SERVER_API_KEYS": "first-key,second-key", "REWARD_CACHE_URL": cache.url}
+    variables = {"REWARD_SERVER_API_KEYS": KEYS, "REWARD_CACHE_URL": cache.url}
     folder = tmp_path_factory.mktemp("rated")
     with running(folder, "--workers", "2", REWARD_KEY_RATE=RATE, **variables) as server:
         yield server
@@ -104,7 +105,7 @@ def test_no_limit_unless_set(server: RewardServer) -> None:
 @pytest.mark.usefixtures("needs_nginx")
 def test_behind_a_gateway(rated: RewardServer, tmp_path: Path) -> None:
     """What the gateway asks of a key costs it nothing, and the refusals of the server reach its clients as they are."""
-    gateway = Gateway(tmp_path, {"rules": [rated.url.removeprefix("http://")]}, load())
+    gateway = Gateway(tmp_path, {"rules": [rated.url.removeprefix("http://")]}, load(REWARD_SERVER_API_KEYS=KEYS))
     try:
         body, headers = json.dumps({"items": [ITEM]}).encode(), {**KEY, "Content-Type": "application/json"}
         replies, _ = storm(lambda _: gateway.ask("/v1/score", body, headers=headers))

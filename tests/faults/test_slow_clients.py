@@ -45,6 +45,7 @@ def head(path: str, *headers: str, kind: str = "application/json", length: int =
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
+KEYS = "first-key,second-key"
 RIGHT = "X-API-Key: first-key"
 ATTACKS = {
     "jobs": head("/jobs", RIGHT, kind="application/x-ndjson"),
@@ -74,7 +75,7 @@ UNREAD = {
 @pytest.fixture(scope="module")
 def guarded(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server that takes jobs, with keys."""
-    with site(tmp_path_factory.mktemp("guarded"), REWARD_SERVER_API_KEYS="first-key,second-key") as one:
+    with site(tmp_path_factory.mktemp("guarded"), REWARD_SERVER_API_KEYS=KEYS) as one:
         yield one
 
 
@@ -82,7 +83,7 @@ def guarded(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def gateway(needs_nginx: None, guarded: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a gateway before that server."""
     behind = {"rules": [guarded.server.url.removeprefix("http://")]}
-    one = Gateway(tmp_path_factory.mktemp("gateway"), behind, load())
+    one = Gateway(tmp_path_factory.mktemp("gateway"), behind, load(REWARD_SERVER_API_KEYS=KEYS))
     yield f"http://127.0.0.1:{one.ports['rules']}"
     one.stop()
 

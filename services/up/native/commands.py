@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from datetime import timedelta
 
@@ -71,6 +70,5 @@ def down(run: RunDir) -> None:
     with step("stopping the services"):
         supervision.stop()
         Secrets(run).remove()
-        shutil.rmtree(run.path / "tmp/keys", ignore_errors=True)  # what the gateway remembers of them
     if left := supervision.members():
         raise StackError(f"still there: {', '.join(f'{p.name()} (pid {p.pid})' for p in left)}", "make down again")
