@@ -81,13 +81,14 @@ class Hostile:
                 self._complaints.append((begun, time.monotonic(), f"{wrong}: {str(attack)[:300]}"))
 
     def faults(self, phases: Sequence[Phase]) -> Iterator[str]:
-        """What was wrong with answers outside of the faults.
+        """What was wrong, since this was last asked, with answers outside of the faults.
 
         Args:
-            phases: that have been.
+            phases: that have been in this time.
         """
+        complaints, self._complaints = self._complaints, []
         faults = [(phase.begun, phase.done + EXCUSED_SECONDS) for phase in phases if phase.name != QUIET]
-        for begun, ended, wrong in self._complaints:
+        for begun, ended, wrong in complaints:
             if not any(begun < done and ended > start for start, done in faults):
                 yield f"a hostile request: {wrong}"
 

@@ -13,16 +13,16 @@ from tests.support.servers import free_port
 from tests.support.waiting import eventually
 
 
-def test_bad_answers() -> None:
-    """No answer to a hostile request is a fault, but while something was done to the stack."""
+@pytest.mark.parametrize(("name", "wrong"), [("nothing", True), ("kill a server", False)])
+def test_bad_answers(name: str, wrong: bool) -> None:
+    """No answer to a hostile request is a fault once, but while something was done to the stack it never is."""
     hostile, begun = Hostile(f"http://127.0.0.1:{free_port()}"), time.monotonic()
     with meanwhile(hostile.work):
         eventually(lambda: hostile.counts[0] > 0)
     ended = time.monotonic()
 
-    assert all("refused" in fault for fault in hostile.faults([Phase("nothing", begun, ended, ended, excused=False)]))
-    assert list(hostile.faults([]))
-    assert not list(hostile.faults([Phase("kill a server", begun, ended, ended, excused=False)]))
+    assert any("refused" in fault for fault in hostile.faults([Phase(name, begun, ended, ended, False)])) is wrong
+    assert not list(hostile.faults([]))
 
 
 def test_what_fails_meanwhile_is_raised() -> None:
