@@ -21,8 +21,8 @@ from urllib3.util import Retry
 from rewardstack.deadline import HEADER
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, RequestError, ServiceError, UnreachableError
 from rewardstack.settings import Settings, parse_urls
+from rewardstack.transport.http import REFUSALS
 
-REFUSALS = (408, 429, 502, 503, 504)
 TRY_AGAIN = (*REFUSALS, 500)
 FIRST_PAUSE = 1.0
 """Seconds before the second try; doubled before each further one."""

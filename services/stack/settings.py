@@ -24,6 +24,8 @@ SETTINGS = of(".env", "compose")
 """And those that the compose files have their own defaults of."""
 SECRETS = tuple(name for name, setting in SETTINGS.items() if setting.secret)
 """Settings whose values are never shown."""
+KEYS = tuple(name for name in SECRETS if "rules" in SETTINGS[name].readers)
+"""Those of them that whoever scores needs."""
 USERS_FILES = tuple(
     name for name, setting in SETTINGS.items() if isinstance(setting.kind, Files) and "rules" in setting.readers
 )

@@ -18,7 +18,7 @@ from rewardstack_rules.jobs.ledger import Ledger
 from rewardstack_rules.jobs.limits import LimitReached
 from rewardstack_rules.jobs.store import Conflict, JobStore
 from rewardstack_rules.settings import Settings
-from tests.jobs.conftest import KEY, OTHER_KEY, Site, sample, site
+from tests.jobs.conftest import KEY, KEYS, OTHER_KEY, Site, sample, site
 from tests.jobs.steps import SIZE, begin, replies, requests_of
 from tests.support.jobs import Queue
 from tests.support.waiting import eventually
@@ -32,7 +32,7 @@ Reopen = Callable[..., JobStore]
 @pytest.fixture(scope="module")
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site without workers, with two keys and limits on what they have in the queue."""
-    variables: dict[str, Any] = {"REWARD_SERVER_API_KEYS": "first-key,second-key", "REWARD_KEY_OPEN_JOBS": MOST_JOBS}
+    variables: dict[str, Any] = {"REWARD_SERVER_API_KEYS": KEYS, "REWARD_KEY_OPEN_JOBS": MOST_JOBS}
     with site(tmp_path_factory.mktemp("limited"), REWARD_KEY_QUEUE_BYTES=MOST_BYTES, **variables) as here:
         yield here
 

@@ -12,12 +12,11 @@ from typing import TypeVar
 import pytest
 
 from rewardstack import Request, score
-from tests.jobs.conftest import KEY, OTHER_KEY
+from tests.jobs.conftest import KEY, KEYS, OTHER_KEY
 from tests.native.nginx import Gateway, load
 from tests.rules.conftest import RewardServer, running
 from tests.support.servers import Redis
 
-KEYS = "first-key,second-key"
 RATE = 3
 REQUESTS = 60
 ITEM = {"data_source": "gsm8k", "solution_str": "#### 5", "ground_truth": "5"}

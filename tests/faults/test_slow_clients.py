@@ -18,7 +18,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from rewardstack_rules.gunicorn_worker import BODY_SECONDS, HEAD_SECONDS
-from tests.jobs.conftest import KEY, Site, sample, site
+from tests.jobs.conftest import KEY, KEYS, Site, sample, site
 from tests.native.nginx import Gateway, load
 from tests.rules.conftest import running
 from tests.support.dribble import Dribble
@@ -45,7 +45,6 @@ def head(path: str, *headers: str, kind: str = "application/json", length: int =
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-KEYS = "first-key,second-key"
 RIGHT = "X-API-Key: first-key"
 ATTACKS = {
     "jobs": head("/jobs", RIGHT, kind="application/x-ndjson"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,7 +15,7 @@ from rewardstack_rules.catalogue import load_registry
 from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.service import Service
 from rewardstack_rules.settings import Settings
-from tests.client.embedding.conftest import STAND_IN
+from tests.client.embedding import conftest as embeddings
 from tests.support.servers import FaultServer
 from tests.support.waiting import eventually
 
@@ -23,6 +23,7 @@ QUESTION = "\\sin^2(x)+\\cos^2(x)"
 TENANTS = ("one", "another")
 RIGHT = {"right": True, "reason": ""}
 MakeService = Callable[[], Service]
+embedding = embeddings.server
 
 
 class Decider:
@@ -47,15 +48,6 @@ def decider(monkeypatch: pytest.MonkeyPatch) -> Decider:
     one = Decider()
     monkeypatch.setattr(IsolatedRunner, "run", staticmethod(one.run))
     return one
-
-
-@pytest.fixture
-def embedding(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
-    """An embedding server that counts what it is asked."""
-    one = FaultServer(script=STAND_IN)
-    monkeypatch.setenv("EMBEDDING_SERVER_URL", one.url)
-    yield one
-    one.kill()
 
 
 @pytest.fixture

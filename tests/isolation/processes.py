@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rewardstack_rules.isolation.client import IsolatedRunner
@@ -29,7 +29,12 @@ def supervisors_in(directory: Path) -> list[int]:
             words = Path(f"/proc/{name}/cmdline").read_bytes().decode().split("\0")
             if "rewardstack_rules.isolation.supervisor" in words and str(directory) in words:
                 found.append(int(name))
-    return [pid for parent in found for pid in below(parent) if pid in found]
+    return watched(found)
+
+
+def watched(supervisors: Sequence[int]) -> list[int]:
+    """The supervisors among these processes, without those that watch over one."""
+    return [pid for parent in supervisors for pid in below(parent) if pid in supervisors]
 
 
 async def zygote_of(runner: IsolatedRunner) -> int:

@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 FUNCTIONS = HERE / "functions" / "job_rewards.py"
 CHUNK_SIZE = 5
 ENDED = ("finished", "failed", "canceled")
+KEYS = "first-key,second-key"
 KEY = {"X-API-Key": "first-key"}
 OTHER_KEY = {"X-API-Key": "second-key"}
 
@@ -135,7 +136,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture(scope="session")
 def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site without workers, with two keys and a limit of 100,000 bytes."""
-    variables: dict[str, Any] = {"REWARD_SERVER_API_KEYS": "first-key,second-key", "MAX_BODY_BYTES": 100_000}
+    variables: dict[str, Any] = {"REWARD_SERVER_API_KEYS": KEYS, "MAX_BODY_BYTES": 100_000}
     with site(tmp_path_factory.mktemp("idle"), **variables) as here:
         yield here
 

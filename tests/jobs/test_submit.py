@@ -15,7 +15,7 @@ import requests
 
 from tests.cli.conftest import Cli
 from tests.cli.samples import read_jsonl, write_jsonl
-from tests.jobs.conftest import KEY, Site, sample, site
+from tests.jobs.conftest import KEY, KEYS, Site, sample, site
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
@@ -200,7 +200,7 @@ def test_complaints(
 
 def test_a_key(tmp_path: Path, command: Make) -> None:
     """The command sends its key, and with another one finds nothing of the job."""
-    with site(tmp_path, REWARD_SERVER_API_KEYS="first-key,second-key") as here:
+    with site(tmp_path, REWARD_SERVER_API_KEYS=KEYS) as here:
         cli = command(here)
         write_jsonl(tmp_path / "in.jsonl", rows())
         assert cli("submit", "in.jsonl").status == 1

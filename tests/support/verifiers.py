@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.isolation.processes import below
+from tests.isolation.processes import below, watched
 
 
 def supervisors_of(port: int | str) -> list[int]:
@@ -14,7 +14,7 @@ def supervisors_of(port: int | str) -> list[int]:
     The process that watches over one has the same command line, and is its parent.
     """
     found = [int(name) for name in os.listdir("/proc") if name.isdigit() and _is_supervisor(int(name), port)]
-    return [pid for parent in found for pid in below(parent) if pid in found]
+    return watched(found)
 
 
 def zygotes_of(port: int | str) -> list[int]:

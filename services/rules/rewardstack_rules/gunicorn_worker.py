@@ -61,7 +61,7 @@ class Connection(TConn):
                 ended = not data
                 self.add(data)
             except BlockingIOError:
-                pass
+                pass  # nothing has come yet
             except OSError:
                 ended = True
         return ended or len(self.come) >= BUFFER or (self.head != b"" and self._has_body())

@@ -17,7 +17,7 @@ from services.models import machine
 from services.stack import ports
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
-from services.stack.settings import SECRETS, Settings
+from services.stack.settings import KEYS, SECRETS, Settings
 from services.up import model_servers
 from services.up.compose import users_files
 from services.up.compose.engine import Engine
@@ -30,7 +30,6 @@ NAME = "rewardstack"
 MONITORING_PORTS = ("PROMETHEUS_PORT", "GRAFANA_PORT")
 OWN = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
 """The settings that say where containers find the stack's own servers."""
-KEYS = ("REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY", "REWARD_CACHE_SECRET")
 
 
 @dataclass(frozen=True)

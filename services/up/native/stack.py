@@ -13,7 +13,7 @@ from services.gateway.tls import Tls
 from services.stack import ports
 from services.stack.rundir import ROOT, RunDir, Running, boot_id
 from services.stack.secrets import Secrets
-from services.stack.settings import Settings
+from services.stack.settings import KEYS, Settings
 from services.stack.template import fill
 from services.up import model_servers
 from services.up.model_servers import EMBEDDING, SERVERS, ModelServer
@@ -114,19 +114,17 @@ def describe(
     cache, queue = (redis(service, settings, run, secrets) for service in ("cache", "queue"))
     urls = model_servers.urls(settings, chosen)
     given = _environments(settings, run, secrets, urls, (cache, queue))
-    models = model_programs.programs(settings, run, chosen, backend, given)
-    rules = programs.rules(settings, run, *given.scoring("rules"))
-    started = [
-        *(programs.redis(one.service, found["redis-server"], run, one.configuration) for one in (cache, queue)),
-        rules,
-        *models,
-        *programs.workers(settings, *given.scoring("worker")),
-        programs.gateway(gateway.command(found["nginx"], run.path), settings),
+    stores = [programs.redis(one.service, found["redis-server"], run, one.configuration) for one in (cache, queue)]
+    behind = [
+        programs.rules(settings, run, *given.scoring("rules")),
+        *model_programs.programs(settings, run, chosen, backend, given),
     ]
+    workers = programs.workers(settings, *given.scoring("worker"))
+    nginx = programs.gateway(gateway.command(found["nginx"], run.path), settings)
     return Stack(
-        [replace(program, prefix=prefix) for program in started],
+        [replace(program, prefix=prefix) for program in (*stores, *behind, *workers, nginx)],
         {f"{one.service}.conf": one.configuration for one in (cache, queue)},
-        gateway_files([rules, *models], settings, _tls(settings, secrets)),
+        gateway_files(behind, settings, _tls(settings, secrets)),
         secrets,
         urls,
         _ports(settings, chosen, backend),
@@ -145,9 +143,8 @@ def _ports(settings: Settings, chosen: Sequence[ModelServer], backend: int) -> d
 def _environments(
     settings: Settings, run: RunDir, secrets: Secrets, urls: Mapping[str, str], redises: Sequence[Redis]
 ) -> Environments:
-    keys = ("REWARD_SERVER_API_KEYS", "LLM_JUDGE_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY", "REWARD_CACHE_SECRET")
     hidden = {f"REWARD_{one.service.upper()}_URL": one.url for one in redises}
-    hidden |= {**{name: settings[name] for name in keys}, "HF_TOKEN": os.environ.get("HF_TOKEN", "")}
+    hidden |= {**{name: settings[name] for name in KEYS}, "HF_TOKEN": os.environ.get("HF_TOKEN", "")}
     values = {
         **settings,
         **{server.url: urls.get(server.url, "") for server in SERVERS},

@@ -49,8 +49,8 @@ def end_children() -> None:
     with contextlib.suppress(ChildProcessError):
         while True:
             for pid in filter(str.isdigit, os.listdir("/proc")):
-                with contextlib.suppress(OSError):  # it has ended
-                    if Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1] == me:
+                if _stat(pid)[1:2] == [me]:
+                    with contextlib.suppress(ProcessLookupError):  # it has ended
                         os.kill(int(pid), signal.SIGKILL)
             os.waitpid(-1, 0)
 
@@ -85,9 +85,14 @@ def state(pid: int) -> str:
 
     R: it is on a core or waits for one; D: it waits for a disk; T: it is stopped.
     """
+    return next(iter(_stat(pid)), "")
+
+
+def _stat(pid: int | str) -> list[str]:
+    """State, parent and what follows them in proc_pid_stat(5); empty where there is no such process."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1]
-    return ""
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return []
 
 
 def close_from(lowest: int) -> None:
