@@ -14,7 +14,7 @@ from typing import Any
 
 from rewardstack.secret_files import read_secret_files
 from rewardstack_rules import request_log
-from rewardstack_rules.heaps import share_heaps
+from rewardstack_rules.heaps import return_memory
 from rewardstack_rules.isolated import prepare_isolated, renew_isolated
 from rewardstack_rules.metrics_dir import IN_MEMORY, make_metrics_dir
 from rewardstack_rules.settings import Settings
@@ -46,7 +46,7 @@ worker_tmp_dir = IN_MEMORY
 def on_starting(server: Any) -> None:
     """In the master, before anything listens."""
     _raise_open_files()
-    share_heaps()
+    return_memory()
     directory = Path(_metrics_dir)
     directory.mkdir(parents=True, exist_ok=True)
     for stale in directory.glob("*.db"):

@@ -1,20 +1,26 @@
-"""How the C library keeps memory for the threads of a server."""
+"""How the C library keeps memory in a server, whose requests are of all sizes and answered by many threads."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 
-M_ARENA_MAX = -8
+OPTIONS = {
+    -8: 2,  # M_ARENA_MAX: heaps
+    -3: 256 * 2**10,  # M_MMAP_THRESHOLD: bytes of a block that is the system's as soon as it is free
+    -1: 4 * 2**20,  # M_TRIM_THRESHOLD: free bytes that a heap keeps at its end
+}
 """Of glibc's `mallopt(3)`."""
-HEAPS = 2
 
 
-def share_heaps() -> None:
-    """Has the threads of this process, and of those that it forks from now on, share `HEAPS` heaps.
+def return_memory() -> None:
+    """Has this process, and those that it forks from now on, give memory back that large requests have needed.
 
-    glibc gives every thread a heap of its own, up to eight a core, and what large bodies leave free in one serves no
-    other thread: a server process grows for an hour. Where the C library is another one nothing changes.
+    glibc gives every thread a heap of its own, up to eight a core, and what is free in one serves no other thread. And
+    it takes each large block that is given back as a sign that blocks of this size are to lie in a heap from then on,
+    where a small one behind it keeps its pages from the system. By both a server process grows for hours. Where the C
+    library is another one nothing changes.
     """
     with contextlib.suppress(AttributeError):
-        ctypes.CDLL(None).mallopt(M_ARENA_MAX, HEAPS)
+        for option, value in OPTIONS.items():
+            ctypes.CDLL(None).mallopt(option, value)

@@ -20,7 +20,7 @@ from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from rewardstack.errors import ConfigError
 from rewardstack.secret_files import read_secret_files
-from rewardstack_rules.heaps import share_heaps
+from rewardstack_rules.heaps import return_memory
 from rewardstack_rules.isolated import prepare_isolated
 from rewardstack_rules.pacing import PacedSocket, Places, SlowClientError
 from rewardstack_rules.request_log import LOGGING
@@ -120,7 +120,7 @@ def serve(settings: Settings) -> None:
     """
     from rewardstack_rules.app import create_app
 
-    share_heaps()
+    return_memory()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     prepare_isolated(settings)
     address = f"unix://{settings.socket}" if settings.socket else settings.host

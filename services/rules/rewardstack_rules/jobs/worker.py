@@ -23,7 +23,7 @@ from rq.serializers import JSONSerializer
 from rewardstack.errors import ConfigError, SettingsError
 from rewardstack.secret_files import read_secret_files
 from rewardstack_rules import metrics
-from rewardstack_rules.heaps import share_heaps
+from rewardstack_rules.heaps import return_memory
 from rewardstack_rules.isolated import prepare_isolated
 from rewardstack_rules.jobs.chunk import PATIENCE, workshop
 from rewardstack_rules.jobs.delivery import QUEUE, ChunkJob
@@ -64,7 +64,7 @@ class ChunkWorker(SimpleWorker):
 
 def main() -> None:
     """Works until it is told to stop; exits with a message where a setting is wrong."""
-    share_heaps()
+    return_memory()
     logging.config.dictConfig(LOGGING)
     try:
         read_secret_files()
