@@ -1,0 +1,136 @@
+"""How far a reader goes who follows one sample through the code: files, and changes of file.
+
+    python benchmarks/path_of_a_sample.py
+
+A reward server scores samples of `math` that need no algebra, sent over HTTP one by one, without a result cache; the
+first ones warm both sides up. Of the last one every call and return of a function of the project is noted, thread by
+thread, in the client's process and in the server's. A change of file is a call or a return into another file than the
+one before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from urllib.request import urlopen
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.support.servers import free_port  # noqa: E402
+from tests.support.waiting import eventually  # noqa: E402
+
+PACKAGES = (f"{ROOT}/client/", f"{ROOT}/services/rules/")
+WARMING = 3
+SETTLE_SECONDS = 0.5
+"""For what goes on in the background of a reply."""
+SAMPLE = ("math", "So the area is \\boxed{42}.", "42")
+
+
+class Trace:
+    """The files that the threads of this process go through, from now on or from when they begin."""
+
+    def __init__(self) -> None:
+        self._noting = False
+        self._visits: dict[int, list[str]] = {}
+        threading.setprofile(self._note)
+        sys.setprofile(self._note)
+
+    def begin(self, *_: Any) -> None:
+        """Notes what comes."""
+        self._visits.clear()
+        self._noting = True
+
+    def end(self) -> dict[str, int]:
+        """How often each file was come to since `begin`."""
+        self._noting = False
+        return Counter(file for visits in self._visits.values() for file in visits)
+
+    def _note(self, frame: FrameType, event: str, _: Any) -> None:
+        at = {"call": frame, "return": frame.f_back}.get(event)
+        if not self._noting or at is None or not at.f_code.co_filename.startswith(PACKAGES):
+            return
+        visits = self._visits.setdefault(threading.get_ident(), [""])
+        if visits[-1] != at.f_code.co_filename:
+            visits.append(at.f_code.co_filename)
+
+
+def main() -> None:
+    if sys.argv[1:]:
+        _serve(*sys.argv[1:])
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for side, found in _traced(Path(folder) / "server.json").items():
+            print(f"{side}: {len(found)} files, {sum(found.values())} changes of file")
+            for file, visits in sorted(found.items(), key=lambda one: -one[1]):
+                print(f"{visits:6} {file}")
+
+
+def _serve(port: str, told: str) -> None:
+    """A reward server that begins to note at SIGUSR1, and writes what it has noted at SIGUSR2."""
+    trace = Trace()
+    signal.signal(signal.SIGUSR1, trace.begin)
+    signal.signal(signal.SIGUSR2, lambda *_: Path(told).write_text(json.dumps(_short(trace.end()))))
+    from rewardstack_rules import run_reward_server
+
+    run_reward_server.main(["--host", "127.0.0.1", "--port", port])
+
+
+def _traced(told: Path) -> dict[str, dict[str, int]]:
+    """The visits of each file, by side."""
+    port = free_port()
+    without = {"REWARD_CACHE_ITEMS": "0", "REWARD_CACHE_URL": ""}
+    os.environ |= {**without, "REWARD_SERVER_URL": f"http://127.0.0.1:{port}"}
+    server = subprocess.Popen([sys.executable, __file__, str(port), str(told)], stderr=subprocess.DEVNULL)
+    try:
+        eventually(lambda: _answers(port))
+        trace = Trace()
+        from rewardstack import compute_score
+
+        for _ in range(WARMING):
+            compute_score(*SAMPLE, on_error="raise")
+        time.sleep(SETTLE_SECONDS)
+        server.send_signal(signal.SIGUSR1)
+        time.sleep(SETTLE_SECONDS)
+        trace.begin()
+        compute_score(*SAMPLE, on_error="raise")
+        time.sleep(SETTLE_SECONDS)
+        client = _short(trace.end())
+        server.send_signal(signal.SIGUSR2)
+        eventually(told.exists)
+        time.sleep(SETTLE_SECONDS)
+        return {"client": client, "server": json.loads(told.read_text())}
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/health"):
+            return True
+    except OSError:
+        return False
+
+
+def _short(visits: dict[str, int]) -> dict[str, int]:
+    """With the files as the packages name them."""
+    return {
+        next(file.removeprefix(one) for one in PACKAGES if file.startswith(one)): count
+        for file, count in visits.items()
+        if file
+    }
+
+
+if __name__ == "__main__":
+    main()
