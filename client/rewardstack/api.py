@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rewardstack.arguments import check_options, read_call
 from rewardstack.client import score_on_loop
+from rewardstack.core.event_loop import loop_thread
+from rewardstack.pipeline.arguments import check_options, read_call
 from rewardstack.score import OnError, Request, Score
 from rewardstack.settings import Settings
-from rewardstack.transport.runtime import loop_thread
 
 
 def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeout: float | None = None) -> list[Score]:

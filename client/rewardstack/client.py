@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rewardstack.backends import Backends
 from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
-from rewardstack.flow import Flow
-from rewardstack.route_syntax import load_routes, parse_route
-from rewardstack.routes import Route, RouteTable, builtin_routes
+from rewardstack.core.event_loop import LoopThread, loop_thread
+from rewardstack.pipeline.pipeline import Flow
+from rewardstack.routing.routes import Route, RouteTable, builtin_routes
+from rewardstack.routing.syntax import load_routes, parse_route
 from rewardstack.score import OnError, Request, Score
+from rewardstack.scorers.factory import Backends
 from rewardstack.settings import Settings
-from rewardstack.transport.runtime import LoopThread, loop_thread
 
 _registered: dict[str, Route] = {}
 _clients: dict[LoopThread, Client] = {}

@@ -18,7 +18,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.response import BaseHTTPResponse
 from urllib3.util import Retry
 
-from rewardstack.deadline import HEADER
+from rewardstack.core.deadline import HEADER
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, RequestError, ServiceError, UnreachableError
 from rewardstack.settings import Settings, parse_urls
 from rewardstack.transport.http import REFUSALS

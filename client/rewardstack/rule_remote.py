@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewardstack import api
-from rewardstack.routes import RULE_PREFIX
+from rewardstack.routing.routes import RULE_PREFIX
 from rewardstack.settings import Settings
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from rewardstack import Request, Score
 from rewardstack.client import score_on_loop
+from rewardstack.core.event_loop import loop_thread
 from rewardstack.settings import Settings
-from rewardstack.transport.runtime import loop_thread
 from tests.chaos import disturbances, models
 from tests.support.compose import ComposeStack
 from tests.support.load import lanes, report

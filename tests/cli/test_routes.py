@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rewardstack.routes import builtin_routes
+from rewardstack.routing.routes import builtin_routes
 
 from .conftest import ROOT, Cli
 

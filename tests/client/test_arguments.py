@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rewardstack import Request, acompute_score, acompute_score_batched, compute_score, compute_score_batched, score
-from rewardstack.arguments import read_call
 from rewardstack.errors import RequestError, UnknownSourceError
+from rewardstack.pipeline.arguments import read_call
 from tests.support.servers import FaultServer
 
 NONE = (None, None, None, None)

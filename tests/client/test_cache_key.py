@@ -14,10 +14,10 @@ from rewardstack.cache import key as keys
 from rewardstack.cache.key import rule_key, tenant_of
 from rewardstack.cache.store import ResultCache
 from rewardstack.cache.value import decode, encode
-from rewardstack.deadline import Deadline
-from rewardstack.leaf import Runner
+from rewardstack.core.deadline import Deadline
+from rewardstack.core.keys import Key
+from rewardstack.pipeline.runner import Runner
 from rewardstack.score import Item, Score
-from rewardstack.scorer import Key
 from rewardstack.settings import Settings
 from tests.support.servers import FaultServer
 

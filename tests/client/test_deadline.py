@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from rewardstack import Request, ascore, deadline, score
-from rewardstack.deadline import Deadline, SharedDeadline
+from rewardstack import Request, ascore, score
+from rewardstack.core import deadline
+from rewardstack.core.deadline import Deadline, SharedDeadline
 from tests.support.servers import FaultServer
 
 

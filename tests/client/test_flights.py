@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from rewardstack.deadline import Deadline, SharedDeadline
-from rewardstack.flights import GATHER, Flights
-from rewardstack.scorer import Key
+from rewardstack.core.coalescing import GATHER, Flights
+from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.core.keys import Key
 
 
 class Carrier:

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from rewardstack import acompute_score, compute_score
+from rewardstack.core.event_loop import loop_thread
 from rewardstack.errors import LoopError
-from rewardstack.transport.runtime import loop_thread
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer
 from tests.support.waiters import impatient_and_patient

@@ -11,8 +11,8 @@ import pytest
 from rewardstack import client, register_route, score
 from rewardstack.client import route_table
 from rewardstack.errors import RouteError, UnknownSourceError
-from rewardstack.route_syntax import load_routes, parse_route
-from rewardstack.routes import RULES, Leaf, RouteTable, builtin_routes, routes_of
+from rewardstack.routing.routes import RULES, Leaf, RouteTable, builtin_routes, routes_of
+from rewardstack.routing.syntax import load_routes, parse_route
 from rewardstack.score import Request
 from rewardstack.settings import Settings
 from tests.support.servers import FaultServer
@@ -87,7 +87,7 @@ def test_route_without_a_name(name: Any) -> None:
 
 def test_builtin_routes_are_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client knows by name the reward functions that every reward server has, no more and no fewer."""
-    from rewardstack_rules.rewards import built_in_rules
+    from rewardstack_rules.functions.builtin import built_in_rules
 
     assert sorted(rule.name for rule in built_in_rules()) == sorted(RULES)
 

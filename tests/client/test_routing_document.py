@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from rewardstack.route_syntax import load_routes
-from rewardstack.routes import RULES
+from rewardstack.routing.routes import RULES
+from rewardstack.routing.syntax import load_routes
 from tests.rules.conftest import RewardServer, clean_environment, running
 
 pytestmark = pytest.mark.usefixtures("needs_process")

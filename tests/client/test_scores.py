@@ -9,7 +9,8 @@ import pytest
 
 from rewardstack import Request, Score, compute_score, score
 from rewardstack.cache.store import ResultCache
-from rewardstack.deadline import Deadline
+from rewardstack.core.deadline import Deadline
+from rewardstack.core.keys import Key
 from rewardstack.errors import (
     OverloadError,
     RejectedError,
@@ -18,9 +19,8 @@ from rewardstack.errors import (
     ScoringError,
     UnknownSourceError,
 )
-from rewardstack.leaf import Runner
+from rewardstack.pipeline.runner import Runner
 from rewardstack.score import STATUSES, Item
-from rewardstack.scorer import Key
 from rewardstack.settings import Settings
 from tests.support.servers import FaultServer
 

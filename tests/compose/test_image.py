@@ -43,7 +43,7 @@ def test_what_it_says_of_itself(image: str) -> None:
     done = subprocess.run(["docker", "image", "inspect", image], capture_output=True, text=True, check=True)
     config: dict[str, Any] = json.loads(done.stdout)[0]["Config"]
     assert config["Labels"]["org.opencontainers.image.version"] == __version__
-    assert config["Healthcheck"]["Test"] == ["CMD", "python", "-m", "rewardstack_rules.healthcheck"]
+    assert config["Healthcheck"]["Test"] == ["CMD", "python", "-m", "rewardstack_rules.http.healthcheck"]
     assert config["User"] == "10001:10001"
     assert not [entry for entry in config["Env"] if re.search("KEY|TOKEN|PASSWORD|SECRET", entry)]
 
@@ -61,7 +61,7 @@ def test_what_is_in_it(image: str) -> None:
 
 def test_programs_start(image: str) -> None:
     """gunicorn takes its configuration, and a health check without a server says what is wrong, in one line."""
-    inside(image, "gunicorn", "--check-config", "--config", "python:rewardstack_rules.gunicorn_conf")
+    inside(image, "gunicorn", "--check-config", "--config", "python:rewardstack_rules.http.gunicorn_conf")
     with pytest.raises(subprocess.CalledProcessError) as caught:
-        inside(image, "python", "-m", "rewardstack_rules.healthcheck")
+        inside(image, "python", "-m", "rewardstack_rules.http.healthcheck")
     assert caught.value.stderr.strip() == "/health: [Errno 111] Connection refused"

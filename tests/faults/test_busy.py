@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rewardstack.routes import RULE_PREFIX
-from rewardstack_rules.healthcheck import NOT_READY
+from rewardstack.routing.routes import RULE_PREFIX
+from rewardstack_rules.process import NOT_READY
 from tests.rules.conftest import clean_environment, running
 from tests.support.waiting import eventually
 
@@ -41,7 +41,7 @@ def test_all_threads_are_taken(tmp_path: Path) -> None:
 
         assert server.get("/health").status_code == 200
         environment = clean_environment(REWARD_PORT=server.url.rpartition(":")[2])
-        check = [sys.executable, "-m", "rewardstack_rules.healthcheck"]
+        check = [sys.executable, "-m", "rewardstack_rules.http.healthcheck"]
         asked = subprocess.run(check, env=environment, capture_output=True, text=True, timeout=120, check=False)
         assert (asked.returncode, asked.stderr.startswith("/ready")) == (NOT_READY, True)
         assert not any(one.done() for one in scored)

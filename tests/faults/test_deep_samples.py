@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewardstack.plain import MOST_DEEP
+from rewardstack.core.json_types import MOST_DEEP
 from tests.jobs.conftest import Site, sample
 
 DEPTHS = (MOST_DEEP + 1, 300, 600)

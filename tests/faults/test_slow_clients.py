@@ -17,7 +17,7 @@ import pytest
 import requests
 from requests.adapters import HTTPAdapter
 
-from rewardstack_rules.gunicorn_worker import BODY_SECONDS, HEAD_SECONDS
+from rewardstack_rules.http.gunicorn_worker import BODY_SECONDS, HEAD_SECONDS
 from tests.jobs.conftest import KEY, KEYS, Site, sample, site
 from tests.native.nginx import Gateway, load
 from tests.rules.conftest import running

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from rewardstack.score import Request
-from rewardstack_rules.catalogue import load_registry
+from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.isolation.client import IsolatedRunner
-from rewardstack_rules.service import Service
+from rewardstack_rules.scoring.service import Service
 from rewardstack_rules.settings import Settings
 from tests.client.embedding import conftest as embeddings
 from tests.support.servers import FaultServer

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from rewardstack.core.wire import score_record
 from rewardstack.score import Request, Score
-from rewardstack_rules.jobs.ledger import Chunk, Ledger, Reply
+from rewardstack_rules.jobs.ledger import Chunk, Ledger, Record
 from rewardstack_rules.jobs.store import JobStore
-from rewardstack_rules.reply import reply_of
 
 SIZE = 4
 """Samples in a chunk."""
@@ -26,9 +26,9 @@ def begin(ledger: Ledger, job_id: str, number: int = 0) -> Chunk:
     return chunk
 
 
-def replies(value: float) -> list[Reply]:
+def replies(value: float) -> list[Record]:
     """A result of a whole chunk."""
-    return [reply_of(Score(value))] * SIZE
+    return [score_record(Score(value))] * SIZE
 
 
 def results(store: JobStore, job_id: str) -> list[dict[str, Any]]:

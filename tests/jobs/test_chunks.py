@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from rewardstack.core.wire import score_record
 from rewardstack.score import Request, Score
 from rewardstack_rules.jobs import lease as leases
 from rewardstack_rules.jobs import ledger as ledgers
@@ -16,7 +17,6 @@ from rewardstack_rules.jobs.ledger import Ledger
 from rewardstack_rules.jobs.store import Conflict, JobStore
 from rewardstack_rules.jobs.submission import CHUNK_CHARACTERS
 from rewardstack_rules.jobs.sweeper import Sweeper
-from rewardstack_rules.reply import reply_of
 from tests.jobs.steps import SIZE, begin, lapse, replies, requests_of, results
 
 
@@ -111,7 +111,7 @@ def test_chunks_are_bounded(store: JobStore, ledger: Ledger) -> None:
     for number in range(6):
         if (chunk := ledger.begin(job_id, number)) is not None:
             sizes.append(len(chunk.samples))
-            ledger.commit(chunk, [reply_of(Score(float(len(one.solution_str)))) for one in chunk.wanted.values()])
+            ledger.commit(chunk, [score_record(Score(float(len(one.solution_str)))) for one in chunk.wanted.values()])
 
     assert ([4, 2, 1, 1, 1], "finished") == (sizes, getattr(store.state("", job_id), "status", ""))
     assert list(map(len, texts)) == [one["value"] for one in results(store, job_id)]

@@ -7,9 +7,9 @@ import re
 import subprocess
 from pathlib import Path
 
+from rewardstack_rules.http.openapi import OPERATIONS
 from rewardstack_rules.jobs.metrics import COUNTERS
 from rewardstack_rules.jobs.state import JOB_STATUSES
-from rewardstack_rules.openapi import OPERATIONS
 from tests.jobs.conftest import Site
 from tests.rules.conftest import ROOT
 from tests.rules.test_documentation import assert_within, environment

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from rewardstack.routes import RULES
-from rewardstack_rules.openapi import OPERATIONS
+from rewardstack.routing.routes import RULES
+from rewardstack_rules.http.openapi import OPERATIONS
 from tests.rules.conftest import ROOT, RewardServer, clean_environment, running
 from tests.support.servers import free_port
 

@@ -17,19 +17,19 @@ import pytest_asyncio
 
 from benchmarks.mix import make_samples
 from rewardstack.cache.store import ResultCache
-from rewardstack.deadline import Deadline
-from rewardstack.leaf import Runner
+from rewardstack.core.deadline import Deadline
+from rewardstack.pipeline.runner import Runner
 from rewardstack.score import Item, Score
 from rewardstack.settings import Settings as ClientSettings
-from rewardstack_rules import local_verifier
-from rewardstack_rules.catalogue import load_registry
+from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.isolation.launch import prepare
-from rewardstack_rules.local_verifier import MAX_INLINE, LocalVerifier, Open
 from rewardstack_rules.mathematics import Question, ask, decide, decide_plainly
-from rewardstack_rules.scorer import Isolation
+from rewardstack_rules.scoring import math as local_verifier
+from rewardstack_rules.scoring.math import MAX_INLINE, LocalVerifier, Open
+from rewardstack_rules.scoring.rule import Isolation
+from rewardstack_rules.scoring.verdict_cache import Verdicts
 from rewardstack_rules.settings import Settings
-from rewardstack_rules.verdicts import Verdicts
 
 FILES = sorted((Path(__file__).parents[1] / "cases" / "mathematics").glob("*.json"))
 CASES = [case for path in FILES for case in json.loads(path.read_text())]
@@ -68,7 +68,7 @@ def test_same_verdict() -> None:
 def test_no_library() -> None:
     """A server process loads neither sympy nor math_verify."""
     code = (
-        "import sys; from rewardstack_rules.app import create_app; from rewardstack_rules.mathematics import *;"
+        "import sys; from rewardstack_rules.http.app import create_app; from rewardstack_rules.mathematics import *;"
         "create_app(); print(decide_plainly(ask('#### 5', ['5.0'])));"
         "print(sorted({'sympy', 'math_verify'} & set(sys.modules)))"
     )

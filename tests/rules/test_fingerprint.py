@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rewardstack_rules import fingerprint as module
-from rewardstack_rules.fingerprint import fingerprint
+from rewardstack_rules.functions import fingerprint as module
+from rewardstack_rules.functions.fingerprint import fingerprint
 
-SOURCE = "import json\nimport numpy\nfrom near.helper import one\nimport rewardstack_rules.app\n\nvalue = 1\n"
+SOURCE = "import json\nimport numpy\nfrom near.helper import one\nimport rewardstack_rules.http.app\n\nvalue = 1\n"
 
 
 @pytest.fixture

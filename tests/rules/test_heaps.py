@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import ctypes, sys, threading
-from rewardstack_rules.heaps import share_heaps
+from rewardstack_rules.process import share_heaps
 if sys.argv[1] == "shared":
     share_heaps()
 libc = ctypes.CDLL(None)

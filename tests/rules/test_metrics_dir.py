@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rewardstack_rules.metrics_dir import make_metrics_dir
+from rewardstack_rules.metrics.directory import make_metrics_dir
 
 
 def test_left_behind(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import requests
 from jsonschema import Draft202012Validator
 
-from rewardstack.routes import RULES
+from rewardstack.routing.routes import RULES
 from tests.rules.conftest import ROOT, RewardServer
 from tests.rules.test_protocols import CASES
 

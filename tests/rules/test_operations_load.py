@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from rewardstack import Request, score
-from rewardstack.deadline import HEADER
+from rewardstack.core.deadline import HEADER
 from tests.rules.conftest import RewardServer
 from tests.rules.test_operations import workers
 from tests.support.verifiers import children_of

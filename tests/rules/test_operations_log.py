@@ -38,7 +38,7 @@ def test_a_line_a_request(start: Start, arguments: tuple[str, ...]) -> None:
     server.get("/a-candidate's-own-words", headers={"X-Request-Id": "unknown-1", **KEY})
     server.get("/metrics?key=first-key", headers={"X-Request-Id": "no-key-1"})
 
-    fixed = {"level": "info", "logger": "rewardstack_rules.request_log", "message": "request"}
+    fixed = {"level": "info", "logger": "rewardstack_rules.http.request_log", "message": "request"}
     assert line_of(server, "scored-1") == fixed | {
         "request_id": "scored-1",
         "method": "POST",

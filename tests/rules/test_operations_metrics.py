@@ -14,7 +14,7 @@ import pytest
 import requests
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
-from rewardstack_rules import metrics_files
+from rewardstack_rules.metrics import files as metrics_files
 from tests.rules.conftest import RewardServer
 from tests.rules.test_operations import metric, workers
 from tests.support.waiting import eventually

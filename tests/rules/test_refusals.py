@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from rewardstack.deadline import HEADER
+from rewardstack.core.deadline import HEADER
 from tests.rules.conftest import RewardServer
 
 JSON = {"Content-Type": "application/json"}

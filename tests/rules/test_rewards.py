@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from rewardstack.routes import RULES
-from rewardstack_rules.catalogue import load_registry
-from rewardstack_rules.execute import judge
-from rewardstack_rules.outcome import Unscored
-from rewardstack_rules.rewards.format import answer_in_format
-from rewardstack_rules.rewards.gsm8k import gsm8k
-from rewardstack_rules.rewards.json_schema import json_schema
-from rewardstack_rules.rewards.length import length
-from rewardstack_rules.rewards.multiple_choice import multiple_choice
-from rewardstack_rules.rewards.repetition import repetition
+from rewardstack.routing.routes import RULES
+from rewardstack_rules.functions.builtin.format import answer_in_format
+from rewardstack_rules.functions.builtin.gsm8k import gsm8k
+from rewardstack_rules.functions.builtin.json_schema import json_schema
+from rewardstack_rules.functions.builtin.length import length
+from rewardstack_rules.functions.builtin.multiple_choice import multiple_choice
+from rewardstack_rules.functions.builtin.repetition import repetition
+from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.outcome import Unscored
+from rewardstack_rules.scoring.task import judge
 from tests.rules.conftest import RewardServer
 
 FILES = sorted((Path(__file__).parents[1] / "cases").glob("rewards*.json"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rewardstack.deadline import HEADER
+from rewardstack.core.deadline import HEADER
 from tests.rules.conftest import RewardServer
 from tests.support.waiting import eventually
 

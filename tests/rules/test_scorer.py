@@ -12,17 +12,17 @@ import pytest
 import pytest_asyncio
 
 from rewardstack.cache.store import ResultCache
-from rewardstack.deadline import Deadline, SharedDeadline
+from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.errors import DeadlineError
-from rewardstack.flow import Flow
-from rewardstack.routes import RouteTable, builtin_routes
+from rewardstack.pipeline.pipeline import Flow
+from rewardstack.routing.routes import RouteTable, builtin_routes
 from rewardstack.score import Item, Request
 from rewardstack.settings import Settings as ClientSettings
-from rewardstack_rules.catalogue import load_registry
+from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.registry import Registry, Rule
 from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.isolation.launch import prepare
-from rewardstack_rules.registry import Registry, Rule
-from rewardstack_rules.scorer import MAX_RESPONSE, Isolation, LocalRule
+from rewardstack_rules.scoring.rule import MAX_RESPONSE, Isolation, LocalRule
 from rewardstack_rules.settings import Settings
 
 HOSTILE = Path(__file__).parent / "functions" / "hostile.py"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from rewardstack.core.secret_files import SECRETS, read_secret_files
 from rewardstack.errors import SettingsError
-from rewardstack.secret_files import SECRETS, read_secret_files
 from rewardstack.settings import DEFAULTS as CLIENT
 from rewardstack_rules.settings import DEFAULTS
 
@@ -59,7 +59,7 @@ def test_they_are_settings() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ["-m", "gunicorn", "--check-config", "--config", "python:rewardstack_rules.gunicorn_conf"],
+        ["-m", "gunicorn", "--check-config", "--config", "python:rewardstack_rules.http.gunicorn_conf"],
         ["-m", "rewardstack_rules.jobs.worker"],
         ["-m", "rewardstack_rules.run_reward_server"],
         ["-m", "rewardstack", "check"],

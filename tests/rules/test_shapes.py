@@ -10,8 +10,8 @@ import pytest
 
 from rewardstack.errors import RouteError
 from rewardstack_rules import Unscored
-from rewardstack_rules.outcome import Outcome
-from rewardstack_rules.shapes import as_outcome, read_shape
+from rewardstack_rules.functions.adapters import as_outcome, read_shape
+from rewardstack_rules.functions.outcome import Outcome
 
 
 def per_item(response, reference):  # type: ignore[no-untyped-def]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewardstack_rules.mathematics import Question, Verdict
-from rewardstack_rules.verdicts import MAX_QUESTION, Verdicts
+from rewardstack_rules.scoring.verdict_cache import MAX_QUESTION, Verdicts
 
 
 def question(answer: str = "\\sqrt{8}", reference: str = "2\\sqrt{2}") -> Question:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from rewardstack.plain import plain
+from rewardstack.core.json_types import plain
+from rewardstack.core.keys import ANY, Key, Range
 from rewardstack.score import Item
-from rewardstack.scorer import ANY, Key, Range
 
 FLOW_VERSION = "1"
 """Raised whenever the flow itself (choice of references, reading of values) changes what a score is."""

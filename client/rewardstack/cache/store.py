@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from rewardstack.cache.link import Count, RedisLink, ignore
-from rewardstack.cache.lru import Memory
 from rewardstack.cache.seal import Seal
 from rewardstack.cache.value import decode, encode
 from rewardstack.cache.writer import Writer
+from rewardstack.core.lru import Memory
 from rewardstack.score import Score
 from rewardstack.settings import Settings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rewardstack.plain import is_finite
+from rewardstack.core.json_types import is_finite
 from rewardstack.score import Score
 
 CHECK = 8

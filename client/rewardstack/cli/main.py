@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewardstack import __version__
+from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, RewardstackError
-from rewardstack.secret_files import read_secret_files
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ import rewardstack
 from rewardstack.cli.data.rows import Row, to_request
 from rewardstack.cli.pipeline import Piece, score_in_order
 from rewardstack.errors import RequestError, UnknownSourceError
-from rewardstack.routes import RouteTable
+from rewardstack.routing.routes import RouteTable
 from rewardstack.score import OnError, Request, Score
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from rewardstack.cli.console import new_table, out, plain_text
 from rewardstack.client import route_table
-from rewardstack.composite import Cascade, Gate, WeightedSum, routes_of
-from rewardstack.routes import Leaf, Route
+from rewardstack.routing.composite import Cascade, Gate, WeightedSum, routes_of
+from rewardstack.routing.routes import Leaf, Route
 from rewardstack.score import OnError
 from rewardstack.scorers.embedding import Embedding
 from rewardstack.scorers.judge import Judge
-from rewardstack.scorers.rules import RemoteRule
+from rewardstack.scorers.reward_server.scorer import RemoteRule
 from rewardstack.settings import Settings
 
 LEAVES: dict[str, tuple[str, OnError]] = {

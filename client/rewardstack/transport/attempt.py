@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from rewardstack.deadline import SharedDeadline
+from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import DeadlineError, ServiceError
 from rewardstack.transport.pace import SOON, Pace
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from rewardstack import deadline as deadlines
-from rewardstack.deadline import SharedDeadline
+from rewardstack.core import deadline as deadlines
+from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import DeadlineError, OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
 from rewardstack.transport.attempt import Attempt, Patience
 from rewardstack.transport.budget import RetryBudget

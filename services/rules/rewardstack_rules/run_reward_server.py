@@ -18,12 +18,12 @@ from typing import Any, NoReturn
 
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
+from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError
-from rewardstack.secret_files import read_secret_files
-from rewardstack_rules.heaps import return_memory
-from rewardstack_rules.isolated import prepare_isolated
-from rewardstack_rules.pacing import PacedSocket, Places, SlowClientError
-from rewardstack_rules.request_log import LOGGING
+from rewardstack_rules.http.pacing import PacedSocket, Places, SlowClientError
+from rewardstack_rules.logs import LOGGING
+from rewardstack_rules.process import return_memory
+from rewardstack_rules.scoring.isolated import prepare_isolated
 from rewardstack_rules.settings import Settings
 
 log = logging.getLogger("rewardstack_rules")
@@ -85,7 +85,7 @@ def _is_loopback(host: str) -> bool:
 
 def run_gunicorn() -> NoReturn:
     """Becomes gunicorn, so that the process started is the one to be stopped."""
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:rewardstack_rules.gunicorn_conf"]
+    command = [sys.executable, "-m", "gunicorn", "-c", "python:rewardstack_rules.http.gunicorn_conf"]
     os.execv(sys.executable, command)
 
 
@@ -118,7 +118,7 @@ def serve(settings: Settings) -> None:
     Raises:
         ConfigError: a setting is wrong.
     """
-    from rewardstack_rules.app import create_app
+    from rewardstack_rules.http.app import create_app
 
     return_memory()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

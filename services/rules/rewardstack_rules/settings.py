@@ -86,8 +86,8 @@ class Settings:
     def isolation(self) -> IsolationConfig:
         """What runs in processes that can be killed, confined; the same for all processes of one server."""
         return IsolationConfig(
-            "rewardstack_rules.execute:execute",
-            warmup="rewardstack_rules.execute:warm_up",
+            "rewardstack_rules.scoring.task:execute",
+            warmup="rewardstack_rules.scoring.task:warm_up",
             fast=self.verify_processes,
             slow=self.verify_processes,
             max_frame_bytes=32 * MIB,

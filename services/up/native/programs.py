@@ -18,7 +18,7 @@ from services.stack.template import fill
 TEMPLATE = ROOT / "services/up/native/templates/program.conf"
 LAUNCH = (sys.executable, "-m", "services.up.native.launch")
 WITH_KEYS = ("sh", str(ROOT / "services/models/with_keys.sh"))
-GUNICORN = (sys.executable, "-m", "gunicorn", "--config", "python:rewardstack_rules.gunicorn_conf")
+GUNICORN = (sys.executable, "-m", "gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf")
 WORKER = (sys.executable, "-m", "rewardstack_rules.jobs.worker")
 DRAIN_SECONDS = 5
 CHUNK_SECONDS = 60

@@ -16,7 +16,7 @@ import pytest
 from rewardstack import Request, Score, compute_score, register_route, score
 from rewardstack.client import _registered
 from rewardstack.errors import ScoringError
-from rewardstack.fallback import fall_back
+from rewardstack.pipeline.fallback import fall_back
 from rewardstack.score import Item, OnError
 from rewardstack.scorers.embedding.lexical import LEXICAL_CHARACTERS, lexical_similarity
 from tests.rules.conftest import running

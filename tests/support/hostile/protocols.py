@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from rewardstack_rules.scorer import MAX_INLINE
+from rewardstack_rules.scoring.rule import MAX_INLINE
 from tests.support.hostile.attack import Attack, Make, message
 from tests.support.hostile.values import VALUES, MakeValue
 

@@ -15,9 +15,9 @@ from rewardstack.cli.deep.samples import Sample, Service
 from rewardstack.cli.probes import embedding, judge, reward_server
 from rewardstack.cli.probes.http import Probed
 from rewardstack.client import score_on_loop
+from rewardstack.core.event_loop import loop_thread
 from rewardstack.score import OnError
 from rewardstack.settings import Settings
-from rewardstack.transport.runtime import loop_thread
 
 PATIENCE = 60.0
 """Seconds for an answer over HTTP: a busy machine takes its time."""

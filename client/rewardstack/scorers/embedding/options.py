@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from rewardstack.core.json_types import is_finite, plain
 from rewardstack.errors import RequestError
-from rewardstack.plain import is_finite, plain
 from rewardstack.scorers.embedding.penalties import PENALTIES
 
 FIELDS = (

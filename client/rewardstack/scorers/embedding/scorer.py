@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
-from rewardstack.deadline import SharedDeadline
+from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.keys import UNIT, Key
 from rewardstack.errors import ConfigError
 from rewardstack.score import Item, OnError, Score
-from rewardstack.scorer import UNIT, Key
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.embedding.options import Asked, Options
 from rewardstack.scorers.embedding.protocol import About

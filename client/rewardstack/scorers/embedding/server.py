@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Sequence
 
-from rewardstack.deadline import Deadline, SharedDeadline
+from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.errors import RejectedError, RewardstackError, ServiceError, SettingsError
 from rewardstack.scorers.embedding.options import Asked
 from rewardstack.scorers.embedding.protocol import (

@@ -10,10 +10,10 @@ import numpy as np
 from rewardstack.cache.key import PREFIX, digest, extended
 from rewardstack.cache.link import RedisLink
 from rewardstack.cache.store import Codec, Store
-from rewardstack.deadline import SharedDeadline
+from rewardstack.core.coalescing import Flights, landing
+from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.keys import Key
 from rewardstack.errors import DeadlineError, RejectedError, ServiceError
-from rewardstack.flights import Flights, landing
-from rewardstack.scorer import Key
 from rewardstack.scorers.embedding.options import CACHE_SIZE, Asked
 from rewardstack.scorers.embedding.protocol import About
 from rewardstack.scorers.embedding.server import Found, Server

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Coroutine, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from rewardstack.deadline import SharedDeadline
+from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import RejectedError, ReplyError
 from rewardstack.scorers.destination import Destination, FindService
 from rewardstack.scorers.judge.labels import LabelTokens

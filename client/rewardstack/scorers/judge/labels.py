@@ -7,7 +7,7 @@ import json
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from rewardstack.deadline import SharedDeadline
+from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import RejectedError, ReplyError, RequestError
 from rewardstack.scorers.judge.models import Model
 from rewardstack.transport.service import Service

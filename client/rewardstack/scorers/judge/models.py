@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection
 from typing import NamedTuple
 
-from rewardstack.deadline import SharedDeadline
+from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import RejectedError, ReplyError, ServiceError
 from rewardstack.scorers.destination import Destination, FindService
 from rewardstack.transport.service import Service

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
+from rewardstack.core.json_types import is_finite, plain
 from rewardstack.errors import RequestError
-from rewardstack.plain import is_finite, plain
 from rewardstack.scorers.judge.templates import LABELS, Template, find_template, read_template
 
 Aggregate = Literal["mean", "median", "majority"]

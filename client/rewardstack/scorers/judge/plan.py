@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
+from rewardstack.core.keys import UNIT, Key
 from rewardstack.errors import RequestError
 from rewardstack.score import Item
-from rewardstack.scorer import UNIT, Key
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import Options, problem_of, read_options

@@ -13,10 +13,10 @@ from collections.abc import Coroutine, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewardstack.deadline import SharedDeadline
+from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.keys import Key
 from rewardstack.errors import ConfigError, RejectedError, RequestError, ServiceError, SettingsError
 from rewardstack.score import Item, OnError, Score
-from rewardstack.scorer import Key
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.judge.calls import Calls, Verdict, together
 from rewardstack.scorers.judge.models import Model, Models, RefusedKeyError

@@ -19,8 +19,8 @@ from pathlib import Path
 from rewardstack_rules.isolation.child_link import Task
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.frames import Frame, FrameError, FrameReader, Kind, dump
-from rewardstack_rules.isolation.pool import Pool
 from rewardstack_rules.isolation.process import adopt_orphans, silence
+from rewardstack_rules.isolation.scheduler import Pool
 from rewardstack_rules.isolation.watch import beat, fork_watched
 
 SOCKET_NAME = "socket"

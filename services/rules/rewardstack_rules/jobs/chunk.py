@@ -18,14 +18,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from rewardstack.core.wire import Record, score_record
 from rewardstack.errors import ConfigError, RequestError
 from rewardstack.score import Request, Score
-from rewardstack_rules.catalogue import load_registry
+from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.jobs.lease import Lease
 from rewardstack_rules.jobs.ledger import Chunk, Ledger
 from rewardstack_rules.jobs.link import connect
-from rewardstack_rules.reply import Reply, reply_of
-from rewardstack_rules.service import Service
+from rewardstack_rules.scoring.service import Service
 from rewardstack_rules.settings import Settings
 
 MOST_DEATHS = 5
@@ -87,7 +87,7 @@ def run(job_id: str, number: int) -> None:
     _tell(chunk, replies, outcome, time.monotonic() - started)
 
 
-def _replies(shop: Workshop, chunk: Chunk) -> list[Reply]:
+def _replies(shop: Workshop, chunk: Chunk) -> list[Record]:
     """What is said of each sample: known from an earlier attempt, or found now."""
     requests = list(chunk.wanted.values())
     try:
@@ -98,7 +98,7 @@ def _replies(shop: Workshop, chunk: Chunk) -> list[Reply]:
     except SystemExit:
         shop.ledger.hand_back(chunk)
         raise
-    found = {**chunk.settled, **dict(zip(chunk.wanted, map(reply_of, scores), strict=True))}
+    found = {**chunk.settled, **dict(zip(chunk.wanted, map(score_record, scores), strict=True))}
     return [found[at] for at in range(len(chunk.samples))]
 
 
@@ -121,7 +121,7 @@ def _delay(put_off: int) -> float:
     return min(FIRST_DELAY * DELAY_FACTOR**put_off, LONGEST_DELAY)
 
 
-def _tell(chunk: Chunk, replies: Sequence[Reply], outcome: str, seconds: float) -> None:
+def _tell(chunk: Chunk, replies: Sequence[Record], outcome: str, seconds: float) -> None:
     fields = {
         "job_id": chunk.keys.job_id,
         "chunk": chunk.number,

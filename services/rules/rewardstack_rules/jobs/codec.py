@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from rewardstack.plain import MOST_DEEP, is_deep
+from rewardstack.core.json_types import MOST_DEEP, is_deep
+from rewardstack.core.wire import score_record
 from rewardstack.score import STATUSES, Request, Score
-from rewardstack_rules.reply import reply_of
 
 LEVEL = 1
 """Of compression: text shrinks to a third or less at the speed of a network."""
@@ -75,7 +75,7 @@ def unpack_lines(data: bytes, start: int, size: int) -> list[bytes]:
             raise ValueError("no line of this chunk")
         return text + b"\n"
 
-    return _unpack(data, size, line, lambda at: _line({"index": start + at, **reply_of(LOST)}) + b"\n")
+    return _unpack(data, size, line, lambda at: _line({"index": start + at, **score_record(LOST)}) + b"\n")
 
 
 def fields_of(request: Request) -> Any:

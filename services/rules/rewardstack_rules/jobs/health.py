@@ -8,12 +8,12 @@ from __future__ import annotations
 import socket
 import sys
 
+from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, ServiceError
-from rewardstack.secret_files import read_secret_files
-from rewardstack_rules.healthcheck import NOT_READY
 from rewardstack_rules.jobs.keys import WORKERS
 from rewardstack_rules.jobs.link import RedisClient, connect, reaching
 from rewardstack_rules.jobs.sweeper import SILENCE
+from rewardstack_rules.process import NOT_READY
 from rewardstack_rules.settings import Settings
 
 

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rewardstack.core.wire import Record, score_record
 from rewardstack.score import Request, Score
 from rewardstack_rules.jobs import audit, scripts
 from rewardstack_rules.jobs.codec import Sample, pack_partial, pack_result, unpack_input, unpack_partial
 from rewardstack_rules.jobs.keys import OPEN, JobKeys
 from rewardstack_rules.jobs.link import RedisClient, reaching, reading
 from rewardstack_rules.jobs.state import COUNTED, read_state
-from rewardstack_rules.reply import Reply, reply_of
 
 LEASE = 10.0
 """Seconds that a chunk stays a worker's of which nothing is heard."""
@@ -40,15 +40,15 @@ class Chunk:
     number: int
     start: int
     samples: list[Sample]
-    done: dict[int, Reply]
+    done: dict[int, Record]
     begun: int
     put_off: int
     holder: str = field(repr=False)
 
     @property
-    def settled(self) -> dict[int, Reply]:
+    def settled(self) -> dict[int, Record]:
         """What is said of samples that need not be scored, by position in the chunk."""
-        return {**{at: reply_of(one) for at, one in enumerate(self.samples) if isinstance(one, Score)}, **self.done}
+        return {**{at: score_record(one) for at, one in enumerate(self.samples) if isinstance(one, Score)}, **self.done}
 
     @property
     def wanted(self) -> dict[int, Request]:
@@ -97,7 +97,7 @@ class Ledger:
         """Keeps the chunk for another `LEASE`; whether it is still this worker's."""
         return bool(self._call(self._renew, chunk, chunk.holder, LEASE))
 
-    def put_off(self, chunk: Chunk, delay: float, done: Mapping[int, Reply]) -> None:
+    def put_off(self, chunk: Chunk, delay: float, done: Mapping[int, Record]) -> None:
         """Gives the chunk back, to be tried again after `delay` seconds for what is not in `done`."""
         self._call(self._put_off, chunk, chunk.holder, delay, pack_partial(done))
 
@@ -105,7 +105,7 @@ class Ledger:
         """Gives the chunk back, as if it had not been begun."""
         self._call(self._put_off, chunk, chunk.holder, 0, "")
 
-    def commit(self, chunk: Chunk, replies: Sequence[Reply]) -> str:
+    def commit(self, chunk: Chunk, replies: Sequence[Record]) -> str:
         """Makes `replies` the chunk's result.
 
         Returns:

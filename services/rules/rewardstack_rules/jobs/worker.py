@@ -20,17 +20,17 @@ from rq import SimpleWorker
 from rq.exceptions import StopRequested
 from rq.serializers import JSONSerializer
 
+from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, SettingsError
-from rewardstack.secret_files import read_secret_files
-from rewardstack_rules import metrics
-from rewardstack_rules.heaps import return_memory
-from rewardstack_rules.isolated import prepare_isolated
 from rewardstack_rules.jobs.chunk import PATIENCE, workshop
 from rewardstack_rules.jobs.delivery import QUEUE, ChunkJob
 from rewardstack_rules.jobs.link import connect
 from rewardstack_rules.jobs.sweeper import Sweeper
-from rewardstack_rules.metrics_verifiers import VerifiersCollector
-from rewardstack_rules.request_log import LOGGING
+from rewardstack_rules.logs import LOGGING
+from rewardstack_rules.metrics import counters
+from rewardstack_rules.metrics.verifiers import VerifiersCollector
+from rewardstack_rules.process import return_memory
+from rewardstack_rules.scoring.isolated import prepare_isolated
 from rewardstack_rules.settings import Settings
 
 LIFE_SECONDS = 60
@@ -74,7 +74,7 @@ def main() -> None:
         prepare_isolated(settings)
         service = workshop().service
         if settings.worker_metrics_port:
-            metrics.serve(settings.worker_metrics_port, [VerifiersCollector(service.isolation_stats)])
+            counters.serve(settings.worker_metrics_port, [VerifiersCollector(service.isolation_stats)])
     except ConfigError as error:
         sys.exit(f"worker: {error}")
     name = f"{socket.gethostname()}-{os.getpid()}"

@@ -1,0 +1,66 @@
+"""The wire format: how samples and scores stand in JSON, in `/v1/score` and in jobs and their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewardstack.score import STATUSES, Item, Score
+
+Record = dict[str, Any]
+"""An object of JSON."""
+
+
+def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Record:
+    """A sample that is to be scored.
+
+    Args:
+        data_source: by which it is.
+        item: the sample.
+        extra: what is sent of its `extra_info`.
+    """
+    return {
+        "data_source": data_source,
+        "solution_str": item.solution,
+        "ground_truth": list(item.references),
+        "extra_info": extra,
+    }
+
+
+def score_record(score: Score) -> Record:
+    """A score with all that is known of it."""
+    return {
+        "value": score.value,
+        "status": score.status,
+        "reason": score.reason,
+        "source": score.source,
+        "cached": score.cached,
+        "latency_ms": score.latency_ms,
+        "details": score.details if score.parts is None else {**score.details, "parts": score.parts},
+    }
+
+
+def read_scores(records: Sequence[Mapping[str, Any]]) -> list[Score]:
+    """The scores that a server has sent, without how long they took there.
+
+    Raises:
+        ValueError, KeyError, TypeError: one is no score.
+    """
+    return [_read_score(record) for record in records]
+
+
+def _read_score(record: Mapping[str, Any]) -> Score:
+    status, value = record["status"], record["value"]
+    if status not in STATUSES:
+        raise ValueError(status)
+    scored = status in ("ok", "fallback")
+    details = record.get("details") or {}
+    return Score(
+        float(value) if scored else None,
+        status,
+        str(record.get("reason", "")),
+        str(record.get("source") or ""),
+        cached=record.get("cached") is True,
+        label_mass=float(details["label_mass"]) if details.get("label_mass") else None,
+        parts={str(name): float(part) for name, part in details["parts"].items()} if details.get("parts") else None,
+    )

@@ -1,0 +1,116 @@
+"""The arguments of `compute_score`, singular or plural, as requests; and scores as the rewards a trainer expects."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from rewardstack.core.json_types import is_finite
+from rewardstack.errors import RequestError
+from rewardstack.score import ON_ERROR, OnError, Request, Score
+
+TRAINERS_OWN = frozenset({"reward_router_address", "reward_model_tokenizer"})
+"""Arguments that verl adds to every call and that no route here needs."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of `compute_score`.
+
+    Args:
+        requests: its samples.
+        single: whether one reward is expected rather than a list.
+        details: whether a dict is expected for each sample rather than a number.
+        on_error: what a sample without a score is worth; None: as its route says.
+        timeout: seconds after which the call ends whatever happens; None for no limit.
+    """
+
+    requests: list[Request]
+    single: bool
+    details: bool
+    on_error: OnError | None
+    timeout: float | None
+
+    def rewards(self, scores: Sequence[Score]) -> Any:
+        """The scores in the shape that the caller expects."""
+        rewards = [score.details if self.details else score.value for score in scores]
+        return rewards[0] if self.single else rewards
+
+
+def read_call(
+    singular: tuple[Any, Any, Any, Any], plural: tuple[Any, Any, Any, Any], options: Mapping[str, Any]
+) -> Call:
+    """Makes sense of a call's arguments.
+
+    Args:
+        singular: data_source, solution_str, ground_truth, extra_info; lists of them mean a batch, too.
+        plural: the same of a batch, None where not given.
+        options: the other arguments by name; a trainer's own are passed over.
+
+    Raises:
+        RequestError: names the argument that is missing or does not fit the others.
+    """
+    single = all(many is None for many in plural) and not _is_list(singular[1])
+    if single:
+        requests = [Request(*singular)]
+    else:
+        values = [many if many is not None else one for many, one in zip(plural, singular, strict=True)]
+        requests = _batch(*values)
+    return Call(requests, single, *_options(options))
+
+
+def _batch(sources: Any, solutions: Any, truths: Any, extras: Any) -> list[Request]:
+    if not _is_list(solutions):
+        raise RequestError("solution_strs: expected a list of strings", "solution_strs")
+    count = len(solutions)
+    columns = [
+        _column(sources, count, "data_sources", shared=isinstance(sources, str)),
+        list(solutions),
+        _column(truths, count, "ground_truths", shared=truths is None),
+        _column(extras, count, "extra_infos", shared=extras is None or isinstance(extras, Mapping)),
+    ]
+    return [Request(*row) for row in zip(*columns, strict=True)]
+
+
+def _column(values: Any, count: int, name: str, *, shared: bool) -> list[Any]:
+    if shared:
+        return [values] * count
+    if not _is_list(values):
+        raise RequestError(f"{name}: expected a list of {count}, got {type(values).__name__}", name)
+    if len(values) != count:
+        raise RequestError(f"{name}: {len(values)} for {count} solution_strs", name)
+    return list(values)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple, np.ndarray))
+
+
+def _options(options: Mapping[str, Any]) -> tuple[bool, OnError | None, float | None]:
+    for name in options.keys() - {"details", "on_error", "timeout"} - TRAINERS_OWN:
+        _warn_unknown(name)
+    return bool(options.get("details", False)), options.get("on_error"), options.get("timeout")
+
+
+def check_options(on_error: Any, timeout: Any) -> None:
+    """Refuses a policy that there is not, and a timeout that is none.
+
+    Raises:
+        RequestError: names the one that is malformed.
+    """
+    if on_error is not None and on_error not in ON_ERROR:
+        raise RequestError(f"on_error: must be one of {', '.join(ON_ERROR)}, got {on_error!r}", "on_error")
+    if timeout is not None and not (is_finite(timeout) and timeout > 0):
+        raise RequestError(f"timeout: expected seconds above 0, got {timeout!r}", "timeout")
+
+
+@lru_cache(maxsize=64)
+def _warn_unknown(name: str) -> None:
+    log.warning("compute_score: the argument %r is not known and has no effect", name)

@@ -1,0 +1,130 @@
+"""Which route takes a `data_source`: the one with the longest prefix.
+
+A `Route` is either a leaf, which a scorer of its kind serves, or a composite of other routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rewardstack.errors import RouteError, UnknownSourceError
+from rewardstack.routing.composite import Composite, routes_of
+from rewardstack.score import OnError
+
+RULES = (
+    *("exact_match", "gsm8k", "math", "math_verifier", "multiple_choice"),
+    *("json_schema", "length", "regex_format", "repetition"),
+    *("example_coding", "example_math", "example_safety"),
+)
+"""The reward functions every reward server has; a test holds this list to its registry."""
+RULE_PREFIX = "rule_remote_"
+JUDGE = "llm_judge_remote"
+EMBEDDING = "embedding_remote"
+REMEMBERED = 4096
+"""Sources whose route is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A route that one scorer serves.
+
+    Args:
+        kind: of the scorer, such as `rule`.
+        target: what the scorer is asked for, such as a reward function's name.
+    """
+
+    kind: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Takes the sources that begin with its name.
+
+    Args:
+        name: a `data_source` or the beginning of some.
+        exact: only the name itself, or the name followed by `_`.
+        target: what scores.
+        on_error: what a sample without a score is worth; None for the scorer's own.
+    """
+
+    name: str
+    target: Leaf | Composite
+    exact: bool = True
+    on_error: OnError | None = None
+
+    def takes(self, source: str) -> bool:
+        """Whether `source` is this route's."""
+        if not source.startswith(self.name):
+            return False
+        return not self.exact or len(source) == len(self.name) or source[len(self.name)] == "_"
+
+
+class RouteTable:
+    """All routes, by longest prefix."""
+
+    def __init__(self, routes: Iterable[Route] = ()) -> None:
+        self._routes: dict[str, Route] = {}
+        self._found: dict[str, Route] = {}
+        for route in routes:
+            self.add(route)
+
+    def add(self, route: Route) -> None:
+        """Adds a route.
+
+        Raises:
+            RouteError: there is one of that name.
+        """
+        if route.name in self._routes:
+            raise RouteError(f"route {route.name!r} is defined twice; known: {', '.join(self.names())}", route.name)
+        self._routes[route.name] = route
+        self._found.clear()
+
+    def names(self) -> list[str]:
+        """The routes' names, sorted; one that takes whatever begins with it ends with `*`."""
+        return sorted(name if route.exact else f"{name}*" for name, route in self._routes.items())
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(sorted(self._routes.values(), key=lambda route: route.name))
+
+    def find(self, source: str) -> Route:
+        """The route that takes `source`.
+
+        Raises:
+            UnknownSourceError: none does, or none takes a part of it; lists what is known.
+            RouteError: the route is made of itself.
+        """
+        route = self._found.get(source) if isinstance(source, str) else None
+        if route is None:
+            route = self._search(source)
+            self._check(route, ())
+            if len(self._found) < REMEMBERED:
+                self._found[source] = route
+        return route
+
+    def _check(self, route: Route, above: tuple[str, ...]) -> None:
+        """Every part of a composite has a route, and none leads back to it."""
+        if route.name in above:
+            raise RouteError(f"route {route.name!r} is made of itself: {' > '.join((*above, route.name))}", route.name)
+        if not isinstance(route.target, Leaf):
+            for part in routes_of(route.target):
+                self._check(self._search(part), (*above, route.name))
+
+    def _search(self, source: str) -> Route:
+        if not isinstance(source, str) or not source:
+            raise UnknownSourceError(f"data_source: expected a name, got {source!r}", "data_source")
+        taking = [route for route in self._routes.values() if route.takes(source)]
+        if not taking:
+            known = ", ".join(self.names())
+            raise UnknownSourceError(f"data_source {source!r} has no route; known: {known}", "data_source")
+        return max(taking, key=lambda route: len(route.name))
+
+
+def builtin_routes() -> list[Route]:
+    """The routes that every client and every reward server has."""
+    return [Route(name, Leaf("rule", name)) for name in RULES] + [
+        Route(RULE_PREFIX, Leaf("rule", ""), exact=False),
+        Route(JUDGE, Leaf("judge", JUDGE), exact=False),
+        Route(EMBEDDING, Leaf("embedding", EMBEDDING), exact=False),
+    ]

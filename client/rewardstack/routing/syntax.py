@@ -1,0 +1,156 @@
+"""How routes are written, in a file or in code; `docs/routing.md` has the syntax with examples."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rewardstack.core.json_types import is_finite
+from rewardstack.errors import RouteError
+from rewardstack.routing.composite import FAILED_PART, Cascade, Composite, Gate, Part, WeightedSum
+from rewardstack.routing.routes import Route
+from rewardstack.score import ON_ERROR
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+OPTIONS = {"route": "", "sum": "weight", "cascade": "at_least"}
+"""What a part of each kind of route may be given beside its `route`."""
+
+
+def load_routes(path: str) -> list[Route]:
+    """The routes of a file.
+
+    Args:
+        path: a TOML or JSON file with a table `routes`.
+
+    Raises:
+        RouteError: it cannot be read, or a definition in it is malformed; names the file and the route.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        document = json.loads(text, object_pairs_hook=_unique) if path.endswith(".json") else tomllib.loads(text)
+    except (OSError, ValueError) as error:
+        raise RouteError(f"REWARDSTACK_ROUTES: {path}: {error}", "REWARDSTACK_ROUTES") from error
+    routes = document.get("routes") if isinstance(document, dict) else None
+    if not isinstance(routes, dict):
+        raise RouteError(f"REWARDSTACK_ROUTES: {path} has no table `routes`", "REWARDSTACK_ROUTES")
+    try:
+        return [parse_route(name, spec) for name, spec in routes.items()]
+    except RouteError as error:
+        raise RouteError(f"{path}: {error}", error.field) from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """JSON lets the last of several equal names win; TOML does not, and neither do routes."""
+    for name, times in Counter(name for name, _ in pairs).items():
+        if times > 1:
+            raise ValueError(f"{name!r} stands twice")
+    return dict(pairs)
+
+
+def parse_route(name: str, spec: object) -> Route:
+    """A route from its definition, as `docs/routing.md` has it.
+
+    Args:
+        name: the `data_source`, or its beginning before an underscore.
+        spec: another route's name, or a table with one of `route`, `sum`, `gate`, `cascade`, and optionally `on_error`.
+
+    Raises:
+        RouteError: the definition is malformed; names the field.
+    """
+    if not isinstance(name, str) or not name:
+        raise RouteError(f"a route's name must be a non-empty string, got {name!r}")
+    fields: dict[str, Any] | None = {"route": spec} if isinstance(spec, str) else None
+    if isinstance(spec, Mapping):
+        fields = dict(spec)
+    if fields is None:
+        raise RouteError(f"route {name!r}: expected a table or another route's name, got {type(spec).__name__}", name)
+    on_error = fields.pop("on_error", None)
+    if on_error is not None and on_error not in ON_ERROR:
+        raise RouteError(f"route {name!r}: on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}", name)
+    return Route(name, parse_composite(name, fields), on_error=on_error)
+
+
+def parse_composite(name: str, fields: Mapping[str, Any]) -> Composite:
+    """A composite from its definition.
+
+    Args:
+        name: of the route, for errors.
+        fields: with one of `route`, `sum`, `gate` or `cascade`.
+
+    Raises:
+        RouteError: it is malformed; names the field.
+    """
+    return _Parser(name, dict(fields)).composite()
+
+
+class _Parser:
+    """Reads one definition; every complaint names the route and the field."""
+
+    def __init__(self, name: str, fields: dict[str, Any]) -> None:
+        self._name = name
+        self._fields = fields
+
+    def composite(self) -> Composite:
+        failed_part = self._fields.pop("failed_part", "fail")
+        if failed_part not in FAILED_PART:
+            raise self._error("failed_part", f"must be one of {', '.join(FAILED_PART)}")
+        kinds = [kind for kind in ("route", "sum", "gate", "cascade") if kind in self._fields]
+        if len(kinds) != 1:
+            raise self._error("", "needs exactly one of route, sum, gate, cascade")
+        kind = kinds[0]
+        value = self._fields.pop(kind)
+        made: Composite
+        if kind == "gate":
+            made = Gate(
+                self._part("gate", {"at_least": 1.0, **self._table("gate", value)}, "at_least"),
+                self._part("then", self._fields.pop("then", None)),
+                self._number("else", self._fields.pop("else", 0.0)),
+                failed_part,
+            )
+        else:
+            parts = self._parts(kind, [value] if kind == "route" else value)
+            made = WeightedSum(parts, failed_part) if kind == "sum" else Cascade(parts, failed_part)
+            if kind == "sum" and failed_part == "skip" and (least := min(part.weight for part in parts)) < 0:
+                raise self._error("sum.weight", f"must not be negative where failed_part is skip, got {least:g}")
+        if self._fields:
+            raise self._error(next(iter(self._fields)), "is not known")
+        return made
+
+    def _parts(self, field: str, value: Any) -> tuple[Part, ...]:
+        if not isinstance(value, (list, tuple)) or not value:
+            raise self._error(field, "must be a non-empty list of routes")
+        return tuple(self._part(field, part, OPTIONS[field]) for part in value)
+
+    def _part(self, field: str, value: Any, option: str = "") -> Part:
+        table = self._table(field, value)
+        route = table.pop("route", None)
+        if not isinstance(route, str) or not route:
+            raise self._error(field, "needs a route's name under `route`")
+        if unknown := set(table) - {option}:
+            raise self._error(f"{field}.{min(unknown)}", "is not known")
+        numbers = {name: self._number(f"{field}.{name}", number) for name, number in table.items()}
+        return Part(route, **numbers)
+
+    def _table(self, field: str, value: Any) -> dict[str, Any]:
+        if isinstance(value, str):
+            return {"route": value}
+        if not isinstance(value, Mapping):
+            raise self._error(field, "must be a route's name or a table with `route`")
+        return dict(value)
+
+    def _number(self, field: str, value: Any) -> float:
+        if not is_finite(value):
+            raise self._error(field, f"must be a finite number, got {value!r}")
+        return float(value)
+
+    def _error(self, field: str, complaint: str) -> RouteError:
+        where = f"route {self._name!r}" + (f", {field}" if field else "")
+        return RouteError(f"{where} {complaint}", field or self._name)

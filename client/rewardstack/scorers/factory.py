@@ -1,0 +1,94 @@
+"""What makes scorers: one session, the services behind it, and a maker for each kind of leaf that a route can have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rewardstack.cache.store import ResultCache
+from rewardstack.routing.routes import EMBEDDING, JUDGE
+from rewardstack.score import Item, Score
+from rewardstack.scorers.base import MakeScorer, Scorer
+from rewardstack.scorers.destination import FindService
+from rewardstack.scorers.embedding import FIELDS as EMBEDDING_FIELDS
+from rewardstack.scorers.embedding import Embedding, VectorStore
+from rewardstack.scorers.judge import FIELDS as JUDGE_FIELDS
+from rewardstack.scorers.judge import Judge
+from rewardstack.scorers.reward_server.relay import Relay
+from rewardstack.scorers.reward_server.reward_types import RewardTypes
+from rewardstack.scorers.reward_server.scorer import RemoteRule
+from rewardstack.settings import Settings
+from rewardstack.transport.descriptors import connection_ceiling
+from rewardstack.transport.http import open_session
+from rewardstack.transport.service import Service
+
+
+class Backends:
+    """Every service that scorers ask; made and used on one event loop."""
+
+    def __init__(self) -> None:
+        self._session = open_session()
+        self._services: dict[tuple[object, ...], Service] = {}
+        self._types = RewardTypes()
+        self._vectors: dict[ResultCache, VectorStore] = {}
+
+    def scorers(self, settings: Settings, cache: ResultCache, tenant: str) -> dict[str, MakeScorer]:
+        """The makers of scorers, by kind of leaf.
+
+        Args:
+            settings: the servers, their keys, how long to wait for them.
+            cache: whose Redis keeps vectors as well.
+            tenant: separates those who may not see what vectors others have had made.
+        """
+
+        def find_service(urls: tuple[str, ...], api_key: str) -> Service:
+            return self._service(urls, api_key, settings)
+
+        def make_rule(name: str) -> Scorer:
+            return RemoteRule(name, settings, find_service, self._types)
+
+        def make_judge(_: str) -> Scorer:
+            judge = Judge(settings, find_service)
+            return _or_relay(judge, settings.judge_urls, JUDGE, JUDGE_FIELDS, settings, find_service, judge.portable)
+
+        def make_embedding(_: str) -> Scorer:
+            embedding = Embedding(settings, find_service, self._vector_store(cache, settings), tenant)
+            return _or_relay(embedding, settings.embedding_urls, EMBEDDING, EMBEDDING_FIELDS, settings, find_service)
+
+        return {"rule": make_rule, "judge": make_judge, "embedding": make_embedding}
+
+    def _vector_store(self, cache: ResultCache, settings: Settings) -> VectorStore:
+        if cache not in self._vectors:
+            self._vectors[cache] = VectorStore(cache.link, settings.cache_ttl, settings.cache_secret)
+        return self._vectors[cache]
+
+    def _service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> Service:
+        identity = (urls, api_key, settings.max_connections, settings.max_retries)
+        service = self._services.get(identity)
+        if service is None:
+            ceiling = connection_ceiling(settings.max_connections)
+            service = Service(urls, api_key, self._session, ceiling, settings.max_retries)
+            self._services[identity] = service
+        return service
+
+    async def close(self) -> None:
+        """Writes what is on its way to the cache's Redis, and closes every connection but that."""
+        for vectors in self._vectors.values():
+            await vectors.flush()
+        for service in self._services.values():
+            service.close()
+        await self._session.close()
+
+
+def _or_relay(
+    scorer: Scorer,
+    urls: tuple[str, ...],
+    data_source: str,
+    fields: tuple[str, ...],
+    settings: Settings,
+    find_service: FindService,
+    prepare: Callable[[Item], Item | Score] = lambda item: item,
+) -> Scorer:
+    """`scorer` where its own service is known; else, where a reward server is, what that one has in its place."""
+    if urls or not settings.reward_server_urls:
+        return scorer
+    return Relay(scorer, data_source, fields, settings, find_service, prepare)

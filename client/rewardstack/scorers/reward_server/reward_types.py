@@ -1,0 +1,87 @@
+"""What reward servers say of their functions: `GET /v1/reward_types`, asked once a minute and never twice at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.keys import ANY, Range
+from rewardstack.errors import RejectedError, ReplyError, UnknownSourceError
+from rewardstack.transport.service import Service
+
+FRESH = 60.0
+"""Seconds for which an answer is believed."""
+
+log = logging.getLogger(__name__)
+
+
+class RewardType(NamedTuple):
+    """One reward function.
+
+    Args:
+        fingerprint: hash of its source and of its libraries' versions.
+        fields: of `extra_info` that it reads; `("*",)` for all.
+        range: of its values.
+    """
+
+    fingerprint: str
+    fields: tuple[str, ...]
+    range: Range
+
+
+class RewardTypes:
+    """The functions of every server asked so far."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, tuple[float, dict[str, RewardType] | None]] = {}
+        self._asking: dict[Hashable, asyncio.Lock] = {}
+
+    async def find(
+        self, name: str, destination: Hashable, service: Service, deadline: SharedDeadline
+    ) -> RewardType | None:
+        """What `service` says of the function `name`, None where it does not tell.
+
+        Args:
+            name: of the function.
+            destination: the service's identity.
+            service: to ask.
+            deadline: of the caller.
+
+        Raises:
+            DeadlineError: it did not answer in time.
+            UnknownSourceError: it has no such function; lists those it has.
+        """
+        async with self._asking.setdefault(destination, asyncio.Lock()):
+            asked_at, types = self._known.get(destination, (0.0, None))
+            if not asked_at or time.monotonic() > asked_at + FRESH or (types is not None and name not in types):
+                types = await _ask(service, deadline)
+                self._known[destination] = time.monotonic(), types
+        if types is None:
+            return None
+        if name not in types:
+            raise UnknownSourceError(
+                f"the reward server has no {name!r}; it has: {', '.join(sorted(types))}", "data_source"
+            )
+        return types[name]
+
+
+async def _ask(service: Service, deadline: SharedDeadline) -> dict[str, RewardType] | None:
+    try:
+        reply: Any = json.loads(await service.get("/v1/reward_types", deadline))
+        return {
+            name: RewardType(about["fingerprint"], tuple(about["fields"]), _range(*about.get("range", ANY)))
+            for name, about in reply["reward_types"].items()
+        }
+    except (RejectedError, ReplyError, ValueError, KeyError, TypeError, AttributeError) as error:
+        log.warning("the reward server does not tell its reward types, so its scores are not cached: %s", error)
+        return None
+
+
+def _range(low: float | None, high: float | None) -> Range:
+    """As JSON writes it, which has no infinity."""
+    return ANY[0] if low is None else float(low), ANY[1] if high is None else float(high)

@@ -1,0 +1,70 @@
+"""The reward functions that come with the server, one file each."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rewardstack_rules.functions.adapters import Judge, read_shape
+from rewardstack_rules.functions.builtin.exact_match import exact_match
+from rewardstack_rules.functions.builtin.example_coding import example_coding
+from rewardstack_rules.functions.builtin.example_math import example_math
+from rewardstack_rules.functions.builtin.example_safety import example_safety
+from rewardstack_rules.functions.builtin.gsm8k import gsm8k
+from rewardstack_rules.functions.builtin.json_schema import json_schema
+from rewardstack_rules.functions.builtin.length import length
+from rewardstack_rules.functions.builtin.math import VERIFIER as BY_ANSWER
+from rewardstack_rules.functions.builtin.math import math
+from rewardstack_rules.functions.builtin.math_verifier import VERIFIER as BY_FORMAT
+from rewardstack_rules.functions.builtin.math_verifier import math_verifier
+from rewardstack_rules.functions.builtin.multiple_choice import multiple_choice
+from rewardstack_rules.functions.builtin.regex_format import regex_format
+from rewardstack_rules.functions.builtin.repetition import repetition
+from rewardstack_rules.functions.fingerprint import fingerprint
+from rewardstack_rules.functions.outcome import Outcome
+from rewardstack_rules.functions.registry import Rule
+
+VERIFIERS = ((math_verifier, BY_FORMAT, (0.0, 1.5)), (math, BY_ANSWER, (0.0, 1.0)))
+"""Compare with all references at once, in a process that can be killed."""
+COMPARING = (gsm8k, multiple_choice, exact_match)
+"""Need a reference; bounded by their own making, so they run where they are called."""
+MEASURING = (length, repetition, example_math, example_coding, example_safety)
+"""Read the response alone, and run where they are called, too."""
+ISOLATED = (regex_format, json_schema)
+"""Run what callers wrote, so they run in a process that can be killed."""
+
+
+def built_in_rules() -> Iterator[Rule]:
+    """The rules that every server has."""
+    for function, verifier, values in VERIFIERS:
+        yield Rule(function.__name__, function, fingerprint(_file(function)), range=values, verifier=verifier)
+    yield from (_rule(function, isolated=False) for function in (*COMPARING, *MEASURING))
+    yield from (_rule(function, isolated=True) for function in ISOLATED)
+
+
+def _rule(function: Callable[..., Any], *, isolated: bool) -> Rule:
+    shape = read_shape(function)
+    return Rule(
+        function.__name__,
+        shape.judge if shape.needs_reference else _once(shape.judge),
+        fingerprint(_file(function)),
+        shape.needs_reference,
+        shape.fields,
+        range=(0.0, 1.0),
+        isolated=isolated,
+    )
+
+
+def _once(judge: Judge) -> Judge:
+    """A function that reads no reference, called once however many references there are."""
+
+    def judge_once(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
+        return judge(response, (), extra)
+
+    return judge_once
+
+
+def _file(function: object) -> Path:
+    return Path(inspect.getfile(function))  # type: ignore[arg-type]

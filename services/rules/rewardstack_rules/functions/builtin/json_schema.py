@@ -1,0 +1,136 @@
+"""`json_schema`: 1 if the response's JSON fits a schema of the caller's, else 0.
+
+A schema can hold patterns and take very long, so this runs where it can be killed. References lead nowhere but into
+the schema itself: nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from jsonschema.validators import validator_for
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import EMPTY_REGISTRY
+
+from rewardstack_rules.functions.outcome import Outcome, Unscored
+
+MAX_JSON = 100_000
+"""Characters of the response's JSON, and of the schema."""
+MAX_NESTING = 50
+"""Objects and lists within one another."""
+FENCE = "```"
+LABELS = ("", "json")
+"""What may stand behind the backquotes that open a block of JSON."""
+THOUGHT = "</think>"
+
+
+def json_schema(response: str, reference: str | None = None, *, schema: Any) -> Outcome:
+    """Validates the JSON that a response is, or that stands in its last fenced block.
+
+    Args:
+        response: what the policy wrote; what stands before `</think>` is not read.
+        reference: not read.
+        schema: a JSON Schema, as an object or as text; draft 2020-12 unless its `$schema` says otherwise. `format` is
+            no constraint.
+
+    Raises:
+        Unscored: the schema is malformed, too long, refers to what is not in it, or to itself without end.
+    """
+    validator = _validator(_schema_text(schema))
+    text = _json_text(response.rpartition(THOUGHT)[2])
+    if len(text) > MAX_JSON:
+        return Outcome(0.0, f"the JSON is longer than {MAX_JSON} characters")
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        return Outcome(0.0, "the JSON is too deeply nested")
+    except ValueError:
+        return Outcome(0.0, "the response is no JSON, and no fenced block of it is")
+    if _is_deeper(value, MAX_NESTING):
+        return Outcome(0.0, "the JSON is too deeply nested")
+    return _validate(validator, value)
+
+
+def _validate(validator: Any, value: Any) -> Outcome:
+    try:
+        error = next(validator.iter_errors(value), None)
+    except Unresolvable as failure:
+        raise Unscored("extra_info.schema: a $ref leads out of the schema; put what it means into $defs") from failure
+    except RecursionError as failure:
+        raise Unscored("extra_info.schema refers to itself without end") from failure
+    except (ValueError, re.error) as failure:  # URIs and patterns that older drafts' own schemas let pass
+        raise Unscored(f"extra_info.schema cannot be used: {str(failure)[:100]}") from failure
+    if error is None:
+        return Outcome(1.0)
+    return Outcome(0.0, f"{error.json_path[:100]} does not fit the schema's {str(error.validator)[:50]}")
+
+
+def _schema_text(schema: Any) -> str:
+    text = json.dumps(schema, sort_keys=True) if isinstance(schema, Mapping) else schema
+    if not isinstance(text, str):
+        raise Unscored("extra_info.schema must be a JSON Schema: an object, or its text")
+    if len(text) > MAX_JSON:
+        raise Unscored(f"extra_info.schema is longer than {MAX_JSON} characters")
+    return text
+
+
+@lru_cache(maxsize=16)
+def _validator(text: str) -> Any:
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Unscored("extra_info.schema is no JSON that can be read") from error
+    if not isinstance(schema, dict) or not isinstance(schema.get("$schema", ""), str):
+        raise Unscored("extra_info.schema must be a JSON Schema: an object, or its text")
+    try:
+        kind = validator_for(schema, default=Draft202012Validator)
+        kind.check_schema(schema)
+    except SchemaError as error:
+        raise Unscored(f"extra_info.schema is no JSON Schema: {error.message[:100]}") from error
+    except ValueError as error:
+        raise Unscored(f"extra_info.schema cannot be used: {str(error)[:100]}") from error
+    except RecursionError as error:
+        raise Unscored("extra_info.schema is too deeply nested") from error
+    return kind(schema, registry=EMPTY_REGISTRY)
+
+
+def _json_text(response: str) -> str:
+    """The last fenced block of JSON; without one the whole response."""
+    *_, last = ("", *_fenced(response))
+    return last or response.strip()
+
+
+def _fenced(text: str) -> Iterator[str]:
+    block: list[str] | None = None
+    wanted = False
+    for line in text.split("\n"):
+        mark = line.strip()
+        if block is None and mark.startswith(FENCE):
+            block, wanted = [], mark[len(FENCE) :].strip().lower() in LABELS
+        elif block is not None and mark == FENCE:
+            if wanted:
+                yield "\n".join(block)
+            block = None
+        elif block is not None:
+            block.append(line)
+
+
+def _is_deeper(value: Any, most: int) -> bool:
+    level = [value]
+    for _ in range(most + 1):
+        level = [inner for one in level if isinstance(one, (dict, list)) for inner in _members(one)]
+    return bool(level)
+
+
+def _members(value: dict[str, Any] | list[Any]) -> Iterator[Any]:
+    yield from value.values() if isinstance(value, dict) else value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")

@@ -1,0 +1,69 @@
+"""`length`: 1 for a response of the wanted length, falling linearly to 0 on either side of it.
+
+    value = max(0, 1 - d / b)
+
+d is how far the length lies outside [min_length, max_length]; b, the `length_buffer`, is by default the bound it
+crossed. With a target both bounds are the target: the linear reward of L1 (Aggarwal and Welleck 2025,
+arXiv:2503.04697). A maximum with a buffer is DAPO's soft overlong punishment (Yu et al. 2025, arXiv:2503.14476,
+equation 13) plus 1: L_max - L_cache is the maximum, L_cache the buffer.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rewardstack_rules.functions.builtin.options import choice, number
+from rewardstack_rules.functions.outcome import Outcome, Unscored
+
+UNITS = ("words", "characters")
+MAX_RESPONSE = 1_000_000
+"""Characters of a response whose words are counted."""
+
+
+def length(
+    response: str,
+    reference: str | None = None,
+    target_length: float | None = None,
+    min_length: float | None = None,
+    max_length: float | None = None,
+    length_buffer: float | None = None,
+    length_unit: str | None = None,
+) -> Outcome:
+    """How well the response's length fits.
+
+    Args:
+        response: what the policy wrote.
+        reference: not read.
+        target_length: the one right length; excludes the next two.
+        min_length: the shortest that is worth 1.
+        max_length: the longest that is worth 1.
+        length_buffer: over how much the value falls from 1 to 0; by default the bound that was crossed.
+        length_unit: of all four: `words` (between white space) or `characters`.
+
+    Raises:
+        Unscored: no length is given, or an option is malformed.
+    """
+    shortest, longest = _bounds(target_length, min_length, max_length)
+    buffer = number("length_buffer", length_buffer, 1)
+    unit = choice("length_unit", length_unit, UNITS)
+    if unit == "words" and len(response) > MAX_RESPONSE:
+        return Outcome(0.0, f"the response is longer than {MAX_RESPONSE} characters")
+    size = len(response) if unit == "characters" else len(response.split())
+    distance, bound = (shortest - size, shortest) if size < shortest else (size - longest, longest)
+    return Outcome(1.0 if distance <= 0 else max(0.0, 1 - distance / (buffer or bound)))
+
+
+def _bounds(target: Any, least: Any, most: Any) -> tuple[float, float]:
+    exact = number("target_length", target, 1)
+    shortest, longest = number("min_length", least, 1), number("max_length", most, 1)
+    if exact is None and shortest is None and longest is None:
+        raise Unscored("extra_info.target_length, min_length or max_length is missing")
+    if exact is not None and (shortest is not None or longest is not None):
+        raise Unscored("extra_info.target_length: leave it out, or min_length and max_length")
+    if exact is not None:
+        return exact, exact
+    bounds = shortest or 0.0, longest or math.inf
+    if bounds[0] > bounds[1]:
+        raise Unscored("extra_info.min_length is above max_length")
+    return bounds

@@ -1,0 +1,43 @@
+"""`math_verifier`: half a point for the format, one more for a right answer in the right format.
+
+After Align-Anything's reward of the same name: a right answer without the format earns nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewardstack_rules.functions.builtin.format import answer_in_format
+from rewardstack_rules.functions.outcome import Outcome
+from rewardstack_rules.functions.verifier import Verifier
+from rewardstack_rules.mathematics import Verdict, verify
+
+FORMAT_REWARD = 0.5
+
+
+def math_verifier(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
+    """0.5 for `<think>…</think><answer>…</answer>`, plus 1 if the answer equals one of the references.
+
+    Args:
+        response: what the policy wrote.
+        references: right answers; without one that can be read the sample is unscored.
+        extra: not read.
+    """
+    return _value(response, verify(_read(response), references))
+
+
+def _read(response: str) -> str:
+    return answer_in_format(response) or ""
+
+
+def _value(response: str, verdict: Verdict) -> Outcome:
+    if verdict.right is None:
+        return Outcome(None, verdict.reason)
+    if answer_in_format(response) is None:
+        return Outcome(0.0, "not in the format <think>…</think><answer>…</answer>", {"format": 0.0, "accuracy": 0.0})
+    accuracy = float(verdict.right)
+    return Outcome(FORMAT_REWARD + accuracy, verdict.reason, {"format": FORMAT_REWARD, "accuracy": accuracy})
+
+
+VERIFIER = Verifier(read=_read, value=_value)

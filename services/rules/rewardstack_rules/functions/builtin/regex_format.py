@@ -1,0 +1,56 @@
+"""`regex_format`: 1 if the response has the form that a pattern of the caller's describes, else 0.
+
+A pattern can take for ever on some responses, so this runs where it can be killed.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from functools import lru_cache
+from typing import Any
+
+from rewardstack_rules.functions.builtin.options import choice
+from rewardstack_rules.functions.outcome import Outcome, Unscored
+
+MAX_PATTERN = 2_000
+"""Characters of a pattern."""
+MATCHES = ("full", "search")
+
+
+def regex_format(
+    response: str, reference: str | None = None, *, pattern: str, pattern_match: str | None = None
+) -> Outcome:
+    """Whether a regular expression matches.
+
+    Args:
+        response: what the policy wrote.
+        reference: not read.
+        pattern: as Python's `re` has it; flags stand in it, such as `(?s)` for a dot that matches line ends.
+        pattern_match: `full` (it matches the whole response) or `search` (it matches somewhere).
+
+    Raises:
+        Unscored: an option is malformed.
+    """
+    how = choice("pattern_match", pattern_match, MATCHES)
+    expression = _compiled(_checked(pattern))
+    found = expression.fullmatch(response) if how == "full" else expression.search(response)
+    return Outcome(1.0) if found else Outcome(0.0, "the response does not match extra_info.pattern")
+
+
+def _checked(pattern: Any) -> str:
+    if not isinstance(pattern, str) or not pattern:
+        raise Unscored("extra_info.pattern must be a regular expression")
+    if len(pattern) > MAX_PATTERN:
+        raise Unscored(f"extra_info.pattern is longer than {MAX_PATTERN} characters")
+    return pattern
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a later Python may read in another way is no concern of a log
+            return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise Unscored(f"extra_info.pattern is no regular expression: {str(error)[:100]}") from error

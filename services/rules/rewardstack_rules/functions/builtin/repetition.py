@@ -1,0 +1,53 @@
+"""`repetition`: the share of a response's n-grams that are different ones; 1 where nothing is said twice.
+
+    value = distinct n-grams / all n-grams
+
+That is 1 minus the n-gram repetition penalty in the form of Open-R1 (`get_repetition_penalty_reward`, after appendix
+C.2 of Yeo et al. 2025, "Demystifying Long Chain-of-Thought Reasoning in LLMs", arXiv:2502.03373): words in lower case,
+three of them by default.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from rewardstack_rules.functions.builtin.options import choice, whole
+from rewardstack_rules.functions.outcome import Outcome
+
+UNITS = ("words", "characters")
+NGRAM_SIZE = 3
+MAX_NGRAM_SIZE = 20
+MAX_RESPONSE = 500_000
+"""Characters of a response."""
+
+
+def repetition(
+    response: str,
+    reference: str | None = None,
+    ngram_size: float | None = None,
+    repetition_unit: str | None = None,
+) -> Outcome:
+    """How little the response repeats itself; in time and memory linear in its length.
+
+    Args:
+        response: what the policy wrote; where it is shorter than two n-grams it repeats nothing.
+        reference: not read.
+        ngram_size: n, from 1 to 20; by default 3.
+        repetition_unit: n-grams of what: `words` (between white space) or `characters`, for text that is written
+            without spaces.
+
+    Raises:
+        Unscored: an option is malformed.
+    """
+    size = whole("ngram_size", ngram_size, NGRAM_SIZE, MAX_NGRAM_SIZE)
+    unit = choice("repetition_unit", repetition_unit, UNITS)
+    if len(response) > MAX_RESPONSE:
+        return Outcome(0.0, f"the response is longer than {MAX_RESPONSE} characters")
+    text = response.lower()
+    units = list(text) if unit == "characters" else text.split()
+    total = len(units) - size + 1
+    if total < 2:
+        return Outcome(1.0)
+    # Hashes, because a million tuples take a hundred times the response's memory.
+    distinct = len(set(map(hash, zip(*(islice(units, start, None) for start in range(size)), strict=False))))
+    return Outcome(distinct / total)

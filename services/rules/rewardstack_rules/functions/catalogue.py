@@ -1,0 +1,34 @@
+"""All the rules of a server: those that come with it, and the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rewardstack.errors import SettingsError
+from rewardstack_rules.functions.builtin import built_in_rules
+from rewardstack_rules.functions.registry import Registry
+from rewardstack_rules.functions.user_functions import load_file
+
+OWN_FILE = Path(__file__).with_name("reward_functions.py")
+
+
+def load_registry(function_files: Iterable[Path]) -> Registry:
+    """The built-in rules, then those of `reward_functions.py`, then those of further files.
+
+    Raises:
+        SettingsError: a file cannot be loaded, or holds no reward function.
+        RouteError: two functions have one name, or a function's signature has no known shape.
+    """
+    registry = Registry()
+    for rule in (*built_in_rules(), *load_file(OWN_FILE)):
+        registry.add(rule)
+    for path in function_files:
+        before = len(registry)
+        for rule in load_file(path):
+            registry.add(rule)
+        if len(registry) == before:
+            raise SettingsError(
+                f"REWARD_FUNCTIONS: {path} holds no reward function; put @reward_function above one", "REWARD_FUNCTIONS"
+            )
+    return registry

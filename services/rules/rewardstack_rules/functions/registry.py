@@ -1,0 +1,83 @@
+"""The reward functions that a server knows, by name."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rewardstack.errors import RouteError, UnknownSourceError
+from rewardstack_rules.functions.adapters import Judge
+from rewardstack_rules.functions.verifier import Verifier
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One reward function.
+
+    Args:
+        name: what a `data_source` or `reward_type` calls it.
+        judge: the function, in the one shape of `shapes.Judge`.
+        fingerprint: hash of all that its values depend on.
+        needs_reference: whether a sample without a reference is unscored.
+        fields: what it reads of `extra_info`; `("*",)` for all of it.
+        range: the lowest and the highest value it gives.
+        isolated: whether it runs in a process that can be killed.
+        confined: whether that process has no network, starts no program and writes no file.
+        verifier: the rule in two halves, where it only asks whether an answer is right.
+    """
+
+    name: str
+    judge: Judge
+    fingerprint: str
+    needs_reference: bool = True
+    fields: tuple[str, ...] = ()
+    range: tuple[float, float] = (-math.inf, math.inf)
+    isolated: bool = True
+    confined: bool = True
+    verifier: Verifier | None = None
+
+
+class Registry:
+    """Rules by name, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, Rule] = {}
+
+    def add(self, rule: Rule) -> None:
+        """Adds a rule.
+
+        Raises:
+            RouteError: the name is malformed, or taken.
+        """
+        if not NAME.match(rule.name):
+            raise RouteError(f"{rule.name!r} cannot name a reward function; use up to 64 letters, digits, _ . -")
+        if rule.name in self._rules:
+            raise RouteError(f"there are two reward functions named {rule.name!r}; taken are: {self._known()}")
+        self._rules[rule.name] = rule
+
+    def get(self, name: str) -> Rule:
+        """The rule of that name.
+
+        Raises:
+            UnknownSourceError: there is none; the message lists those there are.
+        """
+        rule = self._rules.get(name)
+        if rule is None:
+            raise UnknownSourceError(f"no reward function is named {name!r}; known are: {self._known()}", "data_source")
+        return rule
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rules
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._rules.values())
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def _known(self) -> str:
+        return ", ".join(sorted(self._rules))

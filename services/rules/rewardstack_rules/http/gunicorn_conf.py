@@ -1,0 +1,75 @@
+"""gunicorn's configuration: `gunicorn -c python:rewardstack_rules.http.gunicorn_conf`; what it runs is named here too.
+
+The master starts the isolated processes once; all workers use them. The application is loaded by the workers, so
+that a reload (SIGHUP) takes up changed files.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+from pathlib import Path
+from typing import Any
+
+from rewardstack.core.secret_files import read_secret_files
+from rewardstack_rules import logs
+from rewardstack_rules.metrics.directory import IN_MEMORY, make_metrics_dir
+from rewardstack_rules.process import return_memory
+from rewardstack_rules.scoring.isolated import prepare_isolated, renew_isolated
+from rewardstack_rules.settings import Settings
+
+
+def _raise_open_files() -> None:
+    """As many open files as the system lets a process have: a worker's connections alone may be 1,000."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+read_secret_files()
+_settings = Settings.from_env()
+_metrics_dir = _settings.metrics_dir or make_metrics_dir()
+os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir  # before a worker imports prometheus_client, which looks there
+
+wsgi_app = "rewardstack_rules.http.app:create_app()"
+bind = _settings.address
+worker_class = "rewardstack_rules.http.gunicorn_worker.Worker"
+workers = _settings.workers
+threads = _settings.threads
+graceful_timeout = _settings.graceful_timeout
+keepalive = 75  # longer than a proxy in front keeps idle connections, so that it never uses one that is closing
+control_socket_disable = True
+logconfig_dict = logs.LOGGING
+worker_tmp_dir = IN_MEMORY
+
+
+def on_starting(server: Any) -> None:
+    """In the master, before anything listens."""
+    _raise_open_files()
+    return_memory()
+    directory = Path(_metrics_dir)
+    directory.mkdir(parents=True, exist_ok=True)
+    for stale in directory.glob("*.db"):
+        stale.unlink()
+    prepare_isolated(_settings)
+
+
+def on_reload(server: Any) -> None:
+    """In the master, at SIGHUP: new workers get new isolated processes, which have loaded the same files as they."""
+    renew_isolated(_settings)
+
+
+def post_worker_init(worker: Any) -> None:
+    """In a worker that is ready for requests. The first says so in the words that start scripts look for."""
+    gc.collect()
+    gc.freeze()  # what is loaded stays; the collector need not walk through it again and again
+    if worker.age == 1:
+        where = bind if _settings.socket else f"http://{bind}"
+        worker.log.info("Running on %s", where)
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """In the master, after a worker has gone."""
+    from rewardstack_rules.metrics.files import fold
+
+    fold(Path(_metrics_dir), worker.pid)

@@ -1,0 +1,199 @@
+"""`GET /openapi.json`: this server's endpoints as an OpenAPI 3.1 document, with the reward functions it has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Blueprint, Response, jsonify
+
+from rewardstack.core.deadline import HEADER as DEADLINE
+from rewardstack_rules import __version__
+from rewardstack_rules.http import key_rate, request_log
+from rewardstack_rules.http.auth import OPEN_PATHS
+from rewardstack_rules.http.context import context
+from rewardstack_rules.http.protocols.jobs import GIVEN_KEY, IDEMPOTENCY_KEY, JOB_ID, NUMBER, RESULTS_TYPE
+from rewardstack_rules.http.protocols.schemas import LINES, REPLIES, TEXT, UPLOAD, bodies, matching, one_of
+
+blueprint = Blueprint("openapi", __name__)
+
+REFUSALS = {
+    400: "The request is malformed; `field` says where",
+    401: "No key, or an unknown one",
+    404: "Nothing is known by that name; `error` says what is, or why",
+    408: "The request comes too slowly; try again",
+    409: "It does not fit what came before; `error` says what to do",
+    413: "The body is longer than MAX_BODY_BYTES, holds too many values, or is a job larger than its key may have",
+    415: "The body does not say that it is of a type that can be read",
+    429: "More than one key may have; wait for as long as Retry-After says",
+    503: "The infrastructure scored nothing, or other requests hold all that is read at once; try again",
+}
+SECURITY = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "password": {"type": "http", "scheme": "basic"},
+    "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one endpoint.
+
+    Args:
+        path: the endpoint.
+        method: in lower case.
+        summary: what it does.
+        reply: name of the schema of its reply; empty for plain text.
+        bodies: names of the schemas of bodies that it takes; none where it takes no body.
+        scores: whether it scores, and so takes a deadline, and a reward type in the query.
+        codes: of its refusals.
+        success: the code of its answer.
+        media: the content type of its reply, where it is none of JSON's.
+        parameters: further ones, as OpenAPI has them.
+    """
+
+    path: str
+    method: str
+    summary: str
+    reply: str
+    bodies: tuple[str, ...] = ()
+    scores: bool = False
+    codes: tuple[int, ...] = ()
+    success: int = 200
+    media: str = ""
+    parameters: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def reads(self) -> bool:
+        """Whether it has a body."""
+        return bool(self.bodies)
+
+
+def parameter(where: str, name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter as OpenAPI has it; what stands in the path is needed.
+
+    Args:
+        where: `path`, `query` or `header`.
+        name: its name.
+        schema: of its value.
+    """
+    return {"in": where, "name": name, "required": where == "path", "schema": schema}
+
+
+JOB = (parameter("path", "job_id", matching(JOB_ID)),)
+PAGE = tuple(parameter("query", name, matching(NUMBER)) for name in ("start", "count"))
+PARTIAL = parameter("query", "partial", {"enum": ["0", "1"]})
+KEY = (parameter("header", IDEMPOTENCY_KEY, matching(GIVEN_KEY)),)
+
+TRAINERS = ("AlignAnything", "OpenRLHF", "Slime")
+OPERATIONS = (
+    Operation("/v1/score", "post", "Scores samples of any route", "Scores", ("Samples",), True, (404,)),
+    Operation("/get_reward", "post", "Rewards for trainers", "Rewards", TRAINERS, True, (404, 503)),
+    Operation("/verify", "post", "NeMo Gym: verifies a response", "NeMoGymReward", ("NeMoGymVerify",), True, (404,)),
+    Operation("/seed_session", "post", "NeMo Gym: begins a session", "NeMoGymSeeded", ("NeMoGymSession",)),
+    Operation("/roll/submit", "post", "ROLL: scores a sample", "RollSubmitted", ("RollTask",), True, (404, 503)),
+    Operation("/roll/result", "get", "ROLL: tells its reward", "RollReward", ("RollResult",), codes=(404,)),
+    Operation("/roll/result", "post", "ROLL: tells its reward", "RollReward", ("RollResult",), codes=(404,)),
+    Operation(
+        "/jobs",
+        "post",
+        "Takes samples to be scored later",
+        "JobTaken",
+        ("Samples",),
+        codes=(404, 409, 503),
+        success=202,
+        parameters=KEY,
+    ),
+    Operation("/jobs/{job_id}", "get", "How a job stands", "Job", codes=(404, 503), parameters=JOB),
+    Operation("/jobs/{job_id}", "delete", "Cancels a job", "Job", codes=(404, 503), parameters=JOB),
+    Operation(
+        "/jobs/{job_id}/results",
+        "get",
+        "The scores of a job's samples",
+        "",
+        codes=(400, 404, 409, 503),
+        media=RESULTS_TYPE,
+        parameters=(*JOB, *PAGE, PARTIAL),
+    ),
+    Operation("/v1/reward_types", "get", "The reward functions of this server", "RewardTypes"),
+    Operation("/health", "get", "Whether requests are answered", "Health"),
+    Operation("/ready", "get", "Whether samples can be scored", "Readiness"),
+    Operation("/metrics", "get", "Counts in Prometheus' text format", ""),
+    Operation("/openapi.json", "get", "This document", "Document"),
+)
+
+
+@blueprint.get("/openapi.json")
+def openapi() -> Response:
+    """The document."""
+    return jsonify(document([rule.name for rule in context().registry]))
+
+
+def document(names: list[str]) -> dict[str, Any]:
+    """The OpenAPI document.
+
+    Args:
+        names: of the reward functions.
+    """
+    paths: dict[str, dict[str, Any]] = {}
+    for one in OPERATIONS:
+        paths.setdefault(one.path, {})[one.method] = _operation(one, names)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "rewardstack reward server", "version": __version__},
+        "paths": paths,
+        "security": [{}, *({name: []} for name in SECURITY)],
+        "components": {"schemas": {**bodies(names), **REPLIES}, "securitySchemes": SECURITY},
+    }
+
+
+def _operation(one: Operation, names: list[str]) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "operationId": one.method + re.sub(r"\W+", "_", one.path).rstrip("_"),
+        "summary": one.summary,
+        "parameters": _parameters(one, names),
+        "responses": {str(one.success): _answer("The answer", one.reply, one.media), **_refusals(one)},
+    }
+    if one.reads:
+        content = {"application/json": {"schema": _any_of(one.bodies)}}
+        if one.path == "/jobs":
+            content |= {RESULTS_TYPE: {"schema": LINES}, "multipart/form-data": {"schema": UPLOAD}}
+        record["requestBody"] = {"required": True, "content": content}
+    if one.path in OPEN_PATHS:
+        record["security"] = []
+    return record
+
+
+def _parameters(one: Operation, names: list[str]) -> list[dict[str, Any]]:
+    found = [
+        *one.parameters,
+        parameter("header", request_log.HEADER, matching(request_log.GIVEN)),
+    ]
+    if one.scores:
+        found.append(parameter("header", DEADLINE, {"type": "number"}))
+    if one.scores and one.path != "/v1/score":
+        found.append(parameter("query", "reward_type", one_of(names)))
+    return found
+
+
+def _refusals(one: Operation) -> dict[str, Any]:
+    codes = {*one.codes, *((400, 408, 413, 415, 503) if one.reads else ()), *(() if one.path in OPEN_PATHS else (401,))}
+    if one.path not in key_rate.FREE:
+        codes.add(429)
+    found = {str(code): _answer(REFUSALS[code], "Error") for code in sorted(codes)}
+    if one.path == "/ready":
+        found["503"] = _answer("Samples cannot be scored", one.reply)
+    return found
+
+
+def _answer(description: str, name: str, media: str = "") -> dict[str, Any]:
+    content = {"application/json": {"schema": _any_of([name])}} if name else {media or "text/plain": {"schema": TEXT}}
+    header = {request_log.HEADER: {"schema": TEXT}}
+    return {"description": description, "headers": header, "content": content}
+
+
+def _any_of(names: Iterable[str]) -> dict[str, Any]:
+    found = [{"$ref": f"#/components/schemas/{name}"} for name in names]
+    return found[0] if len(found) == 1 else {"anyOf": found}

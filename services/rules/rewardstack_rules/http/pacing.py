@@ -1,0 +1,163 @@
+"""Clients that send, or read, slowly: how long they are waited for, and by how many threads.
+
+A thread that waits for a client takes a place, of which there are fewer than threads, so that others are always
+answered; only a client that is fast needs none. Each must keep to a least rate, so that no wait is without an end.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import select
+import socket
+import time
+from collections.abc import Callable
+from threading import Semaphore
+from typing import Any, TypeVar
+
+from rewardstack.errors import OverloadError
+from rewardstack_rules.http.errors import ApiError
+
+FAST_RATE = 2**20
+"""Bytes a second at which a client is waited for without a place."""
+SILENCE = 1.0
+"""Seconds of one silence that are waited without a place at most, however fast the client was."""
+WINDOW = 10.0
+"""Seconds of waiting in which a client must have sent, or read, what the least rate asks."""
+LEAST_RATE = 16 * 1024
+"""Bytes a second."""
+
+T = TypeVar("T")
+
+
+class SlowClientError(ApiError):
+    """A request comes more slowly than the server waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__(408, f"the request comes too slowly; send at least {LEAST_RATE} bytes a second", "body")
+
+
+class Places:
+    """Places of threads that wait for slow clients: of three threads and more one at least is always free.
+
+    With one thread or two there is no room for that: slow clients can take all of them.
+
+    Args:
+        threads: that the process answers requests with.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.slow = Semaphore(max(1, threads // 2))
+        self.refused = Semaphore(max(1, threads // 4))
+
+
+class PacedSocket(socket.socket):
+    """A client's connection, whose reading and writing end where the client is too slow.
+
+    Args:
+        accepted: the connection, which this one takes over.
+        places: of the process.
+    """
+
+    def __init__(self, accepted: socket.socket, places: Places) -> None:
+        super().__init__(accepted.family, accepted.type, accepted.proto, accepted.detach())
+        self._places = places
+        self.begin()
+
+    def begin(self, come: int = 0, *, patient: bool = True) -> None:
+        """A request begins.
+
+        Args:
+            come: bytes of it that have come.
+            patient: whether its client is waited for at all.
+        """
+        self._room, self._end = self._places.slow, math.inf
+        self._waited, self._moved = 0.0, come
+        self._patient = patient
+
+    def refuse(self, seconds: float) -> None:
+        """The request has its answer; what is still sent is read for some seconds at most."""
+        self._room, self._end = self._places.refused, time.monotonic() + seconds
+
+    def recv_now(self, size: int) -> bytes:
+        """What has come.
+
+        Raises:
+            BlockingIOError: nothing has.
+        """
+        return super().recv(size, socket.MSG_DONTWAIT)
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        """As a socket's own.
+
+        Raises:
+            SlowClientError: the client is too slow.
+            OverloadError: nothing has come, and all places are taken.
+        """
+        data = self._receive(lambda: socket.socket.recv(self, size, flags | socket.MSG_DONTWAIT))
+        self._moved += len(data)
+        return data
+
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        """As a socket's own; raises what `recv` raises."""
+        count = self._receive(lambda: socket.socket.recv_into(self, buffer, nbytes, flags | socket.MSG_DONTWAIT))
+        self._moved += count
+        return count
+
+    def send(self, data: Any, flags: int = 0) -> int:
+        """As a socket's own.
+
+        Raises:
+            BrokenPipeError: the client reads too slowly, or nothing of what it was sent, and all places are taken.
+        """
+        while True:
+            try:
+                count = super().send(data, flags | socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                self._wait_to_send()
+            else:
+                self._moved += count
+                return count
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        """As a socket's own; raises what `send` raises."""
+        left = memoryview(data).cast("B")
+        while left:
+            left = left[self.send(left, flags) :]
+
+    def _receive(self, receive: Callable[[], T]) -> T:
+        while time.monotonic() < self._end:
+            try:
+                return receive()
+            except BlockingIOError:
+                self._wait(select.POLLIN)
+        raise SlowClientError
+
+    def _wait_to_send(self) -> None:
+        try:
+            self._wait(select.POLLOUT)
+        except (SlowClientError, OverloadError) as error:
+            raise BrokenPipeError(errno.EPIPE, "the client does not read its reply") from error
+
+    def _wait(self, event: int) -> None:
+        if self._patient and self._moves_within(event, min(self._moved / FAST_RATE, self._waited + SILENCE)):
+            return
+        if not (self._patient and self._room.acquire(blocking=False)):
+            raise OverloadError("too many clients are sending slowly; try again")
+        try:
+            while not self._moves_within(event, WINDOW):
+                if self._moved < WINDOW * LEAST_RATE:
+                    raise SlowClientError
+                self._waited, self._moved = 0.0, 0
+        finally:
+            self._room.release()
+
+    def _moves_within(self, event: int, seconds: float) -> bool:
+        """Whether there is something to read, or room to write, before so many seconds are waited in this window."""
+        started = time.monotonic()
+        left = max(0.0, min(seconds - self._waited, self._end - started))
+        poller = select.poll()
+        poller.register(self, event)
+        moves = bool(poller.poll(1000 * left))
+        self._waited += time.monotonic() - started
+        return moves

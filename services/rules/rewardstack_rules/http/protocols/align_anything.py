@@ -1,0 +1,25 @@
+"""Align-Anything's body of `/get_reward` (`align_anything/models/remote_rm/reward_server.py`).
+
+`{"prompts", "responses", "golden_responses"?}` to `{"rewards", "statuses"}`. Beside the original, golden responses in
+the body are used, and `statuses` tells a reward of 0.0 from a sample without a score.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response
+
+from rewardstack_rules.http.protocols.body import read_columns
+from rewardstack_rules.http.protocols.scoring import batch_reply, make_sample, score_samples, source_of
+
+
+def answer(body: dict[str, Any]) -> Response:
+    """The rewards of a batch.
+
+    Raises:
+        ApiError: 400; a list is missing, or of another length than the prompts.
+    """
+    rows = read_columns(body, ("prompts", "responses"), ("golden_responses",))
+    source = source_of(body)
+    return batch_reply(score_samples([make_sample(source, *row) for row in rows]))

@@ -1,0 +1,45 @@
+"""`POST /get_reward`: the bodies of three trainers, told apart by the key that only one of them has.
+
+| key | trainer |
+| --- | --- |
+| `responses` | Align-Anything |
+| `query` | OpenRLHF |
+| `response` | slime |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import Blueprint, Response
+
+from rewardstack_rules.http.errors import ApiError
+from rewardstack_rules.http.protocols import align_anything, openrlhf, slime
+from rewardstack_rules.http.protocols.body import read_object
+
+blueprint = Blueprint("get_reward", __name__)
+
+ANSWERS: dict[str, Callable[[dict[str, Any]], Response]] = {
+    "responses": align_anything.answer,
+    "query": openrlhf.answer,
+    "response": slime.answer,
+}
+FORMS = (
+    "prompts and responses (Align-Anything), query, prompts and labels (OpenRLHF), "
+    "or prompt, response and label (slime)"
+)
+
+
+@blueprint.post("/get_reward")
+def get_reward() -> Response:
+    """Rewards; 503 where the infrastructure failed every sample, so that the trainer tries again."""
+    body = read_object()
+    keys = [key for key in ANSWERS if key in body]
+    if len(keys) > 1:
+        raise ApiError(400, f"{keys[0]} and {keys[1]} are of different trainers; send {FORMS}", keys[1])
+    if not keys:
+        # Nothing but `prompts` is the commonest slip, and Align-Anything's.
+        field = "responses" if "prompts" in body else "body"
+        raise ApiError(400, f"{field} is missing what is to be scored; send {FORMS}", field)
+    return ANSWERS[keys[0]](body)

@@ -1,0 +1,126 @@
+"""Jobs: large evaluations that are taken at once and scored by workers.
+
+`POST /jobs` with samples as `/v1/score` has them, or JSONL with one a line, to 202 and `{"job_id"}`; `GET /jobs/ID` to
+how it stands; `GET /jobs/ID/results` to a line for each sample, in order: what `/v1/score` says of it, and its `index`;
+`DELETE /jobs/ID` cancels.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+from typing import Any
+
+from flask import Blueprint, Response, g, jsonify, request
+
+from rewardstack_rules.http.context import context
+from rewardstack_rules.http.errors import ApiError
+from rewardstack_rules.http.protocols.upload import read_samples
+from rewardstack_rules.jobs.limits import LimitReached, NeverFits
+from rewardstack_rules.jobs.state import JobState
+from rewardstack_rules.jobs.store import Conflict, JobStore
+
+blueprint = Blueprint("jobs", __name__)
+
+IDEMPOTENCY_KEY = "Idempotency-Key"
+GIVEN_KEY = re.compile(r"^[!-~]{1,255}\Z")
+JOB_ID = re.compile(r"^[0-9a-f]{32}\Z")
+NUMBER = re.compile(r"^[0-9]{1,15}\Z", re.ASCII)
+RESULTS_TYPE = "application/x-ndjson"
+ENDS_SOON = 5
+"""Seconds after which one of a key's jobs may well have ended."""
+
+
+@blueprint.post("/jobs")
+def submit() -> tuple[Response, int, dict[str, str]]:
+    """Takes a job: it is on disk when this answers 202."""
+    key = request.headers.get(IDEMPOTENCY_KEY, "")
+    if IDEMPOTENCY_KEY in request.headers and not GIVEN_KEY.match(key):
+        raise ApiError(400, f"{IDEMPOTENCY_KEY} must be 1 to 255 visible ASCII characters", IDEMPOTENCY_KEY)
+    store = _store()
+    try:
+        job_id = store.submit(read_samples(), g.tenant, key)
+    except Conflict as error:
+        message = f"{IDEMPOTENCY_KEY}: the same key came before with other samples; send another key"
+        raise ApiError(409, message, IDEMPOTENCY_KEY) from error
+    except NeverFits as error:
+        raise ApiError(413, str(error), error.setting) from error
+    except LimitReached as error:
+        raise ApiError(429, str(error), error.setting, ENDS_SOON) from error
+    return jsonify(job_id=job_id), 202, {"Location": f"/jobs/{job_id}"}
+
+
+@blueprint.get("/jobs/<job_id>")
+def status(job_id: str) -> Response:
+    """How a job stands."""
+    return jsonify(_describe(_state(job_id)))
+
+
+@blueprint.delete("/jobs/<job_id>")
+def cancel(job_id: str) -> Response:
+    """Cancels a job that has not ended; how it stands then."""
+    _state(job_id)
+    _store().cancel(g.tenant, job_id)
+    return jsonify(_describe(_state(job_id)))
+
+
+@blueprint.get("/jobs/<job_id>/results")
+def results(job_id: str) -> Response:
+    """The results; of a job that is not complete only with `partial=1`, and then up to the first that is missing."""
+    first, count = _number("start", 0), _number("count", None)
+    partial = request.args.get("partial", "0")
+    if partial not in ("0", "1"):
+        raise ApiError(400, "partial must be 0 or 1", "partial")
+    state = _state(job_id)
+    complete = state.done == state.items
+    if not complete and partial == "0":
+        message = f"the job is {state.status}, {state.done} of {state.items} samples are scored; wait, or add partial=1"
+        raise ApiError(409, message, "partial")
+    lines = _store().results(g.tenant, job_id, first or 0, count, partial=not complete)
+    return Response(lines, mimetype=RESULTS_TYPE)
+
+
+def _store() -> JobStore:
+    store = context().jobs
+    if store is None:
+        raise ApiError(503, "this server takes no jobs: it has no queue; set REWARD_QUEUE_URL", "REWARD_QUEUE_URL")
+    return store
+
+
+def _state(job_id: str) -> JobState:
+    store = _store()
+    state = store.state(g.tenant, job_id) if JOB_ID.match(job_id) else None
+    if state is None:
+        raise ApiError(404, "there is no such job; it has expired, or was submitted under another key", "job_id")
+    return state
+
+
+def _number(name: str, default: int | None) -> int | None:
+    text = request.args.get(name)
+    if text is None:
+        return default
+    if not NUMBER.match(text):
+        raise ApiError(400, f"{name} must be a whole number", name)
+    return int(text)
+
+
+def _describe(state: JobState) -> dict[str, Any]:
+    return {
+        "job_id": state.job_id,
+        "status": state.status,
+        "items": state.items,
+        "done": state.done,
+        "progress": state.done / state.items if state.items else 1.0,
+        "statuses": state.statuses,
+        "cached": state.cached,
+        "submitted_at": _time(state.submitted),
+        "started_at": _time(state.started),
+        "ended_at": _time(state.ended),
+        "expires_at": _time(state.expires),
+    }
+
+
+def _time(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

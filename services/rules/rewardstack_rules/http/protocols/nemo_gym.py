@@ -1,0 +1,93 @@
+"""NeMo Gym's resources server: `POST /verify` and `/seed_session` (`nemo_gym/base_resources_server.py`).
+
+`{"responses_create_params", "response": an OpenAI Responses object, ...fields of the environment}` to the same body and
+`reward`. A failure is HTTP 200 with the reward 0.0 and the fields by which its collector sets the sample aside
+(`nemo_gym/judge.py`, `failure_kinds.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Blueprint, Response, jsonify
+
+from rewardstack.score import Score
+from rewardstack_rules.http.errors import ApiError
+from rewardstack_rules.http.protocols.body import json_type, read_field, read_object, without_secrets
+from rewardstack_rules.http.protocols.messages import last_user_text, text_of
+from rewardstack_rules.http.protocols.scoring import make_sample, reward_of, score_samples, source_of
+
+blueprint = Blueprint("nemo_gym", __name__)
+
+GOLDEN = ("expected_answer", "ground_truth", "answer", "label")
+"""Fields of an environment that hold the reference; the first that is there counts."""
+OWN = ("responses_create_params", "response", "reward_type")
+FAILURE_CLASS = "judge_failed"
+VERDICT = (
+    "reward",
+    "_ng_failure_class",
+    "_ng_failure_judge_error",
+    "mask_sample",
+    "failure_kind",
+    "failure_reason",
+)
+"""What a reply adds to the body; in a body that is verified again they are of the last time."""
+
+
+@blueprint.post("/seed_session")
+def seed_session() -> Response:
+    """Rules keep no state: an empty object, with the session's id where the caller has given one."""
+    body = read_object()
+    name = "resources_session_id"
+    return jsonify({name: body[name]} if isinstance(body.get(name), str) else {})
+
+
+@blueprint.post("/verify")
+def verify() -> Response:
+    """The body with `reward`, and what there is to say of a sample without a score."""
+    body = read_object()
+    kept = {name: value for name, value in body.items() if name not in VERDICT}
+    _must_be_json(kept)
+    parameters = read_field(body, "responses_create_params", dict)
+    response = _output_text(read_field(body, "response", dict))
+    golden = next((kept[name] for name in GOLDEN if kept.get(name) is not None), None)
+    extra = without_secrets({name: value for name, value in kept.items() if name not in (*OWN, *GOLDEN)})
+    prompt = kept.get("question") or last_user_text(parameters.get("input"))
+    [score] = score_samples([make_sample(source_of(body), prompt, response, golden, extra)])
+    return jsonify({**kept, "reward": reward_of(score), **_complaint(score)})
+
+
+def _complaint(score: Score) -> dict[str, Any]:
+    if score.status == "failed":
+        return {
+            "_ng_failure_class": FAILURE_CLASS,
+            "_ng_failure_judge_error": score.reason,
+            "mask_sample": True,
+            "failure_kind": FAILURE_CLASS,
+            "failure_reason": score.reason,
+        }
+    if score.status == "unscored":
+        return {"mask_sample": True, "failure_kind": "rewardstack:unscored", "failure_reason": score.reason}
+    return {}
+
+
+def _output_text(response: Mapping[str, Any]) -> str:
+    """What the policy wrote: the text of all messages of the output, without reasoning and tool calls."""
+    texts = []
+    for at, item in enumerate(read_field(response, "output", list, "response.")):
+        if not isinstance(item, dict):
+            where = f"response.output[{at}]"
+            raise ApiError(400, f"{where} must be an object, got {json_type(item)}", where)
+        if item.get("type") == "message":
+            texts.append(text_of(item.get("content")))
+    return "".join(texts)
+
+
+def _must_be_json(body: Mapping[str, Any]) -> None:
+    """A body that is sent back must be one that JSON can hold; Python reads more than that."""
+    try:
+        json.dumps(body, allow_nan=False)
+    except ValueError as error:
+        raise ApiError(400, "the body holds NaN, Infinity or a number too long for a float", "body") from error

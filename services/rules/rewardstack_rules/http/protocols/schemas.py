@@ -1,0 +1,187 @@
+"""JSON schemas of what the protocols take and give, for the OpenAPI document.
+
+A schema says what a well-formed request has. What reward functions make of the values in it is theirs: a response that
+is no string is a sample's outcome, not a malformed request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewardstack.score import STATUSES
+from rewardstack_rules.http.protocols import roll
+from rewardstack_rules.http.protocols.body import REFUSED
+from rewardstack_rules.jobs.state import JOB_STATUSES
+
+Schema = dict[str, Any]
+
+ANY: Schema = {}
+TEXT: Schema = {"type": "string"}
+NUMBER: Schema = {"type": "number"}
+FREE: Schema = {"type": "object"}
+STATUS: Schema = {"enum": list(STATUSES)}
+
+
+def array(items: Schema) -> Schema:
+    """A list of `items`."""
+    return {"type": "array", "items": items}
+
+
+def nullable(schema: Schema) -> Schema:
+    """`schema`, or null."""
+    return {"anyOf": [{"type": "null"}, schema]}
+
+
+def record(needed: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
+    """An object with these fields, and any others."""
+    return {"type": "object", "required": list(needed), "properties": {**needed, **(optional or {})}}
+
+
+def exactly(needed: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
+    """An object with these fields, and no others."""
+    return {**record(needed, optional), "additionalProperties": False}
+
+
+def one_of(names: Sequence[str]) -> Schema:
+    """A name: one of those known when the document was asked for, or a further one that a route takes."""
+    return {"anyOf": [{"enum": list(names)}, TEXT]}
+
+
+def matching(pattern: re.Pattern[str]) -> Schema:
+    """A text of this form; the pattern ends in `\\Z`, which JSON's schemas do not know."""
+    return {"type": "string", "pattern": pattern.pattern.removesuffix("\\Z") + "$"}
+
+
+MESSAGES = array(record({"role": TEXT, "content": {"anyOf": [TEXT, array(FREE)]}}))
+PROMPT: Schema = {"anyOf": [TEXT, MESSAGES]}
+REFERENCE: Schema = {"anyOf": [{"type": "null"}, TEXT, NUMBER, array(TEXT)]}
+EXTRA: Schema = {
+    "anyOf": [
+        {"type": "null"},
+        {"type": "object", "propertyNames": {"not": {"pattern": f"(^|_)({'|'.join(REFUSED)})$"}}},
+    ]
+}
+ERROR = record({"error": TEXT, "field": nullable(TEXT)})
+REWARDS = {"rewards": array(NUMBER), "statuses": array(STATUS)}
+
+SCORE = exactly(
+    {
+        "value": nullable(NUMBER),
+        "status": STATUS,
+        "reason": TEXT,
+        "source": TEXT,
+        "cached": {"type": "boolean"},
+        "latency_ms": NUMBER,
+        "details": FREE,
+    }
+)
+
+
+LINES: Schema = TEXT
+"""JSONL: a sample a line."""
+UPLOAD: Schema = record({"file": {"type": "string", "format": "binary"}})
+"""A form with such a file."""
+COUNT: Schema = {"type": "integer", "minimum": 0}
+TIME: Schema = {"type": "string", "format": "date-time"}
+JOB = exactly(
+    {
+        "job_id": TEXT,
+        "status": {"enum": list(JOB_STATUSES)},
+        "items": COUNT,
+        "done": COUNT,
+        "progress": {"type": "number", "minimum": 0, "maximum": 1},
+        "statuses": exactly(dict.fromkeys(STATUSES, COUNT)),
+        "cached": COUNT,
+        "submitted_at": TIME,
+        **{name: nullable(TIME) for name in ("started_at", "ended_at", "expires_at")},
+    }
+)
+
+
+def bodies(names: Sequence[str]) -> dict[str, Schema]:
+    """The request bodies by name.
+
+    Args:
+        names: of the reward functions.
+    """
+    kind = {"reward_type": nullable(one_of(names))}
+    item = record(
+        {"data_source": one_of([f"rule_remote_{name}" for name in names])},
+        {"solution_str": ANY, "ground_truth": REFERENCE, "extra_info": EXTRA},
+    )
+    return {
+        "Samples": record({"items": array(item)}),
+        "AlignAnything": record(
+            {"prompts": array(PROMPT), "responses": array(ANY)},
+            {"golden_responses": nullable(array(REFERENCE)), **kind},
+        ),
+        "OpenRLHF": record(
+            {"query": array(ANY), "prompts": array(PROMPT)}, {"labels": nullable(array(REFERENCE)), **kind}
+        ),
+        "Slime": record({"prompt": PROMPT, "response": ANY}, {"label": REFERENCE, **kind}),
+        "NeMoGymVerify": _nemo_gym_verify(kind),
+        "NeMoGymSession": FREE,
+        "RollTask": _roll_task(kind),
+        "RollResult": record({"reward_request_id": matching(roll.IDENT)}),
+    }
+
+
+def _nemo_gym_verify(kind: Schema) -> Schema:
+    return record(
+        {
+            "responses_create_params": record({}, {"input": PROMPT}),
+            "response": record({"output": array(record({}, {"type": TEXT, "role": TEXT, "content": ANY}))}),
+        },
+        {"question": ANY, "expected_answer": REFERENCE, **kind},
+    )
+
+
+def _roll_task(kind: Schema) -> Schema:
+    return record(
+        {"prompt": PROMPT, "response": ANY},
+        {
+            "reward_info": nullable(record({}, {"ground_truth": REFERENCE})),
+            "timeout": nullable(NUMBER),
+            "data_id": ANY,
+            "rollout_id": ANY,
+            "priority": ANY,
+            **kind,
+        },
+    )
+
+
+REPLIES: dict[str, Schema] = {
+    "Error": ERROR,
+    "Scores": exactly({"scores": array(SCORE)}),
+    "Rewards": {
+        "anyOf": [
+            exactly(REWARDS),
+            exactly(
+                {
+                    **REWARDS,
+                    "scores": array(NUMBER),
+                    "extra_logs": {"type": "object", "additionalProperties": array(NUMBER)},
+                }
+            ),
+            NUMBER,
+        ]
+    },
+    "NeMoGymReward": record(
+        {"responses_create_params": FREE, "response": FREE, "reward": NUMBER},
+        {"_ng_failure_class": TEXT, "mask_sample": {"type": "boolean"}, "failure_kind": TEXT, "failure_reason": TEXT},
+    ),
+    "NeMoGymSeeded": exactly({}, {"resources_session_id": TEXT}),
+    "RollSubmitted": exactly({"reward_request_id": TEXT, "errcode": {"const": 0}}),
+    "RollReward": exactly({"errcode": {"const": 0}, "reward_score": NUMBER}, {"errmsg": STATUS}),
+    "JobTaken": exactly({"job_id": TEXT}),
+    "Job": JOB,
+    "RewardTypes": exactly({"reward_types": {"type": "object", "additionalProperties": FREE}, "version": TEXT}),
+    "Health": exactly({"status": {"const": "ok"}, "version": TEXT}),
+    "Readiness": exactly(
+        {"ready": {"type": "boolean"}, "checks": {"type": "object", "additionalProperties": {"type": "boolean"}}}
+    ),
+    "Document": record({"openapi": TEXT, "info": FREE, "paths": FREE}),
+}
+"""What is answered, by name."""

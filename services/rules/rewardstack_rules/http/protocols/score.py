@@ -1,0 +1,44 @@
+"""`POST /v1/score`: samples of any route, each with all that is known of its score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, jsonify
+
+from rewardstack.core.wire import score_record
+from rewardstack.score import Request
+from rewardstack_rules.http.errors import ApiError
+from rewardstack_rules.http.protocols.body import json_type, read_field, read_object, refuse_secrets
+from rewardstack_rules.http.protocols.scoring import score_samples
+
+blueprint = Blueprint("score", __name__)
+
+
+@blueprint.post("/v1/score")
+def score() -> Response:
+    """`{"items": [{"data_source", "solution_str", "ground_truth", "extra_info"}]}` to `{"scores": [...]}`."""
+    items = read_field(read_object(), "items", list)
+    requests = [read_sample(item, f"items[{at}]") for at, item in enumerate(items)]
+    return jsonify(scores=[score_record(one) for one in score_samples(requests)])
+
+
+def read_sample(item: Any, where: str) -> Request:
+    """A sample as this endpoint takes it.
+
+    Args:
+        item: of JSON.
+        where: how a complaint names it.
+
+    Raises:
+        ApiError: 400; it is malformed, or would have the server use a URL, a key or a file.
+    """
+    if not isinstance(item, dict):
+        raise ApiError(400, f"{where} must be an object, got {json_type(item)}", where)
+    source = item.get("data_source")
+    if not isinstance(source, str):
+        raise ApiError(400, f"{where}.data_source must be a string, got {json_type(source)}", f"{where}.data_source")
+    extra = item.get("extra_info")
+    if isinstance(extra, dict):
+        refuse_secrets(extra, f"{where}.extra_info")
+    return Request(source, item.get("solution_str"), item.get("ground_truth"), extra)  # type: ignore[arg-type]

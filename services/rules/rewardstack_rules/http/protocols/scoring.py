@@ -1,0 +1,98 @@
+"""What all protocols share: by what a request is scored, its samples, and their rewards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flask import Response, g, jsonify, request
+
+from rewardstack.score import Request, Score
+from rewardstack_rules.http.context import context
+from rewardstack_rules.http.errors import ApiError, unavailable
+from rewardstack_rules.http.protocols.body import json_type, read_limit
+from rewardstack_rules.http.protocols.messages import last_user_text
+
+MAX_SAMPLES = 100_000
+SAMPLE_BYTES = 512
+"""As which a sample counts beside its text: with its score and its part of the reply it takes up to 3 kB of memory."""
+
+
+def source_of(body: Mapping[str, Any]) -> str:
+    """The `data_source` of a request's samples, by `reward_type` of the body, else of the query, else the server's.
+
+    Raises:
+        ApiError: 400; it is no string.
+        UnknownSourceError: nothing scores by it; the message lists what is known.
+    """
+    here = context()
+    name = body.get("reward_type")
+    if name is None or name == "":
+        name = request.args.get("reward_type") or here.settings.reward_type
+    if not isinstance(name, str):
+        raise ApiError(400, f"reward_type must be a string, got {json_type(name)}", "reward_type")
+    return here.service.source_of(name)
+
+
+def make_sample(
+    source: str, prompt: Any, response: Any, golden: Any, extra: Mapping[str, Any] | None = None
+) -> Request:
+    """A sample; without a golden response it has the one that the server's data set has for the prompt.
+
+    Args:
+        source: as `source_of` has it.
+        prompt: a text, or messages of which the last of the user counts; reward functions can read it as `prompt`.
+        response: what the policy wrote.
+        golden: the reference or references.
+        extra: further fields that reward functions can read.
+    """
+    if golden is None and (text := last_user_text(prompt)) is not None:
+        golden = context().golden.find(text)
+    return Request(source, response, golden, {**(extra or {}), "prompt": prompt})
+
+
+def score_samples(samples: Sequence[Request], limit: float | None = None) -> list[Score]:
+    """One score for each sample, in order, within the caller's deadline; the request's log line counts them.
+
+    Args:
+        samples: what is to be scored.
+        limit: seconds that the caller says elsewhere than in the deadline header that it waits.
+
+    Raises:
+        ApiError: 400; the deadline header is malformed. 413; there are too many samples.
+        ConfigError: a source is unknown; nothing was scored.
+        OverloadError: other requests hold all that the process may hold at once.
+    """
+    if len(samples) > MAX_SAMPLES:
+        message = f"{len(samples)} samples; at most {MAX_SAMPLES} are scored at once: send fewer, or a job (/jobs)"
+        raise ApiError(413, message, "body")
+    g.charge.add(SAMPLE_BYTES * len(samples))
+    limits = [seconds for seconds in (limit, read_limit()) if seconds is not None]
+    scores = context().service.score(samples, limit=min(limits, default=None), tenant=g.tenant)
+    g.statuses = Counter(score.status for score in scores)
+    return scores
+
+
+def reward_of(score: Score) -> float:
+    """The number that stands for a score where the protocol has no word for none."""
+    return 0.0 if score.value is None else score.value
+
+
+def all_failed(scores: Sequence[Score]) -> bool:
+    """Whether the infrastructure failed every sample, so that the caller had better ask again."""
+    return bool(scores) and all(score.status == "failed" for score in scores)
+
+
+def batch_reply(samples: Sequence[Score], **beside: Any) -> Response:
+    """The rewards and statuses of a batch; 503 where the infrastructure failed all of it.
+
+    Args:
+        samples: their scores, in order.
+        beside: what else the trainer expects, by key.
+    """
+    statuses = [score.status for score in samples]
+    reply = {"rewards": [reward_of(score) for score in samples], **beside, "statuses": statuses}
+    if all_failed(samples):
+        return unavailable(f"no sample was scored: {samples[0].reason}", **reply)
+    return jsonify(reply)

@@ -1,0 +1,28 @@
+"""slime's body of `/get_reward` (`slime/rollout/rm_hub/__init__.py`, `--rm-type remote_rm`).
+
+`{"prompt": a text or messages, "response", "label"}` to the reward as a bare number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response, jsonify
+
+from rewardstack_rules.http.errors import ApiError, unavailable
+from rewardstack_rules.http.protocols.scoring import all_failed, make_sample, reward_of, score_samples, source_of
+
+
+def answer(body: dict[str, Any]) -> Response:
+    """The reward of one sample; 503 where it failed, for a number cannot say so.
+
+    Raises:
+        ApiError: 400; there is no prompt.
+    """
+    if "prompt" not in body:
+        raise ApiError(400, "prompt is missing", "prompt")
+    sample = make_sample(source_of(body), body["prompt"], body["response"], body.get("label"))
+    [score] = score_samples([sample])
+    if all_failed([score]):
+        return unavailable(f"the sample was not scored: {score.reason}")
+    return jsonify(reward_of(score))

@@ -1,0 +1,123 @@
+"""Reading the samples of a job: a JSON body as `/v1/score` takes it, or JSONL, read line by line however long it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from io import BufferedReader, RawIOBase
+from typing import IO, Any, cast
+
+from flask import g, request
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from rewardstack.score import Request
+from rewardstack_rules.http.context import context
+from rewardstack_rules.http.draining import BROKEN_BODY
+from rewardstack_rules.http.errors import ApiError
+from rewardstack_rules.http.protocols.body import parse, read_field, read_object, require_few
+from rewardstack_rules.http.protocols.score import read_sample
+
+LINES = frozenset({"application/x-ndjson", "application/jsonl"})
+FORM = "multipart/form-data"
+TYPES = f"application/json, {', '.join(sorted(LINES))} or {FORM} with one file"
+LINE_BYTES = 2**23
+LINE_VALUES = 100_000
+"""Of one line, which is one sample: as many as no real one has, and few enough for each thread to hold one."""
+BUFFER = 2**16
+"""Bytes read at a time; the stream itself finds the end of a line byte by byte."""
+BOM = b"\xef\xbb\xbf"
+
+
+def read_samples() -> Iterable[Request]:
+    """The samples, checked as they are read; each has a source that something scores.
+
+    Raises:
+        ApiError: 400 for a malformed body or sample, 413 for a line that is too large, 415 for another content type.
+        OverloadError: other requests hold all that the process may hold at once.
+        UnknownSourceError: nothing scores a sample's source.
+        RequestEntityTooLarge: the body is longer than the server reads.
+    """
+    kind = request.mimetype
+    if request.is_json:
+        items: Iterable[Any] = read_field(read_object(), "items", list)
+    elif kind in LINES:
+        items = _rows(_body())
+    elif kind == FORM:
+        items = _rows(_file())
+    else:
+        raise ApiError(415, f"the body must be {TYPES}", "Content-Type")
+    return _checked(items)
+
+
+def _checked(items: Iterable[Any]) -> Iterator[Request]:
+    service = context().service
+    known: set[str] = set()
+    for at, item in enumerate(items):
+        sample = read_sample(item, f"items[{at}]")
+        if sample.data_source not in known:
+            service.check_source(sample.data_source)
+            known.add(sample.data_source)
+        yield sample
+
+
+def _rows(lines: Iterable[bytes]) -> Iterator[Any]:
+    for number, line in enumerate(lines, 1):
+        line = line.removeprefix(BOM) if number == 1 else line
+        if not line.strip():
+            continue
+        field = f"line {number}"
+        if len(line) > LINE_BYTES:
+            raise ApiError(413, f"{field} is longer than {LINE_BYTES} bytes; a line holds one sample", field)
+        require_few(line, LINE_VALUES, field, "a line holds one sample")
+        yield parse(line, field)
+
+
+def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a stream; of one that is too long no more than shows that it is."""
+    return iter(lambda: stream.readline(LINE_BYTES + 1), b"")
+
+
+def _body() -> Iterator[bytes]:
+    """The lines of the body, whether it says its length or not; one that is longer than the free bytes is charged."""
+    limit = context().settings.max_body_bytes
+    request.max_content_length = limit + 1  # a body without a length is cut there without a word
+    read = 0
+    try:
+        for line in _lines(BufferedReader(cast(RawIOBase, request.stream), BUFFER)):
+            read += len(line)
+            if read > limit:
+                raise RequestEntityTooLarge
+            g.charge.add(len(line))
+            yield line
+            g.charge.add(-len(line))
+    except BROKEN_BODY as error:
+        raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
+
+
+class _Charged:
+    """A form's stream: its file, which containers keep in memory, is charged as it is read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def read(self, size: int) -> bytes:
+        """The next bytes.
+
+        Raises:
+            OverloadError: other requests hold all that the process may hold at once.
+        """
+        piece = self._stream.read(size)
+        g.charge.add(len(piece))
+        return piece
+
+
+def _file() -> Iterator[bytes]:
+    """The lines of the one file of a form, which is kept in a temporary file while it is read."""
+    request.max_content_length = context().settings.max_body_bytes
+    try:
+        request.stream = cast(IO[bytes], _Charged(request.stream))
+        files = [file for _, file in request.files.items(multi=True)]
+    except BROKEN_BODY as error:
+        raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
+    if len(files) != 1:
+        raise ApiError(400, f"the form must have one file, got {len(files)}", "body")
+    return _lines(files[0].stream)

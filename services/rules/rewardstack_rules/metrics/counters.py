@@ -1,0 +1,95 @@
+"""What the server counts, and `GET /metrics`, which tells it over all its processes.
+
+Under gunicorn each process writes to files in PROMETHEUS_MULTIPROC_DIR, which must be set before this is imported.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Counts
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+from prometheus_client import (
+    REGISTRY,
+    Counter,
+    Gauge,
+    Histogram,
+    start_http_server,
+)
+from prometheus_client.registry import Collector
+
+from rewardstack.errors import SettingsError
+from rewardstack.score import STATUSES, Score
+
+BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+
+REQUESTS = Counter("rewardstack_requests_total", "Requests answered.", ["endpoint", "code"])
+SECONDS = Histogram("rewardstack_request_seconds", "Time from a request to its answer.", ["endpoint"], buckets=BUCKETS)
+IN_PROGRESS = Gauge(
+    "rewardstack_requests_in_progress", "Requests that are being answered.", multiprocess_mode="livesum"
+)
+ITEMS = Counter("rewardstack_items_total", "Samples scored, by who scored them and how it ended.", ["route", "status"])
+CACHED = Counter("rewardstack_cache_hits_total", "Samples whose score was read from the cache.", ["route"])
+UNWRITTEN = Counter(
+    "rewardstack_cache_unwritten_total",
+    "Values that never came into the result cache: it did not take them, or too many waited.",
+)
+REFUSED = Counter(
+    "rewardstack_cache_refused_total",
+    "Values in the result cache that were not believed: malformed, out of range, or not sealed with the secret.",
+)
+ITEM_SECONDS = Histogram(
+    "rewardstack_item_seconds", "Time from a call to a sample's score.", ["route"], buckets=BUCKETS
+)
+
+
+def serve(port: int, collectors: Sequence[Collector]) -> None:
+    """Answers `GET /metrics` for a process that counts alone and has no server, in a thread of its own.
+
+    Args:
+        port: to listen on, on every address.
+        collectors: of what is counted elsewhere.
+
+    Raises:
+        SettingsError: the port cannot be had.
+    """
+    for collector in collectors:
+        REGISTRY.register(collector)
+    try:
+        start_http_server(port)
+    except OSError as error:
+        message = f"WORKER_METRICS_PORT: port {port}: {error.strerror}; choose another, or 0 for none"
+        raise SettingsError(message, "WORKER_METRICS_PORT") from error
+
+
+def count_scores(scores: Iterable[Score]) -> None:
+    """Counts the samples of a call."""
+    # One step a counter and not one a sample, for each writes to a file; a histogram takes its values one by one.
+    counts: Counts[tuple[str, str, bool]] = Counts()
+    for score in scores:
+        route = score.source or "none"
+        counts[route, score.status, score.cached] += 1
+        _clock(route).observe(score.latency_ms / 1000)
+    for (route, status, cached), count in counts.items():
+        ITEMS.labels(route, status).inc(count)
+        if cached:
+            CACHED.labels(route).inc(count)
+
+
+def count_unwritten(values: int) -> None:
+    """Counts values that the result cache was to hold and does not."""
+    UNWRITTEN.inc(values)
+
+
+def count_refused(values: int) -> None:
+    """Counts values that the result cache had and that were not believed."""
+    REFUSED.inc(values)
+
+
+@cache
+def _clock(route: str) -> Histogram:
+    """Where a route's seconds go. With it its counters begin, at 0: the first failure is then an increase."""
+    for status in STATUSES:
+        ITEMS.labels(route, status)
+    CACHED.labels(route)
+    return ITEM_SECONDS.labels(route)

@@ -1,0 +1,166 @@
+"""Scoring for the endpoints: the client's own flow, with this server's rules in place of remote ones."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from rewardstack.cache.store import ResultCache
+from rewardstack.client import route_table
+from rewardstack.core.event_loop import loop_thread
+from rewardstack.core.lru import Memory
+from rewardstack.errors import RewardstackError, ScoringError, UnknownSourceError
+from rewardstack.pipeline.pipeline import Flow
+from rewardstack.routing.routes import RULE_PREFIX, Leaf
+from rewardstack.score import Request, Score
+from rewardstack.scorers.factory import Backends
+from rewardstack.settings import Settings as ClientSettings
+from rewardstack_rules.functions.registry import Registry
+from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.metrics.counters import count_refused, count_scores, count_unwritten
+from rewardstack_rules.scoring.math import LocalVerifier
+from rewardstack_rules.scoring.rule import InlineRule, Isolation, LocalRule, make_task
+from rewardstack_rules.scoring.verdict_cache import Verdicts
+from rewardstack_rules.settings import Settings
+
+PROBE_SECONDS = 5.0
+STATS_SECONDS = 2.0
+TENANTS = 1024
+"""Kept at a time; one that comes again later begins with an empty memory."""
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Service:
+    """Scores for callers in any thread; the work itself runs on the client's event loop.
+
+    Args:
+        settings: the server's.
+        registry: its rules.
+
+    Raises:
+        ConfigError: a setting or a route that the flow reads is malformed.
+    """
+
+    def __init__(self, settings: Settings, registry: Registry) -> None:
+        self._registry = registry
+        confined, unconfined = IsolatedRunner(settings.isolation), IsolatedRunner(settings.open_isolation)
+        self._isolations = {
+            True: Isolation(confined, settings.verify_timeout),
+            False: Isolation(unconfined, settings.verify_timeout),
+        }
+        self._runners = [confined] if all(rule.confined for rule in registry) else [confined, unconfined]
+        self._verdicts = Verdicts()
+        self._client_settings = ClientSettings.from_env()
+        self._routes = route_table(self._client_settings)
+        self._shared: tuple[Backends, ResultCache] | None = None
+        self._flows: Memory[Flow] = Memory(TENANTS)
+
+    def score(self, requests: Sequence[Request], *, limit: float | None, tenant: str) -> list[Score]:
+        """One score for each request, in order; samples without a value have what their route's policy says.
+
+        Args:
+            requests: the samples.
+            limit: seconds that the caller still waits, None where it did not say.
+            tenant: separates those who may not see each other's results.
+
+        Raises:
+            ConfigError: a source is unknown, or a setting is malformed; nothing was scored.
+        """
+        if limit is not None and limit <= 0:
+            scores = [Score.failed("dropped: its deadline had passed when it arrived")] * len(requests)
+        else:
+            scores = loop_thread().run(self._score(requests, limit, tenant))
+        count_scores(scores)
+        return scores
+
+    def source_of(self, reward_type: str) -> str:
+        """The `data_source` that scores by a reward type: a reward function's name, else a route's.
+
+        Raises:
+            UnknownSourceError: it is neither; the message lists both.
+        """
+        if reward_type in self._registry:
+            return RULE_PREFIX + reward_type
+        try:
+            self._routes.find(reward_type)
+        except UnknownSourceError as error:
+            known = ", ".join(sorted({rule.name for rule in self._registry} | set(self._routes.names())))
+            raise UnknownSourceError(
+                f"reward_type {reward_type!r} is not known; known: {known}", "reward_type"
+            ) from error
+        return reward_type
+
+    def check_source(self, data_source: str) -> None:
+        """Returns where something scores this `data_source`.
+
+        Raises:
+            UnknownSourceError: nothing does; the message lists what is known.
+        """
+        route = self._routes.find(data_source)
+        if isinstance(route.target, Leaf) and route.target.kind == "rule":
+            self._registry.get(route.target.target or data_source[len(route.name) :])
+
+    def isolation_answers(self) -> bool:
+        """Whether a task comes back from an isolated process, of each kind that is needed."""
+        probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
+        try:
+            asked = [runner.run([probe], PROBE_SECONDS, PROBE_SECONDS) for runner in self._runners]
+            results = loop_thread().run(_all(asked))
+        except RewardstackError:
+            log.exception("isolation does not answer")
+            return False
+        return not any("error" in result for [result] in results)
+
+    def isolation_stats(self) -> dict[str, int]:
+        """How busy the isolated processes are, of both kinds together: the counts of `Pool.stats`.
+
+        Raises:
+            UnreachableError: they cannot be had.
+            asyncio.TimeoutError: their supervisor does not answer.
+        """
+        asked = _all([runner.stats() for runner in self._runners])
+        counts = loop_thread().run(asyncio.wait_for(asked, STATS_SECONDS))
+        return {name: sum(count[name] for count in counts) for name in counts[0] if name != "pid"}
+
+    @property
+    def cache_url(self) -> str:
+        """The Redis that holds results; empty for none."""
+        return self._client_settings.cache_url
+
+    async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
+        flow = self._flows.get(tenant)
+        if flow is None:
+            flow = self._make_flow(tenant)
+            self._flows.put(tenant, flow)
+        try:
+            return await flow.score(requests, limit=limit, tenant=tenant)
+        except ScoringError as error:  # the policy `raise` is for those who can catch
+            return error.scores
+
+    def _make_flow(self, tenant: str) -> Flow:
+        """A flow of a tenant's own: calls in flight are shared with nobody else, connections are."""
+        if self._shared is None:
+            self._shared = Backends(), ResultCache(self._client_settings, count_unwritten, count_refused)
+            loop_thread().closing += [one.close for one in self._shared]
+        backends, cache = self._shared
+        alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
+        make_rule = partial(self._make_rule, self._verdicts.of(tenant))
+        return Flow(self._routes, {**backends.scorers(alone, cache, tenant), "rule": make_rule}, cache)
+
+    def _make_rule(self, verdicts: Verdicts, name: str) -> LocalRule:
+        rule = self._registry.get(name)
+        isolation = self._isolations[rule.confined]
+        if rule.verifier is not None:
+            return LocalVerifier(rule, rule.verifier, isolation, verdicts)
+        return LocalRule(rule, isolation) if rule.isolated else InlineRule(rule, isolation)
+
+
+async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """What each says, asked together."""
+    return await asyncio.gather(*asked)

@@ -1,0 +1,61 @@
+"""One sample, one rule: what runs inside an isolated process, and, for rules that need no isolation, in the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from rewardstack.errors import ConfigError
+from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.outcome import Outcome
+from rewardstack_rules.functions.registry import Registry, Rule
+from rewardstack_rules.mathematics import Question, decide
+from rewardstack_rules.settings import Settings
+
+
+def execute(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Judges one sample, or decides the questions that a verifier asks; the entry of isolated processes.
+
+    Args:
+        task: `rule` (its name), `fingerprint` (of the rule), and either `solution`, `references` (a list of strings)
+            and `extra` (a mapping), or `questions` (the fields of each `Question`).
+
+    Returns:
+        Of a sample `status` (`ok` or `unscored`), `value`, `reason` and `parts`, of questions `verdicts` (`right` and
+        `reason` of each), in plain JSON types.
+
+    Raises:
+        ConfigError: this process has another version of the rule than the one who asks; its value would be kept
+            under the wrong fingerprint.
+        Exception: whatever the reward function raised.
+    """
+    rule = registry().get(task["rule"])
+    if rule.fingerprint != task["fingerprint"]:
+        raise ConfigError("its source, or a library of its, changed while the server ran; restart or reload the server")
+    if "questions" in task:
+        asked = (Question(answer, tuple(expected), fault) for answer, expected, fault in task["questions"])
+        return {"verdicts": [decide(question)._asdict() for question in asked]}
+    return judge(rule, task["solution"], task["references"], task["extra"]).as_dict()
+
+
+def judge(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
+    """What `rule` makes of a sample; without the reference it needs, the sample is unscored."""
+    if rule.needs_reference and not references:
+        return Outcome(None, "the reference (ground_truth) is missing or empty")
+    return rule.judge(solution, references, extra)
+
+
+def warm_up() -> None:
+    """Loads, before children are forked, what each of them would load anew."""
+    # Imported here: the server calls `judge` alone, and does without the libraries behind this.
+    from rewardstack_rules import mathematics
+
+    registry()
+    mathematics.warm_up()
+
+
+@lru_cache(maxsize=1)
+def registry() -> Registry:
+    """This process's rules, as its environment names them."""
+    return load_registry(Settings.from_env().function_files)
