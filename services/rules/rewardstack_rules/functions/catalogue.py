@@ -10,7 +10,7 @@ from rewardstack_rules.functions.builtin import built_in_rules
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.functions.user_functions import load_file
 
-OWN_FILE = Path(__file__).with_name("reward_functions.py")
+OWN_FILE = Path(__file__).parents[1] / "reward_functions.py"
 
 
 def load_registry(function_files: Iterable[Path]) -> Registry:
