@@ -16,8 +16,13 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 
 OWN_PACKAGE = "rewardstack_rules"
-READING = f"{OWN_PACKAGE}.shapes"
-JUDGING = (f"{OWN_PACKAGE}.rewards", f"{OWN_PACKAGE}.mathematics", f"{OWN_PACKAGE}.outcome", READING)
+READING = f"{OWN_PACKAGE}.functions.adapters"
+JUDGING = (
+    f"{OWN_PACKAGE}.functions.builtin",
+    f"{OWN_PACKAGE}.functions.outcome",
+    f"{OWN_PACKAGE}.mathematics",
+    READING,
+)
 """The parts of this package that decide values; the rest serves them, and may change without changing a score."""
 
 
