@@ -70,3 +70,9 @@ def test_nothing_is_imported(file: Path) -> None:
     (file.parent / "near" / "deep.py").write_text("raise RuntimeError\n")
 
     fingerprint(file)
+
+
+@pytest.mark.parametrize("name", module.DECIDING)
+def test_own_sources(name: str) -> None:
+    """The parts of this package that decide values are where their names say."""
+    assert list(module._local(name))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 OWN_PACKAGE = "rewardstack_rules"
 READING = f"{OWN_PACKAGE}.functions.adapters"
-JUDGING = (
+DECIDING = (
     f"{OWN_PACKAGE}.functions.builtin",
     f"{OWN_PACKAGE}.functions.outcome",
     f"{OWN_PACKAGE}.mathematics",
@@ -98,7 +98,7 @@ def _version(name: str) -> str:
 def _local(module: str) -> Iterator[tuple[Path, str]]:
     """The sources of a local module and the package its relative imports start from; nothing is imported for it."""
     top, *inner = module.split(".")
-    if top in sys.stdlib_module_names or (top == OWN_PACKAGE and not module.startswith(JUDGING)):
+    if top in sys.stdlib_module_names or (top == OWN_PACKAGE and not module.startswith(DECIDING)):
         return
     spec = importlib.util.find_spec(top)
     if spec is None or not spec.origin or not spec.origin.endswith(".py"):
