@@ -18,7 +18,7 @@ from rewardstack_rules.functions.builtin.multiple_choice import multiple_choice
 from rewardstack_rules.functions.builtin.repetition import repetition
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.outcome import Unscored
-from rewardstack_rules.scoring.task import judge
+from rewardstack_rules.scoring.task import evaluate
 from tests.rules.conftest import RewardServer
 
 FILES = sorted((Path(__file__).parents[1] / "cases").glob("rewards*.json"))
@@ -29,7 +29,7 @@ REGISTRY = load_registry([])
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['rule']}: {case['why']}" for case in CASES])
 def test_value(case: dict[str, Any]) -> None:
     """A reward function gives each case the value, and the parts, that stand in the data."""
-    outcome = judge(REGISTRY.get(case["rule"]), case["response"], case["references"], case.get("extra", {}))
+    outcome = evaluate(REGISTRY.get(case["rule"]), case["response"], case["references"], case.get("extra", {}))
 
     assert (case["value"], case.get("parts")) == (outcome.value, outcome.parts)
     assert case["value"] is not None or outcome.reason != ""
@@ -122,7 +122,7 @@ def test_json_beyond_bounds(response: str, value: float) -> None:
 )
 def test_unusable_option(rule: str, extra: dict[str, Any], reason: str) -> None:
     """A field of `extra_info` that cannot be used leaves the sample unscored; the reason names it, and is short."""
-    outcome = judge(REGISTRY.get(rule), "1", ["1"], extra)
+    outcome = evaluate(REGISTRY.get(rule), "1", ["1"], extra)
 
     assert (outcome.value, outcome.reason.startswith(reason), len(outcome.reason) < 200) == (None, True, True)
 

@@ -67,32 +67,32 @@ def test_unknown_signature(function: Callable[..., Any]) -> None:
 
 
 def test_best_reference() -> None:
-    """A per-item function is judged by its best reference."""
-    assert read_shape(per_item).judge("b", ["a", "b", "c"], {}).value == 1.0
+    """A per-item function is valued by its best reference."""
+    assert read_shape(per_item).evaluate("b", ["a", "b", "c"], {}).value == 1.0
 
 
 def test_fields_are_handed_over() -> None:
     """A function is given the fields it names, where they are there, and no others."""
-    outcome = read_shape(with_fields).judge("a", ["b"], {"unit": "m", "digits": 3, "other": 1})
+    outcome = read_shape(with_fields).evaluate("a", ["b"], {"unit": "m", "digits": 3, "other": 1})
 
     assert outcome == Outcome(1.0, parts={"digits": 3.0})
 
 
 def test_missing_field() -> None:
     """Without a field that a function cannot do without the sample is unscored, and the reason names the field."""
-    assert read_shape(with_fields).judge("a", ["b"], {}) == Outcome(None, "extra_info.unit is missing")
+    assert read_shape(with_fields).evaluate("a", ["b"], {}) == Outcome(None, "extra_info.unit is missing")
 
 
 def test_fields_named_like_arguments() -> None:
     """A field that has an argument's name does not take its place."""
-    assert read_shape(with_all_fields).judge("a", [], {"response": "b", "reference": "c", "other": 1}).value == 1.0
+    assert read_shape(with_all_fields).evaluate("a", [], {"response": "b", "reference": "c", "other": 1}).value == 1.0
 
 
 def test_batch_is_called_with_one() -> None:
     """A batch function gets one prompt and one response, and None where there is no reference."""
-    judge = read_shape(batch).judge
+    evaluate = read_shape(batch).evaluate
 
-    assert (judge("a", [], {"prompt": "abc"}).value, judge("a", ["b"], {"prompt": "abc"}).value) == (3.0, 4.0)
+    assert (evaluate("a", [], {"prompt": "abc"}).value, evaluate("a", ["b"], {"prompt": "abc"}).value) == (3.0, 4.0)
 
 
 def test_unscored() -> None:
@@ -103,9 +103,9 @@ def test_unscored() -> None:
             raise Unscored("the reference is a question mark")
         return 0.5
 
-    judge = read_shape(picky).judge
+    evaluate = read_shape(picky).evaluate
 
-    assert (judge("a", ["?", "b"], {}).value, judge("a", ["?"], {})) == (
+    assert (evaluate("a", ["?", "b"], {}).value, evaluate("a", ["?"], {})) == (
         0.5,
         Outcome(None, "the reference is a question mark"),
     )

@@ -16,7 +16,7 @@ from typing import Any
 from rewardstack.errors import RouteError
 from rewardstack_rules.functions.outcome import Outcome, Unscored
 
-Judge = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
+RewardFunction = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
 """A reward function in the one shape: (response, references, extra_info) to an outcome."""
 
 EVERY_FIELD = ("*",)
@@ -29,12 +29,12 @@ class Shape:
     """A reward function as its signature describes it.
 
     Args:
-        judge: the function, brought to the one shape.
-        needs_reference: whether it cannot judge without one.
+        evaluate: the function, brought to the one shape.
+        needs_reference: whether it gives no value without one.
         fields: what it reads of `extra_info`; `("*",)` for all of it.
     """
 
-    judge: Judge
+    evaluate: RewardFunction
     needs_reference: bool
     fields: tuple[str, ...]
 
@@ -58,12 +58,12 @@ def _read_batch(function: Callable[..., Any], parameters: list[inspect.Parameter
     if len(parameters) != 3:
         raise RouteError(f"{function.__name__}: a reward function takes {SIGNATURES}")
 
-    def judge(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
+    def evaluate(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         prompt = extra.get("prompt", "")
         golds = [[reference] for reference in references]
         return best_of([_only(function([prompt], [response], gold)) for gold in golds or (None,)])
 
-    return Shape(judge, needs_reference=parameters[2].default is KINDS.empty, fields=("prompt",))
+    return Shape(evaluate, needs_reference=parameters[2].default is KINDS.empty, fields=("prompt",))
 
 
 def _only(rewards: Any) -> Outcome:
@@ -86,8 +86,8 @@ def per_item(
     fields: tuple[str, ...] = (),
     required: tuple[str, ...] = (),
     taken: frozenset[str] = frozenset(),
-) -> Judge:
-    """A function of one response and one reference, judged by its best reference.
+) -> RewardFunction:
+    """A function of one response and one reference, valued by its best reference.
 
     Args:
         function: `f(response, reference, **fields)`; `reference` is None where there is none.
@@ -96,7 +96,7 @@ def per_item(
         taken: names that are no fields, being those of its first two arguments.
     """
 
-    def judge(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
+    def evaluate(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         missing = [name for name in required if name not in extra]
         if missing:
             return Outcome(None, f"extra_info.{missing[0]} is missing")
@@ -104,7 +104,7 @@ def per_item(
         options = {name: extra[name] for name in names}
         return best_of([_attempt(function, response, reference, options) for reference in references or (None,)])
 
-    return judge
+    return evaluate
 
 
 def _attempt(function: Callable[..., Any], response: str, reference: str | None, options: dict[str, Any]) -> Outcome:

@@ -10,7 +10,7 @@ from rewardstack.errors import RewardstackError
 
 
 class Unscored(RewardstackError):
-    """Raised by a reward function for a sample that nobody could judge, such as one whose reference is unreadable.
+    """Raised by a reward function for a sample that nobody could score, such as one whose reference is unreadable.
 
     The sample is then `unscored`, which is neither right nor wrong.
     """
@@ -21,7 +21,7 @@ class Outcome:
     """The value of one sample, or why it has none.
 
     Args:
-        value: the reward; None for a sample that cannot be judged.
+        value: the reward; None for a sample that cannot be scored.
         reason: why, in words; empty where the value says it all.
         parts: the values of the reward's parts, by name.
     """

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rewardstack.errors import RouteError, UnknownSourceError
-from rewardstack_rules.functions.adapters import Judge
+from rewardstack_rules.functions.adapters import RewardFunction
 from rewardstack_rules.functions.verifier import Verifier
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}\Z")
@@ -20,7 +20,7 @@ class Rule:
 
     Args:
         name: what a `data_source` or `reward_type` calls it.
-        judge: the function, in the one shape of `shapes.Judge`.
+        evaluate: the function, in the one shape of `adapters.RewardFunction`.
         fingerprint: hash of all that its values depend on.
         needs_reference: whether a sample without a reference is unscored.
         fields: what it reads of `extra_info`; `("*",)` for all of it.
@@ -31,7 +31,7 @@ class Rule:
     """
 
     name: str
-    judge: Judge
+    evaluate: RewardFunction
     fingerprint: str
     needs_reference: bool = True
     fields: tuple[str, ...] = ()

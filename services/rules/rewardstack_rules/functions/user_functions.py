@@ -83,7 +83,7 @@ def load_file(path: Path) -> Iterator[Rule]:
         mark, shape = getattr(function, MARK), read_shape(function)
         yield Rule(
             mark.name,
-            shape.judge,
+            shape.evaluate,
             hashed,
             shape.needs_reference,
             shape.fields,

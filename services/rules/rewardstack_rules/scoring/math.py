@@ -26,7 +26,7 @@ class Open(NamedTuple):
 
     Args:
         item: the sample.
-        question: that decides it; None where the sample itself has to be judged in an isolated process.
+        question: that decides it; None where the sample itself has to be evaluated in an isolated process.
     """
 
     item: Item
@@ -60,7 +60,7 @@ class LocalVerifier(LocalRule):
             verdict = decide_plainly(asked)
             return Open(item, asked) if verdict is None else self._value(item, verdict)
         except Exception:
-            log.exception("%s: a fault; the sample is judged in an isolated process", self.source)
+            log.exception("%s: a fault; the sample is evaluated in an isolated process", self.source)
             return Open(item)
 
     async def answer(self, begun: Sequence[Open], deadline: Deadline) -> list[Score]:
@@ -84,14 +84,14 @@ class LocalVerifier(LocalRule):
     def _ask(self, one: Open, deadline: Deadline) -> asyncio.Future[Any]:
         """What will become of a sample: a verdict that is known, or what the isolated processes say."""
         if one.question is None:
-            return asyncio.ensure_future(self._judge(one.item, deadline))
+            return asyncio.ensure_future(self._evaluate(one.item, deadline))
         return self._inquiries.ask(one.question)
 
     async def _decide(self, questions: Sequence[Question], brief: bool) -> Result:
         task = {"rule": self._rule.name, "fingerprint": self._rule.fingerprint, "questions": questions}
         return await self._isolation.finish(task, brief=brief)
 
-    async def _judge(self, item: Item, deadline: Deadline) -> Score | RewardstackError:
+    async def _evaluate(self, item: Item, deadline: Deadline) -> Score | RewardstackError:
         try:
             return await self._isolated(item, SharedDeadline(deadline))
         except RewardstackError as error:

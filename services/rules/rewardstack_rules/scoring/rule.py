@@ -16,7 +16,7 @@ from rewardstack.score import Item, OnError, Score
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.isolation.client import IsolatedRunner
-from rewardstack_rules.scoring.task import judge
+from rewardstack_rules.scoring.task import evaluate
 
 MAX_INLINE = 32_000
 """Characters of a sample that is read on the event loop; longer ones are read in threads, or in isolated processes."""
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 def make_task(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """What an isolated process is told (`execute.execute`)."""
+    """What an isolated process is told (`task.execute`)."""
     return {
         "rule": rule.name,
         "fingerprint": rule.fingerprint,
@@ -127,7 +127,7 @@ class LocalRule:
 
     def _inline(self, item: Item) -> Score:
         try:
-            return self._score(judge(self._rule, item.solution, item.references, item.extra))
+            return self._score(evaluate(self._rule, item.solution, item.references, item.extra))
         except Exception as error:
             log.exception("%s raised", self.source)
             return Score.failed(f"{self._rule.name} raised {type(error).__name__}", self.source)

@@ -15,7 +15,7 @@ from rewardstack_rules.settings import Settings
 
 
 def execute(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Judges one sample, or decides the questions that a verifier asks; the entry of isolated processes.
+    """Evaluates one sample, or decides the questions that a verifier asks; the entry of isolated processes.
 
     Args:
         task: `rule` (its name), `fingerprint` (of the rule), and either `solution`, `references` (a list of strings)
@@ -36,19 +36,19 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     if "questions" in task:
         asked = (Question(answer, tuple(expected), fault) for answer, expected, fault in task["questions"])
         return {"verdicts": [decide(question)._asdict() for question in asked]}
-    return judge(rule, task["solution"], task["references"], task["extra"]).as_dict()
+    return evaluate(rule, task["solution"], task["references"], task["extra"]).as_dict()
 
 
-def judge(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
+def evaluate(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
     """What `rule` makes of a sample; without the reference it needs, the sample is unscored."""
     if rule.needs_reference and not references:
         return Outcome(None, "the reference (ground_truth) is missing or empty")
-    return rule.judge(solution, references, extra)
+    return rule.evaluate(solution, references, extra)
 
 
 def warm_up() -> None:
     """Loads, before children are forked, what each of them would load anew."""
-    # Imported here: the server calls `judge` alone, and does without the libraries behind this.
+    # Imported here: the server calls `evaluate` alone, and does without the libraries behind this.
     from rewardstack_rules import mathematics
 
     registry()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rewardstack_rules.functions.adapters import Judge, read_shape
+from rewardstack_rules.functions.adapters import RewardFunction, read_shape
 from rewardstack_rules.functions.builtin.exact_match import exact_match
 from rewardstack_rules.functions.builtin.example_coding import example_coding
 from rewardstack_rules.functions.builtin.example_math import example_math
@@ -48,7 +48,7 @@ def _rule(function: Callable[..., Any], *, isolated: bool) -> Rule:
     shape = read_shape(function)
     return Rule(
         function.__name__,
-        shape.judge if shape.needs_reference else _once(shape.judge),
+        shape.evaluate if shape.needs_reference else _once(shape.evaluate),
         fingerprint(_file(function)),
         shape.needs_reference,
         shape.fields,
@@ -57,13 +57,13 @@ def _rule(function: Callable[..., Any], *, isolated: bool) -> Rule:
     )
 
 
-def _once(judge: Judge) -> Judge:
+def _once(evaluate: RewardFunction) -> RewardFunction:
     """A function that reads no reference, called once however many references there are."""
 
-    def judge_once(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
-        return judge(response, (), extra)
+    def evaluate_once(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
+        return evaluate(response, (), extra)
 
-    return judge_once
+    return evaluate_once
 
 
 def _file(function: object) -> Path:
