@@ -125,11 +125,11 @@ class RemoteRewardModel:
             raise ReplyError(f"{self.endpoint}: the reply is not JSON") from error
 
     def _warn(self) -> None:
-        lost = [status for status in self.statuses if status in ("unscored", "failed")]
-        if lost:
+        missing = [status for status in self.statuses if status in ("unscored", "failed")]
+        if missing:
             log.warning(
                 "%s: %d of %d samples have no score (failed: %d, unscored: %d); their reward is 0.0",
-                self.endpoint, len(lost), len(self.statuses), lost.count("failed"), lost.count("unscored"),
+                self.endpoint, len(missing), len(self.statuses), missing.count("failed"), missing.count("unscored"),
             )  # fmt: skip
 
 

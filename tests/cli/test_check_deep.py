@@ -10,7 +10,7 @@ import pytest
 from rewardstack import Score
 from rewardstack.cli import check
 from rewardstack.cli.deep import scores
-from rewardstack.cli.deep.checks import CHECKS, Check, Row, run_check
+from rewardstack.cli.deep.checks import CHECKS, Check, CheckResult, run_check
 from rewardstack.cli.deep.outage import command, judge_down
 from rewardstack.cli.deep.protocols import PROTOCOLS
 from rewardstack.cli.deep.samples import Sample
@@ -38,10 +38,12 @@ ADDRESSES = {
 }
 
 
-def checked(name: str, make: Callable[..., Stack] = Stack, require: Sequence[str] = (), **environment: str) -> Row:
+def checked(
+    name: str, make: Callable[..., Stack] = Stack, require: Sequence[str] = (), **environment: str
+) -> CheckResult:
     """What becomes of one check, of a stack that the environment names."""
 
-    async def run() -> Row:
+    async def run() -> CheckResult:
         async with open_session() as session:
             return await run_check(name, CHECKS[name], make(Settings.from_env(environment), session), require)
 

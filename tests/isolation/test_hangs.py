@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rewardstack_rules.isolation.client import IsolatedRunner
-from rewardstack_rules.isolation.watch import TICK, Vigil
+from rewardstack_rules.isolation.watch import TICK, Watchdog
 from tests.isolation.processes import alive, below, stat_of, zygote_of
 from tests.support.waiting import eventually
 
@@ -126,14 +126,14 @@ def test_starved(start: Start) -> None:
     start("while True: pass")
     starved = start("os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\nwhile True: pass")
     eventually(lambda: os.sched_getscheduler(starved) == os.SCHED_IDLE)
-    vigil = Vigil(starved, patience=10)
+    watchdog = Watchdog(starved, ticks=10)
 
     for _ in range(20):
         time.sleep(0.1)
-        assert not vigil.is_hung()
+        assert not watchdog.is_hung()
 
 
 @pytest.mark.parametrize("code", ["time.sleep(600)", "os.kill(os.getpid(), 19)"], ids=["waits", "is stopped"])
 def test_hung(start: Start, code: str) -> None:
     """A process that says nothing and asks for no core is hung."""
-    eventually(Vigil(start(code), patience=10).is_hung)
+    eventually(Watchdog(start(code), ticks=10).is_hung)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewardstack.transport.service import Service
+from rewardstack.transport.endpoint_pool import EndpointPool
 from tests.judge_vllm.conftest import RIGHT, WRONG, judge, post
 from tests.support.vllm import VllmServer
 
@@ -32,13 +32,13 @@ def test_expected_value(vllm: VllmServer, monkeypatch: pytest.MonkeyPatch) -> No
 
 def watch(monkeypatch: pytest.MonkeyPatch, sent: list[dict[str, Any]]) -> None:
     """Keeps what the client posts."""
-    real = Service.post
+    real = EndpointPool.post
 
-    async def post_and_keep(self: Service, path: str, body: bytes, *rest: Any, **more: Any) -> bytes:
+    async def post_and_keep(self: EndpointPool, path: str, body: bytes, *rest: Any, **more: Any) -> bytes:
         sent.append(json.loads(body))
         return await real(self, path, body, *rest, **more)
 
-    monkeypatch.setattr(Service, "post", post_and_keep)
+    monkeypatch.setattr(EndpointPool, "post", post_and_keep)
 
 
 def probability(vllm: VllmServer, chat: dict[str, Any], label: str) -> float:

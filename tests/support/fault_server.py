@@ -32,7 +32,7 @@ async def score(request: web.Request) -> web.StreamResponse:
 
 async def answer(request: web.Request) -> web.StreamResponse:
     items = json.loads(await request.read())["items"]
-    COUNTS["requests" if items else "knocks"] += 1
+    COUNTS["requests" if items else "probes"] += 1
     COUNTS["items"] += len(items)
     SEEN.update(item["solution_str"] for item in items)
     COUNTS["authorized"] += "Authorization" in request.headers

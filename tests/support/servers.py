@@ -108,7 +108,7 @@ class FaultServer(Served):
         """What it was asked so far; missing counts are 0."""
         with urllib.request.urlopen(f"{self.url}/_stats") as reply:
             counts: dict[str, Any] = json.load(reply)
-        return {"requests": 0, "items": 0, "knocks": 0, "scored": 0, "authorized": 0, "types": 0, **counts}
+        return {"requests": 0, "items": 0, "probes": 0, "scored": 0, "authorized": 0, "types": 0, **counts}
 
 
 class Redis(Program):

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rewardstack.cli.console import new_table, out, plain_text, say
-from rewardstack.cli.deep.checks import CHECKS, Check, Row, run_check, with_outage
+from rewardstack.cli.deep.checks import CHECKS, Check, CheckResult, run_check, with_outage
 from rewardstack.cli.deep.outage import command
 from rewardstack.cli.deep.stack import Stack
 from rewardstack.cli.probes.cache import probe_cache
@@ -30,7 +30,7 @@ SERVER_KEYS = "REWARD_SERVER_API_KEYS"
 STATES = {"ok": "green", "left out": "dim", "FAILED": "red"}
 
 
-class Service(NamedTuple):
+class Target(NamedTuple):
     """A service that can be configured.
 
     Args:
@@ -47,10 +47,10 @@ class Service(NamedTuple):
 
 
 SERVICES = (
-    Service("reward server", "REWARD_SERVER_URL", lambda settings: settings.reward_server_urls, probe_reward_server),
-    Service("LLM judge", "LLM_JUDGE_SERVER_URL", lambda settings: settings.judge_urls, probe_judge),
-    Service("embedding server", "EMBEDDING_SERVER_URL", lambda settings: settings.embedding_urls, probe_embedding),
-    Service("cache", "REWARD_CACHE_URL", lambda settings: list(filter(None, [settings.cache_url])), probe_cache),
+    Target("reward server", "REWARD_SERVER_URL", lambda settings: settings.reward_server_urls, probe_reward_server),
+    Target("LLM judge", "LLM_JUDGE_SERVER_URL", lambda settings: settings.judge_urls, probe_judge),
+    Target("embedding server", "EMBEDDING_SERVER_URL", lambda settings: settings.embedding_urls, probe_embedding),
+    Target("cache", "REWARD_CACHE_URL", lambda settings: list(filter(None, [settings.cache_url])), probe_cache),
 )
 
 
@@ -131,15 +131,15 @@ def _checks(args: argparse.Namespace, settings: Settings) -> Mapping[str, Check]
     return with_outage(command(args.stop_judge), command(args.start_judge))
 
 
-async def _probe_all(settings: Settings) -> list[tuple[Service, list[Finding]]]:
-    async def probe(service: Service) -> list[Finding]:
+async def _probe_all(settings: Settings) -> list[tuple[Target, list[Finding]]]:
+    async def probe(service: Target) -> list[Finding]:
         return await asyncio.gather(*(service.probe(address, settings) for address in service.addresses(settings)))
 
     found = await asyncio.gather(*(probe(service) for service in SERVICES))
     return list(zip(SERVICES, found, strict=True))
 
 
-def _table_of_services(findings: list[tuple[Service, list[Finding]]]) -> Table:
+def _table_of_services(findings: list[tuple[Target, list[Finding]]]) -> Table:
     table = new_table("service", "address", "state", "version", "sample")
     for service, found in findings:
         for finding in found:
@@ -151,7 +151,7 @@ def _table_of_services(findings: list[tuple[Service, list[Finding]]]) -> Table:
     return table
 
 
-def _table_of_checks(rows: Sequence[Row]) -> Table:
+def _table_of_checks(rows: Sequence[CheckResult]) -> Table:
     table = new_table("check", "result", "seconds", "found")
     for row in rows:
         table.add_row(row.check, _state(row.result), f"{row.seconds:.1f}", plain_text(row.found))

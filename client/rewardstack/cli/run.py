@@ -16,12 +16,12 @@ from rewardstack.cli.data.rows import own_fields, to_json
 from rewardstack.cli.data.source import Source, is_parquet
 from rewardstack.cli.interrupts import Interrupts
 from rewardstack.cli.options import Scoring
-from rewardstack.cli.pipeline import Piece
+from rewardstack.cli.pieces import Piece
 from rewardstack.cli.progress import NOT_ALL_SCORED, Tally, progress_bar
 from rewardstack.errors import RequestError, RewardstackError, UnreachableError
 
 
-class Plan(NamedTuple):
+class InputSummary(NamedTuple):
     """What IN holds.
 
     Args:
@@ -71,22 +71,22 @@ class Run:
             return self._conclude(self._already_scored(), 0, started)
         schema = parquet.schema_of(self._parquet_rows()) if self._to_parquet else None
         with ScoreFile(self._work, digest_of if self._to_parquet else own_fields, start_over) as scores:
-            plan = self._check(scores)
+            summary = self._check(scores)
             scores.resume()
             before = scores.kept
-            received = self._score(scores, plan) if before < plan.rows else 0
-            if scores.tally.rows < plan.rows:
-                self._tell_progress(scores, plan)
+            received = self._score(scores, summary) if before < summary.rows else 0
+            if scores.tally.rows < summary.rows:
+                self._tell_progress(scores, summary)
                 return 128 + received
             if schema is not None:
-                parquet.write(self._output, self._parquet_rows(), scores.added(), schema, plan.digest)
+                parquet.write(self._output, self._parquet_rows(), scores.added(), schema, summary.digest)
                 self._work.unlink()
         return self._conclude(scores.tally, scores.tally.rows - before, started)
 
     def _parquet_rows(self) -> Any:
         return self._source.path if self._source.is_parquet else (row.fields for row in self._source.rows())
 
-    def _check(self, scores: ScoreFile | None) -> Plan:
+    def _check(self, scores: ScoreFile | None) -> InputSummary:
         """Reads all of IN before anything is scored."""
         count = 0
         digest = blake2b(digest_size=20)
@@ -98,7 +98,7 @@ class Run:
                     scores.compare(row)
                 if self._to_parquet:
                     digest.update(to_json(own_fields(row.fields)))
-        return Plan(count, digest.hexdigest())
+        return InputSummary(count, digest.hexdigest())
 
     def _already_scored(self) -> Tally:
         if parquet.input_digest(self._output) != self._check(None).digest:
@@ -111,18 +111,18 @@ class Run:
             tally.add(**added)
         return tally
 
-    def _score(self, scores: ScoreFile, plan: Plan) -> int:
+    def _score(self, scores: ScoreFile, summary: InputSummary) -> int:
         try:
-            return asyncio.run(self._score_rows(scores, plan))
+            return asyncio.run(self._score_rows(scores, summary))
         except RewardstackError:
-            self._tell_progress(scores, plan)
+            self._tell_progress(scores, summary)
             raise
 
-    async def _score_rows(self, scores: ScoreFile, plan: Plan) -> int:
+    async def _score_rows(self, scores: ScoreFile, summary: InputSummary) -> int:
         """Scores what is left; returns the signal that ended it early, 0 for none."""
         outage = _Outage(self._options.patience)
         with progress_bar() as bar, Interrupts() as interrupts:
-            task = bar.add_task("", total=plan.rows, completed=scores.kept, tally=scores.tally)
+            task = bar.add_task("", total=summary.rows, completed=scores.kept, tally=scores.tally)
             rows = self._source.rows(scores.kept)
             pieces = self._options.pieces(rows, scores.kept, lambda: bool(interrupts.received))
             try:
@@ -135,8 +135,8 @@ class Run:
                 say("the rows in flight were dropped")
         return interrupts.received
 
-    def _tell_progress(self, scores: ScoreFile, plan: Plan) -> None:
-        say(f"{scores.tally.rows:,} of {plan.rows:,} rows are in {self._work}; the same command goes on from there")
+    def _tell_progress(self, scores: ScoreFile, summary: InputSummary) -> None:
+        say(f"{scores.tally.rows:,} of {summary.rows:,} rows are in {self._work}; the same command goes on from there")
 
     def _conclude(self, tally: Tally, scored: int, started: float) -> int:
         seconds = time.monotonic() - started

@@ -9,7 +9,7 @@ from typing import Any
 
 from rewardstack.cli.console import out, plain_text, say
 from rewardstack.cli.data.source import Source
-from rewardstack.cli.jobs.memory import Memory
+from rewardstack.cli.jobs.job_file import JobFile
 from rewardstack.cli.jobs.scoring import JobScoring
 from rewardstack.cli.run import Run
 from rewardstack.errors import RequestError
@@ -40,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.wait and args.output is None:
         raise RequestError("--wait needs -o OUT, the file that the scores go to", "-o")
-    source, memory = Source(args.input), Memory(args.output)
-    scoring = JobScoring(source, args.data_source, memory, args.force)
+    source, job_file = Source(args.input), JobFile(args.output)
+    scoring = JobScoring(source, args.data_source, job_file, args.force)
     if not args.wait:
         job_id = asyncio.run(scoring.submit())
         out.print(plain_text(job_id))
@@ -49,5 +49,5 @@ def run(args: argparse.Namespace) -> int:
         return 0
     status = Run(source, args.output, scoring).execute(args.force)
     if status < 128:
-        memory.forget()
+        job_file.forget()
     return status

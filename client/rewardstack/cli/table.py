@@ -37,10 +37,10 @@ def show_table(source: Source, options: Options) -> int:
     for row, route, score in zip(rows, routes, scores, strict=True):
         table.add_row(*_cells(row, route, score))
     out.print(table)
-    lost = [(row, score) for row, score in zip(rows, scores, strict=True) if score.status != "ok"]
-    for row, score in lost:
+    not_scored = [(row, score) for row, score in zip(rows, scores, strict=True) if score.status != "ok"]
+    for row, score in not_scored:
         out.print(plain_text(f"{_name(row)}: {score.status}: {score.reason}"), soft_wrap=True)
-    return NOT_ALL_SCORED if lost else 0
+    return NOT_ALL_SCORED if not_scored else 0
 
 
 def _name(row: Row) -> str:

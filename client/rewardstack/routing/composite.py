@@ -48,12 +48,12 @@ class WeightedSum:
         return [self._combine(row) for row in zip(*columns, strict=True)]
 
     def _combine(self, scores: Sequence[Score]) -> Score:
-        lost = _lost(self.parts, scores)
-        if lost is not None and self.failed_part == "fail":
-            return lost
+        valueless = _valueless(self.parts, scores)
+        if valueless is not None and self.failed_part == "fail":
+            return valueless
         there = [(part, score) for part, score in zip(self.parts, scores, strict=True) if score.value is not None]
         if not there:
-            return lost or Score.unscored("no part has a value")
+            return valueless or Score.unscored("no part has a value")
         total = sum(part.weight * (score.value or 0.0) for part, score in there)
         if self.failed_part == "skip":
             whole, present = sum(p.weight for p in self.parts), sum(p.weight for p, _ in there)
@@ -121,8 +121,8 @@ class Cascade:
         """What an item has after one more part: under `zero` and `skip` its value outlives a part that has none."""
         if score.value is not None or earlier.value is None or self.failed_part == "fail":
             return score
-        lost = replace(_named(part, score), value=0.0)
-        kept = lost if self.failed_part == "zero" else replace(earlier, reason=lost.reason)
+        valueless = replace(_named(part, score), value=0.0)
+        kept = valueless if self.failed_part == "zero" else replace(earlier, reason=valueless.reason)
         return replace(kept, status=_status((earlier, score)))
 
     def _decides(self, part: Part, score: Score) -> bool:
@@ -140,7 +140,7 @@ def routes_of(composite: Composite) -> tuple[str, ...]:
     return tuple(part.route for part in parts)
 
 
-def _lost(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
+def _valueless(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
     """What becomes of the whole when a part has no value: a failure weighs more than a missing reference."""
     for status in ("failed", "unscored"):
         for part, score in zip(parts, scores, strict=True):
@@ -159,11 +159,11 @@ def _status(scores: Sequence[Score]) -> Status:
 
 
 def _whole(value: float, parts: Sequence[Part], scores: Sequence[Score], reason: str = "") -> Score:
-    lost = _lost(parts, scores)
+    valueless = _valueless(parts, scores)
     return Score(
         value,
         _status(scores),
-        lost.reason if lost else reason,
+        valueless.reason if valueless else reason,
         source="+".join(dict.fromkeys(score.source for score in scores if score.source)),
         cached=all(score.cached for score in scores),
         label_mass=next((score.label_mass for score in scores if score.label_mass is not None), None),

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from rewardstack.errors import RequestError, SettingsError
 from rewardstack.score import Item
 from rewardstack.settings import parse_urls
-from rewardstack.transport.service import Service
+from rewardstack.transport.endpoint_pool import EndpointPool
 
-FindService = Callable[[tuple[str, ...], str], Service]
+FindService = Callable[[tuple[str, ...], str], EndpointPool]
 """The service behind these URLs, under this key."""
 
 

@@ -18,8 +18,8 @@ from rewardstack.scorers.reward_server.reward_types import RewardTypes
 from rewardstack.scorers.reward_server.scorer import RemoteRule
 from rewardstack.settings import Settings
 from rewardstack.transport.descriptors import connection_ceiling
+from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.http import open_session
-from rewardstack.transport.service import Service
 
 
 class Backends:
@@ -27,7 +27,7 @@ class Backends:
 
     def __init__(self) -> None:
         self._session = open_session()
-        self._services: dict[tuple[object, ...], Service] = {}
+        self._services: dict[tuple[object, ...], EndpointPool] = {}
         self._types = RewardTypes()
         self._vectors: dict[ResultCache, VectorStore] = {}
 
@@ -40,7 +40,7 @@ class Backends:
             tenant: separates those who may not see what vectors others have had made.
         """
 
-        def find_service(urls: tuple[str, ...], api_key: str) -> Service:
+        def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
             return self._service(urls, api_key, settings)
 
         def make_rule(name: str) -> Scorer:
@@ -61,12 +61,12 @@ class Backends:
             self._vectors[cache] = VectorStore(cache.link, settings.cache_ttl, settings.cache_secret)
         return self._vectors[cache]
 
-    def _service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> Service:
+    def _service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> EndpointPool:
         identity = (urls, api_key, settings.max_connections, settings.max_retries)
         service = self._services.get(identity)
         if service is None:
             ceiling = connection_ceiling(settings.max_connections)
-            service = Service(urls, api_key, self._session, ceiling, settings.max_retries)
+            service = EndpointPool(urls, api_key, self._session, ceiling, settings.max_retries)
             self._services[identity] = service
         return service
 

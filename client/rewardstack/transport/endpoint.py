@@ -1,4 +1,4 @@
-"""One URL of a service: what is in flight to it, its gate, and a watch for servers that accept and never answer."""
+"""One URL of a service: what is in flight to it, its limiter, and a watch for servers that accept and never answer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import aiohttp
 
 from rewardstack.errors import ServiceError, UnreachableError
 from rewardstack.transport.attempt import Attempt
-from rewardstack.transport.gate import Gate
 from rewardstack.transport.http import exchange
+from rewardstack.transport.limiter import Limiter
 
 SILENCE = 2.0
 """Seconds without any answer after which the endpoint is asked whether it lives."""
@@ -32,7 +32,7 @@ class Endpoint:
 
     def __init__(self, url: str, ceiling: int, session: aiohttp.ClientSession) -> None:
         self.url = url
-        self.gate = Gate(ceiling)
+        self.limiter = Limiter(ceiling)
         self.in_flight = 0
         self.trouble: UnreachableError | None = None
         self._session = session
@@ -42,19 +42,19 @@ class Endpoint:
         self._watch: asyncio.Task[None] | None = None
         self._round: asyncio.TimerHandle | None = None
 
-    def lost(self, error: UnreachableError) -> None:
-        """It cannot be reached: said at once, and once an outage, for who waits hears of it at the deadline only."""
+    def unreachable(self, error: UnreachableError) -> None:
+        """Notes that there is no connection; logged once an outage, for who waits hears of it at the deadline only."""
         if self.trouble is None:
             log.warning("%s; it is tried again until the deadline", error)
         self.trouble = error
 
     def found(self) -> None:
-        """It answered."""
+        """Notes that the endpoint answered."""
         self.trouble = None
-        self.gate.succeeded()
+        self.limiter.succeeded()
 
     def begin(self, attempt: Attempt) -> None:
-        """An attempt is sent to it, which is interrupted when the endpoint turns out to hang."""
+        """Watches an attempt that is sent to the endpoint; it is interrupted when the endpoint turns out to hang."""
         if not self._attempts:
             self._heard_at = time.monotonic()
         self._attempts.add(attempt)
@@ -63,7 +63,7 @@ class Endpoint:
             self._watch = asyncio.create_task(self._watch_silence())
 
     def end(self, attempt: Attempt, *, answered: bool) -> None:
-        """An attempt has ended, with an answer of any kind or without."""
+        """Watches an attempt no longer, which has ended with an answer of any kind or without."""
         self._attempts.discard(attempt)
         self._unanswered = not answered
         if answered:
@@ -94,7 +94,7 @@ class Endpoint:
                 self._heard_at = time.monotonic()
                 continue
             log.warning("%s accepts requests and does not answer; asking elsewhere", self.url)
-            self.gate.unreachable(hangs=True)
+            self.limiter.unreachable(hangs=True)
             for attempt in list(self._attempts):
                 attempt.interrupt(UnreachableError(f"{self.url}: accepts requests and does not answer"))
             return

@@ -31,7 +31,7 @@ OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
 def open_session() -> aiohttp.ClientSession:
-    """A session for the running loop; how many connections are open is the gates' affair, not its own."""
+    """A session for the running loop; how many connections are open is the limiters' affair, not its own."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE, resolver=DaemonResolver()),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),

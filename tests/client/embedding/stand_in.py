@@ -62,7 +62,7 @@ def spoiled(vectors: list[Any], mode: str) -> Any:
 async def vectors_of(texts: list[str]) -> Any:
     """The vectors, or the reply that says why there are none."""
     if not texts:
-        COUNTS["knocks"] += 1
+        COUNTS["probes"] += 1
         return web.json_response({"error": "empty", "error_type": "Empty"}, status=400)
     mode = STATE["mode"]
     COUNTS["requests"] += 1

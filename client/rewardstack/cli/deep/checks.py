@@ -32,7 +32,7 @@ class Check(NamedTuple):
     remedy: str = LOGS
 
 
-class Row(NamedTuple):
+class CheckResult(NamedTuple):
     """What became of a check.
 
     Args:
@@ -78,7 +78,7 @@ def with_outage(stop: Switch, start: Switch) -> Mapping[str, Check]:
     return {**CHECKS, OUTAGE: Check(partial(judge_down, stop, start))}
 
 
-async def run_check(name: str, check: Check, stack: Stack, required: Collection[str]) -> Row:
+async def run_check(name: str, check: Check, stack: Stack, required: Collection[str]) -> CheckResult:
     """What becomes of a check.
 
     Args:
@@ -101,4 +101,4 @@ async def run_check(name: str, check: Check, stack: Stack, required: Collection[
         trouble = Trouble(str(error), check.remedy)
     except (LookupError, TypeError, ValueError) as error:
         trouble = Trouble(f"an unreadable answer: {error!r}", f"it is another service, or a faulty one; {LOGS}")
-    return Row(name, "FAILED" if trouble else result, time.monotonic() - started, found, trouble)
+    return CheckResult(name, "FAILED" if trouble else result, time.monotonic() - started, found, trouble)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rewardstack.cli.deep.samples import Service
+from rewardstack.cli.deep.samples import ServiceName
 from rewardstack.cli.deep.stack import NAMES, PATIENCE, LeftOut, Stack, require
 from rewardstack.cli.probes.http import Probed
 
-HIDDEN: dict[Service, str] = {"rules": "/", "judge": "/invocations", "embedding": "/decode"}
+HIDDEN: dict[ServiceName, str] = {"rules": "/", "judge": "/invocations", "embedding": "/decode"}
 """A path that the server behind the gateway has, and the gateway does not list."""
-GUARDED: dict[Service, tuple[str, Any]] = {
+GUARDED: dict[ServiceName, tuple[str, Any]] = {
     "rules": ("/v1/score", {"items": []}),
     "judge": ("/v1/chat/completions", {"messages": []}),
     "embedding": ("/embed", {"inputs": "text"}),

@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from rewardstack import Request, Score
+from rewardstack.score import Request, Score
 
-Service = Literal["rules", "judge", "embedding"]
+ServiceName = Literal["rules", "judge", "embedding"]
 
 CLOSE = 0.05
 """How far two scores of one sample may be apart where model servers compute them in batches of other sizes."""
@@ -34,7 +34,7 @@ class Sample(NamedTuple):
     request: Request
     low: float
     high: float
-    service: Service
+    service: ServiceName
     kept: bool = True
     exact: bool = True
 
@@ -100,6 +100,6 @@ def _pair(response: str, reference: str, extra: Mapping[str, Any], low: float, h
 MAKERS = {"rules": rules, "judge": judge, "embedding": embedding}
 
 
-def samples(*services: Service) -> list[Sample]:
+def samples(*services: ServiceName) -> list[Sample]:
     """New ones of these services."""
     return [sample for service in services for sample in MAKERS[service]()]

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rewardstack import Score
-from rewardstack.cli.deep.samples import CLOSE, Sample, Service, samples
+from rewardstack.cli.deep.samples import CLOSE, Sample, ServiceName, samples
 from rewardstack.cli.deep.stack import LeftOut, Stack, require, require_right, wait_until
+from rewardstack.score import Score
 
 CACHE_SECONDS = 60.0
 """Until a score is in the cache: what is new is stored in the background, and a Redis that failed rests for 10."""
 
 
-async def through_the_reward_server(service: Service, stack: Stack) -> str:
+async def through_the_reward_server(service: ServiceName, stack: Stack) -> str:
     """With nothing but REWARD_SERVER_URL set, a service scores."""
     return await _right(stack, service, direct=False)
 
 
-async def directly(service: Service, stack: Stack) -> str:
+async def directly(service: ServiceName, stack: Stack) -> str:
     """With its own address set, a service scores as well."""
     return await _right(stack, service, direct=True)
 
 
-async def _right(stack: Stack, service: Service, *, direct: bool) -> str:
+async def _right(stack: Stack, service: ServiceName, *, direct: bool) -> str:
     stack.servers(service)
     some = samples(service)
     scores = await stack.score(some, direct=direct)

@@ -10,13 +10,12 @@ from typing import get_args
 
 import aiohttp
 
-from rewardstack import Score
-from rewardstack.cli.deep.samples import Sample, Service
+from rewardstack.cli.deep.samples import Sample, ServiceName
 from rewardstack.cli.probes import embedding, judge, reward_server
 from rewardstack.cli.probes.http import Probed
 from rewardstack.client import score_on_loop
 from rewardstack.core.event_loop import loop_thread
-from rewardstack.score import OnError
+from rewardstack.score import OnError, Score
 from rewardstack.settings import Settings
 
 PATIENCE = 60.0
@@ -48,11 +47,11 @@ class Stack:
     loading_seconds: float = 1800.0
 
     @property
-    def services(self) -> list[Service]:
+    def services(self) -> list[ServiceName]:
         """Those that it has."""
-        return [service for service in get_args(Service) if self._urls(service)]
+        return [service for service in get_args(ServiceName) if self._urls(service)]
 
-    def servers(self, service: Service) -> list[Probed]:
+    def servers(self, service: ServiceName) -> list[Probed]:
         """Each address of a service.
 
         Raises:
@@ -68,7 +67,7 @@ class Stack:
             raise LeftOut(f"{NAMES[service].url} is not set")
         return [Probed(url, keys[service], self.session, NAMES[service]) for url in urls]
 
-    def _urls(self, service: Service) -> Sequence[str]:
+    def _urls(self, service: ServiceName) -> Sequence[str]:
         return {
             "rules": self.settings.reward_server_urls,
             "judge": self.settings.judge_urls,

@@ -12,10 +12,10 @@ from typing import Any
 from rewardstack.cli.console import say
 from rewardstack.cli.data.rows import Row, to_json
 from rewardstack.cli.data.source import Source
-from rewardstack.cli.jobs.memory import Memory
+from rewardstack.cli.jobs.job_file import JobFile
 from rewardstack.cli.jobs.server import JobServer
 from rewardstack.cli.options import sample_of
-from rewardstack.cli.pipeline import Piece
+from rewardstack.cli.pieces import Piece
 from rewardstack.errors import RejectedError, ReplyError, RewardstackError
 from rewardstack.score import STATUSES, Request, Score
 from rewardstack.settings import Settings
@@ -31,7 +31,7 @@ class JobScoring:
     Args:
         source: the file.
         data_source: for rows that have none.
-        memory: which job it was submitted as.
+        job_file: which job it was submitted as.
         anew: submit it again, whatever is remembered.
 
     Raises:
@@ -40,11 +40,11 @@ class JobScoring:
 
     patience = 2**62  # a job that fails ends of itself
 
-    def __init__(self, source: Source, data_source: str | None, memory: Memory, anew: bool) -> None:
+    def __init__(self, source: Source, data_source: str | None, job_file: JobFile, anew: bool) -> None:
         self._server = JobServer(Settings.from_env())
         self._source = source
         self._data_source = data_source
-        self._memory = memory
+        self._job_file = job_file
         self._anew = anew
 
     def request(self, row: Row) -> Request:
@@ -88,10 +88,10 @@ class JobScoring:
     async def _job(self) -> str:
         lines = b"".join(_line(self.request(row)) for row in self._source.rows())
         digest = blake2b(lines, digest_size=16).hexdigest()
-        job_id = None if self._anew else self._memory.recall(digest)
+        job_id = None if self._anew else self._job_file.recall(digest)
         if job_id is None or not await self._is_known(job_id):
             job_id = await self._server.submit(lines, digest + (secrets.token_hex(8) if self._anew else ""))
-            self._memory.keep(job_id, digest)
+            self._job_file.keep(job_id, digest)
         return job_id
 
     async def _is_known(self, job_id: str) -> bool:

@@ -21,7 +21,7 @@ from rewardstack.scorers.embedding.protocol import (
     write_request,
 )
 from rewardstack.scorers.embedding.similarity import Vector
-from rewardstack.transport.service import Service
+from rewardstack.transport.endpoint_pool import EndpointPool
 
 FRESH = 60.0
 """Seconds after which a server is asked again what it is; what it said before holds until it has answered."""
@@ -43,7 +43,7 @@ class Server:
         service: to ask them by.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: EndpointPool) -> None:
         self._service = service
         self._path = EMBED
         self._about: About | None = None
@@ -88,9 +88,9 @@ class Server:
 
     async def _post(self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline) -> Sequence[Found]:
         path, model = self._path, self._about.model if self._about else ""
-        knock = write_request(path, (), asked, model)
+        probe = write_request(path, (), asked, model)
         try:
-            reply = await self._service.post(path, write_request(path, texts, asked, model), deadline, knock)
+            reply = await self._service.post(path, write_request(path, texts, asked, model), deadline, probe)
         except RejectedError as error:
             if error.status != 404 or path != EMBED:
                 raise

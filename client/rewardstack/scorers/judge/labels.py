@@ -10,7 +10,7 @@ from typing import Any
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import RejectedError, ReplyError, RequestError
 from rewardstack.scorers.judge.models import Model
-from rewardstack.transport.service import Service
+from rewardstack.transport.endpoint_pool import EndpointPool
 
 TOKENIZE = "/tokenize"
 
@@ -22,7 +22,12 @@ class LabelTokens:
         self._known: dict[Hashable, dict[str, tuple[int, ...]]] = {}
 
     async def find(
-        self, labels: Sequence[str], model: Model, destination: Hashable, service: Service, deadline: SharedDeadline
+        self,
+        labels: Sequence[str],
+        model: Model,
+        destination: Hashable,
+        service: EndpointPool,
+        deadline: SharedDeadline,
     ) -> tuple[int, ...]:
         """The token of each label, in order.
 
@@ -52,7 +57,7 @@ class LabelTokens:
         return tuple(ids)
 
 
-async def _tokens(label: str, model: str, service: Service, deadline: SharedDeadline) -> tuple[int, ...]:
+async def _tokens(label: str, model: str, service: EndpointPool, deadline: SharedDeadline) -> tuple[int, ...]:
     body = json.dumps({"model": model, "prompt": label, "add_special_tokens": False}).encode()
     try:
         reply: Any = json.loads(await service.post(TOKENIZE, body, deadline))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import RejectedError, ReplyError, ServiceError
 from rewardstack.scorers.destination import Destination, FindService
-from rewardstack.transport.service import Service
+from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack_settings.table import TABLE
 
 DEFAULT = TABLE["JUDGE_GPU_MODEL"].default
@@ -150,7 +150,7 @@ def read_models(data: bytes) -> dict[str, str] | None:
         return None
 
 
-async def _ask(service: Service, deadline: SharedDeadline) -> dict[str, str] | None:
+async def _ask(service: EndpointPool, deadline: SharedDeadline) -> dict[str, str] | None:
     try:
         served = read_models(await service.get(PATH, deadline))
         why = "it is no list of models"

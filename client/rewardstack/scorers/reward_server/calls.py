@@ -12,7 +12,7 @@ from rewardstack.errors import RejectedError, ReplyError, RequestError, Settings
 from rewardstack.score import Item, Score
 from rewardstack.scorers.destination import Servers
 from rewardstack.settings import Settings
-from rewardstack.transport.service import Service
+from rewardstack.transport.endpoint_pool import EndpointPool
 
 BATCH = 64
 """Samples in one request."""
@@ -31,7 +31,7 @@ def reward_servers(settings: Settings) -> Servers:
 
 
 async def post_samples(
-    service: Service, data_source: str, items: Sequence[Item], fields: Sequence[str], deadline: SharedDeadline
+    service: EndpointPool, data_source: str, items: Sequence[Item], fields: Sequence[str], deadline: SharedDeadline
 ) -> list[Score]:
     """One score for each sample, in order, as a reward server gives them.
 
@@ -66,7 +66,7 @@ def _body(data_source: str, items: Sequence[Item], fields: Sequence[str]) -> byt
         raise RequestError(f"extra_info: {error}; it must hold what JSON can", "extra_info") from error
 
 
-async def _post(service: Service, body: bytes, deadline: SharedDeadline) -> bytes:
+async def _post(service: EndpointPool, body: bytes, deadline: SharedDeadline) -> bytes:
     try:
         return await service.post("/v1/score", body, deadline, KNOCK)
     except RejectedError as error:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import ANY, Range
 from rewardstack.errors import RejectedError, ReplyError, UnknownSourceError
-from rewardstack.transport.service import Service
+from rewardstack.transport.endpoint_pool import EndpointPool
 
 FRESH = 60.0
 """Seconds for which an answer is believed."""
@@ -42,7 +42,7 @@ class RewardTypes:
         self._asking: dict[Hashable, asyncio.Lock] = {}
 
     async def find(
-        self, name: str, destination: Hashable, service: Service, deadline: SharedDeadline
+        self, name: str, destination: Hashable, service: EndpointPool, deadline: SharedDeadline
     ) -> RewardType | None:
         """What `service` says of the function `name`, None where it does not tell.
 
@@ -70,7 +70,7 @@ class RewardTypes:
         return types[name]
 
 
-async def _ask(service: Service, deadline: SharedDeadline) -> dict[str, RewardType] | None:
+async def _ask(service: EndpointPool, deadline: SharedDeadline) -> dict[str, RewardType] | None:
     try:
         reply: Any = json.loads(await service.get("/v1/reward_types", deadline))
         return {

@@ -33,9 +33,11 @@ class Task:
         seconds: how long it may still run.
         reply: takes the result's JSON.
         brief: it is given up where it turns out to be slow.
+
+    `child_died` says that a child ended by itself over this task, which is given a second one and no third.
     """
 
-    __slots__ = ("bereaved", "body", "brief", "child", "dropped", "id", "reply", "seconds")
+    __slots__ = ("body", "brief", "child", "child_died", "dropped", "id", "reply", "seconds")
 
     def __init__(self, ident: int, body: bytes, seconds: float, reply: Callable[[bytes], None], brief: bool) -> None:
         self.id = ident
@@ -44,18 +46,18 @@ class Task:
         self.reply = reply
         self.brief = brief
         self.dropped = False
-        self.bereaved = False
+        self.child_died = False
         self.child: Child | None = None
 
 
 class ChildOwner(Protocol):
-    """Who is told what a child says."""
+    """The one who hears what a child says: the scheduler."""
 
     def child_frame(self, child: Child, frame: Frame) -> None:
-        """It sent a frame."""
+        """The child has sent a frame."""
 
-    def child_lost(self, child: Child) -> None:
-        """Its connection ended."""
+    def child_disconnected(self, child: Child) -> None:
+        """The child's connection has ended."""
 
 
 class Child(asyncio.Protocol):
@@ -64,7 +66,7 @@ class Child(asyncio.Protocol):
     Args:
         ident: the supervisor's own number for it; never a process id.
         lane: how urgent its tasks are.
-        owner: who is told.
+        owner: hears what the child says.
         limit: largest result, in bytes.
     """
 
@@ -73,7 +75,7 @@ class Child(asyncio.Protocol):
         self.lane = lane
         self.task: Task | None = None
         self.alarm: asyncio.TimerHandle | None = None
-        self.was_ready = self.lost = self.exited = False
+        self.was_ready = self.disconnected = self.exited = False
         self._owner = owner
         self._frames = FrameReader(limit)
         self._transport: asyncio.Transport | None = None
@@ -91,7 +93,7 @@ class Child(asyncio.Protocol):
         self.alarm = loop.call_later(START_SECONDS, self._hang_up)
 
     def run(self, task: Task) -> None:
-        """Sends it a task; its time runs from now."""
+        """Sends the child a task, whose time runs from now."""
         assert self._transport is not None
         self.task = task
         task.child = self
@@ -99,11 +101,11 @@ class Child(asyncio.Protocol):
         self._transport.write(Frame(Kind.TASK, task.id, task.body, task.seconds).encode())
 
     def elapsed(self) -> float:
-        """Seconds since its task began."""
+        """Seconds since the child's task began."""
         return time.monotonic() - self._started
 
     def owed(self, seconds: float) -> float:
-        """What its task lacks of a `FAIR_SHARE` of these seconds on a core; nothing where it does not ask for one.
+        """What the task lacks of a `FAIR_SHARE` of these seconds on a core; nothing where it does not ask for one.
 
         What is ordinary needs much less than that share, even in a fresh child.
         """
@@ -112,7 +114,7 @@ class Child(asyncio.Protocol):
         return FAIR_SHARE * seconds - (cpu_seconds(self._pid) - self._cpu_before)
 
     def release(self) -> None:
-        """It has no task any more, and need not be watched."""
+        """Takes the child's task away, and the timer that watched it."""
         if self.alarm is not None:
             self.alarm.cancel()
             self.alarm = None
@@ -121,7 +123,7 @@ class Child(asyncio.Protocol):
             self.task = None
 
     def close(self) -> None:
-        """Nothing that it says is heard from now on."""
+        """Ends the connection; nothing that the child says is heard from now on."""
         self._closed = True
         self._hang_up()
 
@@ -147,7 +149,7 @@ class Child(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._closed:
-            self._owner.child_lost(self)
+            self._owner.child_disconnected(self)
 
     def _hang_up(self) -> None:
         if self._transport is not None:

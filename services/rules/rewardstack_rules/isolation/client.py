@@ -146,7 +146,7 @@ class IsolatedRunner:
         return [{"error": "timeout"} if result is None else result for result in results]
 
     async def stats(self) -> dict[str, int]:
-        """The supervisor's process id and counts (`Pool.stats`).
+        """The supervisor's process id and counts (`Scheduler.stats`).
 
         Raises:
             UnreachableError: there is no supervisor and none could be started.

@@ -20,7 +20,7 @@ from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
 TIMEOUT, KILLED = dump({"error": "timeout"}), dump({"error": "killed"})
 MAX_FAILURES = 8
-"""Zygotes or children in a row that ended before they took a task, after which the pool gives up."""
+"""Zygotes or children in a row that ended before they took a task, after which the scheduler gives up."""
 
 PAUSE = 0.05
 """Seconds before the next start; doubles with each failure."""
@@ -29,7 +29,7 @@ SLACK = 0.001
 """Seconds by which a timer may ring early."""
 
 
-class Pool:
+class Scheduler:
     """Runs tasks in children.
 
     Args:
@@ -66,7 +66,7 @@ class Pool:
         self._zygote.start()
 
     def stop(self) -> None:
-        """Ends every process of the pool."""
+        """Ends the zygote and every child."""
         self._zygote.stop()
 
     def submit(self, task: Task) -> None:
@@ -107,7 +107,7 @@ class Pool:
         """The entry cannot be loaded: no later zygote will do better."""
         self._on_broken(message)
 
-    def zygote_lost(self) -> None:
+    def zygote_died(self) -> None:
         """The zygote died and took all children along; their tasks are not to blame and start over."""
         children = list(self._children.values())
         self._children.clear()
@@ -127,7 +127,7 @@ class Pool:
         child = self._children.get(ident)
         if child is not None:
             child.exited = True
-            self._bury(child)
+            self._after_death(child)
 
     # what children say
 
@@ -152,12 +152,12 @@ class Pool:
             else:
                 self._free(child)
 
-    def child_lost(self, child: Child) -> None:
+    def child_disconnected(self, child: Child) -> None:
         """A child's connection ended; whether its task was `killed` is known when the zygote confirms its death."""
-        child.lost = True
+        child.disconnected = True
         if child.id in self._children:
             self._zygote.kill(child.id)
-            self._bury(child)
+            self._after_death(child)
 
     # lanes
 
@@ -259,18 +259,18 @@ class Pool:
             self._idle.remove(child)
         self._fill()
 
-    def _bury(self, child: Child) -> None:
-        """A child that died by itself: once its last words are read and its death is confirmed."""
+    def _after_death(self, child: Child) -> None:
+        """Replaces a child that died by itself, once its last frames are read and the zygote has seen it dead."""
         if child in self._idle:
             self._idle.remove(child)
-        if not (child.lost and child.exited):
+        if not (child.disconnected and child.exited):
             return
         if not child.was_ready:
             self._count_failure("a child ended while it started")
-        if child.task is not None and child.task.bereaved:
+        if child.task is not None and child.task.child_died:
             self._kill(child, KILLED)
         elif child.task is not None:
-            child.task.bereaved = True  # who killed the child is not known, so the task gets one more
+            child.task.child_died = True  # who killed the child is not known, so the task gets one more
             self._requeue(child, child.task, slow=child.lane is Lane.SLOW)
         self._retire(child)
 

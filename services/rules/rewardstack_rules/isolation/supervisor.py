@@ -20,7 +20,7 @@ from rewardstack_rules.isolation.child_link import Task
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.frames import Frame, FrameError, FrameReader, Kind, dump
 from rewardstack_rules.isolation.process import adopt_orphans, silence
-from rewardstack_rules.isolation.scheduler import Pool
+from rewardstack_rules.isolation.scheduler import Scheduler
 from rewardstack_rules.isolation.watch import beat, fork_watched
 
 SOCKET_NAME = "socket"
@@ -123,7 +123,7 @@ class Supervisor:
         self._end = asyncio.Event()
         self._broken = ""
         self._deserted = False
-        self.pool = Pool(config, self._loop, self._ready.set, self._give_up)
+        self.pool = Scheduler(config, self._loop, self._ready.set, self._give_up)
 
     async def run(self) -> None:
         """Serves until every server process is gone, or the entry turns out not to run."""

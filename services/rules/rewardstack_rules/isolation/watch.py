@@ -1,7 +1,7 @@
 """Notices a process that is there and does nothing: stopped, or stuck in its code or in the kernel.
 
-`Vigil` counts how long a process has been silent. The supervisor keeps one over its zygote. Over the supervisor keeps
-one the process that forked it (`fork_watched`); whoever uses a supervisor that is ended so finds it dead.
+`Watchdog` counts how long a process has been silent. The supervisor keeps one over its zygote, and the process that
+forked the supervisor keeps one over that (`fork_watched`); whoever uses a supervisor that is ended so finds it dead.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rewardstack_rules.isolation.process import (
 
 TICK = 1.0
 """Seconds after which somebody who said nothing was silent once."""
-PATIENCE = 4
+HUNG_TICKS = 4
 """Ticks of silence after which a process is taken for hung."""
 BEAT = 0.5
 """Seconds between two signs of life."""
@@ -36,7 +36,7 @@ PULSE_FD = 3
 logger = logging.getLogger(__name__)
 
 
-class Vigil:
+class Watchdog:
     """How long a process has been silent though it could speak.
 
     Counted are turns of the one who watches, not seconds, so that nothing is taken for hung after both were stopped, as
@@ -44,17 +44,17 @@ class Vigil:
 
     Args:
         pid: the process; of the same user, and not reaped before this ends.
-        patience: turns of silence after which it is hung.
+        ticks: turns of silence after which it is hung.
     """
 
-    def __init__(self, pid: int, patience: int = PATIENCE) -> None:
-        self.patience = patience
+    def __init__(self, pid: int, ticks: int = HUNG_TICKS) -> None:
+        self.ticks = ticks
         self._pid = pid
         self._silent = 0
         self._then, self._cpu_then = time.monotonic(), cpu_seconds(pid)
 
     def heard(self) -> None:
-        """It said something."""
+        """Notes a sign of life."""
         self._silent = 0
 
     def is_hung(self) -> bool:
@@ -64,7 +64,7 @@ class Vigil:
         self._then, self._cpu_then = now, cpu
         if not (starved and state(self._pid) in ("R", "D")):
             self._silent += 1
-        return self._silent >= self.patience
+        return self._silent >= self.ticks
 
 
 def beat(loop: asyncio.AbstractEventLoop, pulse: int) -> None:
@@ -100,22 +100,22 @@ def fork_watched(what: str) -> int:
     adopt_orphans()
     os.dup2(heard, PULSE_FD)
     close_from(PULSE_FD + 1)
-    if _falls_silent(PULSE_FD, Vigil(pid)):
-        logger.error("%s is hung: killed after %g s of silence, to be replaced", what, PATIENCE * TICK)
+    if _falls_silent(PULSE_FD, Watchdog(pid)):
+        logger.error("%s is hung: killed after %g s of silence, to be replaced", what, HUNG_TICKS * TICK)
         os.kill(pid, signal.SIGKILL)
     end_children()  # it, and what was below it
     os._exit(0)
 
 
-def _falls_silent(heard: int, vigil: Vigil) -> bool:
+def _falls_silent(heard: int, watchdog: Watchdog) -> bool:
     """Waits until the process at the other end is hung, or, which is False, has ended."""
     poll = select.poll()
     poll.register(heard, select.POLLIN)
     while True:
         if not poll.poll(TICK * 1000):
-            if vigil.is_hung():
+            if watchdog.is_hung():
                 return True
         elif os.read(heard, 4096):
-            vigil.heard()
+            watchdog.heard()
         else:
             return False

@@ -13,26 +13,26 @@ from typing import Protocol
 
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.process import end_children
-from rewardstack_rules.isolation.watch import PATIENCE, TICK, Vigil
+from rewardstack_rules.isolation.watch import HUNG_TICKS, TICK, Watchdog
 from rewardstack_rules.isolation.zygote import MESSAGE_BYTES
 
-START_PATIENCE = 60
+START_TICKS = 60
 """Ticks that a zygote may take to load the entry."""
 
 logger = logging.getLogger(__name__)
 
 
 class ZygoteOwner(Protocol):
-    """Who is told what the zygote says."""
+    """The one who hears what the zygote says: the scheduler."""
 
     def zygote_ready(self) -> None:
-        """It takes commands."""
+        """The zygote takes commands."""
 
     def zygote_broken(self, message: str) -> None:
-        """It cannot load the entry; it has ended."""
+        """The zygote cannot load the entry, and has ended."""
 
-    def zygote_lost(self) -> None:
-        """It died, and its children with it."""
+    def zygote_died(self) -> None:
+        """The zygote died, and its children with it."""
 
     def child_exited(self, ident: int) -> None:
         """This child is dead and reaped."""
@@ -43,7 +43,7 @@ class ZygoteLink:
 
     Args:
         config: what children run.
-        owner: who is told.
+        owner: hears what the zygote says.
         loop: the supervisor's event loop.
     """
 
@@ -53,7 +53,7 @@ class ZygoteLink:
         self._loop = loop
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
-        self._vigil: Vigil | None = None
+        self._watchdog: Watchdog | None = None
 
     def start(self) -> None:
         """Starts a zygote; the owner hears when it is ready."""
@@ -67,8 +67,8 @@ class ZygoteLink:
         control.setblocking(False)
         self._control = control
         self._loop.add_reader(control, self._listen)
-        self._vigil = Vigil(self._process.pid, START_PATIENCE)
-        self._watch(self._vigil)
+        self._watchdog = Watchdog(self._process.pid, START_TICKS)
+        self._watch(self._watchdog)
 
     def fork(self, ident: int, sock: socket.socket, niced: bool) -> None:
         """A new child on this socket."""
@@ -88,23 +88,23 @@ class ZygoteLink:
             self._loop.remove_reader(self._control)
             self._control.close()
             self._control = None
-        self._vigil = None
+        self._watchdog = None
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
         end_children()  # the zygote's are the supervisor's now, and so are programs that a function left behind
 
-    def _watch(self, vigil: Vigil) -> None:
-        """Asks for a sign of life, again and again, as long as it is this zygote's vigil."""
-        if vigil is not self._vigil or self._control is None:
+    def _watch(self, watchdog: Watchdog) -> None:
+        """Asks for a sign of life, again and again, as long as this is the watchdog of the zygote that runs."""
+        if watchdog is not self._watchdog or self._control is None:
             return
-        if vigil.is_hung():
+        if watchdog.is_hung():
             logger.error("the zygote of %s is hung: killed, to be replaced", self._config.entry)
             self._lose(self._control)
             return
         self._command(["ping", 0])
-        self._loop.call_later(TICK, self._watch, vigil)
+        self._loop.call_later(TICK, self._watch, watchdog)
 
     def _command(self, words: list[object], fds: list[int] | None = None) -> None:
         if self._control is None:
@@ -129,10 +129,10 @@ class ZygoteLink:
             self._take(*json.loads(message))
 
     def _take(self, word: str, *rest: object) -> None:
-        assert self._vigil is not None
-        self._vigil.heard()
+        assert self._watchdog is not None
+        self._watchdog.heard()
         if word == "ready":
-            self._vigil.patience = PATIENCE
+            self._watchdog.ticks = HUNG_TICKS
             self._owner.zygote_ready()
         elif word == "alive":
             return
@@ -145,4 +145,4 @@ class ZygoteLink:
     def _lose(self, control: socket.socket) -> None:
         if control is self._control:
             self.stop()
-            self._owner.zygote_lost()
+            self._owner.zygote_died()

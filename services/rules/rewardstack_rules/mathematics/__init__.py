@@ -11,8 +11,8 @@ no clock. `decide` may run for ever or take all memory on what passes the bounds
 be killed (`rewardstack_rules.isolation`); `ask` and `decide_plainly` need none, and load no library.
 """
 
-from rewardstack_rules.mathematics.plain import decide_plainly
 from rewardstack_rules.mathematics.question import Question, Verdict, ask
+from rewardstack_rules.mathematics.shortcut import decide_plainly
 from rewardstack_rules.mathematics.verification import decide, verify
 from rewardstack_rules.mathematics.warming import warm_up
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from rewardstack_rules.mathematics.notation import plain
+from rewardstack_rules.mathematics.notation import unformatted
 
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
@@ -30,7 +30,7 @@ class Date(NamedTuple):
 
 def read(text: str) -> Date | None:
     """The date that a tidied text is; None for anything else."""
-    words = plain(text).lower().replace(" ,", ",").strip(" .")
+    words = unformatted(text).lower().replace(" ,", ",").strip(" .")
     match = next((match for form in _FORMS if (match := form.fullmatch(words))), None)
     if match is None or not 0 < int(match["day"]) < 32:
         return None

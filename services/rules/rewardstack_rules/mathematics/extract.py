@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from rewardstack_rules.mathematics.bounds import MAX_ANSWER
 from rewardstack_rules.mathematics.boxes import boxed, last_box
-from rewardstack_rules.mathematics.prose import concluded, told
+from rewardstack_rules.mathematics.prose import answer_after_phrase, answer_in_prose
 from rewardstack_rules.mathematics.settled import is_retracted, is_revised
 
 WINDOW = 16 * MAX_ANSWER
@@ -48,8 +48,8 @@ def extract_answer(response: str) -> str | None:
     Returns:
         The answer, None if there is none. It is not bounded: a mark can hold anything.
     """
-    thought, mark, said = response.rpartition("</thinking>" if "</thinking>" in response else "</think>")
-    answer = _marked(said) or (None if "<think>" in said else _unmarked(said))
+    thought, mark, reply = response.rpartition("</thinking>" if "</thinking>" in response else "</think>")
+    answer = _marked(reply) or (None if "<think>" in reply else _unmarked(reply))
     if answer is None and mark:
         thought = thought.rpartition("<think>")[2]
         answer = _marked(thought) or _unmarked(thought)
@@ -81,13 +81,13 @@ def _marked(text: str) -> str | None:
     _, mark, rest = text.rpartition("####")
     rest = rest.strip().partition("\n")[0].partition("<|")[0].strip()
     phrase = _PHRASE.match(rest.removeprefix("The ").removeprefix("the ")) if mark else None
-    return (told(phrase.string[phrase.end() :]) if phrase else rest or None) if mark else None
+    return (answer_after_phrase(phrase.string[phrase.end() :]) if phrase else rest or None) if mark else None
 
 
 def _final(text: str) -> str | None:
     """The formula or number that is called the final answer behind the last box."""
     phrase = _last(_FINAL.finditer(text[-WINDOW:]))
-    found = told(text[-WINDOW:][phrase.end() :]) if phrase is not None else None
+    found = answer_after_phrase(text[-WINDOW:][phrase.end() :]) if phrase is not None else None
     return found if found is not None and any(char.isdigit() or char == "\\" for char in found) else None
 
 
@@ -97,9 +97,9 @@ def _unmarked(text: str) -> str | None:
     text = text[-WINDOW:]
     phrase = _last(match for match in _PHRASE.finditer(text) if not _is_supposed(text, match.start()))
     revised = phrase is None or is_revised(text[phrase.end() :])
-    answer = None if phrase is None or revised else told(text[phrase.end() :])
+    answer = None if phrase is None or revised else answer_after_phrase(text[phrase.end() :])
     if answer is None and not _CUT_OFF.search(text):
-        return concluded(text)
+        return answer_in_prose(text)
     return answer or None
 
 

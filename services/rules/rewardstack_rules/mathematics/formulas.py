@@ -86,7 +86,7 @@ def last_expression(text: str, start: int = 0) -> str | None:
     formulas = _last(FORMULA.finditer(text))
     behind = formulas[-1].end() if formulas else 0
     found = (number for number in NUMBER.finditer(_without_asides(text, behind), behind) if not _is_label(text, number))
-    numbers = _stated(text, _last(found), start, bool(formulas))
+    numbers = _last_stated(text, _last(found), start, bool(formulas))
     if not (numbers or formulas):
         return None
     run = _run(text, numbers or formulas, worded=bool(numbers))
@@ -118,7 +118,7 @@ def _without_asides(text: str, start: int) -> str:
     return blank if start or NUMBER.search(blank) else text
 
 
-def _stated(text: str, numbers: Sequence[re.Match[str]], start: int, formulas: bool) -> Sequence[re.Match[str]]:
+def _last_stated(text: str, numbers: Sequence[re.Match[str]], start: int, formulas: bool) -> Sequence[re.Match[str]]:
     """Numbers up to the last that is said of something, and not of a circumstance: `540 meters in 1 week`.
 
     Args:

@@ -55,7 +55,7 @@ def squeeze(text: str) -> str:
     return re.sub(r"(?<!\d) | (?!\d)", "", _TEXT.sub(r"\1", text))
 
 
-def plain(text: str) -> str:
+def unformatted(text: str) -> str:
     """A tidied text with words in the open: `\\text{cm}` becomes ` cm `."""
     return " ".join(_TEXT.sub(r" \1 ", text).split())
 

@@ -11,13 +11,13 @@ from rewardstack_rules.mathematics.settled import ENDS, breaks_off
 from rewardstack_rules.mathematics.values import (
     ASIDE,
     MAX_VALUE,
-    computed,
     quantity,
     result,
     stated_formulas,
     stated_value,
+    value_behind_equals,
 )
-from rewardstack_rules.mathematics.wording import counted_in_words, in_bold, last_words, main_clause, said
+from rewardstack_rules.mathematics.wording import answer_in_words, counted_in_words, in_bold, last_words, main_clause
 
 _SENTENCE_END = re.compile(r"[.!?](?=\s|\*|$)|[。\n]|<\||$")
 _ATTAINED = re.compile(
@@ -59,7 +59,7 @@ _DONE = re.compile(r",? (?:and we are done|as (?:desired|required|claimed|needed
 _TITLE = re.compile(r"(?:[-*•] )?[A-Z][a-z]+(?: (?!(?:is|are)\b)[a-z]{2,}){0,5} ?[=:] ?(?=[-+\u2212\d$.])")
 
 
-def told(rest: str) -> str | None:
+def answer_after_phrase(rest: str) -> str | None:
     """The answer at the start of what follows "the answer is".
 
     Args:
@@ -82,10 +82,10 @@ def told(rest: str) -> str | None:
         sentence = sentence[which.end() :]
     subject = SUBJECT.match(sentence)
     if subject is not None and subject.end() < len(sentence):
-        return told(sentence[subject.end() :])
+        return answer_after_phrase(sentence[subject.end() :])
     if _DENIAL.match(sentence):
         _, but, other = sentence.partition(" but ")
-        return told(other) if but else ""
+        return answer_after_phrase(other) if but else ""
     sentence = _CALLED_OPTION.sub("", sentence)
     if _LABEL.match(sentence):
         return sentence[:MAX_VALUE]
@@ -94,11 +94,11 @@ def told(rest: str) -> str | None:
         return short.group()
     stressed = BOLD.findall(sentence)
     if len(stressed) == 1 and DIGIT.search(stressed[0]):
-        return concluded(stressed[0])
-    return _told_plainly(_STRESS.sub("", sentence))
+        return answer_in_prose(stressed[0])
+    return _answer_in_clause(_STRESS.sub("", sentence))
 
 
-def _told_plainly(sentence: str) -> str | None:
+def _answer_in_clause(sentence: str) -> str | None:
     """The answer in a sentence that neither denies nor stresses it: its first formula, quantity, or words."""
     inner = FORMULA.search(sentence)
     if inner is not None:
@@ -117,7 +117,7 @@ def _told_plainly(sentence: str) -> str | None:
     return last_expression(sentence)
 
 
-def concluded(text: str) -> str | None:
+def answer_in_prose(text: str) -> str | None:
     """The answer in a text that nothing marks: the whole text, the value in its last sentence, its last expression.
 
     Args:
@@ -144,7 +144,7 @@ def concluded(text: str) -> str | None:
     text = _DENIED.sub("", text.rstrip(". \n"))
     bold = _LAST_BOLD.search(text)
     if bold is not None and not bold[1].endswith(":"):
-        return concluded(bold[1].rstrip("."))
+        return answer_in_prose(bold[1].rstrip("."))
     text = text.rstrip(".!* \n")
     at = sentence_start(text)
     if ended or _SAYS_SOMETHING.search(text, at):
@@ -158,14 +158,14 @@ def _in_sentence(text: str, start: int) -> str | None:
     if sentence.endswith("?") and _SAYS_SOMETHING.search(sentence):
         return None
     sentence = _without_circumstances(sentence)
-    words = said(sentence)
+    words = answer_in_words(sentence)
     if words is not None:
         return words
     if _REJECTED.search(sentence):
         return None
     text = text[:start] + sentence
     bold = in_bold(sentence)
-    stressed = concluded(bold) if bold is not None else None
+    stressed = answer_in_prose(bold) if bold is not None else None
     if stressed is not None:
         return stressed
     if FORMULA.search(sentence):
@@ -174,7 +174,7 @@ def _in_sentence(text: str, start: int) -> str | None:
     asked = IS_IT.fullmatch(sentence)
     if asked is not None:
         return asked[1] if is_bare(asked[1]) else last_expression(asked[1]) or asked[1]
-    value = stated_value(sentence) or computed(sentence) or counted_in_words(sentence)
+    value = stated_value(sentence) or value_behind_equals(sentence) or counted_in_words(sentence)
     return value or last_expression(text, start) or last_words(sentence)
 
 

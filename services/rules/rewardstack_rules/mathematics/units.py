@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from fractions import Fraction
 
-from rewardstack_rules.mathematics.notation import plain
+from rewardstack_rules.mathematics.notation import unformatted
 
 _UNITS: dict[str, tuple[str, str, str]] = {
     "mm": ("mm millimeter millimetre", "length", "1/1000"),
@@ -116,13 +116,13 @@ def measure(text: str) -> tuple[str, str]:
         return text, ""
     if len(match[2].strip()) == 1 and _VARIABLE.search(match[1]):
         return text, ""  # the h of `\\pi r^2 h`
-    unit = plain(match[2]).strip(" ./()").lower()
+    unit = unformatted(match[2]).strip(" ./()").lower()
     return match[1].strip(), _unit(unit)
 
 
 def total(text: str) -> tuple[Fraction, str] | None:
     """What several quantities add up to, in the unit of the first: `2 hours 30 minutes`; None for anything else."""
-    words = plain(text).lower()
+    words = unformatted(text).lower()
     if not _QUANTITIES.fullmatch(words):
         return None
     sum_, unit = Fraction(0), ""

@@ -62,7 +62,7 @@ def stated_formulas(sentence: str) -> str | None:
     return joined_formulas(sentence[formula.start() :]) if formula else None
 
 
-def computed(sentence: str) -> str | None:
+def value_behind_equals(sentence: str) -> str | None:
     """The number behind the last equals sign, unless several things are given values: `5! = 120 ways`."""
     _, sign, behind = sentence.rpartition("=")
     behind = behind.lstrip(" *")

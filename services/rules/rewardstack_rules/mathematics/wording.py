@@ -52,7 +52,7 @@ _COUNT = re.compile(
 _LAST_VERB = re.compile(r".*\b(?:is|are|be|has|have|equals?)\b[\s*_]*(?:(?:an?|the)\s+)?(?:\w+ of an? )?", re.DOTALL)
 
 
-def said(sentence: str) -> str | None:
+def answer_in_words(sentence: str) -> str | None:
     """What a sentence says in words rather than in its numbers; None where it does not.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rewardstack_rules.mathematics import numerals
-from rewardstack_rules.mathematics.notation import plain
+from rewardstack_rules.mathematics.notation import unformatted
 
 _PHRASE = re.compile(r"[A-Za-z][A-Za-z' -]*")
 _PLURAL = re.compile(r"(?<=[a-z]{3}[a-rt-z])s\b")
@@ -41,7 +41,7 @@ def phrase(text: str) -> str | None:
 
     Two letters can be a product, so only longer words, or those in `\\text{…}`, are words.
     """
-    words = plain(text).strip("'\"() .")
+    words = unformatted(text).strip("'\"() .")
     if not _PHRASE.fullmatch(words):
         return None
     if "\\text" not in text and not any(map(_WORD.search, words.split())):
@@ -71,7 +71,7 @@ def choice(text: str) -> str | None:
 
 def labelled(text: str) -> tuple[str | None, str]:
     """The letter of a choice, None where there is none, and what it stands for, empty where that is not said."""
-    words = plain(text)
+    words = unformatted(text)
     match = _CHOICE.fullmatch(words)
     if match is not None:
         return match[1], ""
@@ -84,7 +84,7 @@ def labelled(text: str) -> tuple[str | None, str]:
 
 def clock(text: str) -> tuple[int, int, str] | None:
     """The time of day that a tidied text is: hour, minute, and `a`, `p` or nothing for its half of the day."""
-    words = plain(text)
+    words = unformatted(text)
     if words.lower() in _NAMED_HOURS:
         return 12, 0, _NAMED_HOURS[words.lower()]
     match = _CLOCK.fullmatch(words)

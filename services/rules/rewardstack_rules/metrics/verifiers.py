@@ -18,7 +18,7 @@ class VerifiersCollector(Collector):
     """The isolated processes of one server, which all its processes share.
 
     Args:
-        stats: asks for `Pool.stats`.
+        stats: asks for `Scheduler.stats`.
     """
 
     def __init__(self, stats: Callable[[], Mapping[str, int]]) -> None:

@@ -118,7 +118,7 @@ class Service:
         return not any("error" in result for [result] in results)
 
     def isolation_stats(self) -> dict[str, int]:
-        """How busy the isolated processes are, of both kinds together: the counts of `Pool.stats`.
+        """How busy the isolated processes are, of both kinds together: the counts of `Scheduler.stats`.
 
         Raises:
             UnreachableError: they cannot be had.

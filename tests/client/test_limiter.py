@@ -1,4 +1,4 @@
-"""The gate of one endpoint as a table: how much it lets through after refusals, lost connections and successes."""
+"""The limiter of one endpoint as a table: how much it lets through after refusals, lost connections and successes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rewardstack.transport import gate as gates
-from rewardstack.transport.gate import BACKOFF_MOST, RETRY_AFTER_MOST, Gate
+from rewardstack.transport import limiter as limiters
+from rewardstack.transport.limiter import BACKOFF_MOST, RETRY_AFTER_MOST, Limiter
 
 START = 100.0
 REFUSED, TOOK = ("refused", 0.0), ("succeeded",)
@@ -24,29 +24,29 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The gate's time; each pause takes its longest."""
+    """The limiter's time; each pause takes its longest."""
     clock = Clock()
-    monkeypatch.setattr(gates, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    monkeypatch.setattr(gates, "random", SimpleNamespace(uniform=lambda low, high: high))
+    monkeypatch.setattr(limiters, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(limiters, "random", SimpleNamespace(uniform=lambda low, high: high))
     return clock
 
 
-def play(gate: Gate, clock: Clock, events: list[tuple[Any, ...]]) -> None:
-    """Plays `events` to the gate: `wait SECONDS`, `refused SENT_AGO IN_FLIGHT RETRY_AFTER`, or a method's name."""
+def play(limiter: Limiter, clock: Clock, events: list[tuple[Any, ...]]) -> None:
+    """Plays `events` to the limiter: `wait SECONDS`, `refused SENT_AGO IN_FLIGHT RETRY_AFTER`, or a method's name."""
     for name, *arguments in events:
         if name == "wait":
             clock.now += arguments[0]
         elif name == "refused":
-            refuse(gate, clock, *arguments)
+            refuse(limiter, clock, *arguments)
         elif name == "hangs":
-            gate.unreachable(hangs=True)
+            limiter.unreachable(hangs=True)
         else:
-            getattr(gate, name)()
+            getattr(limiter, name)()
 
 
-def refuse(gate: Gate, clock: Clock, sent_ago: float = 0.0, in_flight: int = 0, retry_after: float = 0.0) -> None:
+def refuse(limiter: Limiter, clock: Clock, sent_ago: float = 0.0, in_flight: int = 0, retry_after: float = 0.0) -> None:
     """A request sent `sent_ago` seconds before now is refused."""
-    gate.refused(clock.now - sent_ago, in_flight, retry_after)
+    limiter.refused(clock.now - sent_ago, in_flight, retry_after)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,13 @@ def refuse(gate: Gate, clock: Clock, sent_ago: float = 0.0, in_flight: int = 0, 
 )
 def test_refusals(clock: Clock, events: list[tuple[Any, ...]], limit: int, pause: float) -> None:
     """A refusal lowers the limit to what is in flight and halves it once a wave; a wave that got nothing pauses."""
-    gate = Gate(64)
-    play(gate, clock, events)
-    assert (limit, pytest.approx(pause), False) == (gate.limit, max(0.0, gate.opens_at - clock.now), gate.circuit_open)
+    limiter = Limiter(64)
+    play(limiter, clock, events)
+    assert (limit, pytest.approx(pause), False) == (
+        limiter.limit,
+        max(0.0, limiter.opens_at - clock.now),
+        limiter.circuit_open,
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,12 +100,12 @@ def test_refusals(clock: Clock, events: list[tuple[Any, ...]], limit: int, pause
 )
 def test_circuit(clock: Clock, events: list[tuple[Any, ...]], limit: int, pause: float, is_open: bool) -> None:
     """Three lost connections in a row, or one hang, open the circuit; any answer closes it, a refusal included."""
-    gate = Gate(64)
-    play(gate, clock, events)
+    limiter = Limiter(64)
+    play(limiter, clock, events)
     assert (limit, pytest.approx(pause), is_open) == (
-        gate.limit,
-        max(0.0, gate.opens_at - clock.now),
-        gate.circuit_open,
+        limiter.limit,
+        max(0.0, limiter.opens_at - clock.now),
+        limiter.circuit_open,
     )
 
 
@@ -123,9 +127,9 @@ def test_circuit(clock: Clock, events: list[tuple[Any, ...]], limit: int, pause:
 )
 def test_growth(clock: Clock, events: list[tuple[Any, ...]], successes: int, limit: int) -> None:
     """After a pause each success adds one place, as in slow start; above a refusal one place takes a whole wave."""
-    gate = Gate(64)
-    play(gate, clock, [*events, *[TOOK] * successes])
-    assert limit == gate.limit
+    limiter = Limiter(64)
+    play(limiter, clock, [*events, *[TOOK] * successes])
+    assert limit == limiter.limit
 
 
 @pytest.mark.parametrize(
@@ -133,31 +137,31 @@ def test_growth(clock: Clock, events: list[tuple[Any, ...]], successes: int, lim
 )
 def test_admission_after_a_pause(clock: Clock, in_flight: int, passed: float, admitted: bool) -> None:
     """A paused endpoint takes nothing until the pause is over, and then one request."""
-    gate = Gate(64)
-    play(gate, clock, [REFUSED, ("wait", passed)])
-    assert admitted == gate.admits(in_flight)
+    limiter = Limiter(64)
+    play(limiter, clock, [REFUSED, ("wait", passed)])
+    assert admitted == limiter.admits(in_flight)
 
 
 @pytest.mark.parametrize(("in_flight", "admitted"), [(0, True), (63, True), (64, False), (65, False)])
 def test_admission(clock: Clock, in_flight: int, admitted: bool) -> None:
     """An endpoint takes up to its limit."""
-    assert admitted == Gate(64).admits(in_flight)
+    assert admitted == Limiter(64).admits(in_flight)
 
 
 def test_success_during_a_pause(clock: Clock) -> None:
     """The answer to a request sent earlier does not end a pause that the server asked for."""
-    gate = Gate(64)
-    play(gate, clock, [("refused", 0.0, 1, 7.0), TOOK])
-    assert not gate.admits(0)
+    limiter = Limiter(64)
+    play(limiter, clock, [("refused", 0.0, 1, 7.0), TOOK])
+    assert not limiter.admits(0)
 
 
 def test_long_outage(clock: Clock) -> None:
     """However long an outage lasts, the pauses grow to their longest and no further, and hold."""
-    gate, pauses = Gate(64), []
+    limiter, pauses = Limiter(64), []
     for _ in range(3000):
-        gate.refused(clock.now, 0, 0.0)
-        pauses.append(gate.opens_at - clock.now)
-        clock.now = gate.opens_at
+        limiter.refused(clock.now, 0, 0.0)
+        pauses.append(limiter.opens_at - clock.now)
+        clock.now = limiter.opens_at
     assert [0.2, 0.4, 0.8, 1.6, 3.2] == pytest.approx(pauses[:5])
     assert {BACKOFF_MOST} == {round(pause, 6) for pause in pauses[5:]}
 
@@ -166,17 +170,17 @@ def test_pauses_differ(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses are drawn from the upper half of their range, so that many clients do not come back at once."""
     pauses = []
     for draw in (min, max):
-        monkeypatch.setattr(gates, "random", SimpleNamespace(uniform=draw))
-        gate = Gate(64)
-        play(gate, clock, [REFUSED])
-        pauses.append(gate.opens_at - clock.now)
+        monkeypatch.setattr(limiters, "random", SimpleNamespace(uniform=draw))
+        limiter = Limiter(64)
+        play(limiter, clock, [REFUSED])
+        pauses.append(limiter.opens_at - clock.now)
     assert [0.1, 0.2] == pytest.approx(pauses)
 
 
 def test_probe_is_doubtful(clock: Clock) -> None:
     """From a pause until the next answer the endpoint counts as doubtful."""
-    gate, seen = Gate(64), []
+    limiter, seen = Limiter(64), []
     for event in (("succeeded",), REFUSED, ("wait", 0.2), TOOK):
-        play(gate, clock, [event])
-        seen.append(gate.doubtful)
+        play(limiter, clock, [event])
+        seen.append(limiter.doubtful)
     assert [False, True, True, False] == seen

@@ -20,7 +20,7 @@ FAILURES_TO_OPEN = 3
 """Failed connections in a row that open an endpoint's circuit."""
 
 
-class Gate:
+class Limiter:
     """Admits requests to one endpoint.
 
     Args:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 
-class Memory:
+class JobFile:
     """The file `OUT.job`.
 
     Args:

@@ -80,8 +80,8 @@ async def _score(rows: list[Row], score: ScoreRows) -> Piece:
         return Piece(rows, await score(rows))
     except ScoringError as error:
         before = list(takewhile(lambda one: one.value is not None, error.scores))
-        lost = error.scores[len(before)]
-        message = f"{rows[len(before)].place}: {lost.status}: {lost.reason}"
+        failed = error.scores[len(before)]
+        message = f"{rows[len(before)].place}: {failed.status}: {failed.reason}"
         return Piece(rows, before, ScoringError(message, error.scores))
     except ConfigError as error:
         if not (error.field or "").startswith("extra_info"):

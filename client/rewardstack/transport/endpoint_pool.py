@@ -1,6 +1,6 @@
 """A service behind one or several equivalent URLs: whose turn it is, where to, and again when it did not work.
 
-Overload and lost connections are waited out until the deadline, under the gates' control: they are never a score.
+Overload and lost connections are waited out until the deadline, under the limiters' control: they are never a score.
 Other errors of the server are tried again at most `max_retries` times, out of a budget. No other 4xx is tried again.
 """
 
@@ -39,7 +39,7 @@ class _Message(NamedTuple):
     hedged: bool = False
 
 
-class Service:
+class EndpointPool:
     """Equivalent endpoints under one key.
 
     Args:
@@ -72,7 +72,7 @@ class Service:
         path: str,
         body: bytes,
         deadline: SharedDeadline,
-        knock: bytes | None = None,
+        probe: bytes | None = None,
         headers: Mapping[str, str] = NONE,
         *,
         hedged: bool = False,
@@ -83,8 +83,8 @@ class Service:
             path: begins with a slash.
             body: JSON.
             deadline: of all who wait for the reply.
-            knock: a body that costs the service nothing; posted first to an endpoint that took nothing of late, so that
-                an outage is not probed with work.
+            probe: a body that costs the service nothing; posted first to an endpoint that took nothing of late, so that
+                an outage is not met with work.
             headers: beside the service's own.
             hedged: whether it is sent once more when it is stuck (`rewardstack.transport.pace`).
 
@@ -93,9 +93,9 @@ class Service:
             RejectedError: the service refused for good.
             ReplyError: it answered with an error, more often than retries allow.
         """
-        return self._ask(_Message("POST", path, body, headers, hedged), deadline, knock)
+        return self._ask(_Message("POST", path, body, headers, hedged), deadline, probe)
 
-    async def _ask(self, message: _Message, deadline: SharedDeadline, knock: bytes | None = None) -> bytes:
+    async def _ask(self, message: _Message, deadline: SharedDeadline, probe: bytes | None = None) -> bytes:
         self._budget.earn()
         obstacle: ServiceError | None = None
         retries, since = 0, -1.0
@@ -106,8 +106,8 @@ class Service:
                 deadline.progress()
             patience = Patience(deadline, since)
             try:
-                if knock is not None and endpoint.gate.doubtful:
-                    await self._knock(endpoint, message._replace(body=knock, hedged=False), patience)
+                if probe is not None and endpoint.limiter.doubtful:
+                    await self._probe(endpoint, message._replace(body=probe, hedged=False), patience)
                 reply = await self._send(endpoint, message, patience)
                 self._answered(endpoint)
                 return reply
@@ -118,7 +118,7 @@ class Service:
                 obstacle = error
             except UnreachableError as error:
                 obstacle = error
-                endpoint.lost(error)
+                endpoint.unreachable(error)
             except ReplyError as error:
                 obstacle = error
                 retries += 1
@@ -128,7 +128,7 @@ class Service:
                 endpoint.in_flight -= 1
                 self._hand_out()
 
-    async def _knock(self, endpoint: Endpoint, message: _Message, patience: Patience) -> None:
+    async def _probe(self, endpoint: Endpoint, message: _Message, patience: Patience) -> None:
         try:
             await self._send(endpoint, message, patience)
         except (RejectedError, ReplyError):
@@ -149,10 +149,10 @@ class Service:
                 raise
             return other
         except OverloadError as error:
-            endpoint.gate.refused(sent_at, endpoint.in_flight - 1, error.retry_after)
+            endpoint.limiter.refused(sent_at, endpoint.in_flight - 1, error.retry_after)
             raise
         except UnreachableError:
-            endpoint.gate.unreachable()
+            endpoint.limiter.unreachable()
             raise
         finally:
             attempt.stop()
@@ -223,7 +223,7 @@ class Service:
             turn.cancel()
 
     def _free(self) -> Endpoint | None:
-        free = [endpoint for endpoint in self._endpoints if endpoint.gate.admits(endpoint.in_flight)]
+        free = [endpoint for endpoint in self._endpoints if endpoint.limiter.admits(endpoint.in_flight)]
         return min(free, key=lambda endpoint: (endpoint.in_flight, random.random()), default=None)
 
     def _hand_out(self) -> None:
@@ -241,7 +241,7 @@ class Service:
 
     def _come_back(self) -> None:
         now = time.monotonic()
-        pauses = [endpoint.gate.opens_at - now for endpoint in self._endpoints if endpoint.gate.opens_at > now]
+        pauses = [endpoint.limiter.opens_at - now for endpoint in self._endpoints if endpoint.limiter.opens_at > now]
         if not pauses:
             return
         if self._timer is not None:
@@ -254,7 +254,7 @@ class Service:
         Behind a gateway there may be several such servers, which is found out as after a refusal, by and by.
         """
         for endpoint in self._endpoints:
-            endpoint.gate.begin(requests)
+            endpoint.limiter.begin(requests)
 
     def close(self) -> None:
         """Ends every attempt and every watch."""
