@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support.imports import imported
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted((ROOT / "services").rglob("*.py"))
@@ -21,15 +21,6 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """Of the folders of `services/`: those that it may import beside itself. The reward server is a package of its own."""
 WAYS = ("native", "compose")
-
-
-def imported(module: Path) -> Iterator[str]:
-    """The modules of `services` that one imports, by their dotted names."""
-    for node in ast.walk(ast.parse(module.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{name.name}" for name in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,1 +1,4 @@
-"""The command `rewardstack`: one file a command; `main` only dispatches."""
+"""The command `rewardstack`: one file a command; `main` only dispatches.
+
+No scoring enters: a command reads, calls what a trainer calls, and writes.
+"""

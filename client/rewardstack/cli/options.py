@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-import rewardstack
+from rewardstack import api
 from rewardstack.cli.data.rows import Row, to_request
-from rewardstack.cli.pipeline import Piece, score_in_order
+from rewardstack.cli.pieces import Piece, score_in_order
 from rewardstack.errors import RequestError, UnknownSourceError
 from rewardstack.routing.routes import RouteTable
 from rewardstack.score import OnError, Request, Score
@@ -92,4 +92,4 @@ class Options:
     async def score(self, rows: list[Row]) -> list[Score]:
         """The scores of `rows`, in order; raises as `rewardstack.ascore` does."""
         requests = [self.request(row) for row in rows]
-        return await rewardstack.ascore(requests, on_error=self.on_error, timeout=self.timeout)
+        return await api.ascore(requests, on_error=self.on_error, timeout=self.timeout)

@@ -1,1 +1,4 @@
-"""How the client reaches a service: one event loop, several URLs, bounded patience, and no more load than it takes."""
+"""How the client reaches a service: several URLs, limits on what is in flight, retries, and bounded patience.
+
+Nothing enters that knows what a body means: bytes go out, bytes or a typed error come back.
+"""

@@ -1,4 +1,19 @@
-"""rewardstack_rules: the reward server. `reward_function` and `Unscored` are for one's own reward functions."""
+"""rewardstack_rules: the reward server. `reward_function` and `Unscored` are for one's own reward functions.
+
+At the top stands what starts it (`run_reward_server`), what every room reads (`settings`, `logs`, `process`), and
+`reward_functions`, the file for one's own. The rooms:
+
+- `http`: endpoints, keys, limits and protocols, under Flask and gunicorn
+- `jobs`: large evaluations, in chunks that workers score
+- `scoring`: how a sample is evaluated by a rule
+- `functions`: the reward functions and their registry
+- `mathematics`: whether an answer is right; pure, imports no other room
+- `isolation`: processes that can be killed; imports no other room
+- `golden`, `metrics`: golden answers by prompt; what is counted
+
+Of `rewardstack` the server imports `core`, `cache`, `routing`, `scorers` and `pipeline`, and the modules that
+`tests/test_rooms.py` names for each room.
+"""
 
 from typing import TYPE_CHECKING, Any
 

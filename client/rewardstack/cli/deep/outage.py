@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from rewardstack import Score
 from rewardstack.cli.deep.samples import PROBLEM, TIMEOUT, Sample, samples
 from rewardstack.cli.deep.scores import until_remembered
 from rewardstack.cli.deep.stack import PATIENCE, LeftOut, Stack, require, require_right, wait_until
 from rewardstack.cli.probes.finding import Trouble
 from rewardstack.cli.probes.http import Probed
+from rewardstack.score import Score
 
 STOPPED_SECONDS = 120.0
 GIVEN_UP = 5.0

@@ -1,7 +1,7 @@
 """Runs one task at a time in a process that can be killed.
 
     server process ── Unix socket ── supervisor ── control socket ── zygote
-     `IsolatedRunner`                 `Pool`    └─ a socket pair each ─ children, forked by the zygote
+     `IsolatedRunner`               `Scheduler` └─ a socket pair each ─ children, forked by the zygote
                                         └─ signs of life ─ its parent, which watches
 
 The supervisor (one for all processes of a server, one thread, asyncio) queues tasks, keeps deadlines and moves slow
@@ -9,5 +9,5 @@ tasks out of the way. The zygote has imported the function that children call; i
 them, so that no process id is ever used after it was freed. `prepare` (module `launch`) starts both. Who of them hangs
 is killed (module `watch`), and replaced as if it had died. What children may not do says module `confinement`.
 
-This package imports nothing: the supervisor and the zygote load only what they need, and stay single-threaded.
+No other room enters: the supervisor and the zygote load only what they need, and stay single-threaded.
 """

@@ -15,4 +15,6 @@ item appears once in the result. A chunk that got lost on its way, with its work
 | `worker` | the process |
 | `limits` | what one API key may have in the queue |
 | `audit` | who had what scored when, in the log |
+
+No HTTP enters: `http.protocols.jobs` and `.upload` call the store.
 """
