@@ -1,0 +1,46 @@
+"""`docs/glossary.md` has the words that modules are named with."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rewardstack.routing.routes import RULES
+from tests.test_rooms import MODULES, ROOT
+
+GLOSSARY = ROOT / "docs" / "glossary.md"
+MOST_LINES = 30
+PLAIN = """
+api app arguments audit auth base batches body calls catalogue check client codec conf config console context counters
+dataset delivery depth descriptors directory durability errors event factory files finding format get health healthcheck
+http init interrupts json launch limits logs loop main messages metrics models names options output parquet pieces
+process progress question rate reply resolver responses rows run schemas scripts secret server service settings state
+store submission submit syntax table tokens types upload warming
+"""
+"""Plain English, and words of Python and of HTTP, that mean here what they mean everywhere."""
+FOREIGN = "gunicorn llm openapi openrlhf regex rm"
+"""Names of others."""
+MATHEMATICS = "angles bounds congruences dates equations extract intervals matrices ratios verification"
+"""Words of mathematics, and of what is done with it."""
+
+
+def words(text: str) -> set[str]:
+    """The words of a text, as small letters, in the singular as far as a last `s` makes the plural."""
+    return {word.removesuffix("s") for word in re.findall(r"[a-z]+", text.lower())}
+
+
+def named() -> set[str]:
+    """The words that the glossary explains: those in bold."""
+    return set().union(*map(words, re.findall(r"\*\*(.+?)\*\*", GLOSSARY.read_text(encoding="utf-8"))))
+
+
+@pytest.mark.parametrize("stem", sorted({path.stem for _, path in MODULES} - set(RULES)))
+def test_names_of_modules(stem: str) -> None:
+    """A module is named with words of the glossary, or with plain ones."""
+    assert words(stem) <= named() | words(f"{PLAIN} {FOREIGN} {MATHEMATICS}")
+
+
+def test_length() -> None:
+    """The glossary is read in a minute."""
+    assert len(GLOSSARY.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
