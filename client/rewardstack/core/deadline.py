@@ -21,11 +21,11 @@ class Clock(Protocol):
     """Something that makes progress."""
 
     last_progress: float
-    """When it last did, on `time.monotonic()`."""
+    """When it last made progress, on `time.monotonic()`."""
 
 
 class Deadline:
-    """One caller's patience.
+    """How long one caller waits.
 
     Args:
         timeout: seconds without progress after which the caller gives up.
@@ -42,15 +42,15 @@ class Deadline:
         self._queues: dict[Clock, int] = {}
 
     def progress(self) -> None:
-        """Something of it was sent: the timeout counts anew, the limit stays."""
+        """Notes that something of the call was sent: the timeout counts anew, the limit stays."""
         self._expires = max(self._expires, time.monotonic() + self.timeout)
 
     def enter_queue(self, clock: Clock) -> None:
-        """Something of it waits for its turn at a service: that service's progress counts."""
+        """Notes that something of the call waits for its turn at a service, whose progress counts."""
         self._queues[clock] = self._queues.get(clock, 0) + 1
 
     def leave_queue(self, clock: Clock) -> None:
-        """It waits no longer."""
+        """Notes that it waits no longer."""
         self._queues[clock] -= 1
         if not self._queues[clock]:
             del self._queues[clock]
@@ -64,7 +64,7 @@ class Deadline:
 
 
 class SharedDeadline:
-    """The patience of all who wait for one call: it lasts as long as the most patient of them."""
+    """How long all who share one call wait: as long as the most patient of them."""
 
     __slots__ = ("_deadlines", "_queues")
 
@@ -84,16 +84,16 @@ class SharedDeadline:
 
     @property
     def patience(self) -> tuple[float, float]:
-        """Seconds one attempt may take, and when it ends at the latest: what a service is told of."""
+        """Seconds one attempt may take, and when it ends at the latest: both are said to the service."""
         return self.timeout, self.limit_at
 
     def absorb(self, other: SharedDeadline) -> None:
-        """All who wait under `other` wait for this call."""
+        """Lets all who wait under `other` wait for this call."""
         for deadline in other._deadlines.values():
             self.join(deadline)
 
     def join(self, deadline: Deadline) -> None:
-        """One more waits for the call."""
+        """Lets one more caller wait for the call."""
         if id(deadline) in self._deadlines:
             return
         self._deadlines[id(deadline)] = deadline
@@ -101,18 +101,18 @@ class SharedDeadline:
             deadline.enter_queue(clock)
 
     def progress(self) -> None:
-        """The call was sent: everyone's timeout counts anew."""
+        """Notes that the call was sent: everyone's timeout counts anew."""
         for deadline in self._deadlines.values():
             deadline.progress()
 
     def enter_queue(self, clock: Clock) -> None:
-        """The call waits for its turn at a service: that service's progress counts for everyone."""
+        """Notes that the call waits for its turn at a service, whose progress counts for everyone."""
         self._queues.append(clock)
         for deadline in self._deadlines.values():
             deadline.enter_queue(clock)
 
     def leave_queue(self, clock: Clock) -> None:
-        """It waits no longer."""
+        """Notes that it waits no longer."""
         self._queues.remove(clock)
         for deadline in self._deadlines.values():
             deadline.leave_queue(clock)

@@ -154,7 +154,7 @@ def _named(part: Part, score: Score) -> Score:
 
 
 def _status(scores: Sequence[Score]) -> Status:
-    """Of a whole that has a value: what stands in for a failed part is no more than a fallback."""
+    """The status of a whole that has a value: with a stand-in for a failed part it is no more than a fallback."""
     return "fallback" if any(score.status in ("failed", "fallback") for score in scores) else "ok"
 
 

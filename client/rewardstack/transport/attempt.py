@@ -64,14 +64,14 @@ class Attempt:
         self._task = asyncio.current_task()
 
     def due_in(self) -> float:
-        """Seconds after which it is to be looked at."""
+        """Seconds after which the attempt is to be looked at."""
         left = max(0.0, self._patience.left())
         if self._pace is None or self._second is not None:
             return left
         return min(left, self._pace.stuck_in(self._sent_at) or SOON)
 
     def look(self) -> float:
-        """Interrupts it, or sends it once more, where it is time to; seconds after which to look again."""
+        """Interrupts the attempt, or sends it once more, where it is time to; gives the seconds until the next look."""
         if self._patience.left() <= 0:
             self.interrupt(DeadlineError(f"{self._url}: no answer within {self._patience.deadline.timeout:g} s"))
             return SOON
@@ -99,7 +99,7 @@ class Attempt:
             self._task.cancel()
 
     def outcome(self) -> bytes | None:
-        """To be asked once the attempt was cancelled: the other one's answer; None where someone else cancelled it.
+        """The other attempt's answer, once this one was cancelled; None where someone else cancelled it.
 
         Raises:
             ServiceError: why it was interrupted.
@@ -113,7 +113,7 @@ class Attempt:
         return self._reply
 
     def stop(self) -> None:
-        """The attempt has ended."""
+        """Ends the second attempt, where there is one: the first has ended."""
         second, self._second = self._second, None
         if second is not None:
             second.cancel()

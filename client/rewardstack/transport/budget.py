@@ -13,7 +13,7 @@ class RetryBudget:
         self._tokens = RESERVE
 
     def earn(self) -> None:
-        """A request was made."""
+        """Notes that a request was made."""
         self._tokens = min(self._tokens + SHARE, RESERVE * 10)
 
     def spend(self) -> bool:

@@ -249,7 +249,7 @@ class EndpointPool:
         self._timer = asyncio.get_running_loop().call_later(min(pauses) + 0.001, self._hand_out)
 
     def begin(self, requests: int) -> None:
-        """No more than `requests` in flight to each endpoint for now: its server says that it holds no more.
+        """Lets no more than `requests` in flight to each endpoint for now: its server says that it holds no more.
 
         Behind a gateway there may be several such servers, which is found out as after a refusal, by and by.
         """

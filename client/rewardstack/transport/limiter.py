@@ -43,16 +43,16 @@ class Limiter:
 
     @property
     def doubtful(self) -> bool:
-        """Whether it took nothing since it was last paused."""
+        """Whether the endpoint took nothing since it was last paused."""
         return self._pauses > 0
 
     @property
     def limit(self) -> int:
-        """Requests it may have in flight."""
+        """Requests that the endpoint may have in flight."""
         return int(self._limit)
 
     def begin(self, requests: int) -> None:
-        """No more than `requests` in flight for now; successes raise that as after a refusal."""
+        """Lets no more than `requests` in flight for now; successes raise that as after a refusal."""
         self._limit = min(self._limit, float(requests))
         self._slow_start_until = min(self._slow_start_until, float(requests))
 
@@ -61,13 +61,13 @@ class Limiter:
         return in_flight < self.limit and time.monotonic() >= self.opens_at
 
     def succeeded(self) -> None:
-        """An answer came."""
+        """Notes that an answer came."""
         self._failures = self._pauses = 0
         step = 1.0 if self._limit < self._slow_start_until else 1.0 / self._limit
         self._limit = min(self._limit + step, float(self._ceiling))
 
     def refused(self, sent_at: float, in_flight: int, retry_after: float) -> None:
-        """The server is there and will not take this now.
+        """Notes that the server is there and will not take a request now.
 
         Args:
             sent_at: when the refused request was sent, on `time.monotonic()`.
@@ -88,7 +88,7 @@ class Limiter:
             self.opens_at = max(self.opens_at, now + min(retry_after, RETRY_AFTER_MOST))
 
     def unreachable(self, *, hangs: bool = False) -> None:
-        """A connection failed or broke, or (`hangs`) the endpoint accepts and does not answer."""
+        """Notes that a connection failed or broke, or (`hangs`) that the endpoint accepts and does not answer."""
         self._failures = FAILURES_TO_OPEN if hangs else self._failures + 1
         if self.circuit_open:
             self._limit = 1.0

@@ -15,7 +15,7 @@ SOON = 0.5
 FACTOR = 2.0
 """How much longer than the slowest of late a stuck request has waited."""
 DECAY = 0.99
-"""By which each answer makes the slowest one of late fade."""
+"""Factor by which each answer makes the slowest one of late fade."""
 
 
 class Pace:

@@ -22,7 +22,7 @@ from rewardstack_rules.http.pacing import PacedSocket, SlowClientError
 BROKEN_BODY = (OSError, ParseException)
 """What reading a body raises whose sender is gone, or wrote what is no HTTP."""
 SOCKETS = ("gunicorn.socket", "werkzeug.socket")
-"""Where a server puts the client's connection."""
+"""Names under which a server puts the client's connection into the environment of a request."""
 DRAIN_SECONDS = 10.0
 LINGER_SECONDS = 1.0
 CHUNK = 2**20

@@ -21,7 +21,7 @@ from rewardstack_rules.settings import Settings
 
 
 def _raise_open_files() -> None:
-    """As many open files as the system lets a process have: a worker's connections alone may be 1,000."""
+    """Allows as many open files as the system lets a process have: a worker's connections alone may be 1,000."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -44,7 +44,7 @@ worker_tmp_dir = IN_MEMORY
 
 
 def on_starting(server: Any) -> None:
-    """In the master, before anything listens."""
+    """Runs in the master, before anything listens."""
     _raise_open_files()
     return_memory()
     directory = Path(_metrics_dir)
@@ -55,12 +55,12 @@ def on_starting(server: Any) -> None:
 
 
 def on_reload(server: Any) -> None:
-    """In the master, at SIGHUP: new workers get new isolated processes, which have loaded the same files as they."""
+    """Runs in the master, at SIGHUP: new workers get new isolated processes, with the same files loaded as they."""
     renew_isolated(_settings)
 
 
 def post_worker_init(worker: Any) -> None:
-    """In a worker that is ready for requests. The first says so in the words that start scripts look for."""
+    """Runs in a worker that is ready for requests. The first says so in the words that start scripts look for."""
     gc.collect()
     gc.freeze()  # what is loaded stays; the collector need not walk through it again and again
     if worker.age == 1:
@@ -69,7 +69,7 @@ def post_worker_init(worker: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """In the master, after a worker has gone."""
+    """Runs in the master, after a worker has gone."""
     from rewardstack_rules.metrics.files import fold
 
     fold(Path(_metrics_dir), worker.pid)

@@ -26,11 +26,11 @@ from rewardstack_rules.http.errors import ApiError
 from rewardstack_rules.http.pacing import PacedSocket, Places
 
 HEAD_SECONDS = 10.0
-"""Within which the head of a request must come."""
+"""Seconds within which the head of a request must come."""
 BODY_SECONDS = 0.25
-"""That a body is waited for without a thread, once the head is there."""
+"""Seconds that a body is waited for without a thread, once the head is there."""
 PAUSE_SECONDS = 1.0
-"""For which no connection is taken where the process has no file left for one."""
+"""Seconds for which no connection is taken where the process has no file left for one."""
 BUFFER = 2**16
 """Bytes of a request that are read without a thread."""
 HEAD_END = b"\r\n\r\n"

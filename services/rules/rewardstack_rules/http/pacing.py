@@ -88,7 +88,7 @@ class PacedSocket(socket.socket):
         return super().recv(size, socket.MSG_DONTWAIT)
 
     def recv(self, size: int, flags: int = 0) -> bytes:
-        """As a socket's own.
+        """Receives as a socket does, at the least rate.
 
         Raises:
             SlowClientError: the client is too slow.
@@ -99,13 +99,13 @@ class PacedSocket(socket.socket):
         return data
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        """As a socket's own; raises what `recv` raises."""
+        """Receives as a socket does, at the least rate; raises what `recv` raises."""
         count = self._receive(lambda: socket.socket.recv_into(self, buffer, nbytes, flags | socket.MSG_DONTWAIT))
         self._moved += count
         return count
 
     def send(self, data: Any, flags: int = 0) -> int:
-        """As a socket's own.
+        """Sends as a socket does, at the least rate.
 
         Raises:
             BrokenPipeError: the client reads too slowly, or nothing of what it was sent, and all places are taken.
@@ -120,7 +120,7 @@ class PacedSocket(socket.socket):
                 return count
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """As a socket's own; raises what `send` raises."""
+        """Sends all as a socket does, at the least rate; raises what `send` raises."""
         left = memoryview(data).cast("B")
         while left:
             left = left[self.send(left, flags) :]

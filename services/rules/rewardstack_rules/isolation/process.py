@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 FAIR_SHARE = 0.5
-"""Of a core: who asks for one and has had less has waited for others."""
+"""Share of a core: who asks for one and has had less has waited for others."""
 
 NICE = 19
 """How far slow children stand back: a fast one beside them gets 98 % of a core."""

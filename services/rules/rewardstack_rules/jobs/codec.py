@@ -16,10 +16,10 @@ from rewardstack.core.wire import score_record
 from rewardstack.score import STATUSES, Request, Score
 
 LEVEL = 1
-"""Of compression: text shrinks to a third or less at the speed of a network."""
+"""Level of compression: text shrinks to a third or less at the speed of a network."""
 TOO_DEEP = f"its reference or extra_info is nested more than {MOST_DEEP} deep"
 LOST = Score.failed("what the queue holds of it cannot be read")
-"""In place of a sample, or of its result, that nobody can read back."""
+"""The score in place of a sample, or of its result, that nobody can read back."""
 
 Sample = Request | Score
 """A sample, or its score where there is nothing to be scored."""

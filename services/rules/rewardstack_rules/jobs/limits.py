@@ -38,14 +38,14 @@ class NeverFits(LimitReached):
 
 
 def too_many(most: int | None) -> LimitReached:
-    """For a further job of a tenant that has `most` open ones."""
+    """The refusal of a further job of a tenant that has `most` open ones."""
     return LimitReached(
         OPEN_JOBS, f"this key has {most} open jobs, and may have no more; wait for one to end, or cancel one"
     )
 
 
 def too_large(most: int | None) -> LimitReached:
-    """For samples that do not fit into the `most` bytes of a tenant."""
+    """The refusal of samples that do not fit into the `most` bytes of a tenant."""
     why = (
         f"this key's samples and results may take {most} bytes of the queue, compressed, and there is no room for these"
     )
@@ -53,7 +53,7 @@ def too_large(most: int | None) -> LimitReached:
 
 
 def never_fits(most: int) -> NeverFits:
-    """For a job that alone has more than the `most` bytes of its tenant."""
+    """The refusal of a job that alone has more than the `most` bytes of its tenant."""
     return NeverFits(
         QUEUE_BYTES,
         f"these samples alone take more than the {most} bytes of the queue, compressed, that a key may have;"

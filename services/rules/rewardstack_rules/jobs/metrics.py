@@ -29,7 +29,7 @@ COUNTERS = {
     ),
     "rewardstack_job_items": ("Samples of jobs, by how it ended.", "status", "items_", STATUSES),
 }
-"""For each counter its help, its label, the beginning of its fields in `COUNTS`, and what its label can be."""
+"""Each counter with its help, its label, the beginning of its fields in `COUNTS`, and what its label can be."""
 
 PATIENCE = 2.0
 """Seconds that the queue has: a scrape that waits longer would tell nothing at all."""

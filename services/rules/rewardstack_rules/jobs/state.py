@@ -50,7 +50,7 @@ class JobState:
 
     @property
     def expires(self) -> float | None:
-        """When it is forgotten, in seconds since 1970; None while it is not known."""
+        """When the job is forgotten, in seconds since 1970; None while it is not known."""
         return None if self.ended is None else self.ended + self.ttl
 
 

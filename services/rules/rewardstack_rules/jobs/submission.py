@@ -50,7 +50,7 @@ class Submission:
 
     @property
     def digest(self) -> str:
-        """Of all samples, however they were written and cut."""
+        """The hash of all samples, however they were written and cut."""
         return self._digest.hexdigest()
 
     def write(self, requests: Iterable[Request]) -> None:

@@ -19,8 +19,8 @@ from rewardstack_rules.http.protocols.depth import pruned
 from rewardstack_rules.http.protocols.tokens import count_values
 
 MAX_VALUES = 500_000
-"""Of one body: a hundred thousand samples of four fields. Parsed, that many take 65 MB at most (`VALUE_BYTES` says how
-that was measured) and half a second, in which a process does nothing else."""
+"""Most values of one body: a hundred thousand samples of four fields. Parsed, that many take 65 MB at most
+(`VALUE_BYTES` says how that was measured) and half a second, in which a process does nothing else."""
 PIECE = 2**18
 """Bytes of a body that are read at a time."""
 MAX_INTEGER_DIGITS = 4300

@@ -9,7 +9,7 @@ from rewardstack_rules.http.protocols.tokens import TEXT, without_escapes
 LEVELS = 128
 """Levels that are kept: more than any sample may have, so that it is still found to be too deep."""
 MOST_BRACKETS = 2**22
-"""Of a body that is read so, whose reading takes about a second; one with more is refused as a whole."""
+"""Most brackets of a body that is read so, which takes about a second; one with more is refused as a whole."""
 
 _TOKEN = re.compile(TEXT + rb"|[\[{]|[]}]")
 

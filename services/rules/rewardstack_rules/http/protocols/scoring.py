@@ -16,7 +16,7 @@ from rewardstack_rules.http.protocols.messages import last_user_text
 
 MAX_SAMPLES = 100_000
 SAMPLE_BYTES = 512
-"""As which a sample counts beside its text: with its score and its part of the reply it takes up to 3 kB of memory."""
+"""Bytes that a sample counts for beside its text: with its score and its reply it takes up to 3 kB of memory."""
 
 
 def source_of(body: Mapping[str, Any]) -> str:

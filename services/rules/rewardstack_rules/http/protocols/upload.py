@@ -21,7 +21,7 @@ FORM = "multipart/form-data"
 TYPES = f"application/json, {', '.join(sorted(LINES))} or {FORM} with one file"
 LINE_BYTES = 2**23
 LINE_VALUES = 100_000
-"""Of one line, which is one sample: as many as no real one has, and few enough for each thread to hold one."""
+"""Most values of a line, which is a sample: as many as no real one has, and few enough for each thread to hold."""
 BUFFER = 2**16
 """Bytes read at a time; the stream itself finds the end of a line byte by byte."""
 BOM = b"\xef\xbb\xbf"
