@@ -10,7 +10,7 @@ from rewardstack.cache.link import Count, RedisLink, ignore
 from rewardstack.cache.seal import Seal
 from rewardstack.cache.value import decode, encode
 from rewardstack.cache.writer import Writer
-from rewardstack.core.lru import Memory
+from rewardstack.core.lru import LruCache
 from rewardstack.score import Score
 from rewardstack.settings import Settings
 
@@ -67,7 +67,7 @@ class Store(Generic[T]):
 
     def __init__(self, link: RedisLink, size: int, ttl: int, codec: Codec[T], secret: str = "") -> None:
         self.link = link
-        self.memory: Memory[T] = Memory(size)
+        self.memory: LruCache[str, T] = LruCache(size)
         self._ttl = ttl
         self._codec = codec.sealed(secret)
         self._writer: Writer[T] = Writer(self._write, codec.slice * MOST_WAITING, link.dropped)

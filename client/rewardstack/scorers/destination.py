@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rewardstack.errors import RequestError, SettingsError
+from rewardstack.core.fields import Fields
+from rewardstack.errors import SettingsError
 from rewardstack.score import Item
 from rewardstack.settings import parse_urls
 from rewardstack.transport.endpoint_pool import EndpointPool
@@ -46,9 +47,8 @@ class Servers(NamedTuple):
             RequestError: `server_url` or `api_key` is no string.
             SettingsError: neither the sample nor the environment names a server.
         """
-        url, own_key = extra.get("server_url"), extra.get("api_key")
-        if not isinstance(url, (str, type(None))) or not isinstance(own_key, (str, type(None))):
-            raise RequestError("extra_info: server_url and api_key must be strings", "extra_info.server_url")
+        given = Fields(extra)
+        url, own_key = given.text("server_url", ""), given.text("api_key", "")
         urls = parse_urls(url, "extra_info.server_url") if url else self.urls
         if not urls:
             raise SettingsError(f"{self.variable} is not set; {self.start}", self.variable)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rewardstack import score
-from rewardstack.scorers.judge import models
+from rewardstack.transport import discovery
 from tests.client.conftest import Script
 from tests.client.judge.conftest import asked, sample
 from tests.support.servers import FaultServer, Redis
@@ -76,7 +76,7 @@ def test_another_judge(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, what
     assert [False, True] == [cached(), cached()]
     if what == "root":
         judge.set(models=[{"id": "small", "root": "/models/finetuned"}])
-        monkeypatch.setattr(models, "FRESH", 0.0)
+        monkeypatch.setattr(discovery, "FRESH", 0.0)
     else:
         monkeypatch.setenv("JUDGE_REVISION", "2")
     assert not cached()
@@ -127,7 +127,7 @@ def test_cases_are_valid_json() -> None:
 def test_gone_for_long(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A remembered verdict is read long before its deadline while the judge hangs that said long ago what it serves."""
     assert not cached(timeout=300)
-    monkeypatch.setattr(models, "FRESH", -1.0)
+    monkeypatch.setattr(discovery, "FRESH", -1.0)
     judge.freeze()
     try:
         assert cached(timeout=300)

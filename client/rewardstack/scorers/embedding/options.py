@@ -1,7 +1,4 @@
-"""Options of the embedding similarity: fields of `extra_info`, checked.
-
-None and NaN stand for a field that is not there, as they do in the rows of a Parquet file.
-"""
+"""Options of the embedding similarity: fields of `extra_info`, checked."""
 
 from __future__ import annotations
 
@@ -9,8 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rewardstack.core.json_types import is_finite, plain
-from rewardstack.errors import RequestError
+from rewardstack.core.fields import Fields
 from rewardstack.scorers.embedding.penalties import PENALTIES
 
 FIELDS = (
@@ -70,55 +66,18 @@ def read_options(extra: Mapping[str, Any]) -> Options:
     Raises:
         RequestError: one of them is malformed; the message names it and what is known.
     """
-    if not extra:
+    if extra.keys().isdisjoint(FIELDS):
         return DEFAULT
-    given = {name: value for name in FIELDS if name in extra and not _is_absent(value := plain(extra[name]))}
-    if not given:
-        return DEFAULT
+    given = Fields(extra)
     return Options(
-        _choice(given, "length_penalty"),
-        _number(given, "length_threshold", THRESHOLD, 1.0, THRESHOLD_MOST),
-        _text(given, "prompt_prefix"),
-        _flag(given, "cache_enabled"),
-        int(min(_number(given, "cache_size", CACHE_SIZE, 0, math.inf), CACHE_SIZE_MOST)),
+        given.choice("length_penalty", tuple(PENALTIES)),
+        given.number("length_threshold", THRESHOLD, 1, THRESHOLD_MOST),
+        given.text("prompt_prefix", ""),
+        given.flag("cache_enabled", True),
+        int(min(given.number("cache_size", CACHE_SIZE, 0, math.inf), CACHE_SIZE_MOST)),
         Asked(
-            _text(given, "model_name") or _text(given, "model"), _text(given, "prompt_name"), _flag(given, "truncate")
+            given.text("model_name", "") or given.text("model", ""),
+            given.text("prompt_name", ""),
+            given.flag("truncate", True),
         ),
     )
-
-
-def _choice(given: Mapping[str, Any], name: str) -> str:
-    value = given.get(name, "none")
-    if not isinstance(value, str) or value not in PENALTIES:
-        raise _error(name, value, f"none of {', '.join(PENALTIES)}")
-    return value
-
-
-def _number(given: Mapping[str, Any], name: str, default: float, least: float, most: float) -> float:
-    value = given.get(name, default)
-    if not is_finite(value) or not least <= value <= most:
-        raise _error(name, value, f"no number from {least:g} to {most:g}")
-    return float(value)
-
-
-def _text(given: Mapping[str, Any], name: str) -> str:
-    value = given.get(name, "")
-    if not isinstance(value, str):
-        raise _error(name, value, "no string")
-    return value
-
-
-def _flag(given: Mapping[str, Any], name: str) -> bool:
-    value = given.get(name, True)
-    if not isinstance(value, bool):
-        raise _error(name, value, "neither true nor false")
-    return value
-
-
-def _is_absent(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _error(name: str, value: Any, complaint: str) -> RequestError:
-    shown = repr(value) if isinstance(value, (str, int, float, bool)) else f"a value of type {type(value).__name__}"
-    return RequestError(f"extra_info.{name}: {shown[:50]} is {complaint}", f"extra_info.{name}")

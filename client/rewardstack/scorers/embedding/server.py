@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
 from collections.abc import Sequence
 
-from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import RejectedError, RewardstackError, ServiceError, SettingsError
 from rewardstack.scorers.embedding.options import Asked
 from rewardstack.scorers.embedding.protocol import (
@@ -21,16 +19,11 @@ from rewardstack.scorers.embedding.protocol import (
     write_request,
 )
 from rewardstack.scorers.embedding.similarity import Vector
+from rewardstack.transport.discovery import Discovery
 from rewardstack.transport.endpoint_pool import EndpointPool
 
-FRESH = 60.0
-"""Seconds after which a server is asked again what it is; what it said before holds until it has answered."""
-PATIENCE = 30.0
-"""Seconds that it has for that."""
 TOO_MUCH = (400, 413, 422)
 """Statuses by which one text, or too many of them, have a whole request refused."""
-
-log = logging.getLogger(__name__)
 
 Found = Vector | RewardstackError
 """A text's vector, or why it has none."""
@@ -46,26 +39,21 @@ class Server:
     def __init__(self, service: EndpointPool) -> None:
         self._service = service
         self._path = EMBED
-        self._about: About | None = None
-        self._asked_at = 0.0
-        self._asking = asyncio.Lock()
-        self._renewing: asyncio.Task[None] | None = None
+        self._about = UNKNOWN
+        self._said: Discovery[EndpointPool, About] = Discovery()
 
     async def about(self, deadline: SharedDeadline) -> About:
-        """What it says of itself, `UNKNOWN` where it says nothing; asked once, then looked after in the background.
+        """What it says of itself, `UNKNOWN` where it says nothing.
 
         Raises:
             DeadlineError, ReplyError: it did not answer.
             SettingsError: it does not take the key.
         """
-        if self._about is None:
-            async with self._asking:
-                if self._about is None:
-                    self._learn(await self._ask_about(deadline))
-        elif time.monotonic() > self._asked_at + FRESH and (self._renewing is None or self._renewing.done()):
-            self._renewing = asyncio.create_task(self._renew())
-        assert self._about is not None
-        return self._about
+        about = await self._said.find(self._service, self._ask_about, deadline)
+        if about.requests and about != self._about:
+            self._service.begin(about.requests)
+        self._about = about
+        return about
 
     async def embed(self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline) -> Sequence[Found]:
         """What is found for each text, in order; a request that is too much is split until it is not.
@@ -87,7 +75,7 @@ class Server:
         return [*parts[0], *parts[1]]
 
     async def _post(self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline) -> Sequence[Found]:
-        path, model = self._path, self._about.model if self._about else ""
+        path, model = self._path, self._about.model
         probe = write_request(path, (), asked, model)
         try:
             reply = await self._service.post(path, write_request(path, texts, asked, model), deadline, probe)
@@ -97,18 +85,6 @@ class Server:
             self._path = OPENAI
             return await self._post(texts, asked, deadline)
         return read_vectors(path, reply, len(texts))
-
-    def _learn(self, about: About) -> None:
-        if about.requests and about != self._about:
-            self._service.begin(about.requests)
-        self._about, self._asked_at = about, time.monotonic()
-
-    async def _renew(self) -> None:
-        try:
-            self._learn(await self._ask_about(SharedDeadline(Deadline(PATIENCE))))
-        except RewardstackError as error:
-            log.info("the embedding server does not confirm what it said of itself: %s", error)
-            self._asked_at = time.monotonic()
 
     async def _ask_about(self, deadline: SharedDeadline) -> About:
         for path, read in (("/info", read_info), ("/v1/models", read_models)):

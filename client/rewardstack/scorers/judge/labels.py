@@ -8,7 +8,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.errors import RejectedError, ReplyError, RequestError
+from rewardstack.core.fields import field_error
+from rewardstack.errors import RejectedError, ReplyError
 from rewardstack.scorers.judge.models import Model
 from rewardstack.transport.endpoint_pool import EndpointPool
 
@@ -50,9 +51,11 @@ class LabelTokens:
         for label in labels:
             tokens = known[label]
             if len(tokens) != 1:
-                raise _error(f"{label!r} is {len(tokens)} tokens for {model.name}; choose labels of one token")
+                why = f"{label!r} is {len(tokens)} tokens for {model.name}; choose labels of one token"
+                raise field_error("labels", why)
             if tokens[0] in ids:
-                raise _error(f"{label!r} is the same token as another label for {model.name}; choose distinct ones")
+                why = f"{label!r} is the same token as another label for {model.name}; choose distinct ones"
+                raise field_error("labels", why)
             ids.append(tokens[0])
         return tuple(ids)
 
@@ -70,7 +73,3 @@ async def _tokens(label: str, model: str, service: EndpointPool, deadline: Share
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise ReplyError(f"the judge's answer to {TOKENIZE} is no list of tokens") from error
-
-
-def _error(message: str) -> RequestError:
-    return RequestError(f"extra_info.labels: {message}", "extra_info.labels")

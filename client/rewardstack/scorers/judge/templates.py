@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from rewardstack.errors import RequestError
+from rewardstack.core.fields import field_error
 from rewardstack.scorers.judge.fences import fence
 
 FOLDER = Path(__file__).with_name("templates")
@@ -94,26 +94,22 @@ def find_template(name_or_text: str, *, labelled: bool) -> Template:
     if name_or_text not in BUILTIN:
         return _own(name_or_text)
     if labelled and name_or_text not in LABELS:
-        raise RequestError(
-            f"extra_info.prompt_template: {name_or_text!r} has no labels for verdict 'logprob'; those that have: "
-            f"{', '.join(LABELS)}",
-            "extra_info.prompt_template",
-        )
+        known = ", ".join(LABELS)
+        why = f"{name_or_text!r} has no labels for verdict 'logprob'; those that have: {known}"
+        raise field_error("prompt_template", why)
     return _builtin(name_or_text, labelled)
 
 
 @lru_cache(maxsize=64)
 def _own(text: str) -> Template:
     if "{CANDIDATE_SOLUTION}" not in text:
-        raise RequestError(
-            f"extra_info.prompt_template: {text[:60]!r} is none of {', '.join(BUILTIN)}, and a template of your own "
-            "needs {CANDIDATE_SOLUTION}; a file is named by prompt_template_path",
-            "extra_info.prompt_template",
+        raise field_error(
+            "prompt_template",
+            f"{text[:60]!r} is none of {', '.join(BUILTIN)}, and a template of your own needs {{CANDIDATE_SOLUTION}}; "
+            "a file is named by prompt_template_path",
         )
     if len(text) > MAX_CHARACTERS:
-        raise RequestError(
-            f"extra_info.prompt_template: longer than {MAX_CHARACTERS} characters", "extra_info.prompt_template"
-        )
+        raise field_error("prompt_template", f"longer than {MAX_CHARACTERS} characters")
     return Template(tuple(_PLACEHOLDER.split(text)), 100.0 if _HUNDRED.search(text) else 1.0, None)
 
 
@@ -132,9 +128,7 @@ def read_template(path: str) -> str:
     try:
         return _read(path, os.stat(path).st_mtime_ns)
     except (OSError, ValueError) as error:
-        raise RequestError(
-            f"extra_info.prompt_template_path: {path}: {error}", "extra_info.prompt_template_path"
-        ) from error
+        raise field_error("prompt_template_path", f"{path}: {error}") from error
 
 
 @lru_cache(maxsize=64)

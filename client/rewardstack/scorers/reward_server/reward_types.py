@@ -1,21 +1,18 @@
-"""What reward servers say of their functions: `GET /v1/reward_types`, asked once a minute and never twice at a time."""
+"""What reward servers say of their functions: `GET /v1/reward_types`."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
-import time
 from collections.abc import Hashable
+from functools import partial
 from typing import Any, NamedTuple
 
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import ANY, Range
 from rewardstack.errors import RejectedError, ReplyError, UnknownSourceError
+from rewardstack.transport.discovery import Discovery
 from rewardstack.transport.endpoint_pool import EndpointPool
-
-FRESH = 60.0
-"""Seconds for which an answer is believed."""
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +35,7 @@ class RewardTypes:
     """The functions of every server asked so far."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[float, dict[str, RewardType] | None]] = {}
-        self._asking: dict[Hashable, asyncio.Lock] = {}
+        self._served: Discovery[Hashable, dict[str, RewardType] | None] = Discovery()
 
     async def find(
         self, name: str, destination: Hashable, service: EndpointPool, deadline: SharedDeadline
@@ -56,11 +52,9 @@ class RewardTypes:
             DeadlineError: it did not answer in time.
             UnknownSourceError: it has no such function; lists those it has.
         """
-        async with self._asking.setdefault(destination, asyncio.Lock()):
-            asked_at, types = self._known.get(destination, (0.0, None))
-            if not asked_at or time.monotonic() > asked_at + FRESH or (types is not None and name not in types):
-                types = await _ask(service, deadline)
-                self._known[destination] = time.monotonic(), types
+        types = await self._served.find(
+            destination, partial(_ask, service), deadline, suffices=lambda known: known is None or name in known
+        )
         if types is None:
             return None
         if name not in types:

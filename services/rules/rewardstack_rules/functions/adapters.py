@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from rewardstack.errors import RouteError
+from rewardstack.errors import RequestError, RouteError
 from rewardstack_rules.functions.outcome import Outcome, Unscored
 
 RewardFunction = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
@@ -110,7 +110,7 @@ def per_item(
 def _attempt(function: Callable[..., Any], response: str, reference: str | None, options: dict[str, Any]) -> Outcome:
     try:
         return as_outcome(function(response, reference, **options))
-    except Unscored as error:
+    except (Unscored, RequestError) as error:
         return Outcome(None, str(error))
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable
 from hashlib import blake2b
 
+from rewardstack.core.lru import LruCache
 from rewardstack_rules.golden.nearest import NearestQuestion
 
 Answer = tuple[str, ...]
@@ -35,7 +35,7 @@ class GoldenResponses:
             _add(by_folded, question.casefold(), known)
         self._answers = list(by_folded.values())
         self._nearest = NearestQuestion(list(by_folded), threshold)
-        self._remembered: OrderedDict[bytes, Answer | None] = OrderedDict()
+        self._remembered: LruCache[bytes, tuple[Answer | None, ...]] = LruCache(REMEMBERED)
         self._lock = threading.Lock()
 
     def find(self, prompt: str) -> list[str] | None:
@@ -58,16 +58,12 @@ class GoldenResponses:
             return None
         key = blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         with self._lock:
-            if key in self._remembered:
-                self._remembered.move_to_end(key)
-                return self._remembered[key]
-        found = {self._answers[row] for row in self._nearest.find(prompt.casefold())}
-        answer = found.pop() if len(found) == 1 else None
-        with self._lock:
-            self._remembered[key] = answer
-            if len(self._remembered) > REMEMBERED:
-                self._remembered.popitem(last=False)
-        return answer
+            found = self._remembered.get(key)
+        if found is None:
+            found = tuple({self._answers[row] for row in self._nearest.find(prompt.casefold())})
+            with self._lock:
+                self._remembered.put(key, found)
+        return found[0] if len(found) == 1 else None
 
 
 def _add(answers: dict[str, Answer | None], question: str, answer: Answer | None) -> None:

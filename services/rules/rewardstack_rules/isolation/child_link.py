@@ -9,7 +9,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
-from rewardstack_rules.isolation.frames import Frame, FrameError, FrameReader, Kind
+from rewardstack_rules.isolation.connection import FrameConnection
+from rewardstack_rules.isolation.frames import Frame, Kind
 from rewardstack_rules.isolation.process import FAIR_SHARE, cpu_seconds, state
 from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
@@ -60,7 +61,7 @@ class ChildOwner(Protocol):
         """The child's connection has ended."""
 
 
-class Child(asyncio.Protocol):
+class Child(FrameConnection):
     """One child, from the fork until it is dead.
 
     Args:
@@ -71,14 +72,13 @@ class Child(asyncio.Protocol):
     """
 
     def __init__(self, ident: int, lane: Lane, owner: ChildOwner, limit: int) -> None:
+        super().__init__(limit)
         self.id = ident
         self.lane = lane
         self.task: Task | None = None
         self.alarm: asyncio.TimerHandle | None = None
         self.was_ready = self.disconnected = self.exited = False
         self._owner = owner
-        self._frames = FrameReader(limit)
-        self._transport: asyncio.Transport | None = None
         self._closed = False
         self._pid = 0
         self._started = self._cpu_before = 0.0
@@ -90,15 +90,14 @@ class Child(asyncio.Protocol):
         with theirs:
             zygote.fork(self.id, theirs, niced=self.lane is Lane.SLOW)
         self._connecting = loop.create_task(loop.create_unix_connection(lambda: self, sock=ours))
-        self.alarm = loop.call_later(START_SECONDS, self._hang_up)
+        self.alarm = loop.call_later(START_SECONDS, self.abort)
 
     def run(self, task: Task) -> None:
         """Sends the child a task, whose time runs from now."""
-        assert self._transport is not None
         self.task = task
         task.child = self
         self._started, self._cpu_before = time.monotonic(), cpu_seconds(self._pid)
-        self._transport.write(Frame(Kind.TASK, task.id, task.body, task.seconds).encode())
+        self.send(Frame(Kind.TASK, task.id, task.body, task.seconds))
 
     def elapsed(self) -> float:
         """Seconds since the child's task began."""
@@ -125,32 +124,24 @@ class Child(asyncio.Protocol):
     def close(self) -> None:
         """Ends the connection; nothing that the child says is heard from now on."""
         self._closed = True
-        self._hang_up()
+        self.abort()
 
-    # asyncio.Protocol
+    def frame_received(self, frame: Frame) -> None:
+        """Hands the owner what the child says."""
+        if self._closed:
+            return
+        if frame.kind is Kind.READY:
+            self.release()
+            self.was_ready, self._pid = True, frame.id
+        self._owner.child_frame(self, frame)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        """Is connected; too late where it was closed meanwhile."""
+        super().connection_made(transport)
         if self._closed:
-            transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        try:
-            for frame in self._frames.feed(data):
-                if self._closed:
-                    return
-                if frame.kind is Kind.READY:
-                    self.release()
-                    self.was_ready, self._pid = True, frame.id
-                self._owner.child_frame(self, frame)
-        except FrameError:
-            self._hang_up()
+            self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Tells the owner."""
         if not self._closed:
             self._owner.child_disconnected(self)
-
-    def _hang_up(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()

@@ -11,7 +11,8 @@ from typing import Any
 
 from rewardstack.errors import ConfigError, UnreachableError
 from rewardstack_rules.isolation.config import IsolationConfig
-from rewardstack_rules.isolation.frames import Frame, FrameReader, Kind, dump, load
+from rewardstack_rules.isolation.connection import FrameConnection
+from rewardstack_rules.isolation.frames import Frame, Kind, dump, load
 from rewardstack_rules.isolation.launch import home_of
 
 Result = dict[str, Any]
@@ -20,7 +21,7 @@ ATTEMPTS = 2
 """How often a task is handed in: once more after the supervisor died under it."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(FrameConnection):
     """One connection to the supervisor, shared by all tasks of this process.
 
     Args:
@@ -28,12 +29,10 @@ class Connection(asyncio.Protocol):
     """
 
     def __init__(self, limit: int) -> None:
-        self._frames = FrameReader(limit)
+        super().__init__(limit)
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._ids = itertools.count(1)
         self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport | None = None
-        self._outgoing = bytearray()
         self.lost = False
 
     def ask(self, kind: Kind, body: bytes = b"", seconds: float = 0.0) -> asyncio.Future[bytes]:
@@ -44,7 +43,7 @@ class Connection(asyncio.Protocol):
             future.set_exception(ConnectionResetError())
             return future
         self._waiting[ident] = future
-        self._send(Frame(kind, ident, body, seconds))
+        self.send(Frame(kind, ident, body, seconds))
         return future
 
     def drop(self, futures: set[asyncio.Future[bytes]]) -> None:
@@ -54,37 +53,16 @@ class Connection(asyncio.Protocol):
         for ident in [ident for ident, future in self._waiting.items() if future in futures]:
             del self._waiting[ident]
             if not self.lost:
-                self._send(Frame(Kind.DROP, ident))
+                self.send(Frame(Kind.DROP, ident))
 
-    def _send(self, frame: Frame) -> None:
-        """Sends a frame together with all others of this turn of the event loop."""
-        if not self._outgoing:
-            self._loop.call_soon(self._flush)
-        self._outgoing += frame.encode()
-
-    def _flush(self) -> None:
-        assert self._transport is not None
-        self._transport.write(bytes(self._outgoing))
-        self._outgoing.clear()
-
-    def close(self) -> None:
-        """Ends the connection; whoever waits on it gets ConnectionResetError."""
-        if self._transport is not None:
-            self._transport.abort()
-
-    # asyncio.Protocol
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        for frame in self._frames.feed(data):
-            future = self._waiting.pop(frame.id, None)
-            if future is not None and not future.done():
-                future.set_result(frame.body)
+    def frame_received(self, frame: Frame) -> None:
+        """An answer came: whoever waits for it has its body."""
+        future = self._waiting.pop(frame.id, None)
+        if future is not None and not future.done():
+            future.set_result(frame.body)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Whoever waits for an answer gets ConnectionResetError."""
         self.lost = True
         for future in self._waiting.values():
             if not future.done():
@@ -162,7 +140,7 @@ class IsolatedRunner:
         """Ends the connections; a later call builds a new one."""
         for loop, link in self._links.items():
             if link.connection is not None and not loop.is_closed():
-                loop.call_soon_threadsafe(link.connection.close)
+                loop.call_soon_threadsafe(link.connection.abort)
         self._links.clear()
 
     def _encode(self, tasks: Sequence[Mapping[str, Any]], results: list[Result | None]) -> dict[int, bytes]:

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from rewardstack_rules.isolation.child_link import Task
 from rewardstack_rules.isolation.config import IsolationConfig
-from rewardstack_rules.isolation.frames import Frame, FrameError, FrameReader, Kind, dump
+from rewardstack_rules.isolation.connection import FrameConnection
+from rewardstack_rules.isolation.frames import Frame, Kind, dump
 from rewardstack_rules.isolation.process import adopt_orphans, silence
 from rewardstack_rules.isolation.scheduler import Scheduler
 from rewardstack_rules.isolation.watch import beat, fork_watched
@@ -36,7 +37,7 @@ TAKES_TASKS = "ready"
 logger = logging.getLogger(__name__)
 
 
-class Client(asyncio.Protocol):
+class Client(FrameConnection):
     """The connection of one server process.
 
     Args:
@@ -44,31 +45,18 @@ class Client(asyncio.Protocol):
     """
 
     def __init__(self, server: Supervisor) -> None:
+        super().__init__(server.config.max_frame_bytes)
         self._server = server
-        self._frames = FrameReader(server.config.max_frame_bytes)
         self._tasks: dict[int, Task] = {}
-        self._outgoing = bytearray()
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        try:
-            for frame in self._frames.feed(data):
-                self._take(frame)
-        except FrameError as error:
-            logger.warning("a server process sent %s; its connection is closed", error)
-            assert self._transport is not None
-            self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Nobody waits for its tasks."""
         for task in self._tasks.values():
             self._server.pool.drop(task)
         self._tasks.clear()
 
-    def _take(self, frame: Frame) -> None:
+    def frame_received(self, frame: Frame) -> None:
+        """The server process wants something."""
         if frame.kind in (Kind.TASK, Kind.BRIEF):
             self._submit(frame)
         elif frame.kind is Kind.DROP:
@@ -77,27 +65,16 @@ class Client(asyncio.Protocol):
                 self._server.pool.drop(task)
         elif frame.kind is Kind.STATS:
             stats = {"pid": os.getpid()} | self._server.pool.stats()
-            self._send(Frame(Kind.STATS, frame.id, dump(stats)))
+            self.send(Frame(Kind.STATS, frame.id, dump(stats)))
 
     def _submit(self, frame: Frame) -> None:
         def reply(result: bytes) -> None:
             if self._tasks.pop(frame.id, None) is not None:
-                self._send(Frame(Kind.RESULT, frame.id, result))
+                self.send(Frame(Kind.RESULT, frame.id, result))
 
         task = Task(next(self._server.task_ids), frame.body, frame.seconds, reply, frame.kind is Kind.BRIEF)
         self._tasks[frame.id] = task
         self._server.pool.submit(task)
-
-    def _send(self, frame: Frame) -> None:
-        """Sends a frame together with all others of this turn of the event loop."""
-        if not self._outgoing:
-            asyncio.get_running_loop().call_soon(self._flush)
-        self._outgoing += frame.encode()
-
-    def _flush(self) -> None:
-        assert self._transport is not None
-        self._transport.write(bytes(self._outgoing))
-        self._outgoing.clear()
 
 
 class Supervisor:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
 from rewardstack.core.event_loop import loop_thread
-from rewardstack.core.lru import Memory
+from rewardstack.core.lru import LruCache
 from rewardstack.errors import RewardstackError, ScoringError, UnknownSourceError
 from rewardstack.pipeline.pipeline import Flow
 from rewardstack.routing.routes import RULE_PREFIX, Leaf
@@ -59,7 +59,7 @@ class Service:
         self._client_settings = ClientSettings.from_env()
         self._routes = route_table(self._client_settings)
         self._shared: tuple[Backends, ResultCache] | None = None
-        self._flows: Memory[Flow] = Memory(TENANTS)
+        self._flows: LruCache[str, Flow] = LruCache(TENANTS)
 
     def score(self, requests: Sequence[Request], *, limit: float | None, tenant: str) -> list[Score]:
         """One score for each request, in order; samples without a value have what their route's policy says.

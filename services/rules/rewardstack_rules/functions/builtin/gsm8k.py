@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from rewardstack_rules.functions.builtin.options import choice, number
+from rewardstack.core.fields import Fields
 from rewardstack_rules.functions.outcome import Outcome, Unscored
 
 METHODS = ("strict", "flexible")
@@ -34,10 +34,12 @@ def gsm8k(response: str, reference: str, method: str | None = None, format_score
         format_score: what a wrong number is worth, from 0 to 1; the parts `format` and `accuracy` are then reported.
 
     Raises:
-        Unscored: the reference holds no number, or an option is malformed.
+        Unscored: the reference holds no number.
+        RequestError: an option is malformed.
     """
-    strict = choice("method", method, METHODS) == "strict"
-    consolation = number("format_score", format_score, 0, 1)
+    options = Fields({"method": method, "format_score": format_score})
+    strict = options.choice("method", METHODS) == "strict"
+    consolation = options.number("format_score", None, 0, 1)
     expected = _answer(reference) or BARE.match(reference.strip())
     if expected is None:
         raise Unscored("the reference holds no number")

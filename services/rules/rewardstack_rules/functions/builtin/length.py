@@ -11,14 +11,15 @@ equation 13) plus 1: L_max - L_cache is the maximum, L_cache the buffer.
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from rewardstack_rules.functions.builtin.options import choice, number
+from rewardstack.core.fields import Fields
 from rewardstack_rules.functions.outcome import Outcome, Unscored
 
 UNITS = ("words", "characters")
 MAX_RESPONSE = 1_000_000
 """Characters of a response whose words are counted."""
+LONGEST = 1e12
+"""The largest length that an option takes."""
 
 
 def length(
@@ -42,11 +43,14 @@ def length(
         length_unit: of all four: `words` (between white space) or `characters`.
 
     Raises:
-        Unscored: no length is given, or an option is malformed.
+        Unscored: no length is given, or they contradict each other.
+        RequestError: an option is malformed.
     """
-    shortest, longest = _bounds(target_length, min_length, max_length)
-    buffer = number("length_buffer", length_buffer, 1)
-    unit = choice("length_unit", length_unit, UNITS)
+    bounds = {"target_length": target_length, "min_length": min_length, "max_length": max_length}
+    options = Fields({**bounds, "length_buffer": length_buffer, "length_unit": length_unit})
+    shortest, longest = _bounds(options)
+    buffer = options.number("length_buffer", None, 1, LONGEST)
+    unit = options.choice("length_unit", UNITS)
     if unit == "words" and len(response) > MAX_RESPONSE:
         return Outcome(0.0, f"the response is longer than {MAX_RESPONSE} characters")
     size = len(response) if unit == "characters" else len(response.split())
@@ -54,9 +58,10 @@ def length(
     return Outcome(1.0 if distance <= 0 else max(0.0, 1 - distance / (buffer or bound)))
 
 
-def _bounds(target: Any, least: Any, most: Any) -> tuple[float, float]:
-    exact = number("target_length", target, 1)
-    shortest, longest = number("min_length", least, 1), number("max_length", most, 1)
+def _bounds(options: Fields) -> tuple[float, float]:
+    exact, shortest, longest = (
+        options.number(name, None, 1, LONGEST) for name in ("target_length", "min_length", "max_length")
+    )
     if exact is None and shortest is None and longest is None:
         raise Unscored("extra_info.target_length, min_length or max_length is missing")
     if exact is not None and (shortest is not None or longest is not None):

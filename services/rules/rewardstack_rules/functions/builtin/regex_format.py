@@ -10,7 +10,7 @@ import warnings
 from functools import lru_cache
 from typing import Any
 
-from rewardstack_rules.functions.builtin.options import choice
+from rewardstack.core.fields import Fields
 from rewardstack_rules.functions.outcome import Outcome, Unscored
 
 MAX_PATTERN = 2_000
@@ -30,9 +30,9 @@ def regex_format(
         pattern_match: `full` (it matches the whole response) or `search` (it matches somewhere).
 
     Raises:
-        Unscored: an option is malformed.
+        Unscored, RequestError: an option is malformed.
     """
-    how = choice("pattern_match", pattern_match, MATCHES)
+    how = Fields({"pattern_match": pattern_match}).choice("pattern_match", MATCHES)
     expression = _compiled(_checked(pattern))
     found = expression.fullmatch(response) if how == "full" else expression.search(response)
     return Outcome(1.0) if found else Outcome(0.0, "the response does not match extra_info.pattern")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from rewardstack_rules.functions.builtin.options import choice, whole
+from rewardstack.core.fields import Fields
 from rewardstack_rules.functions.outcome import Outcome
 
 UNITS = ("words", "characters")
@@ -37,10 +37,11 @@ def repetition(
             without spaces.
 
     Raises:
-        Unscored: an option is malformed.
+        RequestError: an option is malformed.
     """
-    size = whole("ngram_size", ngram_size, NGRAM_SIZE, MAX_NGRAM_SIZE)
-    unit = choice("repetition_unit", repetition_unit, UNITS)
+    options = Fields({"ngram_size": ngram_size, "repetition_unit": repetition_unit})
+    size = options.whole("ngram_size", NGRAM_SIZE, 1, MAX_NGRAM_SIZE)
+    unit = options.choice("repetition_unit", UNITS)
     if len(response) > MAX_RESPONSE:
         return Outcome(0.0, f"the response is longer than {MAX_RESPONSE} characters")
     text = response.lower()

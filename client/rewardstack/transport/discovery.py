@@ -1,0 +1,147 @@
+"""What servers say of themselves: each is asked once a minute, and never twice at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Callable, Coroutine, Hashable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.core.lru import LruCache
+from rewardstack.errors import DeadlineError, RejectedError, ServiceError
+
+FRESH = 60.0
+"""Seconds for which an answer is believed."""
+RENEWAL = 30.0
+"""Seconds that a server has for its next answer; the one before holds until then."""
+BRIEF = 2.0
+"""Seconds that callers wait for an answer that they can do without,"""
+BRIEF_SHARE = 0.3
+"""and the share that this may be of the time there is."""
+SERVERS = 1024
+"""Servers whose answers are kept: whoever may ask a reward server may name servers without end."""
+
+D = TypeVar("D", bound=Hashable)
+T = TypeVar("T")
+Ask = Callable[[SharedDeadline], Coroutine[Any, Any, T]]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Answer(Generic[T]):
+    """What a server said, and when."""
+
+    value: T
+    given_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_fresh(self) -> bool:
+        return time.monotonic() <= self.given_at + FRESH
+
+
+@dataclass(slots=True)
+class _Request(Generic[T]):
+    """A request to a server that is under way, and since when."""
+
+    task: asyncio.Task[T]
+    begun_at: float = field(default_factory=time.monotonic)
+
+    async def result(self, seconds: float) -> T:
+        """What comes of it.
+
+        Raises:
+            DeadlineError: nothing did within these seconds, or within those that the server had.
+        """
+        try:
+            return await asyncio.wait_for(asyncio.shield(self.task), None if seconds == math.inf else seconds)
+        except asyncio.TimeoutError:
+            raise DeadlineError("no answer in time") from None
+
+
+class Discovery(Generic[D, T]):
+    """The answers of every server asked so far; lives on one event loop."""
+
+    def __init__(self) -> None:
+        self._answers: LruCache[D, _Answer[T]] = LruCache(SERVERS)
+        self._requests: dict[D, _Request[T]] = {}
+
+    def is_fresh(self, destination: D) -> bool:
+        """Whether a server was asked within `FRESH` seconds."""
+        answer = self._answers.get(destination)
+        return answer is not None and answer.is_fresh
+
+    def known(self, destination: D, default: T) -> T:
+        """What a server said last; `default` where it has not said anything."""
+        answer = self._answers.get(destination)
+        return default if answer is None else answer.value
+
+    def __contains__(self, destination: D) -> bool:
+        return self._answers.get(destination) is not None
+
+    async def find(
+        self,
+        destination: D,
+        ask: Ask[T],
+        deadline: SharedDeadline,
+        patience: float = math.inf,
+        suffices: Callable[[T], bool] = lambda _: True,
+    ) -> T:
+        """What a server says of itself; what it said before holds where it does not say so anew `briefly`.
+
+        Args:
+            destination: the server.
+            ask: asks it.
+            deadline: of the caller.
+            patience: seconds that the caller waits at most for a first answer.
+            suffices: whether an answer is of use to the caller; the server is asked anew where it is not.
+
+        Raises:
+            ServiceError: there is no answer that suffices, and none came.
+            RewardstackError: whatever else `ask` raises.
+        """
+        answer = self._answers.get(destination)
+        if answer is None or not suffices(answer.value):
+            return await self._ask(destination, ask, deadline, patience)
+        if answer.is_fresh:
+            return answer.value
+        request = self._requests.get(destination) or self._begin(destination, ask, SharedDeadline(Deadline(RENEWAL)))
+        try:
+            return await request.result(request.begun_at + briefly(deadline) - time.monotonic())
+        except RejectedError:
+            raise
+        except ServiceError as error:
+            log.debug("%s: what it said of itself before holds: %s", destination, error)
+            return answer.value
+
+    async def _ask(self, destination: D, ask: Ask[T], deadline: SharedDeadline, patience: float) -> T:
+        """What the server says now, whoever else asks; raises as `find` does."""
+        until = time.monotonic() + patience
+        while (request := self._requests.get(destination)) is not None:
+            try:
+                return await request.result(min(until - time.monotonic(), deadline.remaining()))
+            except DeadlineError:
+                if not request.task.done():
+                    raise
+        return await self._begin(destination, ask, deadline).result(until - time.monotonic())
+
+    def _begin(self, destination: D, ask: Ask[T], deadline: SharedDeadline) -> _Request[T]:
+        request = self._requests[destination] = _Request(asyncio.create_task(self._learn(destination, ask, deadline)))
+        return request
+
+    async def _learn(self, destination: D, ask: Ask[T], deadline: SharedDeadline) -> T:
+        try:
+            value = await ask(deadline)
+            self._answers.put(destination, _Answer(value))
+            return value
+        finally:
+            del self._requests[destination]
+
+
+def briefly(deadline: SharedDeadline) -> float:
+    """Seconds that a caller with this deadline waits for an answer that it can do without."""
+    return min(BRIEF, deadline.remaining() * BRIEF_SHARE)

@@ -1,0 +1,57 @@
+"""One end of a connection that carries frames, on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from rewardstack_rules.isolation.frames import Frame, FrameError, FrameReader
+
+logger = logging.getLogger(__name__)
+
+
+class FrameConnection(asyncio.Protocol):
+    """Takes frames one by one, and sends those of one turn of the event loop together.
+
+    Args:
+        limit: largest body that is taken, in bytes.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._frames = FrameReader(limit)
+        self._transport: asyncio.Transport | None = None
+        self._outgoing = bytearray()
+
+    def frame_received(self, frame: Frame) -> None:
+        """The peer sent a frame."""
+        raise NotImplementedError
+
+    def send(self, frame: Frame) -> None:
+        """Sends a frame at the end of this turn."""
+        if not self._outgoing:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._outgoing += frame.encode()
+
+    def abort(self) -> None:
+        """Ends the connection, if there is one yet."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for frame in self._frames.feed(data):
+                self.frame_received(frame)
+        except FrameError as error:
+            logger.warning("the peer sent %s; its connection is closed", error)
+            self.abort()
+
+    def _flush(self) -> None:
+        assert self._transport is not None
+        self._transport.write(bytes(self._outgoing))
+        self._outgoing.clear()

@@ -1,0 +1,106 @@
+"""What servers say of themselves: asked together, believed for a while, and held on to while a server is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.errors import DeadlineError, RejectedError, RewardstackError, UnreachableError
+from rewardstack.transport import discovery
+from rewardstack.transport.discovery import Discovery
+
+LONG = 60.0
+
+
+class Server:
+    """Answers with how often it was asked, after a while."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.seconds = 0.02
+        self.fault: RewardstackError | None = None
+
+    async def ask(self, deadline: SharedDeadline) -> int:
+        """As `Discovery.find` calls it: hangs no longer than the deadline lasts."""
+        self.asked += 1
+        mine = self.asked
+        left = deadline.remaining()
+        await asyncio.sleep(min(self.seconds, left))
+        if self.seconds > left:
+            raise DeadlineError("no answer in time")
+        if self.fault is not None:
+            raise self.fault
+        return mine
+
+
+def patience(seconds: float = LONG) -> SharedDeadline:
+    """A caller's deadline."""
+    return SharedDeadline(Deadline(seconds))
+
+
+async def test_asked_together_and_once() -> None:
+    """All who ask at the same time share a request; later ones are told what it brought; another server is another."""
+    server, said = Server(), Discovery[str, int]()
+
+    first = await asyncio.gather(*(said.find("a", server.ask, patience()) for _ in range(5)))
+    later = await said.find("a", server.ask, patience())
+    other = await said.find("b", server.ask, patience())
+
+    assert ([1] * 5, 1, 2) == (first, later, other)
+    assert ("a" in said, "c" in said, said.known("a", 0), said.known("c", 0)) == (True, False, 1, 0)
+
+
+async def test_each_waits_as_long_as_it_can() -> None:
+    """Who has less time than the one who asked gives up alone; who has more asks again."""
+    server, said = Server(), Discovery[str, int]()
+    server.seconds = 0.3
+
+    found = await asyncio.gather(
+        *(said.find("a", server.ask, patience(seconds)) for seconds in (0.2, 0.1, LONG)), return_exceptions=True
+    )
+
+    assert [DeadlineError, DeadlineError, int] == [type(one) for one in found]
+    assert 2 == server.asked
+
+
+async def test_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was said holds for a while; then, or where it does not suffice, the server is asked again."""
+    server, said = Server(), Discovery[str, int]()
+
+    assert [1, 1] == [await said.find("a", server.ask, patience()) for _ in range(2)]
+    assert 2 == await said.find("a", server.ask, patience(), suffices=lambda value: value > 1)
+    monkeypatch.setattr(discovery, "FRESH", -1.0)
+    assert 3 == await said.find("a", server.ask, patience())
+
+
+@pytest.mark.parametrize("fault", ["slow", "gone"])
+async def test_what_was_said_holds(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    """A server that does not answer any more is waited for briefly, and once; its next answer is heard nonetheless."""
+    server, said = Server(), Discovery[str, int]()
+    await said.find("a", server.ask, patience())
+    monkeypatch.setattr(discovery, "FRESH", -1.0)
+    monkeypatch.setattr(discovery, "BRIEF", 0.1)
+    server.seconds = 0.5 if fault == "slow" else 0.0
+    server.fault = None if fault == "slow" else UnreachableError("gone")
+
+    began = time.monotonic()
+    assert [1] * 20 == [await said.find("a", server.ask, patience()) for _ in range(20)]
+
+    assert time.monotonic() - began < 0.4
+    if fault == "slow":
+        await asyncio.sleep(0.6)
+        assert (2, 2) == (said.known("a", 0), server.asked)
+
+
+async def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal is raised even where the server was known."""
+    server, said = Server(), Discovery[str, int]()
+    await said.find("a", server.ask, patience())
+    monkeypatch.setattr(discovery, "FRESH", -1.0)
+    server.fault = RejectedError("a wrong key", 401)
+
+    with pytest.raises(RejectedError, match="a wrong key"):
+        await said.find("a", server.ask, patience())
