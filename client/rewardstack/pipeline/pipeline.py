@@ -1,4 +1,4 @@
-"""The one flow that every sample takes, in a trainer, in the reward server and in a worker:
+"""The one pipeline that every sample takes, in a trainer, in the reward server and in a worker:
 
 route by data_source → choose references → cache → scorer (batched, shared) → policy → Score
 """
@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.deadline import Deadline
@@ -18,9 +19,9 @@ from rewardstack.errors import ScoringError
 from rewardstack.pipeline.fallback import service_time
 from rewardstack.pipeline.references import as_references, choose
 from rewardstack.pipeline.runner import SLICE, Runner, milliseconds
+from rewardstack.pipeline.scorer import MakeScorer
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.score import NOTHING, Item, OnError, Request, Score
-from rewardstack.scorers.base import MakeScorer
 
 _Groups = dict[tuple[str, float | None], list[tuple[int, Item]]]
 
@@ -47,12 +48,12 @@ class _Call:
         return self.ends_at if self.lexical else None
 
 
-class Flow:
+class Pipeline:
     """Scores requests.
 
     Args:
         routes: which scorer takes which source.
-        scorers: makes the scorers of each kind of leaf.
+        scorers: makes the scorers of each kind of leaf, and says how samples are sent to them.
         cache: of results.
     """
 
@@ -60,7 +61,7 @@ class Flow:
         self.routes = routes
         self._make = scorers
         self._cache = cache
-        self._runners: dict[tuple[str, str], Runner] = {}
+        self._runners: dict[tuple[str, str], Runner[Any]] = {}
 
     async def score(
         self,
@@ -118,11 +119,11 @@ class Flow:
         elapsed = milliseconds(started)
         return [replace(score, latency_ms=elapsed) for score in scores]
 
-    def _runner(self, route: Route, leaf: Leaf, source: str) -> Runner:
+    def _runner(self, route: Route, leaf: Leaf, source: str) -> Runner[Any]:
         target = leaf.target or source[len(route.name) :]
         known = self._runners.get((leaf.kind, target))
         if known is None:
-            known = self._runners[leaf.kind, target] = Runner(self._make[leaf.kind](target), self._cache)
+            known = self._runners[leaf.kind, target] = Runner(*self._make[leaf.kind](target), self._cache)
         return known
 
     def _settle(self, requests: Sequence[Request], scores: list[Score], on_error: OnError | None) -> list[Score]:
