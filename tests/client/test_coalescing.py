@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from rewardstack.core.coalescing import GATHER, Coalescer, Lane, one_lane
+from rewardstack.core.coalescing import GATHER, SLICE, Coalescer, Lane, one_lane
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.keys import Key
 
@@ -33,16 +33,12 @@ class Backend:
 
 
 async def test_one_callers_items_go_together() -> None:
-    """However long a caller takes to submit, only full batches go out before it is done."""
+    """Before all of a caller's items are submitted only full batches of them go out."""
     backend = Backend()
     coalescer: Coalescer[str, int] = Coalescer(backend, one_lane(8))
-    waits = []
-    with coalescer.submitting():
-        for at in range(12):
-            waits.append(coalescer.submit(f"{at}", None, SharedDeadline(Deadline(5))))
-            await asyncio.sleep(2 * GATHER)
-    assert 12 == len(await asyncio.gather(*waits))
-    assert [8, 4] == [len(batch) for batch in backend.batches]
+    texts = [f"{at}" for at in range(SLICE + 4)]
+    assert list(map(len, texts)) == await coalescer.ask(texts, [None] * len(texts), Deadline(5))
+    assert [8] * (SLICE // 8) + [4] == [len(batch) for batch in backend.batches]
 
 
 async def test_one_key_is_asked_once() -> None:
@@ -68,10 +64,8 @@ async def test_lanes() -> None:
     """Batches are of one lane, and a lane has only so many items under way; the next go out when there is room."""
     backend = Backend()
     coalescer: Coalescer[str, int] = Coalescer(backend, lambda text: Lane(3, text[0], 4 if text[0] == "n" else 100))
-    deadline = SharedDeadline(Deadline(5))
-    with coalescer.submitting():
-        waits = [coalescer.submit(f"{lane}{at}", None, deadline) for at in range(5) for lane in ("n", "w")]
-    assert [2] * 10 == await asyncio.gather(*waits)
+    texts = [f"{lane}{at}" for at in range(5) for lane in ("n", "w")]
+    assert [2] * 10 == await coalescer.ask(texts, [None] * 10, Deadline(5))
     narrow = [batch for batch in backend.batches if batch[0][0] == "n"]
     assert [["n0", "n1", "n2"], ["n3"], ["n4"]] == narrow
     assert [["w0", "w1", "w2"], ["w3", "w4"]] == [batch for batch in backend.batches if batch[0][0] == "w"]

@@ -10,8 +10,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -20,6 +19,8 @@ from rewardstack.core.keys import Key
 
 GATHER = 0.001
 """Seconds that a batch waits for company before it goes out less than full."""
+SLICE = 512
+"""Items submitted before the loop gets a breath."""
 GRACE = 0.02
 """Seconds a waiter gives a call that ends at the same moment as its patience."""
 
@@ -88,7 +89,8 @@ class _Queue(Generic[T, R]):
         self.in_flight = 0
         self.last_progress = 0.0
         self.timer: asyncio.TimerHandle | None = None
-        self._bounded = lane.width < math.inf
+        self.bounded = lane.width < math.inf
+        """Whether calls may have to wait for their turn."""
 
     @property
     def has_batch(self) -> bool:
@@ -98,7 +100,7 @@ class _Queue(Generic[T, R]):
     def add(self, call: Call[T, R]) -> None:
         """Has a call wait."""
         self.waiting.append(call)
-        if self._bounded:
+        if self.bounded:
             call.deadline.enter_queue(self)
 
     def take(self) -> list[Call[T, R]]:
@@ -108,7 +110,7 @@ class _Queue(Generic[T, R]):
             self.timer = None
         count = min(self.lane.size, len(self.waiting), self.lane.width - self.in_flight)
         calls = [self.waiting.popleft() for _ in range(int(count))]
-        if self._bounded:
+        if self.bounded:
             for call in calls:
                 call.deadline.leave_queue(self)
         self.in_flight += len(calls)
@@ -131,14 +133,30 @@ class Coalescer(Generic[T, R]):
         self._submitting = 0
         self._running: set[asyncio.Task[object]] = set()
 
-    @contextmanager
-    def submitting(self) -> Iterator[None]:
-        """While one caller's items are submitted: none of them goes out in a batch that is less than full."""
+    async def ask(
+        self, items: Sequence[T], keys: Sequence[Key | None], deadline: Deadline | SharedDeadline
+    ) -> list[R | None]:
+        """One outcome for each item, in order; None for one that did not come before the patience ended.
+
+        None of the items goes out in a batch that is less than full before all of them are submitted.
+
+        Args:
+            items: to be sent, in this order.
+            keys: of the items; None for one whose outcome is not shared.
+            deadline: of the one who asks; a shared one is that of all its calls, so that who joins it joins them.
+        """
+        calls: list[asyncio.Future[R]] = []
         self._submitting += 1
         try:
-            yield
+            for item, key in zip(items, keys, strict=True):
+                own = deadline if isinstance(deadline, SharedDeadline) else SharedDeadline(deadline)
+                calls.append(self.submit(item, key, own))
+                if len(calls) % SLICE == 0:
+                    await asyncio.sleep(0)
         finally:
             self._submitting -= 1
+        await wait_for_all(calls, deadline)
+        return [call.result() if call.done() else None for call in calls]
 
     def submit(self, item: T, key: Key | None, deadline: SharedDeadline) -> asyncio.Future[R]:
         """The outcome of `item`, to be awaited and never cancelled.
@@ -194,7 +212,7 @@ class Coalescer(Generic[T, R]):
         try:
             outcomes = await self._outcomes([call.item for call in calls], deadline)
             self._backend.done([(call.key, one) for call, one in zip(calls, outcomes, strict=True)])
-            if not all(map(self._backend.has_failed, outcomes)):
+            if queue.bounded and not all(map(self._backend.has_failed, outcomes)):
                 queue.last_progress = time.monotonic()
         except asyncio.CancelledError:  # the client is shutting down
             self._finish(queue.waiting, [self._backend.dropped] * len(queue.waiting))

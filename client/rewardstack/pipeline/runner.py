@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from rewardstack.cache.key import tenant_key
 from rewardstack.cache.store import ResultCache
-from rewardstack.core.coalescing import Coalescer, wait_for_all
+from rewardstack.core.coalescing import Coalescer
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.keys import Key
 from rewardstack.errors import ConfigError, ServiceError
@@ -193,15 +193,12 @@ class Runner(Generic[P]):
         places = list(samples)
         if self._sending.order is not None:
             places = [places[at] for at in self._sending.order(list(samples.values()))]
-        calls: dict[int, asyncio.Future[Outcome]] = {}
-        with coalescer.submitting():
-            for at in places:
-                calls[at] = coalescer.submit(samples[at], keys.get(at), SharedDeadline(deadline))
-                if len(calls) % SLICE == 0:
-                    await asyncio.sleep(0)
-        await wait_for_all(calls.values(), deadline)
-        late = Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
-        return {at: call.result() if call.done() else late for at, call in calls.items()}
+        asked = [samples[at] for at in places]
+        outcomes = await coalescer.ask(asked, [keys.get(at) for at in places], deadline)
+        return {at: self._late(deadline) if one is None else one for at, one in zip(places, outcomes, strict=True)}
+
+    def _late(self, deadline: Deadline) -> Score:
+        return Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
 
     async def send(self, items: Sequence[P], deadline: SharedDeadline) -> Sequence[Outcome]:
         """One outcome for each sample, in order; the scorer's errors are outcomes, too."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from rewardstack.cache.key import PREFIX, digest, extended
 from rewardstack.cache.link import RedisLink
 from rewardstack.cache.store import Codec, Store
-from rewardstack.core.coalescing import Coalescer, one_lane, wait_for_all
+from rewardstack.core.coalescing import Coalescer, one_lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
 from rewardstack.errors import DeadlineError, RejectedError, ServiceError
@@ -25,8 +24,6 @@ CHECK = 8
 """Characters of its key that a stored vector carries, so that one of another key is not taken for its own."""
 SLICE = 128
 """Vectors in one round trip to Redis: 1 MB at 4096 dimensions."""
-SUBMITTED = 512
-"""Texts after which the loop gets a breath."""
 
 
 class VectorStore(Store[Vector]):
@@ -101,21 +98,10 @@ class Embedder:
             asked |= await self._ask(missing, deadline, cached)
 
     async def _ask(self, keys: dict[str, str], deadline: SharedDeadline, cached: bool) -> dict[str, Found]:
-        calls = await self._submit(keys, deadline, cached)
-        await wait_for_all(calls.values(), deadline)
+        shared = [Key(key) if cached else None for key in keys.values()]
+        found = await self._coalescer.ask(list(keys), shared, deadline)
         late = DeadlineError(f"no answer within {deadline.timeout:g} s")
-        return {text: call.result() if call.done() else late for text, call in calls.items()}
-
-    async def _submit(
-        self, keys: dict[str, str], deadline: SharedDeadline, cached: bool
-    ) -> dict[str, asyncio.Future[Found]]:
-        calls: dict[str, asyncio.Future[Found]] = {}
-        with self._coalescer.submitting():
-            for text, key in keys.items():
-                calls[text] = self._coalescer.submit(text, Key(key) if cached else None, deadline)
-                if len(calls) % SUBMITTED == 0:
-                    await asyncio.sleep(0)
-        return calls
+        return {text: late if one is None else one for text, one in zip(keys, found, strict=True)}
 
     async def send(self, items: Sequence[str], deadline: SharedDeadline) -> Sequence[Found]:
         """What the server makes of each text, in order."""

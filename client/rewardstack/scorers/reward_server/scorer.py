@@ -20,6 +20,7 @@ from rewardstack.scorers.destination import Destination, FindService
 from rewardstack.scorers.reward_server.calls import BATCH, post_samples, reward_servers
 from rewardstack.scorers.reward_server.reward_types import RewardType, RewardTypes
 from rewardstack.settings import Settings
+from rewardstack.transport.service import Service
 
 
 class RemoteSample(NamedTuple):
@@ -28,10 +29,12 @@ class RemoteSample(NamedTuple):
     Args:
         item: the sample.
         destination: the server.
+        service: by which it is asked.
     """
 
     item: Item
     destination: Destination
+    service: Service
 
 
 class RemoteRule(Scorer[RemoteSample]):
@@ -62,7 +65,8 @@ class RemoteRule(Scorer[RemoteSample]):
             SettingsError: no server is set.
             RequestError: the sample names its own wrongly.
         """
-        return RemoteSample(item, self._servers.destination(item.extra))
+        destination = self._servers.destination(item.extra)
+        return RemoteSample(item, destination, self._find(*destination))
 
     def lane(self, sample: RemoteSample) -> Lane:
         """Samples of one server travel together."""
@@ -71,8 +75,8 @@ class RemoteRule(Scorer[RemoteSample]):
     async def keys(self, prepared: Sequence[RemoteSample], deadline: SharedDeadline) -> list[Key | None]:
         """The same keys as the server's own, by the fingerprint that it gives; raises as `score` does."""
         keys: dict[Destination, Iterator[Key | None]] = {}
-        for destination in {sample.destination for sample in prepared}:
-            about = await self._about(destination, deadline)
+        for destination, first in {sample.destination: sample for sample in prepared}.items():
+            about = await self._about(first, deadline)
             items = [sample.item for sample in prepared if sample.destination == destination]
             made: list[Key | None] = [None] * len(items)
             if about is not None:
@@ -88,14 +92,13 @@ class RemoteRule(Scorer[RemoteSample]):
             UnknownSourceError: it has no such function; lists those it has.
             SettingsError: it does not take the key.
         """
-        destination = prepared[0].destination
-        about = await self._about(destination, deadline)
+        about = await self._about(prepared[0], deadline)
         fields = about.fields if about else (EVERY_FIELD,)
         items = [sample.item for sample in prepared]
-        scores = await post_samples(self._find(*destination), self._data_source, items, fields, deadline)
+        scores = await post_samples(prepared[0].service, self._data_source, items, fields, deadline)
         for score in scores:
             score.source = self.source
         return scores
 
-    async def _about(self, destination: Destination, deadline: SharedDeadline) -> RewardType | None:
-        return await self._types.find(self._name, destination, self._find(*destination), deadline)
+    async def _about(self, sample: RemoteSample, deadline: SharedDeadline) -> RewardType | None:
+        return await self._types.find(self._name, sample.destination, sample.service, deadline)
