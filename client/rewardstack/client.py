@@ -1,4 +1,4 @@
-"""What one event loop holds: the backends, the cache, and a flow for the settings in force."""
+"""What one event loop holds: the backends, the cache, and a pipeline for the settings in force."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.event_loop import LoopThread, loop_thread
-from rewardstack.pipeline.pipeline import Flow
+from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
 from rewardstack.routing.syntax import load_routes, parse_route
 from rewardstack.score import OnError, Request, Score
@@ -24,18 +24,18 @@ class Client:
     def __init__(self) -> None:
         self._backends = Backends()
         self._caches: dict[tuple[object, ...], ResultCache] = {}
-        self._flows: dict[tuple[object, ...], Flow] = {}
+        self._pipelines: dict[tuple[object, ...], Pipeline] = {}
 
-    def flow(self, settings: Settings) -> Flow:
-        """The flow under these settings and the routes registered so far."""
+    def pipeline(self, settings: Settings) -> Pipeline:
+        """The pipeline under these settings and the routes registered so far."""
         identity = (settings, tuple(_registered.values()))
-        flow = self._flows.get(identity)
-        if flow is None:
-            self._flows.clear()
+        pipeline = self._pipelines.get(identity)
+        if pipeline is None:
+            self._pipelines.clear()
             cache, tenant = self._cache(settings), tenant_of(settings.reward_server_api_key)
-            flow = Flow(route_table(settings), self._backends.scorers(settings, cache, tenant), cache)
-            self._flows[identity] = flow
-        return flow
+            pipeline = Pipeline(route_table(settings), self._backends.scorers(settings, cache, tenant), cache)
+            self._pipelines[identity] = pipeline
+        return pipeline
 
     def _cache(self, settings: Settings) -> ResultCache:
         identity = (settings.cache_url, settings.cache_secret, settings.cache_ttl, settings.cache_items)
@@ -78,11 +78,11 @@ def route_table(settings: Settings) -> RouteTable:
 async def score_on_loop(
     requests: Sequence[Request], settings: Settings, on_error: OnError | None, limit: float | None
 ) -> list[Score]:
-    """`Flow.score` with this loop thread's client, which it makes at the first call."""
+    """`Pipeline.score` with this loop thread's client, which it makes at the first call."""
     thread = loop_thread()
     client = _clients.get(thread)
     if client is None:
         client = _clients[thread] = Client()
         thread.closing.append(client.close)
     tenant = tenant_of(settings.reward_server_api_key)
-    return await client.flow(settings).score(requests, on_error=on_error, limit=limit, tenant=tenant)
+    return await client.pipeline(settings).score(requests, on_error=on_error, limit=limit, tenant=tenant)

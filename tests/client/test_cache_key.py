@@ -14,10 +14,12 @@ from rewardstack.cache import key as keys
 from rewardstack.cache.key import rule_key, tenant_of
 from rewardstack.cache.store import ResultCache
 from rewardstack.cache.value import decode, encode
+from rewardstack.core.coalescing import one_lane
 from rewardstack.core.deadline import Deadline
 from rewardstack.core.keys import Key
 from rewardstack.pipeline.runner import Runner
-from rewardstack.score import Item, Score
+from rewardstack.pipeline.scorer import Scorer, Sending
+from rewardstack.score import Item, OnError, Score
 from rewardstack.settings import Settings
 from tests.support.servers import FaultServer
 
@@ -105,10 +107,15 @@ def test_tenants() -> None:
     assert "first" not in tenant_of("first")
 
 
-class Echo:
+class Echo(Scorer[Item]):
     """A scorer that is never asked twice for what its cache has; it notes the keys under which it was asked."""
 
-    source, on_error, timeout, batch_size = "rule:echo", "zero", 5.0, 8
+    source, timeout = "rule:echo", 5.0
+    on_error: OnError = "zero"
+
+    def prepare(self, item: Item) -> Item:
+        """Nothing is read of it."""
+        return item
 
     async def keys(self, items: Any, deadline: Any) -> list[Key | None]:
         """Keys as a rule has them."""
@@ -135,7 +142,7 @@ class Noted(ResultCache):
 async def test_values_of_one_tenant_are_told_apart() -> None:
     """For a tenant, too, a value that belongs to another of its keys is not taken."""
     cache = Noted()
-    await Runner(Echo(), cache).score([Item("a"), Item("b")], Deadline(5), tenant_of("secret"))  # type: ignore[arg-type]
+    await Runner(Echo(), Sending(one_lane(8)), cache).score([Item("a"), Item("b")], Deadline(5), tenant_of("secret"))
     first, second = cache.asked
     assert first != second
     assert decode(second, encode(first, Score(1.0, source="s"))) is None

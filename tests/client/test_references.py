@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rewardstack.pipeline.references import as_references, choose
+from rewardstack.pipeline.items import as_references, choose
 
 CASES = json.loads((Path(__file__).resolve().parents[1] / "cases" / "references.json").read_text())
 FRUIT = ("red apple", "green pear", "pear")

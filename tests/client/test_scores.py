@@ -9,6 +9,7 @@ import pytest
 
 from rewardstack import Request, Score, compute_score, score
 from rewardstack.cache.store import ResultCache
+from rewardstack.core.coalescing import one_lane
 from rewardstack.core.deadline import Deadline
 from rewardstack.core.keys import Key
 from rewardstack.errors import (
@@ -20,7 +21,8 @@ from rewardstack.errors import (
     UnknownSourceError,
 )
 from rewardstack.pipeline.runner import Runner
-from rewardstack.score import STATUSES, Item
+from rewardstack.pipeline.scorer import Scorer, Sending
+from rewardstack.score import STATUSES, Item, OnError
 from rewardstack.settings import Settings
 from tests.support.servers import FaultServer
 
@@ -110,10 +112,15 @@ def test_unknown_source_scores_nothing(server: FaultServer) -> None:
     assert 0 == server.stats()["requests"]
 
 
-class Parted:
+class Parted(Scorer[Item]):
     """A scorer whose scores have parts."""
 
-    source, on_error, timeout, batch_size = "rule:parted", "zero", 5.0, 8
+    source, timeout = "rule:parted", 5.0
+    on_error: OnError = "zero"
+
+    def prepare(self, item: Item) -> Item:
+        """Nothing is read of it."""
+        return item
 
     async def keys(self, items: Any, deadline: Any) -> list[Key | None]:
         """One key for all."""
@@ -126,7 +133,7 @@ class Parted:
 
 async def test_scores_are_the_callers_own() -> None:
     """What a caller does to its score is not seen by those who share it or get it from the cache."""
-    runner = Runner(Parted(), ResultCache(Settings.from_env({})))  # type: ignore[arg-type]
+    runner = Runner(Parted(), Sending(one_lane(8)), ResultCache(Settings.from_env({})))
     first, neighbour = await runner.score([Item("a"), Item("a")], Deadline(5), "")
     assert first.parts is not None
     first.parts["format"] = first.value = -1.0

@@ -17,8 +17,9 @@ import pytest_asyncio
 
 from benchmarks.mix import make_samples
 from rewardstack.cache.store import ResultCache
-from rewardstack.core.deadline import Deadline
+from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.pipeline.runner import Runner
+from rewardstack.pipeline.scorer import DIRECTLY
 from rewardstack.score import Item, Score
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.catalogue import load_registry
@@ -26,7 +27,7 @@ from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.isolation.launch import prepare
 from rewardstack_rules.mathematics import Question, ask, decide, decide_plainly
 from rewardstack_rules.scoring import math as local_verifier
-from rewardstack_rules.scoring.math import MAX_INLINE, LocalVerifier, Open
+from rewardstack_rules.scoring.math import MAX_INLINE, LocalVerifier
 from rewardstack_rules.scoring.rule import Isolation
 from rewardstack_rules.scoring.verdict_cache import Verdicts
 from rewardstack_rules.settings import Settings
@@ -96,8 +97,9 @@ def verifier(name: str, isolation: Isolation) -> LocalVerifier:
 
 async def answers(one: LocalVerifier, items: list[Item], deadline: Deadline) -> list[Score]:
     """The scores of items none of which is decided at once."""
-    begun = [one.at_once(item) for item in items]
-    return await one.answer([left for left in begun if isinstance(left, Open)], deadline)
+    prepared = [one.prepare(item) for item in items]
+    undecided = [sample for sample in prepared if one.decide(sample) is None]
+    return await one.score(undecided, SharedDeadline(deadline))
 
 
 def plainly(score: Score) -> tuple[Any, ...]:
@@ -117,19 +119,18 @@ async def test_same_score(name: str, isolation: Isolation) -> None:
         Item(response, (reference,)) for response, reference in product(responses, ("5", "2\\sqrt{3}", "\\frac{1}{"))
     ]
 
-    [scores] = [await Runner(one, ResultCache(ClientSettings.from_env({}))).score(items, Deadline(60), "")]
+    [scores] = [await Runner(one, DIRECTLY, ResultCache(ClientSettings.from_env({}))).score(items, Deadline(60), "")]
 
     expected = [one._inline(item) for item in items]
     assert [plainly(score) for score in expected] == [plainly(score) for score in scores]
 
 
-async def test_what_is_at_once(isolation: Isolation) -> None:
-    """Numbers and equal texts are decided at once; algebra is asked about; the rest is handed on."""
+async def test_what_is_decided(isolation: Isolation) -> None:
+    """Numbers and equal texts are decided here; algebra is asked about; the rest is handed on."""
     one = verifier("math", isolation)
     long = "x" * MAX_INLINE
-
-    at_once = [
-        type(one.at_once(item))
+    prepared = [
+        one.prepare(item)
         for item in (
             Item("#### 5", ("5",)),
             Item("#### 6", ("5",)),
@@ -140,7 +141,10 @@ async def test_what_is_at_once(isolation: Isolation) -> None:
         )
     ]
 
-    assert at_once == [Score, Score, Score, Open, Open, Open]
+    decided = [one.decide(sample) is not None for sample in prepared]
+
+    assert decided == [True, True, True, False, False, False]
+    assert [sample.question is not None for sample in prepared[3:]] == [True, False, False]
 
 
 async def test_verdict_is_remembered(isolation: Isolation) -> None:
@@ -159,7 +163,7 @@ async def test_fault_inline(isolation: Isolation, monkeypatch: pytest.MonkeyPatc
     """A fault in what runs inline costs nobody a score: the sample goes to an isolated process."""
     monkeypatch.setattr(local_verifier, "decide_plainly", lambda question: 1 / 0)
     one = verifier("math", isolation)
-    runner = Runner(one, ResultCache(ClientSettings.from_env({})))
+    runner = Runner(one, DIRECTLY, ResultCache(ClientSettings.from_env({})))
 
     scores = await runner.score([Item("#### 6", ("5",)), Item("#### 5", ("5",))], Deadline(60), "")
 
@@ -193,7 +197,7 @@ async def test_caller_gives_up(isolation: Isolation) -> None:
 
 async def test_cached_like_others(isolation: Isolation) -> None:
     """A score found at once is kept in this process under the sample's own key."""
-    runner = Runner(verifier("math", isolation), ResultCache(ClientSettings.from_env({})))
+    runner = Runner(verifier("math", isolation), DIRECTLY, ResultCache(ClientSettings.from_env({})))
     items = [Item("#### 6", ("5",))]
 
     [first] = await runner.score(items, Deadline(60), "")

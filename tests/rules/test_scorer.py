@@ -12,9 +12,11 @@ import pytest
 import pytest_asyncio
 
 from rewardstack.cache.store import ResultCache
+from rewardstack.core.coalescing import one_lane
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.errors import DeadlineError
-from rewardstack.pipeline.pipeline import Flow
+from rewardstack.pipeline.pipeline import Pipeline
+from rewardstack.pipeline.scorer import MakeScorer, Sending
 from rewardstack.routing.routes import RouteTable, builtin_routes
 from rewardstack.score import Item, Request
 from rewardstack.settings import Settings as ClientSettings
@@ -22,7 +24,7 @@ from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.registry import Registry, Rule
 from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.isolation.launch import prepare
-from rewardstack_rules.scoring.rule import MAX_RESPONSE, Isolation, LocalRule
+from rewardstack_rules.scoring.rule import MAX_RESPONSE, InlineRule, Isolation, LocalRule, LocalSample
 from rewardstack_rules.settings import Settings
 
 HOSTILE = Path(__file__).parent / "functions" / "hostile.py"
@@ -56,12 +58,14 @@ async def test_neighbours_in_time(registry: Registry, runner: IsolatedRunner) ->
     """Of two samples that arrive at the same moment the quick one has its score before the slow one."""
     client = ClientSettings.from_env({})
     isolation = Isolation(runner, 1.0)
-    scorers = {"rule": lambda name: LocalRule(registry.get(name), isolation)}
-    flow = Flow(RouteTable(builtin_routes()), scorers, ResultCache(client))
+    scorers: dict[str, MakeScorer] = {
+        "rule": lambda name: (LocalRule(registry.get(name), isolation), Sending(one_lane(1)))
+    }
+    pipeline = Pipeline(RouteTable(builtin_routes()), scorers, ResultCache(client))
     done: list[str] = []
 
     async def score(response: str) -> None:
-        await flow.score([Request("rule_remote_hang", response)])
+        await pipeline.score([Request("rule_remote_hang", response)])
         done.append(response)
 
     await asyncio.gather(score("slow"), score("quick"))
@@ -74,7 +78,7 @@ async def test_nothing_runs_for_nobody(registry: Registry, runner: IsolatedRunne
     hang = rule(registry, "hang", runner, timeout=60)
 
     with pytest.raises(DeadlineError):
-        await asyncio.wait_for(hang.score([Item("slow")], SharedDeadline(Deadline(60, limit=0.5))), 10)
+        await asyncio.wait_for(hang.score([LocalSample(Item("slow"))], SharedDeadline(Deadline(60, limit=0.5))), 10)
 
     for _ in range(200):
         stats = await runner.stats()
@@ -89,8 +93,8 @@ async def test_response_without_bound(registry: Registry, runner: IsolatedRunner
     hang = rule(registry, "hang", runner)
     deadline = SharedDeadline(Deadline(60))
 
-    [fits] = await hang.score([Item("x" * MAX_RESPONSE)], deadline)
-    [too_long] = await hang.score([Item("x" * (MAX_RESPONSE + 1))], deadline)
+    [fits] = await hang.score([LocalSample(Item("x" * MAX_RESPONSE))], deadline)
+    [too_long] = await hang.score([LocalSample(Item("x" * (MAX_RESPONSE + 1)))], deadline)
 
     assert ((fits.value, fits.status), (too_long.value, too_long.status)) == ((1.0, "ok"), (0.0, "ok"))
     assert "longer than" in too_long.reason
@@ -102,9 +106,9 @@ async def test_inline_rule_that_raises(runner: IsolatedRunner) -> None:
     def picky(response: str, references: object, extra: object) -> object:
         raise RuntimeError("a fault")
 
-    faulty = LocalRule(Rule("picky", picky, "f", needs_reference=False, isolated=False), Isolation(runner, 1.0))  # type: ignore[arg-type]
+    faulty = InlineRule(Rule("picky", picky, "f", needs_reference=False, isolated=False), Isolation(runner, 1.0))  # type: ignore[arg-type]
 
-    [score] = await faulty.score([Item("a")], SharedDeadline(Deadline(60)))
+    [score] = await faulty.score([LocalSample(Item("a"))], SharedDeadline(Deadline(60)))
 
     assert (score.status, score.reason) == ("failed", "picky raised RuntimeError")
 
@@ -114,6 +118,8 @@ async def test_fields_that_are_read(registry: Registry, runner: IsolatedRunner) 
     needs_rubric = rule(registry, "needs_rubric", runner)
     extras: list[dict[str, Any]] = [{"rubric": "a"}, {"rubric": "b"}, {"rubric": "a", "other": 1}]
 
-    keys = await needs_rubric.keys([Item("r", ("r",), extra) for extra in extras], SharedDeadline(Deadline(60)))
+    keys = await needs_rubric.keys(
+        [LocalSample(Item("r", ("r",), extra)) for extra in extras], SharedDeadline(Deadline(60))
+    )
 
     assert keys[0] == keys[2] != keys[1]

@@ -156,11 +156,8 @@ class ResultCache(Store[Score]):
     def __init__(self, settings: Settings, dropped: Count = ignore, refused: Count = ignore) -> None:
         link, codec = RedisLink(settings.cache_url, dropped, refused), Codec(encode, decode, SLICE)
         super().__init__(link, settings.cache_items, settings.cache_ttl, codec, settings.cache_secret)
-
-    @property
-    def keeps(self) -> bool:
+        self.keeps = link.present or settings.cache_items > 0
         """Whether it keeps anything, here or in Redis."""
-        return self.link.present or self.memory.size > 0
 
     async def close(self) -> None:
         """Writes what is on its way, within a bound, and closes the connections."""

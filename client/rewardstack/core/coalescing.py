@@ -1,22 +1,26 @@
-"""Calls in flight: formed into batches, shared by whoever asks the same, each waiter with a deadline of its own.
+"""Calls to one backend: formed into batches, shared by whoever asks the same, each waiter with a deadline of its own.
 
-Trainers that score one sample a call would otherwise pay one request each: what arrives within `GATHER` goes out
+Trainers that score one sample a call would otherwise pay one request each: what is submitted within `GATHER` goes out
 together. A call belongs to no waiter: it goes on while anyone still waits for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.keys import Key
 
 GATHER = 0.001
 """Seconds that a batch waits for company before it goes out less than full."""
+SLICE = 512
+"""Items submitted before the loop gets a breath."""
 GRACE = 0.02
 """Seconds a waiter gives a call that ends at the same moment as its patience."""
 
@@ -25,25 +29,20 @@ R = TypeVar("R")
 C = TypeVar("C", contravariant=True)
 
 
-class Carrier(Protocol[C, R]):
-    """Brings batches to a service and their outcomes back."""
-
-    @property
-    def batch_size(self) -> int:
-        """How many items one batch holds at most."""
-        ...
+class Backend(Protocol[C, R]):
+    """Answers batches."""
 
     @property
     def dropped(self) -> R:
         """The outcome of an item that was on its way when the client shut down."""
         ...
 
-    async def carry(self, items: Sequence[C], deadline: SharedDeadline) -> Sequence[R]:
+    async def send(self, items: Sequence[C], deadline: SharedDeadline) -> Sequence[R]:
         """One outcome for each item, in order; whatever goes wrong is an outcome, too."""
         ...
 
-    def landed(self, outcomes: Iterable[tuple[str, R]]) -> None:
-        """Told of every batch's keys and outcomes before its waiters hear of them."""
+    def done(self, outcomes: Iterable[tuple[Key | None, R]]) -> None:
+        """Called with every batch's keys and outcomes before its waiters have them."""
         ...
 
     def has_failed(self, outcome: R) -> bool:
@@ -51,9 +50,29 @@ class Carrier(Protocol[C, R]):
         ...
 
 
+class Lane(NamedTuple):
+    """Which items travel together, and how many of them at a time.
+
+    Args:
+        size: items in one batch at most.
+        name: of the lane; items of different lanes are never in one batch, nor wait for each other.
+        width: items under way at a time; an item that waits for its turn costs no memory but its own.
+    """
+
+    size: int
+    name: Hashable = None
+    width: float = math.inf
+
+
+def one_lane(size: int) -> Callable[[Any], Lane]:
+    """Has all items travel in batches of one `size`, as many at a time as there are."""
+    lane = Lane(size)
+    return lambda _: lane
+
+
 @dataclass(slots=True, eq=False)
-class Flight(Generic[T, R]):
-    """One item on its way: what became of it arrives in `outcome`."""
+class Call(Generic[T, R]):
+    """One item under way: what became of it arrives in `outcome`."""
 
     item: T
     key: Key | None
@@ -61,35 +80,89 @@ class Flight(Generic[T, R]):
     deadline: SharedDeadline
 
 
-class Flights(Generic[T, R]):
-    """The calls of one carrier.
+class _Queue(Generic[T, R]):
+    """The calls of one lane that were not sent yet; its progress keeps alive those that wait for their turn."""
+
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self.waiting: deque[Call[T, R]] = deque()
+        self.in_flight = 0
+        self.last_progress = 0.0
+        self.timer: asyncio.TimerHandle | None = None
+        self.bounded = lane.width < math.inf
+        """Whether calls may have to wait for their turn."""
+
+    @property
+    def has_batch(self) -> bool:
+        """Whether a full batch waits."""
+        return len(self.waiting) >= self.lane.size
+
+    def add(self, call: Call[T, R]) -> None:
+        """Has a call wait."""
+        self.waiting.append(call)
+        if self.bounded:
+            call.deadline.enter_queue(self)
+
+    def take(self) -> list[Call[T, R]]:
+        """The next batch, now in flight; empty where nothing waits or the lane is full."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        count = min(self.lane.size, len(self.waiting), self.lane.width - self.in_flight)
+        calls = [self.waiting.popleft() for _ in range(int(count))]
+        if self.bounded:
+            for call in calls:
+                call.deadline.leave_queue(self)
+        self.in_flight += len(calls)
+        return calls
+
+
+class Coalescer(Generic[T, R]):
+    """The calls to one backend.
 
     Args:
-        carrier: asked for a batch at a time.
+        backend: asked for a batch at a time.
+        lane_of: the lane of an item.
     """
 
-    def __init__(self, carrier: Carrier[T, R]) -> None:
-        self._carrier = carrier
-        self._shared: dict[str, Flight[T, R]] = {}
-        self._waiting: list[Flight[T, R]] = []
-        self._boarding = 0
-        self._gathering: asyncio.TimerHandle | None = None
+    def __init__(self, backend: Backend[T, R], lane_of: Callable[[T], Lane]) -> None:
+        self._backend = backend
+        self._lane_of = lane_of
+        self._shared: dict[str, Call[T, R]] = {}
+        self._queues: dict[Hashable, _Queue[T, R]] = {}
+        self._submitting = 0
         self._running: set[asyncio.Task[object]] = set()
 
-    @contextmanager
-    def boarding(self) -> Iterator[None]:
-        """While one caller's items board: none of them leaves in a batch that is less than full."""
-        self._boarding += 1
-        try:
-            yield
-        finally:
-            self._boarding -= 1
+    async def ask(
+        self, items: Sequence[T], keys: Sequence[Key | None], deadline: Deadline | SharedDeadline
+    ) -> list[R | None]:
+        """One outcome for each item, in order; None for one that did not come before the patience ended.
 
-    def board(self, item: T, key: Key | None, deadline: SharedDeadline) -> asyncio.Future[R]:
+        None of the items goes out in a batch that is less than full before all of them are submitted.
+
+        Args:
+            items: to be sent, in this order.
+            keys: of the items; None for one whose outcome is not shared.
+            deadline: of the one who asks; a shared one is that of all its calls, so that who joins it joins them.
+        """
+        calls: list[asyncio.Future[R]] = []
+        self._submitting += 1
+        try:
+            for item, key in zip(items, keys, strict=True):
+                own = deadline if isinstance(deadline, SharedDeadline) else SharedDeadline(deadline)
+                calls.append(self.submit(item, key, own))
+                if len(calls) % SLICE == 0:
+                    await asyncio.sleep(0)
+        finally:
+            self._submitting -= 1
+        await wait_for_all(calls, deadline)
+        return [call.result() if call.done() else None for call in calls]
+
+    def submit(self, item: T, key: Key | None, deadline: SharedDeadline) -> asyncio.Future[R]:
         """The outcome of `item`, to be awaited and never cancelled.
 
         Args:
-            item: to be carried.
+            item: to be sent.
             key: of the item; None where its outcome is not shared.
             deadline: of the one who asks; more may join it.
         """
@@ -98,74 +171,81 @@ class Flights(Generic[T, R]):
         if known is not None:
             known.deadline.absorb(deadline)
             return known.outcome
-        flight = Flight(item, key, asyncio.get_running_loop().create_future(), deadline)
+        call = Call(item, key, asyncio.get_running_loop().create_future(), deadline)
         if key is not None and shared:
-            self._shared[key.text] = flight
-        self._enter(flight)
-        return flight.outcome
+            self._shared[key.text] = call
+        self._enqueue(call)
+        return call.outcome
 
-    def _enter(self, flight: Flight[T, R]) -> None:
-        self._waiting.append(flight)
-        if len(self._waiting) >= self._carrier.batch_size:
-            self._depart()
-        elif self._gathering is None:
-            self._gathering = asyncio.get_running_loop().call_later(GATHER, self._gathered)
+    def _enqueue(self, call: Call[T, R]) -> None:
+        lane = self._lane_of(call.item)
+        queue = self._queues.get(lane.name)
+        if queue is None:
+            queue = self._queues[lane.name] = _Queue(lane)
+        queue.add(call)
+        if queue.has_batch:
+            self._send_from(queue)
+        elif queue.timer is None:
+            queue.timer = asyncio.get_running_loop().call_later(GATHER, self._gathered, queue)
 
-    def _gathered(self) -> None:
-        if self._boarding:
-            self._gathering = asyncio.get_running_loop().call_later(GATHER, self._gathered)
+    def _gathered(self, queue: _Queue[T, R]) -> None:
+        if self._submitting:
+            queue.timer = asyncio.get_running_loop().call_later(GATHER, self._gathered, queue)
         else:
-            self._depart()
+            self._send_from(queue)
 
-    def _depart(self) -> None:
-        if self._gathering is not None:
-            self._gathering.cancel()
-            self._gathering = None
-        flights, self._waiting = self._waiting, []
-        if flights:
-            self._run(self._fly(flights))
+    def _send_from(self, queue: _Queue[T, R]) -> None:
+        while calls := queue.take():
+            self._run(self._send(calls, queue))
 
     def _run(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _fly(self, flights: Sequence[Flight[T, R]]) -> Sequence[R]:
-        deadline = flights[0].deadline
-        for flight in flights[1:]:
-            deadline.absorb(flight.deadline)
-            flight.deadline = deadline
-        outcomes: Sequence[R] = [self._carrier.dropped] * len(flights)
+    async def _send(self, calls: Sequence[Call[T, R]], queue: _Queue[T, R]) -> None:
+        deadline = calls[0].deadline
+        for call in calls[1:]:
+            deadline.absorb(call.deadline)
+            call.deadline = deadline
+        outcomes: Sequence[R] = [self._backend.dropped] * len(calls)
         try:
-            items, told = [flight.item for flight in flights], deadline.patience
-            outcomes = await self._carrier.carry(items, deadline)
-            if deadline.patience > told:
-                outcomes = await self._carry_again(items, outcomes, deadline, told)
-            found = zip(flights, outcomes, strict=True)
-            self._carrier.landed([(flight.key.text, one) for flight, one in found if flight.key is not None])
+            outcomes = await self._outcomes([call.item for call in calls], deadline)
+            self._backend.done([(call.key, one) for call, one in zip(calls, outcomes, strict=True)])
+            if queue.bounded and not all(map(self._backend.has_failed, outcomes)):
+                queue.last_progress = time.monotonic()
+        except asyncio.CancelledError:  # the client is shutting down
+            self._finish(queue.waiting, [self._backend.dropped] * len(queue.waiting))
+            queue.waiting.clear()
+            raise
         finally:
-            for flight, outcome in zip(flights, outcomes, strict=True):
-                if flight.key is not None and flight.key.deterministic:
-                    self._shared.pop(flight.key.text, None)
-                flight.outcome.set_result(outcome)
-        return outcomes
+            self._finish(calls, outcomes)
+            queue.in_flight -= len(calls)
+            if queue.timer is None:  # what still gathers company goes out when that has come
+                self._send_from(queue)
 
-    async def _carry_again(
-        self, items: Sequence[T], outcomes: Sequence[R], deadline: SharedDeadline, told: tuple[float, float]
-    ) -> Sequence[R]:
-        """Asks again for what failed while someone joined who can wait longer than the service was `told`."""
-        has_failed = self._carrier.has_failed
-        outcomes = list(outcomes)
-        while deadline.patience > told and (failed := [at for at, one in enumerate(outcomes) if has_failed(one)]):
-            told = deadline.patience
-            again = await self._carrier.carry([items[at] for at in failed], deadline)
+    def _finish(self, calls: Iterable[Call[T, R]], outcomes: Sequence[R]) -> None:
+        for call, outcome in zip(calls, outcomes, strict=True):
+            if call.key is not None and call.key.deterministic:
+                self._shared.pop(call.key.text, None)
+            if not call.outcome.done():
+                call.outcome.set_result(outcome)
+
+    async def _outcomes(self, items: Sequence[T], deadline: SharedDeadline) -> Sequence[R]:
+        """What the backend makes of the items; asked again for what failed while someone joined who can wait longer."""
+        sent_with = deadline.patience
+        outcomes = list(await self._backend.send(items, deadline))
+        has_failed = self._backend.has_failed
+        while deadline.patience > sent_with and (failed := [at for at, one in enumerate(outcomes) if has_failed(one)]):
+            sent_with = deadline.patience
+            again = await self._backend.send([items[at] for at in failed], deadline)
             for at, outcome in zip(failed, again, strict=True):
                 outcomes[at] = outcome
         return outcomes
 
 
-async def landing(waits: Iterable[asyncio.Future[R]], deadline: Deadline | SharedDeadline) -> None:
-    """Waits until all have landed or the patience ends; a patience that grew meanwhile is heeded."""
-    pending = {wait for wait in waits if not wait.done()}
+async def wait_for_all(outcomes: Iterable[asyncio.Future[R]], deadline: Deadline | SharedDeadline) -> None:
+    """Waits until all are done or the patience ends; a patience that grew meanwhile is heeded."""
+    pending = {one for one in outcomes if not one.done()}
     while pending and (left := deadline.remaining() + GRACE) > 0:
         _, pending = await asyncio.wait(pending, timeout=left)

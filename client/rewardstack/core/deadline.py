@@ -129,3 +129,22 @@ class SharedDeadline:
     def remaining(self) -> float:
         """Seconds left, negative once the last has given up."""
         return max(deadline.remaining() for deadline in self._deadlines.values())
+
+
+class Patience:
+    """How long one attempt may take: others with more time may join while it runs.
+
+    Args:
+        deadline: of all who wait.
+        since: when the call was first sent, or sent again after the service had made progress.
+    """
+
+    __slots__ = ("_since", "deadline")
+
+    def __init__(self, deadline: SharedDeadline, since: float) -> None:
+        self.deadline = deadline
+        self._since = since
+
+    def left(self) -> float:
+        """Seconds, negative once it is over."""
+        return min(self._since + self.deadline.timeout, self.deadline.limit_at) - time.monotonic()

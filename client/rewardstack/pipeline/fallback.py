@@ -8,12 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from rewardstack.pipeline.batches import checked
-from rewardstack.score import Item, Score
-from rewardstack.scorers.base import FallbackScorer
+from rewardstack.score import Score
 
 SHARE = 0.2
 """Of a call's time limit, kept for substitutes."""
@@ -32,26 +30,28 @@ def service_time(left: float) -> float:
     return left - min(left * SHARE, SHARE_MOST)
 
 
-async def fall_back(scorer: FallbackScorer, items: Sequence[Item], scores: list[Score], ends_at: float) -> list[Score]:
+async def fall_back(
+    source: str, substitutes: Mapping[int, Callable[[], Score]], scores: list[Score], ends_at: float
+) -> list[Score]:
     """`scores` with a substitute for each that failed.
 
     Args:
-        scorer: makes them.
-        items: the samples.
-        scores: theirs, in order.
+        source: who scored.
+        substitutes: what makes the substitute of each sample that can have one, by position.
+        scores: of the samples, in order.
         ends_at: when the call ends, on `time.monotonic()`; what has no substitute by then stays failed.
     """
-    lost = [at for at, score in enumerate(scores) if score.status == "failed"]
+    lost = [at for at in substitutes if scores[at].status == "failed"]
     if not lost:
         return scores
     log.warning(
         "%s: falling back to lexical similarity for %d of %d samples; the first: %s",
-        *(scorer.source, len(lost), len(scores), scores[lost[0]].reason),
+        *(source, len(lost), len(scores), scores[lost[0]].reason),
     )
     ends_at = min(ends_at, time.monotonic() + BATCH_MOST)
     for start in range(0, len(lost), SLICE):
         part = lost[start : start + SLICE]
-        found = await _substitutes(scorer, [items[at] for at in part], ends_at)
+        found = await _found([substitutes[at] for at in part], ends_at)
         if found is None:
             break
         for at, one in zip(part, found, strict=True):
@@ -60,11 +60,11 @@ async def fall_back(scorer: FallbackScorer, items: Sequence[Item], scores: list[
     return scores
 
 
-async def _substitutes(scorer: FallbackScorer, items: Sequence[Item], ends_at: float) -> list[Score] | None:
-    """The items' substitutes, None where time runs out; a thread cannot be stopped, but need not be waited for."""
+async def _found(substitutes: Sequence[Callable[[], Score]], ends_at: float) -> list[Score] | None:
+    """The substitutes, None where time runs out; a thread cannot be stopped, but need not be waited for."""
     left = ends_at - time.monotonic()
     if left <= 0:
         return None
-    work = asyncio.ensure_future(asyncio.to_thread(lambda: [checked(scorer.fallback(item)) for item in items]))
+    work = asyncio.ensure_future(asyncio.to_thread(lambda: [find() for find in substitutes]))
     await asyncio.wait({work}, timeout=left)
     return work.result() if work.done() else None

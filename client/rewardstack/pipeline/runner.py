@@ -4,47 +4,52 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Generic, TypeVar
 
 from rewardstack.cache.key import tenant_key
 from rewardstack.cache.store import ResultCache
-from rewardstack.core.coalescing import Flights, landing
+from rewardstack.core.coalescing import Coalescer
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.keys import Key
 from rewardstack.errors import ConfigError, ServiceError
-from rewardstack.pipeline.batches import Outcome, ScoreCarrier, checked
 from rewardstack.pipeline.fallback import fall_back
-from rewardstack.pipeline.lanes import Lanes
+from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import Item, Score
-from rewardstack.scorers.base import DirectScorer, FallbackScorer, QuickScorer, Scorer, SlowScorer
 
 SLICE = 512
 """Samples handled before the loop gets a breath: its other callers wait no longer than these take."""
 BREATH = 0.01
 """Seconds after which it gets one where a sample can take long."""
 
+P = TypeVar("P")
+Outcome = Score | ConfigError
+"""What becomes of a sample that is sent."""
+
 log = logging.getLogger(__name__)
 
 
-class Runner:
-    """Runs one scorer behind the cache.
+class Runner(Generic[P]):
+    """Runs one scorer behind the cache; the backend of its own coalescer.
 
     Args:
         scorer: asked for what the cache does not have.
+        sending: how samples are sent to it.
         cache: of results.
     """
 
-    def __init__(self, scorer: Scorer, cache: ResultCache) -> None:
+    def __init__(self, scorer: Scorer[P], sending: Sending[P], cache: ResultCache) -> None:
         self.scorer = scorer
-        self._direct = scorer if isinstance(scorer, DirectScorer) else None
-        self._quick = scorer if isinstance(scorer, QuickScorer) else None
-        self._slow = scorer if isinstance(scorer, SlowScorer) else None
+        self.dropped: Outcome = Score.failed("dropped: the client is shutting down", scorer.source)
+        self._sending = sending
         self._cache = cache
-        carrier = ScoreCarrier(scorer, cache)
-        self._flights = Flights(carrier) if self._slow is None else Lanes(carrier, self._slow.lane)
+        self._coalescer: Coalescer[P, Outcome] | None = None
+        if sending.lane is not None:
+            self._coalescer = Coalescer(self, sending.lane)
 
     async def score(
         self, items: Sequence[Item], deadline: Deadline, tenant: str, *, substitutes_until: float | None = None
@@ -62,70 +67,95 @@ class Runner:
             ConfigError: the caller is at fault.
         """
         started = time.monotonic()
-        scores = await self._score(items, deadline, tenant)
-        if self._slow is not None:
-            self._slow.report(scores, time.monotonic() - started)
+        prepared = await self._prepare(items)
+        samples = {at: one for at, one in enumerate(prepared) if not isinstance(one, Score)}
+        settled = {at: one for at, one in enumerate(prepared) if isinstance(one, Score)}
+        found = await self._score(samples, settled, deadline, tenant)
+        scores = [found[at] for at in range(len(items))]
+        if self._sending.report is not None:
+            self._sending.report(scores, time.monotonic() - started)
+        fallback = self.scorer.fallback
         if substitutes_until is None:
             scores = [_without_substitute(score) for score in scores]
-        elif isinstance(self.scorer, FallbackScorer):
-            scores = await fall_back(self.scorer, items, scores, substitutes_until)
-        return self._reported(scores)
+        elif fallback is not None:
+            find = {at: partial(_substitute, fallback, one) for at, one in samples.items()}
+            scores = await fall_back(self.scorer.source, find, scores, substitutes_until)
+        self._log_failures(scores)
+        return scores
 
-    async def _score(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> list[Score]:
+    async def _prepare(self, items: Sequence[Item]) -> list[P | Score]:
+        prepared: list[P | Score] = []
+        for start in range(0, len(items), SLICE):
+            prepared += map(self.scorer.prepare, items[start : start + SLICE])
+            if len(prepared) < len(items):
+                await asyncio.sleep(0)
+        return prepared
+
+    async def _score(
+        self, samples: Mapping[int, P], settled: Mapping[int, Score], deadline: Deadline, tenant: str
+    ) -> dict[int, Score]:
+        """The scores, by position: those that were settled by being prepared, remembered, decided, read, asked for."""
         started = time.monotonic()
         try:
-            keys = await self._keys(items, deadline, tenant)
+            keys = await self._keys(samples, deadline, tenant)
         except ServiceError as error:
             lost = Score.failed(str(error), self.scorer.source)
-            begun = await self._begin(items, range(len(items)))
-            return [one if isinstance(one, Score) else lost for one in begun.values()]
-        known = self._recalled(keys)
-        begun = await self._begin(items, [at for at in range(len(items)) if at not in known])
-        quick = {at: one for at, one in begun.items() if isinstance(one, Score)}
-        self._cache.remember(_worth_keeping(quick, keys))
-        known |= await self._read(keys, [at for at in begun if at not in quick])
+            return {**settled, **dict.fromkeys(samples, lost), **await self._decide(samples)}
+        known = self._recall(keys)
+        decided = await self._decide({at: one for at, one in samples.items() if at not in known})
+        known |= await self._look_up(keys, decided, known)
         elapsed = milliseconds(started)
         scores = {at: _timed(score, elapsed, cached=True) for at, score in known.items()}
-        missing = {at: one for at, one in begun.items() if at not in quick and at not in known}
-        fresh = quick | await self._ask(items, keys, missing, deadline)
+        missing = {at: one for at, one in samples.items() if at not in known and at not in decided}
+        fresh = {**settled, **decided, **await self._ask(missing, keys, deadline)}
         elapsed = milliseconds(started)
         for at, score in fresh.items():
             scores[at] = _timed(score, score.latency_ms or elapsed, cached=score.cached)
-        return [scores[at] for at in range(len(items))]
+        return scores
 
-    async def _keys(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> list[Key | None]:
-        if self._direct is not None and not self._cache.keeps:
-            return [None] * len(items)
-        keys: list[Key | None] = []
-        for start in range(0, len(items), SLICE):
-            keys += await self.scorer.keys(items[start : start + SLICE], SharedDeadline(deadline))
+    async def _keys(self, samples: Mapping[int, P], deadline: Deadline, tenant: str) -> dict[int, Key]:
+        """The keys, by position, of the samples that have one."""
+        if self._coalescer is None and not self._cache.keeps:
+            return {}
+        keys: dict[int, Key] = {}
+        places, prepared = list(samples), list(samples.values())
+        for start in range(0, len(prepared), SLICE):
+            found = await self.scorer.keys(prepared[start : start + SLICE], SharedDeadline(deadline))
+            for at, key in zip(places[start : start + SLICE], found, strict=True):
+                if key is not None:
+                    keys[at] = tenant_key(key, tenant) if tenant else key
             await asyncio.sleep(0)
-        if not tenant:
-            return keys
-        return [None if key is None else tenant_key(key, tenant) for key in keys]
+        return keys
 
-    def _recalled(self, keys: Sequence[Key | None]) -> dict[int, Score]:
+    def _recall(self, keys: Mapping[int, Key]) -> dict[int, Score]:
         """The scores, by position, that this process remembers."""
-        found = self._cache.recall(key.text if key is not None else "" for key in keys)
-        return {at: score for at, score in enumerate(found) if score is not None}
+        if not self._cache.keeps:
+            return {}
+        found = self._cache.recall([key.text for key in keys.values()])
+        return {at: score for at, score in zip(keys, found, strict=True) if score is not None}
 
-    async def _begin(self, items: Sequence[Item], missing: Sequence[int]) -> dict[int, object]:
-        """What the scorer has at once, by position: scores, and what its `answer` goes on with."""
-        if self._quick is None:
-            return dict.fromkeys(missing)
-        begun: dict[int, object] = {}
+    async def _decide(self, samples: Mapping[int, P]) -> dict[int, Score]:
+        """The scores, by position, that the scorer finds without asking anybody."""
+        decide = self.scorer.decide
+        decided: dict[int, Score] = {}
         rested = time.monotonic()
-        for at in missing:
-            one = self._quick.at_once(items[at])
-            begun[at] = checked(one) if isinstance(one, Score) else one
+        for at, one in samples.items():
+            score = decide(one)
+            if score is not None:
+                decided[at] = checked(score)
             if time.monotonic() - rested > BREATH:
                 await asyncio.sleep(0)
                 rested = time.monotonic()
-        return begun
+        return decided
 
-    async def _read(self, keys: Sequence[Key | None], missing: Sequence[int]) -> dict[int, Score]:
-        """The scores, by position, that Redis has."""
-        asked = {at: key for at in missing if (key := keys[at]) is not None}
+    async def _look_up(
+        self, keys: Mapping[int, Key], decided: Mapping[int, Score], known: Mapping[int, Score]
+    ) -> dict[int, Score]:
+        """The scores, by position, that Redis has; what was decided is remembered in this process alone."""
+        if not self._cache.keeps:
+            return {}
+        self._cache.remember(_worth_keeping((keys.get(at), score) for at, score in decided.items()))
+        asked = {at: key for at, key in keys.items() if at not in known and at not in decided}
         ranges = {key.text: key.range for key in asked.values()}
         found = await self._cache.get([key.text for key in asked.values()], partial(self._can_be, ranges))
         return {at: score for at, score in zip(asked, found, strict=True) if score is not None}
@@ -135,57 +165,91 @@ class Runner:
         low, high = ranges[key]
         return score.source == self.scorer.source and score.value is not None and low <= score.value <= high
 
-    async def _ask(
-        self, items: Sequence[Item], keys: Sequence[Key | None], missing: Mapping[int, object], deadline: Deadline
-    ) -> dict[int, Score]:
+    async def _ask(self, samples: Mapping[int, P], keys: Mapping[int, Key], deadline: Deadline) -> dict[int, Score]:
         """The scores, by position, of what is in no cache; they are kept there."""
-        if self._direct is None:
-            return await self._fly(items, keys, missing, deadline)
-        found = await self._direct.answer(list(missing.values()), deadline)
-        scores = {at: checked(score) for at, score in zip(missing, found, strict=True)}
-        self._cache.put(_worth_keeping(scores, keys))
-        return scores
-
-    async def _fly(
-        self, items: Sequence[Item], keys: Sequence[Key | None], missing: Mapping[int, object], deadline: Deadline
-    ) -> dict[int, Score]:
-        """The scores, by position, of a scorer that is asked in batches."""
-        order = missing if self._slow is None else self._slow.order(items)
-        waits = await self._board(items, keys, [at for at in order if at in missing], deadline)
-        await landing(waits.values(), deadline)
-        late = Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
+        if not samples:
+            return {}
+        if self._coalescer is None:
+            found = await self.send(list(samples.values()), SharedDeadline(deadline))
+            self.done([(keys.get(at), one) for at, one in zip(samples, found, strict=True)])
+            outcomes = dict(zip(samples, found, strict=True))
+        else:
+            outcomes = await self._submit(self._coalescer, samples, keys, deadline)
         scores: dict[int, Score] = {}
-        for at, wait in waits.items():
-            outcome = wait.result() if wait.done() else late
+        for at, outcome in outcomes.items():
             if isinstance(outcome, ConfigError):
                 raise outcome
             scores[at] = outcome
         return scores
 
-    async def _board(
-        self, items: Sequence[Item], keys: Sequence[Key | None], asked: Sequence[int], deadline: Deadline
-    ) -> dict[int, asyncio.Future[Outcome]]:
-        """What will become of the items at the positions `asked`."""
-        waits: dict[int, asyncio.Future[Outcome]] = {}
-        with self._flights.boarding():
-            for at in asked:
-                waits[at] = self._flights.board(items[at], keys[at], SharedDeadline(deadline))
-                if len(waits) % SLICE == 0:
-                    await asyncio.sleep(0)
-        return waits
+    async def _submit(
+        self,
+        coalescer: Coalescer[P, Outcome],
+        samples: Mapping[int, P],
+        keys: Mapping[int, Key],
+        deadline: Deadline,
+    ) -> dict[int, Outcome]:
+        """What became of the samples, by position, in calls that others share."""
+        places = list(samples)
+        if self._sending.order is not None:
+            places = [places[at] for at in self._sending.order(list(samples.values()))]
+        asked = [samples[at] for at in places]
+        outcomes = await coalescer.ask(asked, [keys.get(at) for at in places], deadline)
+        return {at: self._late(deadline) if one is None else one for at, one in zip(places, outcomes, strict=True)}
 
-    def _reported(self, scores: list[Score]) -> list[Score]:
+    def _late(self, deadline: Deadline) -> Score:
+        return Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
+
+    async def send(self, items: Sequence[P], deadline: SharedDeadline) -> Sequence[Outcome]:
+        """One outcome for each sample, in order; the scorer's errors are outcomes, too."""
+        source = self.scorer.source
+        try:
+            scores = await self.scorer.score(items, deadline)
+        except ConfigError as error:
+            return [error] * len(items)
+        except ServiceError as error:
+            return [Score.failed(str(error), source)] * len(items)
+        except Exception as error:
+            log.exception("%s: a fault in its scorer", source)
+            return [Score.failed(f"internal error: {type(error).__name__}", source)] * len(items)
+        if len(scores) != len(items):
+            return [Score.failed(f"{len(scores)} scores came for {len(items)} samples", source)] * len(items)
+        return [checked(score) for score in scores]
+
+    def done(self, outcomes: Iterable[tuple[Key | None, Outcome]]) -> None:
+        """Keeps the scores with status `ok`."""
+        if self._cache.keeps:
+            self._cache.put(_worth_keeping(outcomes))
+
+    def has_failed(self, outcome: Outcome) -> bool:
+        """Whether it is a failure of the service's."""
+        return isinstance(outcome, Score) and outcome.status == "failed"
+
+    def _log_failures(self, scores: Sequence[Score]) -> None:
         """Says once a batch, not once a sample, that some have no score."""
         lost = [score for score in scores if score.status == "failed"]
         if lost:
             log.warning(
                 "%s: %d of %d samples failed; the first: %s", self.scorer.source, len(lost), len(scores), lost[0].reason
             )
-        return scores
 
 
-def _worth_keeping(scores: Mapping[int, Score], keys: Sequence[Key | None]) -> list[tuple[str, Score]]:
-    return [(key.text, one) for at, one in scores.items() if one.status == "ok" and (key := keys[at]) is not None]
+def _worth_keeping(outcomes: Iterable[tuple[Key | None, Outcome]]) -> list[tuple[str, Score]]:
+    return [
+        (key.text, one) for key, one in outcomes if key is not None and isinstance(one, Score) and one.status == "ok"
+    ]
+
+
+def checked(score: Score) -> Score:
+    """`score`, or a failure where it is not what its status says: NaN and infinity are no rewards."""
+    value = score.value
+    if score.status in ("ok", "fallback") and (value is None or not math.isfinite(value)):
+        return Score.failed(f"{value} is no reward", score.source)
+    return score
+
+
+def _substitute(fallback: Callable[[P], Score], sample: P) -> Score:
+    return checked(fallback(sample))
 
 
 def _without_substitute(score: Score) -> Score:

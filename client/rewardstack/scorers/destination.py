@@ -5,12 +5,11 @@ The environment's key goes to the environment's own servers only, so a sample ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from rewardstack.core.fields import Fields
 from rewardstack.errors import SettingsError
-from rewardstack.score import Item
 from rewardstack.settings import parse_urls
 from rewardstack.transport.endpoint_pool import EndpointPool
 
@@ -54,10 +53,3 @@ class Servers(NamedTuple):
             raise SettingsError(f"{self.variable} is not set; {self.start}", self.variable)
         known = set(urls) <= set(self.urls)
         return Destination(urls, own_key or (self.api_key if known else ""))
-
-    def group(self, items: Sequence[Item]) -> dict[Destination, list[int]]:
-        """The positions of the items by where they are scored; raises as `destination` does."""
-        groups: dict[Destination, list[int]] = {}
-        for at, item in enumerate(items):
-            groups.setdefault(self.destination(item.extra), []).append(at)
-        return groups

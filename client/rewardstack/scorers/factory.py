@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
+from rewardstack.core.coalescing import one_lane
+from rewardstack.pipeline.scorer import MakeScorer, Scorer, Sending
 from rewardstack.routing.routes import EMBEDDING, JUDGE
-from rewardstack.score import Item, Score
-from rewardstack.scorers.base import MakeScorer, Scorer
 from rewardstack.scorers.destination import FindService
+from rewardstack.scorers.embedding import BATCH, Embedding, VectorStore
 from rewardstack.scorers.embedding import FIELDS as EMBEDDING_FIELDS
-from rewardstack.scorers.embedding import Embedding, VectorStore
 from rewardstack.scorers.judge import FIELDS as JUDGE_FIELDS
 from rewardstack.scorers.judge import Judge
-from rewardstack.scorers.reward_server.relay import Relay
+from rewardstack.scorers.reward_server.relay import Relay, Relayable
 from rewardstack.scorers.reward_server.reward_types import RewardTypes
 from rewardstack.scorers.reward_server.scorer import RemoteRule
 from rewardstack.settings import Settings
 from rewardstack.transport.descriptors import connection_ceiling
 from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.http import open_session
+
+P = TypeVar("P")
+Sent = tuple[Scorer[Any], Sending[Any]]
+"""A scorer, and how samples are sent to it."""
 
 
 class Backends:
@@ -43,16 +47,20 @@ class Backends:
         def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
             return self._service(urls, api_key, settings)
 
-        def make_rule(name: str) -> Scorer:
-            return RemoteRule(name, settings, find_service, self._types)
+        def make_rule(name: str) -> Sent:
+            rule = RemoteRule(name, settings, find_service, self._types)
+            return rule, Sending(rule.lane)
 
-        def make_judge(_: str) -> Scorer:
+        def make_judge(_: str) -> Sent:
             judge = Judge(settings, find_service)
-            return _or_relay(judge, settings.judge_urls, JUDGE, JUDGE_FIELDS, settings, find_service, judge.portable)
+            sending = Sending(judge.lane, judge.order, judge.report)
+            return _or_relay(judge, sending, settings.judge_urls, JUDGE, JUDGE_FIELDS, settings, find_service)
 
-        def make_embedding(_: str) -> Scorer:
+        def make_embedding(_: str) -> Sent:
             embedding = Embedding(settings, find_service, self._vector_store(cache, settings), tenant)
-            return _or_relay(embedding, settings.embedding_urls, EMBEDDING, EMBEDDING_FIELDS, settings, find_service)
+            sending: Sending[Any] = Sending(one_lane(BATCH))
+            urls = settings.embedding_urls
+            return _or_relay(embedding, sending, urls, EMBEDDING, EMBEDDING_FIELDS, settings, find_service)
 
         return {"rule": make_rule, "judge": make_judge, "embedding": make_embedding}
 
@@ -80,15 +88,16 @@ class Backends:
 
 
 def _or_relay(
-    scorer: Scorer,
+    scorer: Relayable[P],
+    sending: Sending[P],
     urls: tuple[str, ...],
     data_source: str,
     fields: tuple[str, ...],
     settings: Settings,
     find_service: FindService,
-    prepare: Callable[[Item], Item | Score] = lambda item: item,
-) -> Scorer:
+) -> Sent:
     """`scorer` where its own service is known; else, where a reward server is, what that one has in its place."""
     if urls or not settings.reward_server_urls:
-        return scorer
-    return Relay(scorer, data_source, fields, settings, find_service, prepare)
+        return scorer, sending
+    relay = Relay(scorer, data_source, fields, settings, find_service)
+    return relay, relay.sending(sending)

@@ -7,28 +7,9 @@ import sys
 import time
 from collections.abc import Callable
 
-from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.deadline import Patience
 from rewardstack.errors import DeadlineError, ServiceError
 from rewardstack.transport.pace import SOON, Pace
-
-
-class Patience:
-    """How long one attempt may take: others with more time may join while it runs.
-
-    Args:
-        deadline: of all who wait.
-        since: when the call was first sent, or sent again after the service had made progress.
-    """
-
-    __slots__ = ("_since", "deadline")
-
-    def __init__(self, deadline: SharedDeadline, since: float) -> None:
-        self.deadline = deadline
-        self._since = since
-
-    def left(self) -> float:
-        """Seconds, negative once it is over."""
-        return min(self._since + self.deadline.timeout, self.deadline.limit_at) - time.monotonic()
 
 
 class Attempt:

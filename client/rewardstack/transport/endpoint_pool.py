@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from rewardstack.core import deadline as deadlines
-from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.deadline import Patience, SharedDeadline
 from rewardstack.errors import DeadlineError, OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
-from rewardstack.transport.attempt import Attempt, Patience
+from rewardstack.transport.attempt import Attempt
 from rewardstack.transport.budget import RetryBudget
 from rewardstack.transport.endpoint import Endpoint
 from rewardstack.transport.http import exchange

@@ -17,7 +17,7 @@ from rewardstack import Request, Score, compute_score, register_route, score
 from rewardstack.client import _registered
 from rewardstack.errors import ScoringError
 from rewardstack.pipeline.fallback import fall_back
-from rewardstack.score import Item, OnError
+from rewardstack.score import OnError
 from rewardstack.scorers.embedding.lexical import LEXICAL_CHARACTERS, lexical_similarity
 from tests.rules.conftest import running
 from tests.support.servers import FaultServer
@@ -188,26 +188,13 @@ def test_long_texts_are_cut() -> None:
 
 
 class Slow:
-    """A scorer whose substitutes wait for `released`."""
-
-    source = "slow"
-    on_error: OnError = "lexical"
-    timeout = 1.0
-    batch_size = 1
+    """Makes substitutes as soon as `released` is set."""
 
     def __init__(self) -> None:
         self.released = threading.Event()
         self.threads: set[threading.Thread] = set()
 
-    async def keys(self, items: Any, deadline: Any) -> list[Any]:
-        """No keys."""
-        return [None] * len(items)
-
-    async def score(self, items: Any, deadline: Any) -> list[Score]:
-        """Nothing."""
-        return [Score.failed("gone", self.source) for _ in items]
-
-    def fallback(self, item: Item) -> Score:
+    def __call__(self) -> Score:
         """A substitute."""
         self.threads.add(threading.current_thread())
         self.released.wait(10)
@@ -218,9 +205,9 @@ async def test_substitutes_in_time() -> None:
     """Substitutes are made off the loop, and what is not ready when the call ends stays failed."""
     slow = Slow()
     scores = [Score.failed("gone") for _ in range(20)]
-    found = await fall_back(slow, [Item("a")] * 20, scores, time.monotonic() + 0.1)
+    found = await fall_back("slow", dict.fromkeys(range(20), slow), scores, time.monotonic() + 0.1)
     slow.released.set()
     assert {"failed"} == {one.status for one in found}
     assert slow.threads and threading.current_thread() not in slow.threads
-    found = await fall_back(slow, [Item("a")] * 20, scores, time.monotonic() + 30)
+    found = await fall_back("slow", dict.fromkeys(range(20), slow), scores, time.monotonic() + 30)
     assert {"fallback"} == {one.status for one in found}

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rewardstack import score
+from rewardstack.cache.store import ResultCache
+from rewardstack.pipeline.scorer import Scorer, Sending
+from rewardstack.score import Item, Score
+from rewardstack.scorers.factory import Backends
+from rewardstack.settings import Settings
 from tests.client.judge.conftest import JUDGE, asked, sample
 from tests.rules.conftest import RewardServer, running
 from tests.support.servers import FaultServer
+
+SERVER = "http://127.0.0.1:9"
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
@@ -69,3 +78,66 @@ def test_reward_server_without_a_judge(tmp_path: Path) -> None:
         reply = one.post("/v1/score", {"items": [{"data_source": JUDGE, "solution_str": "a", "ground_truth": "b"}]})
     assert 400 == reply.status_code
     assert "LLM_JUDGE_SERVER_URL is not set" in reply.json()["error"]
+
+
+async def relay(kind: str) -> tuple[Scorer[object], Sending[object]]:
+    """What a client has for a leaf of this kind that knows a reward server alone."""
+    settings, backends = Settings.from_env({"REWARD_SERVER_URL": SERVER}), Backends()
+    made = backends.scorers(settings, ResultCache(settings), "")[kind]("")
+    await backends.close()
+    return made
+
+
+def prepared(scorer: Scorer[object], *items: Item) -> list[object]:
+    """The items as the scorer prepares them."""
+    samples = [scorer.prepare(item) for item in items]
+    assert not any(isinstance(sample, Score) for sample in samples)
+    return samples
+
+
+async def test_lanes_and_order() -> None:
+    """Samples are sent as to the judge itself: those of one problem together, and `batch_size` bounds how many are
+    under way; the reward server takes several at a time, and who names a judge is in that judge's own lane."""
+    scorer, sending = await relay("judge")
+    extras: list[dict[str, Any]] = [
+        {"problem": "a"},
+        {"problem": "b"},
+        {"problem": "a", "batch_size": 3},
+        {"server_url": "http://judge:1"},
+    ]
+    samples = prepared(scorer, *(Item("6", ("7",), extra) for extra in extras))
+    assert sending.lane is not None and sending.order is not None
+    lanes = [sending.lane(sample) for sample in samples]
+    assert [64, 64, 64, 1] == [lane.size for lane in lanes]
+    assert lanes[0] == lanes[1]
+    assert 3 == lanes[2].width < lanes[0].width
+    assert 3 == len({lane.name for lane in lanes})
+    assert [0, 2, 1] == list(sending.order(samples[:3]))
+
+
+async def test_nothing_to_ask() -> None:
+    """What the judge and the embedding need not be asked is scored here, and substitutes are the embedding's own."""
+    judge, _ = await relay("judge")
+    embedding, _ = await relay("embedding")
+    empty = judge.prepare(Item(" ", ("7",)))
+    assert isinstance(empty, Score) and (0.0, "there is no answer") == (empty.value, empty.reason)
+    assert judge.fallback is None and embedding.fallback is not None
+    (sample,) = prepared(embedding, Item("left", ("left",)))
+    assert (1.0, "fallback") == ((found := embedding.fallback(sample)).value, found.status)
+
+
+def test_report(reward_server: RewardServer, caplog: pytest.LogCaptureFixture) -> None:
+    """A batch that a reward server judges has its line in the log, as one that is sent to the judge itself."""
+    with caplog.at_level(logging.INFO, "rewardstack"):
+        score([sample("one"), sample("two")])
+    assert ["llm_judge: 2 samples in"] == [
+        record.getMessage()[:23] for record in caplog.records if "samples in" in record.getMessage()
+    ]
+
+
+def test_batch_size(reward_server: RewardServer, judge: FaultServer) -> None:
+    """`batch_size` bounds what is under way at a judge behind a reward server."""
+    judge.set(delay=0.05)
+    scores = score([sample(f"bounded {at}", batch_size=3) for at in range(12)])
+    assert {"ok"} == {one.status for one in scores}
+    assert 1 <= judge.stats()["most_at_once"] <= 3

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rewardstack.errors import RejectedError, RequestError, RewardstackError
 from rewardstack.score import Item, Score
+from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.embedding.lexical import lexical_similarity
 from rewardstack.scorers.embedding.options import Options, read_options
 from rewardstack.scorers.embedding.penalties import length_penalty
@@ -24,11 +25,13 @@ class Sample(NamedTuple):
         solution: what the policy wrote, not blank.
         references: at least one, none of them blank.
         options: its own.
+        destination: the server.
     """
 
     solution: str
     references: tuple[str, ...]
     options: Options
+    destination: Destination
 
     @property
     def candidate(self) -> str:
@@ -41,8 +44,13 @@ class Sample(NamedTuple):
         return [self.options.prefix + reference for reference in self.references]
 
 
-def read_sample(item: Item) -> Sample | Score:
-    """The sample that an item is, or its score where that needs no vectors."""
+def read_sample(item: Item, find_destination: Callable[[Mapping[str, Any]], Destination]) -> Sample | Score:
+    """The sample that an item is, or its score where that needs no vectors; raises as `find_destination` does.
+
+    Args:
+        item: the sample.
+        find_destination: the server by the item's `extra_info`.
+    """
     try:
         options = read_options(item.extra)
     except RequestError as error:
@@ -51,7 +59,7 @@ def read_sample(item: Item) -> Sample | Score:
         return Score.unscored("the reference (ground_truth) is missing or empty", SOURCE)
     if not item.solution.strip():
         return Score(0.0, reason="the response is empty", source=SOURCE)
-    return Sample(item.solution, item.references, options)
+    return Sample(item.solution, item.references, options, find_destination(item.extra))
 
 
 def lexical_score(sample: Sample) -> Score:

@@ -11,6 +11,7 @@ from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import UNIT, Key
 from rewardstack.errors import ConfigError
+from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.embedding.options import Asked, Options
@@ -42,7 +43,7 @@ class Part(NamedTuple):
     cached: bool
 
 
-class Embedding:
+class Embedding(Scorer[Sample]):
     """Similarity by an embedding server.
 
     Args:
@@ -54,10 +55,10 @@ class Embedding:
 
     source = SOURCE
     on_error: OnError = "lexical"
-    batch_size = BATCH
 
     def __init__(self, settings: Settings, find_service: FindService, store: VectorStore, tenant: str) -> None:
         self.timeout = settings.embedding_timeout
+        self.fallback = lexical_score
         self._destinations = Servers(
             "EMBEDDING_SERVER_URL",
             settings.embedding_urls,
@@ -70,51 +71,53 @@ class Embedding:
         self._servers: dict[Destination, Server] = {}
         self._embedders: dict[tuple[Destination, About, Asked], Embedder] = {}
 
-    def at_once(self, item: Item) -> Score | None:
-        """The score of a sample that needs no server: an option is malformed, or one side is empty."""
-        read = read_sample(item)
-        return read if isinstance(read, Score) else None
+    def prepare(self, item: Item, destination: Destination | None = None) -> Sample | Score:
+        """The sample, or its score where that needs no server: an option is malformed, or one side is empty.
 
-    def fallback(self, item: Item) -> Score:
-        """The similarity by characters of a sample that no server scored."""
-        read = read_sample(item)
-        return read if isinstance(read, Score) else lexical_score(read)
+        Args:
+            item: the sample.
+            destination: the server; None for the one that the item or the environment names.
 
-    async def keys(self, items: Sequence[Item], deadline: SharedDeadline) -> list[Key | None]:
-        """The items' keys, the server's model being part of them; raises as `score` does."""
-        keys: list[Key | None] = [None] * len(items)
+        Raises:
+            SettingsError: no server is set.
+            RequestError: the sample names its own wrongly.
+        """
+        return read_sample(item, lambda extra: destination or self._destinations.destination(extra))
+
+    def portable(self, item: Item, sample: Sample) -> Item:
+        """The item itself: nothing that is read of it is bound to this machine."""
+        return item
+
+    async def keys(self, prepared: Sequence[Sample], deadline: SharedDeadline) -> list[Key | None]:
+        """The samples' keys, the server's model being part of them; raises as `score` does."""
+        keys: list[Key | None] = [None] * len(prepared)
         states: dict[tuple[Destination, Options], Any] = {}
-        for at, item in enumerate(items):
-            read = read_sample(item)
-            if isinstance(read, Score) or not read.options.cached:
+        for at, sample in enumerate(prepared):
+            if not sample.options.cached:
                 continue
-            which = self._destinations.destination(item.extra), read.options
+            which = sample.destination, sample.options
             if which not in states:
-                states[which] = _state(await self._server(which[0]).about(deadline), read.options)
+                states[which] = _state(await self._server(sample.destination).about(deadline), sample.options)
             if states[which] is not None:
-                keys[at] = Key(PREFIX + extended(states[which], read.solution, *read.references), range=UNIT)
+                keys[at] = Key(PREFIX + extended(states[which], sample.solution, *sample.references), range=UNIT)
         return keys
 
-    async def score(self, items: Sequence[Item], deadline: SharedDeadline) -> list[Score]:
-        """One score for each item, in order.
+    async def score(self, prepared: Sequence[Sample], deadline: SharedDeadline) -> list[Score]:
+        """One score for each sample, in order.
 
         Raises:
             DeadlineError, ReplyError: the server did not say what it is.
-            SettingsError: no server is set, or it does not take the key.
+            SettingsError: it does not take the key.
         """
-        scores: dict[int, Score] = {}
         parts: dict[Part, dict[int, Sample]] = {}
-        for at, item in enumerate(items):
-            read = read_sample(item)
-            if isinstance(read, Score):
-                scores[at] = read
-                continue
-            part = Part(self._destinations.destination(item.extra), read.options.asked, read.options.cached)
-            parts.setdefault(part, {})[at] = read
+        for at, sample in enumerate(prepared):
+            part = Part(sample.destination, sample.options.asked, sample.options.cached)
+            parts.setdefault(part, {})[at] = sample
         calls = [self._score_part(part, list(members.values()), deadline) for part, members in parts.items()]
+        scores: dict[int, Score] = {}
         for members, found in zip(parts.values(), await asyncio.gather(*calls), strict=True):
             scores.update(zip(members, found, strict=True))
-        return [scores[at] for at in range(len(items))]
+        return [scores[at] for at in range(len(prepared))]
 
     async def _score_part(self, part: Part, samples: Sequence[Sample], deadline: SharedDeadline) -> list[Score]:
         if part.cached:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from rewardstack.cache.key import PREFIX, digest, extended
 from rewardstack.cache.link import RedisLink
 from rewardstack.cache.store import Codec, Store
-from rewardstack.core.coalescing import Flights, landing
+from rewardstack.core.coalescing import Coalescer, one_lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
 from rewardstack.errors import DeadlineError, RejectedError, ServiceError
@@ -25,8 +24,6 @@ CHECK = 8
 """Characters of its key that a stored vector carries, so that one of another key is not taken for its own."""
 SLICE = 128
 """Vectors in one round trip to Redis: 1 MB at 4096 dimensions."""
-BOARDED = 512
-"""Texts after which the loop gets a breath."""
 
 
 class VectorStore(Store[Vector]):
@@ -57,7 +54,7 @@ def decode_vector(key: str, data: bytes) -> Vector | None:
 
 
 class Embedder:
-    """The vectors of texts by one server under one set of demands; the carrier of its own flights.
+    """The vectors of texts by one server under one set of demands; the backend of its own coalescer.
 
     Args:
         server: that makes them.
@@ -69,14 +66,13 @@ class Embedder:
 
     def __init__(self, server: Server, about: About, asked: Asked, store: VectorStore, tenant: str) -> None:
         self.dropped: Found = ServiceError("dropped: the client is shutting down")
-        self.batch_size = about.batch
         self._server = server
         self._asked = asked
         self._store = store
         self._keeps = bool(about.identity or asked.model)
         demands = (about.identity, asked.model, asked.prompt_name, str(asked.truncate))
         self._state = digest(("vector", VERSION, *demands, tenant))
-        self._flights: Flights[str, Found] = Flights(self)
+        self._coalescer: Coalescer[str, Found] = Coalescer(self, one_lane(about.batch))
         self._size = 0
 
     async def vectors(self, texts: Collection[str], deadline: SharedDeadline, *, cached: bool) -> dict[str, Found]:
@@ -102,23 +98,12 @@ class Embedder:
             asked |= await self._ask(missing, deadline, cached)
 
     async def _ask(self, keys: dict[str, str], deadline: SharedDeadline, cached: bool) -> dict[str, Found]:
-        waits = await self._board(keys, deadline, cached)
-        await landing(waits.values(), deadline)
+        shared = [Key(key) if cached else None for key in keys.values()]
+        found = await self._coalescer.ask(list(keys), shared, deadline)
         late = DeadlineError(f"no answer within {deadline.timeout:g} s")
-        return {text: wait.result() if wait.done() else late for text, wait in waits.items()}
+        return {text: late if one is None else one for text, one in zip(keys, found, strict=True)}
 
-    async def _board(
-        self, keys: dict[str, str], deadline: SharedDeadline, cached: bool
-    ) -> dict[str, asyncio.Future[Found]]:
-        waits: dict[str, asyncio.Future[Found]] = {}
-        with self._flights.boarding():
-            for text, key in keys.items():
-                waits[text] = self._flights.board(text, Key(key) if cached else None, deadline)
-                if len(waits) % BOARDED == 0:
-                    await asyncio.sleep(0)
-        return waits
-
-    async def carry(self, items: Sequence[str], deadline: SharedDeadline) -> Sequence[Found]:
+    async def send(self, items: Sequence[str], deadline: SharedDeadline) -> Sequence[Found]:
         """What the server makes of each text, in order."""
         found = await self._server.embed(items, self._asked, deadline)
         self._size = next((len(one) for one in found if isinstance(one, np.ndarray)), self._size)
@@ -131,10 +116,12 @@ class Embedder:
         size = self._size or (sizes.pop() if len(sizes) == 1 else 0)
         return {text for text, one in read.items() if len(one) != size}
 
-    def landed(self, outcomes: Iterable[tuple[str, Found]]) -> None:
+    def done(self, outcomes: Iterable[tuple[Key | None, Found]]) -> None:
         """Keeps the vectors, where it is known whose they are."""
         if self._keeps:
-            self._store.put([(key, one) for key, one in outcomes if isinstance(one, np.ndarray)])
+            self._store.put(
+                [(key.text, one) for key, one in outcomes if key is not None and isinstance(one, np.ndarray)]
+            )
 
     def has_failed(self, outcome: Found) -> bool:
         """Whether the server did not answer, rather than refuse."""

@@ -95,16 +95,21 @@ def read_options(extra: Mapping[str, Any]) -> Options:
         return _parse.__wrapped__(*map(plain, values))
 
 
-def portable_extra(extra: Mapping[str, Any]) -> dict[str, Any]:
+def portable_extra(extra: Mapping[str, Any], problem: str) -> dict[str, Any]:
     """What the judge reads of `extra_info`, for another machine: the template's text in place of its path.
 
+    Args:
+        extra: a sample's own, which `read_options` has taken.
+        problem: what `problem_of` has found in it.
+
     Raises:
-        RequestError: a field cannot be used; names it and the remedy.
+        RequestError: the template's file cannot be read.
     """
-    read_options(extra)
     path = Fields(extra).text("prompt_template_path", "")
     read = {name: extra[name] for name in OPTIONS if name in extra and name != "prompt_template_path"}
-    return {**read, **({"prompt_template": read_template(path)} if path else {}), "problem": problem_of(extra)}
+    if path:
+        read["prompt_template"] = read_template(path)
+    return {**read, "problem": problem}
 
 
 def problem_of(extra: Mapping[str, Any]) -> str:

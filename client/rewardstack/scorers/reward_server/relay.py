@@ -2,23 +2,57 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
+from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
+from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import Item, Score
-from rewardstack.scorers.base import FallbackScorer, Scorer
 from rewardstack.scorers.destination import Destination, FindService
 from rewardstack.scorers.reward_server.calls import BATCH, post_samples
 from rewardstack.settings import Settings
 
+P = TypeVar("P")
 
-class Relay:
+
+class Relayable(Scorer[P], Protocol[P]):
+    """A scorer whose samples a reward server can score in its place."""
+
+    def prepare(self, item: Item, destination: Destination | None = None) -> P | Score:
+        """As every scorer does.
+
+        Args:
+            item: the sample.
+            destination: who is asked, whatever the item and the environment say; None for whom they name.
+        """
+        ...
+
+    def portable(self, item: Item, prepared: P) -> Item:
+        """The item as it can leave this machine, with all that the scorer reads of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Relayed(Generic[P]):
+    """A sample as its scorer prepared it.
+
+    Args:
+        prepared: what the scorer made of it.
+        item: what the reward server is sent; None for a sample that names a server of its own.
+    """
+
+    prepared: P
+    item: Item | None
+
+
+class Relay(Scorer[Relayed[P]]):
     """Stands in for a scorer whose own service the environment does not name.
 
     Samples that name a server themselves are left to the scorer. The others have no key here: the reward server has
-    the cache.
+    the cache. All are prepared and sent as the scorer's own, and have its substitutes.
 
     Args:
         scorer: that asks the service directly.
@@ -26,54 +60,62 @@ class Relay:
         fields: of `extra_info` that it reads, but for those that say where and how long to ask.
         settings: the reward servers and their key.
         find_service: opens connections.
-        prepare: makes a sample ready to leave this machine, or is its score where it need not.
     """
-
-    batch_size = BATCH
 
     def __init__(
         self,
-        scorer: Scorer,
+        scorer: Relayable[P],
         data_source: str,
         fields: Sequence[str],
         settings: Settings,
         find_service: FindService,
-        prepare: Callable[[Item], Item | Score] = lambda item: item,
     ) -> None:
         self.source, self.on_error, self.timeout = scorer.source, scorer.on_error, scorer.timeout
-        if isinstance(scorer, FallbackScorer):
-            self.fallback = scorer.fallback
+        self.fallback = _of_prepared(scorer.fallback) if scorer.fallback is not None else None
         self._scorer = scorer
         self._data_source = data_source
         self._fields = tuple(fields)
         self._destination = Destination(settings.reward_server_urls, settings.reward_server_api_key)
         self._find = find_service
-        self._prepare = prepare
 
-    async def keys(self, items: Sequence[Item], deadline: SharedDeadline) -> list[Key | None]:
+    def prepare(self, item: Item) -> Relayed[P] | Score:
+        """As the scorer prepares it, for the reward server unless it names a server of its own."""
+        own = bool(item.extra.get("server_url"))
+        prepared = self._scorer.prepare(item, None if own else self._destination)
+        if isinstance(prepared, Score):
+            return prepared
+        return Relayed(prepared, None if own else self._scorer.portable(item, prepared))
+
+    def sending(self, own: Sending[P]) -> Sending[Relayed[P]]:
+        """How samples are sent: as to the scorer itself, but that the reward server takes several in one request."""
+        order = own.order
+        return Sending(
+            own.lane and _relayed_lane(own.lane),
+            order and (lambda samples: order([sample.prepared for sample in samples])),
+            own.report,
+        )
+
+    async def keys(self, prepared: Sequence[Relayed[P]], deadline: SharedDeadline) -> list[Key | None]:
         """Keys of the samples that name a server; raises as their scorer does."""
-        keys: list[Key | None] = [None] * len(items)
-        own = [at for at, item in enumerate(items) if item.extra.get("server_url")]
-        if own:
-            for at, key in zip(own, await self._scorer.keys([items[at] for at in own], deadline), strict=True):
-                keys[at] = key
-        return keys
+        own = [sample.prepared for sample in prepared if sample.item is None]
+        keys = iter(await self._scorer.keys(own, deadline) if own else ())
+        return [next(keys) if sample.item is None else None for sample in prepared]
 
-    async def score(self, items: Sequence[Item], deadline: SharedDeadline) -> list[Score]:
-        """One score for each item, in order; raises as the scorer and `post_samples` do."""
-        own = [at for at, item in enumerate(items) if item.extra.get("server_url")]
-        others = [at for at, item in enumerate(items) if not item.extra.get("server_url")]
-        asked = [(part, ask) for part, ask in ((own, self._scorer.score), (others, self._relay)) if part]
-        found = await asyncio.gather(*(ask([items[at] for at in part], deadline) for part, ask in asked))
-        scores: dict[int, Score] = {}
-        for (part, _), some in zip(asked, found, strict=True):
-            scores.update(zip(part, some, strict=True))
-        return [scores[at] for at in range(len(items))]
+    async def score(self, prepared: Sequence[Relayed[P]], deadline: SharedDeadline) -> list[Score]:
+        """One score for each sample, in order; raises as the scorer and `post_samples` do."""
+        items = [sample.item for sample in prepared if sample.item is not None]
+        if not items:
+            return await self._scorer.score([sample.prepared for sample in prepared], deadline)
+        return await post_samples(self._find(*self._destination), self._data_source, items, self._fields, deadline)
 
-    async def _relay(self, items: Sequence[Item], deadline: SharedDeadline) -> list[Score]:
-        prepared = [self._prepare(item) for item in items]
-        sent = [item for item in prepared if isinstance(item, Item)]
-        service = self._find(*self._destination)
-        found = await post_samples(service, self._data_source, sent, self._fields, deadline) if sent else []
-        answers = iter(found)
-        return [next(answers) if isinstance(item, Item) else item for item in prepared]
+
+def _of_prepared(fallback: Callable[[P], Score]) -> Callable[[Relayed[P]], Score]:
+    return lambda sample: fallback(sample.prepared)
+
+
+def _relayed_lane(lane_of: Callable[[P], Lane]) -> Callable[[Relayed[P]], Lane]:
+    def lane(sample: Relayed[P]) -> Lane:
+        own = lane_of(sample.prepared)
+        return own if sample.item is None else own._replace(size=BATCH, name=("relayed", own.name))
+
+    return lane

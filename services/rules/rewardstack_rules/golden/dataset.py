@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardstack.errors import SettingsError
-from rewardstack.pipeline.references import as_references
+from rewardstack.pipeline.items import as_references
 from rewardstack_rules.golden.responses import Answer, GoldenResponses
 
 

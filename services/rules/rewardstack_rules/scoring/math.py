@@ -1,36 +1,24 @@
-"""A verifier as the flow sees it: decides at once what is beyond doubt or known, and the rest in isolated processes."""
+"""A verifier as the pipeline sees it: decides at once what is beyond doubt, and the rest in isolated processes."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from rewardstack.core.coalescing import landing
-from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.core.coalescing import wait_for_all
+from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import ConfigError, RewardstackError
 from rewardstack.score import Item, Score
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.functions.verifier import Verifier
 from rewardstack_rules.mathematics import Question, Verdict, ask, decide_plainly
 from rewardstack_rules.scoring.coalescing import Inquiries, Outcome, Result
-from rewardstack_rules.scoring.rule import MAX_INLINE, Isolation, LocalRule
+from rewardstack_rules.scoring.rule import MAX_INLINE, Isolation, LocalRule, LocalSample
 from rewardstack_rules.scoring.verdict_cache import Verdicts
 
 log = logging.getLogger(__name__)
-
-
-class Open(NamedTuple):
-    """A sample that is not decided at once.
-
-    Args:
-        item: the sample.
-        question: that decides it; None where the sample itself has to be evaluated in an isolated process.
-    """
-
-    item: Item
-    question: Question | None = None
 
 
 class LocalVerifier(LocalRule):
@@ -49,55 +37,58 @@ class LocalVerifier(LocalRule):
         self._verdicts = verdicts
         self._inquiries = Inquiries(self._decide, verdicts)
 
-    def at_once(self, item: Item) -> Score | Open:
-        """The score of an item about which there is no doubt, else what `answer` goes on with."""
+    def decide(self, sample: LocalSample) -> Score | None:
+        """The score of a sample about which there is no doubt; of the others, the question that decides it is noted."""
+        item = sample.item
         if len(item.solution) > MAX_INLINE or not item.references:
-            return Open(item)
+            return None
         try:
             asked = ask(self._verifier.read(item.solution), item.references)
             if isinstance(asked, Verdict):
                 return self._value(item, asked)
             verdict = decide_plainly(asked)
-            return Open(item, asked) if verdict is None else self._value(item, verdict)
+            if verdict is not None:
+                return self._value(item, verdict)
+            sample.question = asked
         except Exception:
             log.exception("%s: a fault; the sample is evaluated in an isolated process", self.source)
-            return Open(item)
+        return None
 
-    async def answer(self, begun: Sequence[Open], deadline: Deadline) -> list[Score]:
+    async def score(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Score]:
         """One score for each sample, in order; what is not scored within the deadline is `failed`.
 
         Raises:
             ConfigError: the isolated processes cannot run the rule.
         """
         late = Score.failed(f"no answer within {deadline.timeout:g} s", self.source)
-        deadline.enter_queue(self._isolation)
-        waits = [self._ask(one, deadline) for one in begun]
+        waits: list[asyncio.Future[Any]] = []
         try:
-            await landing(waits, deadline)
-            landed = zip(begun, waits, strict=True)
-            return [self._landed(one.item, wait.result()) if wait.done() else late for one, wait in landed]
+            with deadline.queued(self._isolation):
+                waits += [self._ask(sample, deadline) for sample in prepared]
+                await wait_for_all(waits, deadline)
+            found = zip(prepared, waits, strict=True)
+            return [self._read_outcome(one.item, wait.result()) if wait.done() else late for one, wait in found]
         finally:
-            deadline.leave_queue(self._isolation)
             for wait in waits:
                 wait.cancel()
 
-    def _ask(self, one: Open, deadline: Deadline) -> asyncio.Future[Any]:
+    def _ask(self, sample: LocalSample, deadline: SharedDeadline) -> asyncio.Future[Any]:
         """What will become of a sample: a verdict that is known, or what the isolated processes say."""
-        if one.question is None:
-            return asyncio.ensure_future(self._evaluate(one.item, deadline))
-        return self._inquiries.ask(one.question)
+        if sample.question is None:
+            return asyncio.ensure_future(self._evaluate(sample.item, deadline))
+        return self._inquiries.ask(sample.question)
 
     async def _decide(self, questions: Sequence[Question], brief: bool) -> Result:
         task = {"rule": self._rule.name, "fingerprint": self._rule.fingerprint, "questions": questions}
         return await self._isolation.finish(task, brief=brief)
 
-    async def _evaluate(self, item: Item, deadline: Deadline) -> Score | RewardstackError:
+    async def _evaluate(self, item: Item, deadline: SharedDeadline) -> Score | RewardstackError:
         try:
-            return await self._isolated(item, SharedDeadline(deadline))
+            return await self._isolated(item, deadline)
         except RewardstackError as error:
             return error
 
-    def _landed(self, item: Item, outcome: Outcome | Score) -> Score:
+    def _read_outcome(self, item: Item, outcome: Outcome | Score) -> Score:
         if isinstance(outcome, Score):
             return outcome
         if isinstance(outcome, Verdict):

@@ -1,4 +1,4 @@
-"""One rule as the flow sees it: runs inline where that is safe, else in processes that can be killed."""
+"""One rule as the pipeline sees it: runs inline where that is safe, else in processes that can be killed."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rewardstack.cache.key import read_fields, rule_key
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
 from rewardstack.errors import DeadlineError
+from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.mathematics import Question
 from rewardstack_rules.scoring.task import evaluate
 
 MAX_INLINE = 32_000
@@ -85,12 +88,25 @@ class Isolation:
         return result
 
 
-class LocalRule:
-    """Scores by one rule, in this server or beside it.
+@dataclass(slots=True)
+class LocalSample:
+    """A sample that is scored here.
+
+    Args:
+        item: the sample.
+        question: that decides it; None before it is known, and where the sample itself has to be judged.
+    """
+
+    item: Item
+    question: Question | None = None
+
+
+class LocalRule(Scorer[LocalSample]):
+    """Scores by one rule, in isolated processes beside this server.
 
     Args:
         rule: the reward function.
-        isolation: where it runs if it is isolated.
+        isolation: where it runs.
     """
 
     on_error: OnError = "zero"
@@ -98,26 +114,26 @@ class LocalRule:
     def __init__(self, rule: Rule, isolation: Isolation) -> None:
         self.source = f"rule:{rule.name}"
         self.timeout = isolation.timeout + PATIENCE
-        # One isolated item a call, so that no item waits for the slowest of its batch.
-        self.batch_size = 1 if rule.isolated else INLINE_BATCH
         self._rule = rule
         self._isolation = isolation
 
-    async def keys(self, items: Sequence[Item], deadline: SharedDeadline) -> list[Key | None]:
-        """The items' cache keys; the same that a client makes of what `/v1/reward_types` tells it."""
-        rule = self._rule
-        return rule_key(rule.name, rule.fingerprint, rule.fields, items, rule.range)
+    def prepare(self, item: Item) -> LocalSample:
+        """The item as it is: the rule itself reads it."""
+        return LocalSample(item)
 
-    async def score(self, items: Sequence[Item], deadline: SharedDeadline) -> list[Score]:
-        """One score for each item, in order.
+    async def keys(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Key | None]:
+        """The samples' cache keys; the same that a client makes of what `/v1/reward_types` tells it."""
+        rule = self._rule
+        return rule_key(rule.name, rule.fingerprint, rule.fields, [sample.item for sample in prepared], rule.range)
+
+    async def score(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Score]:
+        """One score for each sample, in order.
 
         Raises:
             DeadlineError: nobody waited for them until their end.
             ServiceError: there are no isolated processes.
         """
-        if not self._rule.isolated:
-            return await asyncio.to_thread(lambda: [self._inline(item) for item in items])
-        return [await self._isolated(item, deadline) for item in items]
+        return [await self._isolated(sample.item, deadline) for sample in prepared]
 
     async def _isolated(self, item: Item, deadline: SharedDeadline) -> Score:
         if len(item.solution) > MAX_RESPONSE:
@@ -159,9 +175,13 @@ class LocalRule:
 class InlineRule(LocalRule):
     """Scores by one rule that is bounded by its own making, where it is called."""
 
-    def at_once(self, item: Item) -> Score | None:
-        """The score of an item, None of one so long that others would wait for it."""
-        references = item.references or ("",)
-        if len(item.solution) * len(references) + sum(map(len, references)) > MAX_INLINE:
+    def decide(self, sample: LocalSample) -> Score | None:
+        """The score of a sample, None of one so long that others would wait for it."""
+        references = sample.item.references or ("",)
+        if len(sample.item.solution) * len(references) + sum(map(len, references)) > MAX_INLINE:
             return None
-        return self._inline(item)
+        return self._inline(sample.item)
+
+    async def score(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Score]:
+        """One score for each sample, in order, found in a thread."""
+        return await asyncio.to_thread(lambda: [self._inline(sample.item) for sample in prepared])

@@ -1,4 +1,4 @@
-"""Scoring for the endpoints: the client's own flow, with this server's rules in place of remote ones."""
+"""Scoring for the endpoints: the client's own pipeline, with this server's rules in place of remote ones."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
+from rewardstack.core.coalescing import one_lane
 from rewardstack.core.event_loop import loop_thread
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import RewardstackError, ScoringError, UnknownSourceError
-from rewardstack.pipeline.pipeline import Flow
+from rewardstack.pipeline.pipeline import Pipeline
+from rewardstack.pipeline.scorer import DIRECTLY, Scorer, Sending
 from rewardstack.routing.routes import RULE_PREFIX, Leaf
 from rewardstack.score import Request, Score
 from rewardstack.scorers.factory import Backends
@@ -23,7 +25,7 @@ from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.metrics.counters import count_refused, count_scores, count_unwritten
 from rewardstack_rules.scoring.math import LocalVerifier
-from rewardstack_rules.scoring.rule import InlineRule, Isolation, LocalRule, make_task
+from rewardstack_rules.scoring.rule import INLINE_BATCH, InlineRule, Isolation, LocalRule, make_task
 from rewardstack_rules.scoring.verdict_cache import Verdicts
 from rewardstack_rules.settings import Settings
 
@@ -44,7 +46,7 @@ class Service:
         registry: its rules.
 
     Raises:
-        ConfigError: a setting or a route that the flow reads is malformed.
+        ConfigError: a setting or a route that the pipeline reads is malformed.
     """
 
     def __init__(self, settings: Settings, registry: Registry) -> None:
@@ -59,7 +61,7 @@ class Service:
         self._client_settings = ClientSettings.from_env()
         self._routes = route_table(self._client_settings)
         self._shared: tuple[Backends, ResultCache] | None = None
-        self._flows: LruCache[str, Flow] = LruCache(TENANTS)
+        self._pipelines: LruCache[str, Pipeline] = LruCache(TENANTS)
 
     def score(self, requests: Sequence[Request], *, limit: float | None, tenant: str) -> list[Score]:
         """One score for each request, in order; samples without a value have what their route's policy says.
@@ -134,31 +136,34 @@ class Service:
         return self._client_settings.cache_url
 
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
-        flow = self._flows.get(tenant)
-        if flow is None:
-            flow = self._make_flow(tenant)
-            self._flows.put(tenant, flow)
+        pipeline = self._pipelines.get(tenant)
+        if pipeline is None:
+            pipeline = self._make_pipeline(tenant)
+            self._pipelines.put(tenant, pipeline)
         try:
-            return await flow.score(requests, limit=limit, tenant=tenant)
+            return await pipeline.score(requests, limit=limit, tenant=tenant)
         except ScoringError as error:  # the policy `raise` is for those who can catch
             return error.scores
 
-    def _make_flow(self, tenant: str) -> Flow:
-        """A flow of a tenant's own: calls in flight are shared with nobody else, connections are."""
+    def _make_pipeline(self, tenant: str) -> Pipeline:
+        """A pipeline of a tenant's own: calls in flight are shared with nobody else, connections are."""
         if self._shared is None:
             self._shared = Backends(), ResultCache(self._client_settings, count_unwritten, count_refused)
             loop_thread().closing += [one.close for one in self._shared]
         backends, cache = self._shared
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
         make_rule = partial(self._make_rule, self._verdicts.of(tenant))
-        return Flow(self._routes, {**backends.scorers(alone, cache, tenant), "rule": make_rule}, cache)
+        return Pipeline(self._routes, {**backends.scorers(alone, cache, tenant), "rule": make_rule}, cache)
 
-    def _make_rule(self, verdicts: Verdicts, name: str) -> LocalRule:
+    def _make_rule(self, verdicts: Verdicts, name: str) -> tuple[Scorer[Any], Sending[Any]]:
         rule = self._registry.get(name)
         isolation = self._isolations[rule.confined]
         if rule.verifier is not None:
-            return LocalVerifier(rule, rule.verifier, isolation, verdicts)
-        return LocalRule(rule, isolation) if rule.isolated else InlineRule(rule, isolation)
+            return LocalVerifier(rule, rule.verifier, isolation, verdicts), DIRECTLY
+        if rule.isolated:
+            # One isolated sample a call, so that no sample waits for the slowest of its batch.
+            return LocalRule(rule, isolation), Sending(one_lane(1))
+        return InlineRule(rule, isolation), Sending(one_lane(INLINE_BATCH))
 
 
 async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -1,4 +1,4 @@
-"""Which references a sample is compared with."""
+"""A request as an item: what is wrong with it, and which references it is compared with."""
 
 from __future__ import annotations
 
@@ -6,7 +6,42 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from rewardstack.core.json_types import plain
+from rewardstack.core.json_types import MOST_DEEP, is_deep, is_finite, plain
+from rewardstack.score import NOTHING, Item, Request
+
+
+class UnreadableRequestError(ValueError):
+    """A request that cannot be scored; the message names the field that is wrong."""
+
+
+def read_request(request: Request) -> tuple[Item, float | None]:
+    """The request as an item, and its own timeout in seconds if it has one.
+
+    Raises:
+        UnreadableRequestError: it is malformed.
+    """
+    extra = NOTHING if request.extra_info is None else request.extra_info
+    if not isinstance(extra, Mapping):
+        raise UnreadableRequestError(f"extra_info: expected an object, got {type(extra).__name__}")
+    if not isinstance(request.solution_str, str):
+        raise UnreadableRequestError(f"solution_str: expected a string, got {type(request.solution_str).__name__}")
+    if (extra and is_deep(extra)) or is_deep(request.ground_truth):
+        raise UnreadableRequestError(f"its reference or extra_info is nested more than {MOST_DEEP} deep")
+    timeout = _timeout(extra) if "timeout" in extra else None
+    try:
+        references = choose(as_references(request.ground_truth), extra)
+    except TypeError as error:
+        raise UnreadableRequestError(str(error)) from error
+    return Item(request.solution_str, references, extra), timeout
+
+
+def _timeout(extra: Mapping[str, Any]) -> float | None:
+    timeout = plain(extra["timeout"])
+    if timeout is None:
+        return None
+    if not (is_finite(timeout) and timeout > 0):
+        raise UnreadableRequestError(f"extra_info.timeout: expected seconds above 0, got {timeout!r}")
+    return float(timeout)
 
 
 def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
