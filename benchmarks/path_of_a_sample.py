@@ -5,11 +5,13 @@
 A reward server scores samples of `math` that need no algebra, sent over HTTP one by one, without a result cache; the
 first ones warm both sides up. Of the last one every call and return of a function of the project is noted, thread by
 thread, in the client's process and in the server's. A change of file is a call or a return into another file than the
-one before.
+one before; that a coroutine waits and goes on is none.
 """
 
 from __future__ import annotations
 
+import dis
+import inspect
 import json
 import os
 import signal
@@ -34,6 +36,9 @@ PACKAGES = (f"{ROOT}/client/", f"{ROOT}/services/rules/")
 WARMING = 3
 SETTLE_SECONDS = 0.5
 """For what goes on in the background of a reply."""
+COROUTINES = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+PAUSES = {dis.opmap[name] for name in ("YIELD_VALUE", "RETURN_GENERATOR") if name in dis.opmap}
+"""Instructions at which a coroutine waits, or is made."""
 SAMPLE = ("math", "So the area is \\boxed{42}.", "42")
 
 
@@ -43,6 +48,7 @@ class Trace:
     def __init__(self) -> None:
         self._noting = False
         self._visits: dict[int, list[str]] = {}
+        self._paused: set[int] = set()
         threading.setprofile(self._note)
         sys.setprofile(self._note)
 
@@ -57,12 +63,25 @@ class Trace:
         return Counter(file for visits in self._visits.values() for file in visits)
 
     def _note(self, frame: FrameType, event: str, _: Any) -> None:
-        at = {"call": frame, "return": frame.f_back}.get(event)
-        if not self._noting or at is None or not at.f_code.co_filename.startswith(PACKAGES):
+        if not self._noting or not self._is_step(frame, event):
+            return
+        at = frame if event == "call" else frame.f_back
+        if at is None or not at.f_code.co_filename.startswith(PACKAGES):
             return
         visits = self._visits.setdefault(threading.get_ident(), [""])
         if visits[-1] != at.f_code.co_filename:
             visits.append(at.f_code.co_filename)
+
+    def _is_step(self, frame: FrameType, event: str) -> bool:
+        """Whether a reader follows: a coroutine is entered once and left once, however often it waits in between."""
+        code, waits = frame.f_code, id(frame)
+        if event == "return":
+            if code.co_code[frame.f_lasti] in PAUSES:
+                self._paused.add(waits)
+                return False
+            self._paused.discard(waits)
+            return True
+        return event == "call" and waits not in self._paused and not (code.co_flags & COROUTINES and frame.f_lasti < 0)
 
 
 def main() -> None:
