@@ -24,6 +24,7 @@ from rewardstack.pipeline.runner import Runner
 from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import STATUSES, Item, OnError
 from rewardstack.settings import Settings
+from rewardstack.transport import discovery
 from tests.support.servers import FaultServer
 
 KEYS = {"score", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
@@ -103,6 +104,19 @@ def test_rewards_of_a_server_that_is_gone(server: FaultServer) -> None:
     server.kill()
     details = compute_score("math", "gone", "1", {"timeout": 0.2}, details=True)
     assert (KEYS, 0.0, 1.0, 0.0) == (set(details), details["score"], details["failed"], details["ok"])
+
+
+@pytest.mark.timeout(60)
+def test_remembered_while_its_server_hangs(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A remembered score is read long before its deadline while the server hangs that said long ago what it has."""
+    request = Request("math", "remembered", "1", {"timeout": 300})
+    assert not score([request])[0].cached
+    monkeypatch.setattr(discovery, "FRESH", -1.0)
+    server.freeze()
+    try:
+        assert score([request])[0].cached
+    finally:
+        server.thaw()
 
 
 def test_unknown_source_scores_nothing(server: FaultServer) -> None:

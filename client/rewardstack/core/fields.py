@@ -30,7 +30,10 @@ class Fields:
 
     def get(self, name: str) -> Any:
         """The value of a field in plain JSON types, whatever it is; None where there is none."""
-        value = plain(self._values.get(name))
+        value = self._values.get(name)
+        if value is None:
+            return None
+        value = plain(value)
         return None if is_missing(value) else value
 
     def text(self, name: str, default: D) -> str | D:
