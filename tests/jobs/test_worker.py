@@ -19,7 +19,7 @@ from rq import Queue as RqQueue
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
-from rewardstack_rules.jobs.chunk import PATIENCE
+from rewardstack_rules.jobs.chunk import QUEUE_RETRIES
 from rewardstack_rules.jobs.delivery import FUNCTION, QUEUE
 from tests.jobs.conftest import CHUNK_SIZE, Site, sample
 from tests.rules.conftest import clean_environment
@@ -152,7 +152,7 @@ def test_the_queue_is_away_for_long(own: Site) -> None:
     job_id = own.submit(*slow(CHUNK_SIZE))
     eventually(lambda: len(own.begun()) > 0)
     own.queue.kill()
-    time.sleep(PATIENCE + 10)
+    time.sleep(QUEUE_RETRIES + 10)
     own.queue.start()
 
     eventually(lambda: own.server.get(f"/jobs/{job_id}").status_code == 200)

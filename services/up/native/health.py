@@ -66,4 +66,4 @@ def _worker(name: str, run: RunDir) -> str:
     if (pid := run.process_group(name)) is None:
         return "not started yet"
     url = (run.path / "secrets/reward_queue_url").read_text(encoding="utf-8")
-    return problem(connect(url, patience=0), socket.gethostname(), pid)
+    return problem(connect(url, retries=0), socket.gethostname(), pid)

@@ -32,8 +32,8 @@ MOST_DEATHS = 5
 """Workers that may be lost over one chunk."""
 FIRST_DELAY, DELAY_FACTOR, LONGEST_DELAY = 5.0, 4.0, 300.0
 """Seconds before the first further attempt; each later one waits longer by the factor."""
-PATIENCE = 30
-"""Attempts to reach the queue, a second apart: while its Redis starts again a worker waits, and loses nothing."""
+QUEUE_RETRIES = 30
+"""Further attempts to reach the queue, a second apart: a worker waits while Redis starts again, and loses nothing."""
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ def workshop() -> Workshop:
     """This process's, as its environment says; one for all chunks, so that connections and caches stay warm."""
     settings = Settings.from_env()
     service = Service(settings, load_registry(settings.function_files))
-    return Workshop(service, Ledger(connect(settings.queue_url, PATIENCE)), settings.job_retries)
+    return Workshop(service, Ledger(connect(settings.queue_url, QUEUE_RETRIES)), settings.job_retries)
 
 
 def run(job_id: str, number: int) -> None:

@@ -45,12 +45,12 @@ def main() -> None:
     except ConfigError as error:
         sys.exit(f"worker: {error}")
     try:
-        said = problem(connect(settings.queue_url, patience=0), socket.gethostname())
+        trouble = problem(connect(settings.queue_url, retries=0), socket.gethostname())
     except ServiceError as error:
         print(f"worker: {error}", file=sys.stderr)
         sys.exit(NOT_READY)
-    if said:
-        sys.exit(f"worker: {said}")
+    if trouble:
+        sys.exit(f"worker: {trouble}")
 
 
 if __name__ == "__main__":

@@ -25,16 +25,16 @@ PAUSE = 1.0
 """Most seconds between two attempts."""
 
 
-def connect(url: str, patience: int = 2, timeout: float = TIMEOUT) -> RedisClient:
+def connect(url: str, retries: int = 2, timeout: float = TIMEOUT) -> RedisClient:
     """A client for any thread; it connects when it is used.
 
     Args:
         url: of the queue's Redis.
-        patience: further attempts of a command that found no Redis, or lost it; they are `PAUSE` seconds apart.
+        retries: further attempts of a command that found no Redis, or lost it; they are `PAUSE` seconds apart.
             A command may then have been carried out twice: all that are sent can bear it.
         timeout: seconds that one attempt may take.
     """
-    retry = Retry(ExponentialBackoff(cap=PAUSE, base=0.05), patience)
+    retry = Retry(ExponentialBackoff(cap=PAUSE, base=0.05), retries)
     return redis.Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
 
 

@@ -31,7 +31,7 @@ COUNTERS = {
 }
 """Each counter with its help, its label, the beginning of its fields in `COUNTS`, and what its label can be."""
 
-PATIENCE = 2.0
+TIMEOUT = 2.0
 """Seconds that the queue has: a scrape that waits longer would tell nothing at all."""
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class JobsCollector(Collector):
     """
 
     def __init__(self, url: str) -> None:
-        self._redis = connect(url, patience=0, timeout=PATIENCE)
+        self._redis = connect(url, retries=0, timeout=TIMEOUT)
         self._delivery = Delivery(self._redis)
 
     def describe(self) -> Iterable[Metric]:

@@ -22,7 +22,7 @@ from rq.serializers import JSONSerializer
 
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, SettingsError
-from rewardstack_rules.jobs.chunk import PATIENCE, workshop
+from rewardstack_rules.jobs.chunk import QUEUE_RETRIES, workshop
 from rewardstack_rules.jobs.delivery import QUEUE, ChunkJob
 from rewardstack_rules.jobs.link import connect
 from rewardstack_rules.jobs.sweeper import Sweeper
@@ -94,7 +94,7 @@ def _work(url: str) -> None:
     try:
         worker = ChunkWorker(
             [QUEUE],
-            connection=connect(url, PATIENCE),
+            connection=connect(url, QUEUE_RETRIES),
             job_class=ChunkJob,
             serializer=JSONSerializer,
             worker_ttl=LIFE_SECONDS,

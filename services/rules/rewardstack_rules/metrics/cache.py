@@ -12,7 +12,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-PATIENCE = 1.0
+TIMEOUT = 1.0
 """Seconds that the cache has, as for a score (`rewardstack.cache.link.WAIT`)."""
 
 
@@ -25,7 +25,7 @@ class CacheCollector(Collector):
 
     def __init__(self, url: str) -> None:
         self._redis = redis.Redis.from_url(
-            url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE, retry=Retry(NoBackoff(), 0)
+            url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, retry=Retry(NoBackoff(), 0)
         )
 
     def describe(self) -> Iterable[Metric]:
