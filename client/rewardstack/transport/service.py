@@ -72,7 +72,7 @@ class Service:
         path: str,
         body: bytes,
         deadline: SharedDeadline,
-        knock: bytes | None = None,
+        probe: bytes | None = None,
         headers: Mapping[str, str] = NONE,
         *,
         hedged: bool = False,
@@ -83,7 +83,7 @@ class Service:
             path: begins with a slash.
             body: JSON.
             deadline: of all who wait for the reply.
-            knock: a body that costs the service nothing; posted first to an endpoint that took nothing of late, so that
+            probe: a body that costs the service nothing; posted first to an endpoint that took nothing of late, so that
                 an outage is not probed with work.
             headers: beside the service's own.
             hedged: whether it is sent once more when it is stuck (`rewardstack.transport.pace`).
@@ -93,9 +93,9 @@ class Service:
             RejectedError: the service refused for good.
             ReplyError: it answered with an error, more often than retries allow.
         """
-        return self._ask(_Message("POST", path, body, headers, hedged), deadline, knock)
+        return self._ask(_Message("POST", path, body, headers, hedged), deadline, probe)
 
-    async def _ask(self, message: _Message, deadline: SharedDeadline, knock: bytes | None = None) -> bytes:
+    async def _ask(self, message: _Message, deadline: SharedDeadline, probe: bytes | None = None) -> bytes:
         self._budget.earn()
         obstacle: ServiceError | None = None
         retries, since = 0, -1.0
@@ -106,8 +106,8 @@ class Service:
                 deadline.progress()
             patience = Patience(deadline, since)
             try:
-                if knock is not None and endpoint.gate.doubtful:
-                    await self._knock(endpoint, message._replace(body=knock, hedged=False), patience)
+                if probe is not None and endpoint.gate.doubtful:
+                    await self._probe(endpoint, message._replace(body=probe, hedged=False), patience)
                 reply = await self._send(endpoint, message, patience)
                 self._answered(endpoint)
                 return reply
@@ -128,7 +128,7 @@ class Service:
                 endpoint.in_flight -= 1
                 self._hand_out()
 
-    async def _knock(self, endpoint: Endpoint, message: _Message, patience: Patience) -> None:
+    async def _probe(self, endpoint: Endpoint, message: _Message, patience: Patience) -> None:
         try:
             await self._send(endpoint, message, patience)
         except (RejectedError, ReplyError):

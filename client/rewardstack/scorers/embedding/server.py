@@ -88,9 +88,9 @@ class Server:
 
     async def _post(self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline) -> Sequence[Found]:
         path, model = self._path, self._about.model if self._about else ""
-        knock = write_request(path, (), asked, model)
+        probe = write_request(path, (), asked, model)
         try:
-            reply = await self._service.post(path, write_request(path, texts, asked, model), deadline, knock)
+            reply = await self._service.post(path, write_request(path, texts, asked, model), deadline, probe)
         except RejectedError as error:
             if error.status != 404 or path != EMBED:
                 raise

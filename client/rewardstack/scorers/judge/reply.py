@@ -79,8 +79,8 @@ def read_label_verdict(data: bytes, ids: Sequence[int], values: Sequence[float],
     """
     try:
         entries = _choice(data)["logprobs"]["content"][0]["top_logprobs"]
-        told = {entry["token"]: float(entry["logprob"]) for entry in entries}
-        chances = [math.exp(min(told[f"{TOKEN_ID}{one}"], 0.0)) for one in ids]
+        logprob_of = {entry["token"]: float(entry["logprob"]) for entry in entries}
+        chances = [math.exp(min(logprob_of[f"{TOKEN_ID}{one}"], 0.0)) for one in ids]
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ReplyError(
             "the judge does not tell the labels' probabilities: it needs vLLM with `logprob_token_ids`, and "
