@@ -24,18 +24,17 @@ class Client:
     def __init__(self) -> None:
         self._backends = Backends()
         self._caches: dict[tuple[object, ...], ResultCache] = {}
-        self._pipelines: dict[tuple[object, ...], Pipeline] = {}
+        self._pipelines: dict[tuple[object, ...], tuple[Pipeline, str]] = {}
 
-    def pipeline(self, settings: Settings) -> Pipeline:
-        """The pipeline under these settings and the routes registered so far."""
+    def pipeline(self, settings: Settings) -> tuple[Pipeline, str]:
+        """The pipeline under these settings and the routes registered so far, and the tenant whose results it finds."""
         identity = (settings, tuple(_registered.values()))
-        pipeline = self._pipelines.get(identity)
-        if pipeline is None:
+        if identity not in self._pipelines:
             self._pipelines.clear()
             cache, tenant = self._cache(settings), tenant_of(settings.reward_server_api_key)
             pipeline = Pipeline(route_table(settings), self._backends.scorers(settings, cache, tenant), cache)
-            self._pipelines[identity] = pipeline
-        return pipeline
+            self._pipelines[identity] = pipeline, tenant
+        return self._pipelines[identity]
 
     def _cache(self, settings: Settings) -> ResultCache:
         identity = (settings.cache_url, settings.cache_secret, settings.cache_ttl, settings.cache_items)
@@ -84,5 +83,5 @@ async def score_on_loop(
     if client is None:
         client = _clients[thread] = Client()
         thread.closing.append(client.close)
-    tenant = tenant_of(settings.reward_server_api_key)
-    return await client.pipeline(settings).score(requests, on_error=on_error, limit=limit, tenant=tenant)
+    pipeline, tenant = client.pipeline(settings)
+    return await pipeline.score(requests, on_error=on_error, limit=limit, tenant=tenant)

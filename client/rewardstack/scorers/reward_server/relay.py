@@ -12,7 +12,7 @@ from rewardstack.core.keys import Key
 from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import Item, Score
 from rewardstack.scorers.destination import Destination, FindService
-from rewardstack.scorers.reward_server.calls import BATCH, post_samples
+from rewardstack.scorers.reward_server.scorer import BATCH, post_samples
 from rewardstack.settings import Settings
 
 P = TypeVar("P")

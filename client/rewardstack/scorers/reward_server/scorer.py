@@ -6,21 +6,28 @@ cache is made of the former, and nothing but the latter leaves the trainer.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rewardstack.cache.key import EVERY_FIELD, rule_key
+from rewardstack.cache.key import EVERY_FIELD, read_fields, rule_key
 from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
+from rewardstack.core.wire import read_scores, sample_record
+from rewardstack.errors import RejectedError, ReplyError, RequestError, SettingsError, UnknownSourceError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.routing.routes import RULE_PREFIX
 from rewardstack.score import Item, OnError, Score
-from rewardstack.scorers.destination import Destination, FindService
-from rewardstack.scorers.reward_server.calls import BATCH, post_samples, reward_servers
+from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.reward_server.reward_types import RewardType, RewardTypes
 from rewardstack.settings import Settings
 from rewardstack.transport.endpoint_pool import EndpointPool
+
+BATCH = 64
+"""Samples in one request."""
+
+PROBE = json.dumps({"items": []}).encode()
 
 
 class RemoteSample(NamedTuple):
@@ -102,3 +109,60 @@ class RemoteRule(Scorer[RemoteSample]):
 
     async def _about(self, sample: RemoteSample, deadline: SharedDeadline) -> RewardType | None:
         return await self._types.find(self._name, sample.destination, sample.service, deadline)
+
+
+def reward_servers(settings: Settings) -> Servers:
+    """The reward servers that the environment names."""
+    return Servers(
+        "REWARD_SERVER_URL",
+        settings.reward_server_urls,
+        settings.reward_server_api_key,
+        "start a server with `make up` and `export REWARD_SERVER_URL=http://localhost:6000`",
+    )
+
+
+async def post_samples(
+    service: EndpointPool, data_source: str, items: Sequence[Item], fields: Sequence[str], deadline: SharedDeadline
+) -> list[Score]:
+    """One score for each sample, in order, as a reward server gives them.
+
+    Args:
+        service: of the server.
+        data_source: by which the server shall score them.
+        items: at most `BATCH` of them.
+        fields: of `extra_info` that are sent; `("*",)` for all.
+        deadline: of all who wait.
+
+    Raises:
+        DeadlineError, ReplyError: the server did not score them.
+        UnknownSourceError: it has no such source; lists those it has.
+        SettingsError: it does not take the key.
+        RequestError: `extra_info` holds what JSON cannot.
+    """
+    reply = await _post(service, _body(data_source, items, fields), deadline)
+    try:
+        scores = read_scores(json.loads(reply)["scores"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ReplyError(f"{data_source}: the server's reply is no list of scores") from error
+    if len(scores) != len(items):
+        raise ReplyError(f"{data_source}: {len(scores)} scores came for {len(items)} samples")
+    return scores
+
+
+def _body(data_source: str, items: Sequence[Item], fields: Sequence[str]) -> bytes:
+    records = [sample_record(data_source, item, read_fields(item.extra, fields)) for item in items]
+    try:
+        return json.dumps({"items": records}).encode()
+    except (TypeError, ValueError) as error:
+        raise RequestError(f"extra_info: {error}; it must hold what JSON can", "extra_info") from error
+
+
+async def _post(service: EndpointPool, body: bytes, deadline: SharedDeadline) -> bytes:
+    try:
+        return await service.post("/v1/score", body, deadline, PROBE)
+    except RejectedError as error:
+        if error.status == 404:
+            raise UnknownSourceError(str(error), "data_source") from error
+        if error.status == 401:
+            raise SettingsError(f"{error}; set REWARD_SERVER_API_KEY", "REWARD_SERVER_API_KEY") from error
+        raise
