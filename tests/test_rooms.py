@@ -18,8 +18,8 @@ CLIENT: dict[str, set[str]] = {
     "cache": {"core"},
     "routing": {"core"},
     "transport": {"core"},
-    "scorers": {"core", "cache", "routing", "transport"},
-    "pipeline": {"core", "cache", "routing", "scorers"},
+    "pipeline": {"core", "cache", "routing"},
+    "scorers": {"core", "cache", "routing", "pipeline", "transport"},
     "cli": {"core", "cache", "routing", "transport", "scorers", "api", "client", "__version__"},
 }
 """Of the rooms of `rewardstack`: what they may import of it beside `GROUND`."""
