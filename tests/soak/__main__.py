@@ -3,7 +3,8 @@
 In rounds of five minutes trainers score steadily (mathematics in batches and one by one, and a judge that says the
 same to all), jobs are submitted and read to the end, hostile requests of every kind come in, and faults are made by
 turns. Each round ends with all at rest and the services measured: what they take then is compared with what they took
-after the first, so that both have the same behind them. Exits with 1 if memory, open files or processes are more than a
+after the first, so that both have the same behind them: a burst of hostile requests comes before it, after which a
+process holds what its largest requests have needed. Exits with 1 if memory, open files or processes are more than a
 tenth off, a sample was lost, failed or had another score than it is worth, or a request was answered badly, but for
 faults that excuse it.
 """
@@ -46,6 +47,7 @@ class Size(NamedTuple):
     Args:
         rounds: of all faults.
         seconds: of a round, at least.
+        burst: seconds of hostile requests alone, before the first round.
         after: seconds that a phase goes on at least after its fault.
         stopped: seconds for which a process is stopped, where nothing replaces it before.
         memory: whether it is held to its bound: within minutes it only shows how caches fill.
@@ -53,12 +55,14 @@ class Size(NamedTuple):
 
     rounds: int
     seconds: float
+    burst: float
     after: float
     stopped: float
     memory: bool
 
 
-SMOKE = Size(rounds=2, seconds=12.0, after=0.5, stopped=1.0, memory=False)
+FULL = Size(rounds=12, seconds=ROUND_MINUTES * 60.0, burst=120.0, after=5.0, stopped=15.0, memory=True)
+SMOKE = Size(rounds=2, seconds=12.0, burst=2.0, after=0.5, stopped=1.0, memory=False)
 """For CI."""
 
 
@@ -71,7 +75,11 @@ def main() -> int:
     )
     options = parser.parse_args()
     rounds = max(2, round(options.minutes / ROUND_MINUTES))
-    size = SMOKE if options.smoke else Size(rounds, ROUND_MINUTES * 60.0, after=5.0, stopped=15.0, memory=True)
+    size = (
+        SMOKE
+        if options.smoke
+        else Size(rounds, ROUND_MINUTES * 60.0, burst=120.0, after=5.0, stopped=15.0, memory=True)
+    )
     # So that the stack is gone also where this is stopped from outside.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     print("==> starting the stack", flush=True)
@@ -90,6 +98,7 @@ def soak(stack: SoakStack, size: Size) -> Iterator[str]:
     """
     hostile, jobs = Hostile(stack.url), Jobs(stack.url)
     some = [lanes.rules("batches", 0.5, 16), lanes.rules("single", 0.1, 1, seed=2, count=SINGLE), _judged()]
+    hostile.burst(size.burst)
     rounds: list[list[Row]] = []
     measured: list[Usages] = []
     for number in range(1, size.rounds + 1):

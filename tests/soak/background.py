@@ -25,6 +25,8 @@ from tests.support.load.phases import EXCUSED_SECONDS, Phase
 
 PAUSE = 0.1
 """Seconds between two hostile requests."""
+TOGETHER = 4
+"""Threads of a burst of them."""
 JOB_ITEMS = 300
 JOB_PAUSE = 2.0
 """Seconds between two jobs."""
@@ -68,17 +70,18 @@ class Hostile:
     def work(self, stop: threading.Event) -> None:
         """Goes on until it is told to end."""
         while not stop.wait(PAUSE):
-            kind, number = next(self._next)
-            attack, begun = make(kind, 0, number), time.monotonic()
-            try:
-                reply = send(self._url, attack)
-            except OSError as error:
-                wrong, status = f"{type(error).__name__}: {error}", 0
-            else:
-                wrong, status = complaint(attack, reply), reply.status if reply else 0
-            self.counts[status] += 1
-            if wrong:
-                self._complaints.append((begun, time.monotonic(), f"{wrong}: {str(attack)[:300]}"))
+            self._send_next()
+
+    def burst(self, seconds: float) -> None:
+        """Sends as many as `TOGETHER` threads can, so that what servers keep for their largest requests is there.
+
+        Args:
+            seconds: that it goes on.
+        """
+        end = time.monotonic() + seconds
+        with ThreadPoolExecutor(TOGETHER) as pool:
+            for done in [pool.submit(self._until, end) for _ in range(TOGETHER)]:
+                done.result()
 
     def faults(self, phases: Sequence[Phase]) -> Iterator[str]:
         """What was wrong, since this was last asked, with answers outside of the faults.
@@ -91,6 +94,23 @@ class Hostile:
         for begun, ended, wrong in complaints:
             if not any(begun < done and ended > start for start, done in faults):
                 yield f"a hostile request: {wrong}"
+
+    def _until(self, end: float) -> None:
+        while time.monotonic() < end:
+            self._send_next()
+
+    def _send_next(self) -> None:
+        kind, number = next(self._next)
+        attack, begun = make(kind, 0, number), time.monotonic()
+        try:
+            reply = send(self._url, attack)
+        except OSError as error:
+            wrong, status = f"{type(error).__name__}: {error}", 0
+        else:
+            wrong, status = complaint(attack, reply), reply.status if reply else 0
+        self.counts[status] += 1
+        if wrong:
+            self._complaints.append((begun, time.monotonic(), f"{wrong}: {str(attack)[:300]}"))
 
 
 class Jobs:

@@ -15,7 +15,7 @@ from rewardstack.core.keys import ANY, Key, Range
 from rewardstack.score import Item
 
 FLOW_VERSION = "1"
-"""Raised whenever the flow itself (choice of references, reading of values) changes what a score is."""
+"""Raised whenever the pipeline itself (choice of references, reading of values) changes what a score is."""
 
 PREFIX = "rewardstack:1:"
 EVERY_FIELD = "*"

@@ -20,7 +20,7 @@ from rewardstack.core.keys import Key
 GATHER = 0.001
 """Seconds that a batch waits for company before it goes out less than full."""
 SLICE = 512
-"""Items submitted before the loop gets a breath."""
+"""Items handled before the loop gets a breath: its other callers wait no longer than these take."""
 GRACE = 0.02
 """Seconds a waiter gives a call that ends at the same moment as its patience."""
 

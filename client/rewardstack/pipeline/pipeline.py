@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rewardstack.cache.store import ResultCache
+from rewardstack.core.coalescing import SLICE
 from rewardstack.core.deadline import Deadline
 from rewardstack.errors import ScoringError
 from rewardstack.pipeline.fallback import service_time
 from rewardstack.pipeline.items import UnreadableRequestError, read_request
-from rewardstack.pipeline.runner import SLICE, Runner, milliseconds
+from rewardstack.pipeline.runner import Runner, milliseconds
 from rewardstack.pipeline.scorer import MakeScorer
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.score import Item, OnError, Request, Score

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from rewardstack.cache.key import tenant_key
 from rewardstack.cache.store import ResultCache
-from rewardstack.core.coalescing import Coalescer
+from rewardstack.core.coalescing import SLICE, Coalescer
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.keys import Key
 from rewardstack.errors import ConfigError, ServiceError
@@ -21,8 +21,6 @@ from rewardstack.pipeline.fallback import fall_back
 from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import Item, Score
 
-SLICE = 512
-"""Samples handled before the loop gets a breath: its other callers wait no longer than these take."""
 BREATH = 0.01
 """Seconds after which it gets one where a sample can take long."""
 
@@ -100,10 +98,10 @@ class Runner(Generic[P]):
             keys = await self._keys(samples, deadline, tenant)
         except ServiceError as error:
             lost = Score.failed(str(error), self.scorer.source)
-            return {**settled, **dict.fromkeys(samples, lost), **await self._decide(samples)}
+            return {**settled, **dict.fromkeys(samples, lost), **await self._decide(samples, {})}
         known = self._recall(keys)
-        decided = await self._decide({at: one for at, one in samples.items() if at not in known})
-        known |= await self._look_up(keys, decided, known)
+        decided = await self._decide({at: one for at, one in samples.items() if at not in known}, keys)
+        known |= await self._look_up({at: key for at, key in keys.items() if at not in known and at not in decided})
         elapsed = milliseconds(started)
         scores = {at: _timed(score, elapsed, cached=True) for at, score in known.items()}
         missing = {at: one for at, one in samples.items() if at not in known and at not in decided}
@@ -134,8 +132,8 @@ class Runner(Generic[P]):
         found = self._cache.recall([key.text for key in keys.values()])
         return {at: score for at, score in zip(keys, found, strict=True) if score is not None}
 
-    async def _decide(self, samples: Mapping[int, P]) -> dict[int, Score]:
-        """The scores, by position, that the scorer finds without asking anybody."""
+    async def _decide(self, samples: Mapping[int, P], keys: Mapping[int, Key]) -> dict[int, Score]:
+        """The scores, by position, that the scorer finds without asking anybody; this process remembers them."""
         decide = self.scorer.decide
         decided: dict[int, Score] = {}
         rested = time.monotonic()
@@ -146,19 +144,17 @@ class Runner(Generic[P]):
             if time.monotonic() - rested > BREATH:
                 await asyncio.sleep(0)
                 rested = time.monotonic()
+        if self._cache.keeps:
+            self._cache.remember(_worth_keeping((keys.get(at), score) for at, score in decided.items()))
         return decided
 
-    async def _look_up(
-        self, keys: Mapping[int, Key], decided: Mapping[int, Score], known: Mapping[int, Score]
-    ) -> dict[int, Score]:
-        """The scores, by position, that Redis has; what was decided is remembered in this process alone."""
-        if not self._cache.keeps:
+    async def _look_up(self, keys: Mapping[int, Key]) -> dict[int, Score]:
+        """The scores, by position, that Redis has."""
+        if not keys or not self._cache.keeps:
             return {}
-        self._cache.remember(_worth_keeping((keys.get(at), score) for at, score in decided.items()))
-        asked = {at: key for at, key in keys.items() if at not in known and at not in decided}
-        ranges = {key.text: key.range for key in asked.values()}
-        found = await self._cache.get([key.text for key in asked.values()], partial(self._can_be, ranges))
-        return {at: score for at, score in zip(asked, found, strict=True) if score is not None}
+        ranges = {key.text: key.range for key in keys.values()}
+        found = await self._cache.get([key.text for key in keys.values()], partial(self._can_be, ranges))
+        return {at: score for at, score in zip(keys, found, strict=True) if score is not None}
 
     def _can_be(self, ranges: Mapping[str, tuple[float, float]], key: str, score: Score) -> bool:
         """Whether this scorer can have given a score: whoever writes to Redis may have put anything there."""

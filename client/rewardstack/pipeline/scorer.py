@@ -61,6 +61,10 @@ class Scorer(Protocol[P]):
     async def score(self, prepared: Sequence[P], deadline: SharedDeadline) -> list[Score]:
         """One score for each sample, in order.
 
+        Args:
+            prepared: the samples, of one lane (`Sending`).
+            deadline: of all who wait for them.
+
         Raises:
             ServiceError: none of the samples could be scored; the pipeline makes each of them `failed`.
             ConfigError: the caller is at fault; it reaches the caller.

@@ -19,7 +19,7 @@ from rewardstack_rules.jobs.link import RedisClient
 QUEUE = "rewardstack"
 FUNCTION = "rewardstack_rules.jobs.chunk.run"
 CHUNK_SECONDS = 3600
-"""How long a chunk may be worked on; the flow's own deadlines come long before."""
+"""How long a chunk may be worked on; the pipeline's own deadlines come long before."""
 KEPT_SECONDS = 3600
 """How long RQ keeps what it knows of a run that raised."""
 BATCH = 1000

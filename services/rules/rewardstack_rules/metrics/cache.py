@@ -33,7 +33,7 @@ class CacheCollector(Collector):
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """How it does at this moment; only that it is away where it does not answer, which the flow logs itself."""
+        """How it does at this moment; only that it is away where it does not answer, which the pipeline logs itself."""
         try:
             info: Mapping[str, Any] = {**self._redis.info("memory"), **self._redis.info("stats")}
         except (RedisError, OSError):

@@ -69,7 +69,7 @@ class Inquiries:
         if inquiry is None:
             inquiry = self._open[question] = _Inquiry(question)
             if not self._gathered:
-                asyncio.get_running_loop().call_soon(self._depart)
+                asyncio.get_running_loop().call_soon(self._send_gathered)
             self._gathered.append(inquiry)
         waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         inquiry.waiting.append(waiter)
@@ -91,7 +91,7 @@ class Inquiries:
             if self._open.get(inquiry.question) is inquiry:
                 del self._open[inquiry.question]
 
-    def _depart(self) -> None:
+    def _send_gathered(self) -> None:
         gathered, self._gathered = self._gathered, []
         self._close(*(inquiry for inquiry in gathered if not inquiry.wanted))
         wanted = [inquiry for inquiry in gathered if inquiry.wanted]
