@@ -75,11 +75,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     rounds = max(2, round(options.minutes / ROUND_MINUTES))
-    size = (
-        SMOKE
-        if options.smoke
-        else Size(rounds, ROUND_MINUTES * 60.0, burst=120.0, after=5.0, stopped=15.0, memory=True)
-    )
+    size = SMOKE if options.smoke else FULL._replace(rounds=rounds)
     # So that the stack is gone also where this is stopped from outside.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     print("==> starting the stack", flush=True)
