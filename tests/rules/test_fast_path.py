@@ -26,10 +26,10 @@ from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.isolation.launch import prepare
 from rewardstack_rules.mathematics import Question, ask, decide, decide_plainly
-from rewardstack_rules.scoring import math as local_verifier
-from rewardstack_rules.scoring.math import MAX_INLINE, LocalVerifier
+from rewardstack_rules.scoring import verifier as local_verifier
 from rewardstack_rules.scoring.rule import Isolation
 from rewardstack_rules.scoring.verdict_cache import Verdicts
+from rewardstack_rules.scoring.verifier import MAX_INLINE, LocalVerifier
 from rewardstack_rules.settings import Settings
 
 FILES = sorted((Path(__file__).parents[1] / "cases" / "mathematics").glob("*.json"))
@@ -98,7 +98,7 @@ def verifier(name: str, isolation: Isolation) -> LocalVerifier:
 async def answers(one: LocalVerifier, items: list[Item], deadline: Deadline) -> list[Score]:
     """The scores of items none of which is decided at once."""
     prepared = [one.prepare(item) for item in items]
-    undecided = [sample for sample in prepared if one.decide(sample) is None]
+    undecided = [sample for sample in prepared if one.at_once(sample) is None]
     return await one.score(undecided, SharedDeadline(deadline))
 
 
@@ -141,7 +141,7 @@ async def test_what_is_decided(isolation: Isolation) -> None:
         )
     ]
 
-    decided = [one.decide(sample) is not None for sample in prepared]
+    decided = [one.at_once(sample) is not None for sample in prepared]
 
     assert decided == [True, True, True, False, False, False]
     assert [sample.question is not None for sample in prepared[3:]] == [True, False, False]

@@ -10,7 +10,7 @@ import pytest
 
 from rewardstack.errors import UnreachableError
 from rewardstack_rules.mathematics import Question, Verdict
-from rewardstack_rules.scoring.coalescing import TOGETHER, Inquiries
+from rewardstack_rules.scoring.inquiries import TOGETHER, Inquiries
 from rewardstack_rules.scoring.verdict_cache import Verdicts
 
 RIGHT = {"right": True, "reason": ""}

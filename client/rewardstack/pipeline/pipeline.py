@@ -1,6 +1,6 @@
-"""The one pipeline that every sample takes, in a trainer, in the reward server and in a worker:
+"""Requests are grouped by route, scored by its runner, and get what their policy says where they have no score.
 
-route by data_source → choose references → cache → scorer (batched, shared) → policy → Score
+The order of all steps stands in this package's docstring.
 """
 
 from __future__ import annotations

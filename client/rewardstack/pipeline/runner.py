@@ -25,7 +25,7 @@ BREATH = 0.01
 """Seconds after which it gets one where a sample can take long."""
 
 P = TypeVar("P")
-Outcome = Score | ConfigError
+Reply = Score | ConfigError
 """What becomes of a sample that is sent."""
 
 log = logging.getLogger(__name__)
@@ -42,10 +42,10 @@ class Runner(Generic[P]):
 
     def __init__(self, scorer: Scorer[P], sending: Sending[P], cache: ResultCache) -> None:
         self.scorer = scorer
-        self.dropped: Outcome = Score.failed("dropped: the client is shutting down", scorer.source)
+        self.dropped: Reply = Score.failed("dropped: the client is shutting down", scorer.source)
         self._sending = sending
         self._cache = cache
-        self._coalescer: Coalescer[P, Outcome] | None = None
+        self._coalescer: Coalescer[P, Reply] | None = None
         if sending.lane is not None:
             self._coalescer = Coalescer(self, sending.lane)
 
@@ -98,9 +98,9 @@ class Runner(Generic[P]):
             keys = await self._keys(samples, deadline, tenant)
         except ServiceError as error:
             lost = Score.failed(str(error), self.scorer.source)
-            return {**settled, **dict.fromkeys(samples, lost), **await self._decide(samples, {})}
+            return {**settled, **dict.fromkeys(samples, lost), **await self._score_at_once(samples, {})}
         known = self._recall(keys)
-        decided = await self._decide({at: one for at, one in samples.items() if at not in known}, keys)
+        decided = await self._score_at_once({at: one for at, one in samples.items() if at not in known}, keys)
         known |= await self._look_up({at: key for at, key in keys.items() if at not in known and at not in decided})
         elapsed = milliseconds(started)
         scores = {at: _timed(score, elapsed, cached=True) for at, score in known.items()}
@@ -132,13 +132,13 @@ class Runner(Generic[P]):
         found = self._cache.recall([key.text for key in keys.values()])
         return {at: score for at, score in zip(keys, found, strict=True) if score is not None}
 
-    async def _decide(self, samples: Mapping[int, P], keys: Mapping[int, Key]) -> dict[int, Score]:
+    async def _score_at_once(self, samples: Mapping[int, P], keys: Mapping[int, Key]) -> dict[int, Score]:
         """The scores, by position, that the scorer finds without asking anybody; this process remembers them."""
-        decide = self.scorer.decide
+        at_once = self.scorer.at_once
         decided: dict[int, Score] = {}
         rested = time.monotonic()
         for at, one in samples.items():
-            score = decide(one)
+            score = at_once(one)
             if score is not None:
                 decided[at] = checked(score)
             if time.monotonic() - rested > BREATH:
@@ -180,11 +180,11 @@ class Runner(Generic[P]):
 
     async def _submit(
         self,
-        coalescer: Coalescer[P, Outcome],
+        coalescer: Coalescer[P, Reply],
         samples: Mapping[int, P],
         keys: Mapping[int, Key],
         deadline: Deadline,
-    ) -> dict[int, Outcome]:
+    ) -> dict[int, Reply]:
         """What became of the samples, by position, in calls that others share."""
         places = list(samples)
         if self._sending.order is not None:
@@ -196,7 +196,7 @@ class Runner(Generic[P]):
     def _late(self, deadline: Deadline) -> Score:
         return Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
 
-    async def send(self, items: Sequence[P], deadline: SharedDeadline) -> Sequence[Outcome]:
+    async def send(self, items: Sequence[P], deadline: SharedDeadline) -> Sequence[Reply]:
         """One outcome for each sample, in order; the scorer's errors are outcomes, too."""
         source = self.scorer.source
         try:
@@ -212,12 +212,12 @@ class Runner(Generic[P]):
             return [Score.failed(f"{len(scores)} scores came for {len(items)} samples", source)] * len(items)
         return [checked(score) for score in scores]
 
-    def done(self, outcomes: Iterable[tuple[Key | None, Outcome]]) -> None:
+    def done(self, outcomes: Iterable[tuple[Key | None, Reply]]) -> None:
         """Keeps the scores with status `ok`."""
         if self._cache.keeps:
             self._cache.put(_worth_keeping(outcomes))
 
-    def has_failed(self, outcome: Outcome) -> bool:
+    def has_failed(self, outcome: Reply) -> bool:
         """Whether it is a failure of the service's."""
         return isinstance(outcome, Score) and outcome.status == "failed"
 
@@ -230,7 +230,7 @@ class Runner(Generic[P]):
             )
 
 
-def _worth_keeping(outcomes: Iterable[tuple[Key | None, Outcome]]) -> list[tuple[str, Score]]:
+def _worth_keeping(outcomes: Iterable[tuple[Key | None, Reply]]) -> list[tuple[str, Score]]:
     return [
         (key.text, one) for key, one in outcomes if key is not None and isinstance(one, Score) and one.status == "ok"
     ]

@@ -42,7 +42,7 @@ class Scorer(Protocol[P]):
         """
         ...
 
-    def decide(self, prepared: P) -> Score | None:
+    def at_once(self, prepared: P) -> Score | None:
         """The score of a sample where it is found in microseconds, for less than it costs to ask the cache's Redis.
 
         It is neither looked up nor kept there.

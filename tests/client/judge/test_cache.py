@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rewardstack import score
+from rewardstack.scorers.judge.options import OPTIONS
 from rewardstack.transport import discovery
 from tests.client.conftest import Script
 from tests.client.judge.conftest import asked, sample
@@ -30,8 +31,24 @@ CHANGES: dict[str, dict[str, Any]] = {
     "votes": {"num_samples": 3, "temperature": 0.5, "seed": 1},
     "aggregate": {"num_samples": 3, "temperature": 0.5, "seed": 1, "aggregate": "median"},
     "labels": {"verdict": "logprob"},
+    "own labels": {"verdict": "logprob", "labels": {"9": 0.5, "8": 0.0}},
+    "thinking budget": {"enable_thinking": True, "thinking_budget": 64},
     "floor": {"verdict": "logprob", "label_mass_floor": 0.1},
 }
+
+
+UNCHANGED = {
+    "model_name": "stands for model",
+    "prompt_template_path": "read into prompt_template",
+    "batch_size": "says how many are sent at a time",
+}
+"""Options that have no change of their own above, and why."""
+
+
+def test_every_option_is_changed() -> None:
+    """A new option is tried here, or said to change no verdict."""
+    changed = {name for change in CHANGES.values() for name in change}
+    assert set(OPTIONS) <= changed | UNCHANGED.keys()
 
 
 def cached(**extra: Any) -> bool:

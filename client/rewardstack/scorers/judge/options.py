@@ -28,7 +28,7 @@ OPTIONS = (
     *("prompt_template", "prompt_template_path"),
     *("verdict", "labels", "label_mass_floor", "num_samples", "aggregate"),
 )
-"""The fields of `extra_info` beside the texts."""
+"""The fields of `extra_info` beside the texts; what changes a verdict is part of its key (`plan`)."""
 FIELDS = (*OPTIONS, "problem")
 """All that the judge reads, but for where and how long to ask, and for `prompt` where there is no `problem`."""
 

@@ -1,4 +1,7 @@
-"""The isolated processes of a server: those that are confined, and those for one's own functions that are not."""
+"""The isolated processes of a server: those that are confined, and those for one's own functions that are not.
+
+What they run is `scoring.task`, which the settings name.
+"""
 
 from __future__ import annotations
 

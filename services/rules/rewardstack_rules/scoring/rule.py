@@ -175,7 +175,7 @@ class LocalRule(Scorer[LocalSample]):
 class InlineRule(LocalRule):
     """Scores by one rule that is bounded by its own making, where it is called."""
 
-    def decide(self, sample: LocalSample) -> Score | None:
+    def at_once(self, sample: LocalSample) -> Score | None:
         """The score of a sample, None of one so long that others would wait for it."""
         references = sample.item.references or ("",)
         if len(sample.item.solution) * len(references) + sum(map(len, references)) > MAX_INLINE:

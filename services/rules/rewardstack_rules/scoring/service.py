@@ -24,9 +24,9 @@ from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.isolation.client import IsolatedRunner
 from rewardstack_rules.metrics.counters import count_refused, count_scores, count_unwritten
-from rewardstack_rules.scoring.math import LocalVerifier
 from rewardstack_rules.scoring.rule import INLINE_BATCH, InlineRule, Isolation, LocalRule, make_task
 from rewardstack_rules.scoring.verdict_cache import Verdicts
+from rewardstack_rules.scoring.verifier import LocalVerifier
 from rewardstack_rules.settings import Settings
 
 PROBE_SECONDS = 5.0

@@ -13,6 +13,8 @@ from rewardstack_rules.mathematics import Verdict, verify
 def math(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
     """Whether the response's answer equals one of the references.
 
+    A server mostly asks by `VERIFIER`, below; this evaluates what is too long for that, or where that had a fault.
+
     Args:
         response: what the policy wrote.
         references: right answers; without one that can be read the sample is unscored.

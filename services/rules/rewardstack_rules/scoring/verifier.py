@@ -14,7 +14,7 @@ from rewardstack.score import Item, Score
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.functions.verifier import Verifier
 from rewardstack_rules.mathematics import Question, Verdict, ask, decide_plainly
-from rewardstack_rules.scoring.coalescing import Inquiries, Outcome, Result
+from rewardstack_rules.scoring.inquiries import Decision, Inquiries, Result
 from rewardstack_rules.scoring.rule import MAX_INLINE, Isolation, LocalRule, LocalSample
 from rewardstack_rules.scoring.verdict_cache import Verdicts
 
@@ -34,10 +34,9 @@ class LocalVerifier(LocalRule):
     def __init__(self, rule: Rule, verifier: Verifier, isolation: Isolation, verdicts: Verdicts) -> None:
         super().__init__(rule, isolation)
         self._verifier = verifier
-        self._verdicts = verdicts
-        self._inquiries = Inquiries(self._decide, verdicts)
+        self._inquiries = Inquiries(self._have_decided, verdicts)
 
-    def decide(self, sample: LocalSample) -> Score | None:
+    def at_once(self, sample: LocalSample) -> Score | None:
         """The score of a sample about which there is no doubt; of the others, the question that decides it is noted."""
         item = sample.item
         if len(item.solution) > MAX_INLINE or not item.references:
@@ -78,7 +77,7 @@ class LocalVerifier(LocalRule):
             return asyncio.ensure_future(self._evaluate(sample.item, deadline))
         return self._inquiries.ask(sample.question)
 
-    async def _decide(self, questions: Sequence[Question], brief: bool) -> Result:
+    async def _have_decided(self, questions: Sequence[Question], brief: bool) -> Result:
         task = {"rule": self._rule.name, "fingerprint": self._rule.fingerprint, "questions": questions}
         return await self._isolation.finish(task, brief=brief)
 
@@ -88,7 +87,7 @@ class LocalVerifier(LocalRule):
         except RewardstackError as error:
             return error
 
-    def _read_outcome(self, item: Item, outcome: Outcome | Score) -> Score:
+    def _read_outcome(self, item: Item, outcome: Decision | Score) -> Score:
         if isinstance(outcome, Score):
             return outcome
         if isinstance(outcome, Verdict):

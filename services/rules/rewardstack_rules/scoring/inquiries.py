@@ -23,7 +23,7 @@ Result = Mapping[str, Any]
 """What became of a task: `verdicts` (the fields of each, in order), or `error`."""
 Run = Callable[[Sequence[Question], bool], Awaitable[Result]]
 """Has questions decided; where the flag is set that has to be brief: it is given up where it turns out to be slow."""
-Outcome = Verdict | Result | RewardstackError
+Decision = Verdict | Result | RewardstackError
 """What became of a question: its verdict, a result with `error`, or what the run raised."""
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class _Inquiry:
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        self.waiting: list[asyncio.Future[Outcome]] = []
+        self.waiting: list[asyncio.Future[Decision]] = []
         self.company: Sequence[_Inquiry] = ()
         self.run: asyncio.Task[None] | None = None
 
@@ -60,7 +60,7 @@ class Inquiries:
         self._open: dict[Question, _Inquiry] = {}
         self._gathered: list[_Inquiry] = []
 
-    def ask(self, question: Question) -> asyncio.Future[Outcome]:
+    def ask(self, question: Question) -> asyncio.Future[Decision]:
         """What will become of a question, for one who waits; to cancel it is to wait no longer."""
         verdict = self._verdicts.recall(question)
         if verdict is not None:
@@ -71,12 +71,12 @@ class Inquiries:
             if not self._gathered:
                 asyncio.get_running_loop().call_soon(self._send_gathered)
             self._gathered.append(inquiry)
-        waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        waiter: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         inquiry.waiting.append(waiter)
         waiter.add_done_callback(lambda _: self._leave(inquiry, waiter))
         return waiter
 
-    def _leave(self, inquiry: _Inquiry, waiter: asyncio.Future[Outcome]) -> None:
+    def _leave(self, inquiry: _Inquiry, waiter: asyncio.Future[Decision]) -> None:
         """A question for which nobody waits is dropped, and its run where none of those that run with it is wanted."""
         if not waiter.cancelled() or inquiry.wanted:
             return
@@ -112,7 +112,7 @@ class Inquiries:
             else:
                 self._close(inquiry)
 
-    async def _outcomes(self, company: Sequence[_Inquiry]) -> Sequence[Outcome]:
+    async def _outcomes(self, company: Sequence[_Inquiry]) -> Sequence[Decision]:
         try:
             result = await self._run([inquiry.question for inquiry in company], len(company) > 1)
         except RewardstackError as error:
@@ -122,7 +122,7 @@ class Inquiries:
             return [ServiceError(f"internal error: {type(error).__name__}")] * len(company)
         return [result] * len(company) if "error" in result else [Verdict(**one) for one in result["verdicts"]]
 
-    def _finish(self, inquiry: _Inquiry, outcome: Outcome) -> None:
+    def _finish(self, inquiry: _Inquiry, outcome: Decision) -> None:
         if isinstance(outcome, Verdict):
             self._verdicts.keep(inquiry.question, outcome)
         self._close(inquiry)
@@ -131,7 +131,7 @@ class Inquiries:
                 waiter.set_result(outcome)
 
 
-def _known(verdict: Verdict) -> asyncio.Future[Outcome]:
-    outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+def _known(verdict: Verdict) -> asyncio.Future[Decision]:
+    outcome: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
     outcome.set_result(verdict)
     return outcome

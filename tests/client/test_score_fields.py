@@ -1,0 +1,42 @@
+"""A score keeps all that it says on its way from a server through cache and runner to its caller."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import pytest
+
+from rewardstack.cache.value import decode, encode
+from rewardstack.core.wire import read_scores, score_record
+from rewardstack.pipeline.runner import _timed
+from rewardstack.score import Score
+
+FULL = Score(0.5, "ok", "why", "llm_judge", cached=True, latency_ms=2.0, label_mass=0.75, parts={"format": 1.0})
+NAMES = [field.name for field in fields(Score)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_field_is_set(name: str) -> None:
+    """The score that is sent round says something in every field, so that none is lost unseen."""
+    assert getattr(FULL, name) != getattr(Score(None), name) or name == "status"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_copied(name: str) -> None:
+    """The caller's copy is the same in all but the time."""
+    assert getattr(_timed(FULL, FULL.latency_ms, cached=True), name) == getattr(FULL, name)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "latency_ms"])
+def test_sent(name: str) -> None:
+    """What a server answers is read whole; how long a call took is each side's own."""
+    (read,) = read_scores([json.loads(json.dumps(score_record(FULL)))])
+    assert getattr(read, name) == getattr(FULL, name)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "latency_ms"])
+def test_kept(name: str) -> None:
+    """What the cache keeps is found whole."""
+    kept = decode("a key of a score", encode("a key of a score", FULL))
+    assert getattr(kept, name) == getattr(FULL, name)
