@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 
 import pytest
 
 from rewardstack.core.deadline import Deadline, SharedDeadline
-from rewardstack.errors import DeadlineError, RejectedError, RewardstackError, UnreachableError
+from rewardstack.errors import DeadlineError, RejectedError, RewardstackError, SettingsError, UnreachableError
+from rewardstack.scorers.destination import Destination
 from rewardstack.transport import discovery
 from rewardstack.transport.discovery import Discovery
 
@@ -76,7 +78,10 @@ async def test_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 3 == await said.find("a", server.ask, patience())
 
 
-@pytest.mark.parametrize("fault", ["slow", "gone"])
+FAULTS = {"slow": None, "gone": UnreachableError("gone"), "no key": SettingsError("no key", "API_KEY")}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 async def test_what_was_said_holds(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """A server that does not answer any more is waited for briefly, and once; its next answer is heard nonetheless."""
     server, said = Server(), Discovery[str, int]()
@@ -84,15 +89,32 @@ async def test_what_was_said_holds(monkeypatch: pytest.MonkeyPatch, fault: str) 
     monkeypatch.setattr(discovery, "FRESH", -1.0)
     monkeypatch.setattr(discovery, "BRIEF", 0.1)
     server.seconds = 0.5 if fault == "slow" else 0.0
-    server.fault = None if fault == "slow" else UnreachableError("gone")
+    server.fault = FAULTS[fault]
 
     began = time.monotonic()
     assert [1] * 20 == [await said.find("a", server.ask, patience()) for _ in range(20)]
 
     assert time.monotonic() - began < 0.4
+    assert 2 == server.asked
     if fault == "slow":
         await asyncio.sleep(0.6)
-        assert (2, 2) == (said.known("a", 0), server.asked)
+        assert 2 == said.known("a", 0)
+
+
+async def test_nobody_waits_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure that comes after all who waited have gone is no fault to be logged."""
+    server, said, faults = Server(), Discovery[str, int](), list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
+    await said.find("a", server.ask, patience())
+    monkeypatch.setattr(discovery, "FRESH", -1.0)
+    monkeypatch.setattr(discovery, "BRIEF", 0.05)
+    server.seconds, server.fault = 0.2, UnreachableError("gone")
+
+    assert 1 == await said.find("a", server.ask, patience())
+    await asyncio.sleep(0.3)
+    gc.collect()
+
+    assert not faults
 
 
 async def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,3 +126,8 @@ async def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(RejectedError, match="a wrong key"):
         await said.find("a", server.ask, patience())
+
+
+def test_no_key_in_words() -> None:
+    """A destination is written without its key, wherever it is logged."""
+    assert "secret" not in f"{Destination(('http://judge',), 'secret')!r} {Destination(('http://judge',), 'secret')}"

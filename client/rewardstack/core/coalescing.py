@@ -219,8 +219,8 @@ class Coalescer(Generic[T, R]):
             queue.waiting.clear()
             raise
         finally:
-            self._finish(calls, outcomes)
             queue.in_flight -= len(calls)
+            self._finish(calls, outcomes)
             if queue.timer is None:  # what still gathers company goes out when that has come
                 self._send_from(queue)
 

@@ -22,7 +22,7 @@ from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import Item, Score
 
 BREATH = 0.01
-"""Seconds after which it gets one where a sample can take long."""
+"""Seconds after which the loop gets a breath where samples are scored at once."""
 
 P = TypeVar("P")
 Reply = Score | ConfigError

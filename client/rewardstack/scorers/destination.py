@@ -23,6 +23,10 @@ class Destination(NamedTuple):
     urls: tuple[str, ...]
     api_key: str
 
+    def __repr__(self) -> str:
+        """Without the key, which belongs into no log."""
+        return f"Destination({', '.join(self.urls)})"
+
 
 class Servers(NamedTuple):
     """The servers of one kind that the environment names.

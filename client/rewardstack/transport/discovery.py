@@ -1,4 +1,4 @@
-"""What servers say of themselves: each is asked once a minute, and never twice at a time."""
+"""What servers say of themselves: asked once a minute, sooner where one did not answer, and never twice at a time."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any, Generic, TypeVar
 
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.lru import LruCache
-from rewardstack.errors import DeadlineError, RejectedError, ServiceError
+from rewardstack.errors import DeadlineError, RejectedError, RewardstackError
 
 FRESH = 60.0
 """Seconds for which an answer is believed."""
 RENEWAL = 30.0
-"""Seconds that a server has for its next answer; the one before holds until then."""
+"""Seconds that a server has for its next answer, and after which it is asked again where it gave none."""
 BRIEF = 2.0
 """Seconds that callers wait for an answer that they can do without,"""
 BRIEF_SHARE = 0.3
 """and the share that this may be of the time there is."""
 SERVERS = 1024
-"""Servers whose answers are kept: whoever may ask a reward server may name servers without end."""
+"""Servers whose answers are kept: samples may name servers without end."""
 
 D = TypeVar("D", bound=Hashable)
 T = TypeVar("T")
@@ -101,8 +101,8 @@ class Discovery(Generic[D, T]):
             suffices: whether an answer is of use to the caller; the server is asked anew where it is not.
 
         Raises:
-            ServiceError: there is no answer that suffices, and none came.
-            RewardstackError: whatever else `ask` raises.
+            RejectedError: the server refuses to say it any more.
+            RewardstackError: there is no answer that suffices, and none came; what `ask` raises.
         """
         answer = self._answers.get(destination)
         if answer is None or not suffices(answer.value):
@@ -114,8 +114,8 @@ class Discovery(Generic[D, T]):
             return await request.result(request.begun_at + briefly(deadline) - time.monotonic())
         except RejectedError:
             raise
-        except ServiceError as error:
-            log.debug("%s: what it said of itself before holds: %s", destination, error)
+        except RewardstackError as error:
+            log.debug("what a server said of itself before holds: %s", error)
             return answer.value
 
     async def _ask(self, destination: D, ask: Ask[T], deadline: SharedDeadline, patience: float) -> T:
@@ -131,15 +131,28 @@ class Discovery(Generic[D, T]):
 
     def _begin(self, destination: D, ask: Ask[T], deadline: SharedDeadline) -> _Request[T]:
         request = self._requests[destination] = _Request(asyncio.create_task(self._learn(destination, ask, deadline)))
+        request.task.add_done_callback(_notice)
         return request
 
     async def _learn(self, destination: D, ask: Ask[T], deadline: SharedDeadline) -> T:
         try:
             value = await ask(deadline)
+        except RewardstackError as error:
+            answer = self._answers.get(destination)
+            if answer is not None and not isinstance(error, RejectedError):
+                answer.given_at = time.monotonic() - FRESH + RENEWAL
+            raise
+        else:
             self._answers.put(destination, _Answer(value))
             return value
         finally:
             del self._requests[destination]
+
+
+def _notice(task: asyncio.Task[Any]) -> None:
+    """An error is its waiters' to hear; where all of them have gone it is nobody's."""
+    if not task.cancelled():
+        task.exception()
 
 
 def briefly(deadline: SharedDeadline) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,21 +97,22 @@ def prepared(scorer: Scorer[object], *items: Item) -> list[object]:
 
 
 async def test_lanes_and_order() -> None:
-    """Samples are sent as to the judge itself: those of one problem together, and `batch_size` bounds how many are
-    under way; the reward server takes several at a time, and who names a judge is in that judge's own lane."""
+    """Samples are sent as to the judge itself: those of one problem together, `batch_size` has a lane of its own; the
+    reward server takes several in each request, and who names a judge is in that judge's own lane."""
     scorer, sending = await relay("judge")
     extras: list[dict[str, Any]] = [
         {"problem": "a"},
         {"problem": "b"},
         {"problem": "a", "batch_size": 3},
         {"server_url": "http://judge:1"},
+        {"problem": "a", "server_url": math.nan},
     ]
     samples = prepared(scorer, *(Item("6", ("7",), extra) for extra in extras))
     assert sending.lane is not None and sending.order is not None
     lanes = [sending.lane(sample) for sample in samples]
-    assert [64, 64, 64, 1] == [lane.size for lane in lanes]
-    assert lanes[0] == lanes[1]
-    assert 3 == lanes[2].width < lanes[0].width
+    assert [64, 64, 64, 1, 64] == [lane.size for lane in lanes]
+    assert lanes[0] == lanes[1] == lanes[4]
+    assert 3 * 64 == lanes[2].width < lanes[0].width
     assert 3 == len({lane.name for lane in lanes})
     assert [0, 2, 1] == list(sending.order(samples[:3]))
 

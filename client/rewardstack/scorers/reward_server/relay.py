@@ -8,7 +8,9 @@ from typing import Generic, Protocol, TypeVar
 
 from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.fields import Fields
 from rewardstack.core.keys import Key
+from rewardstack.errors import RequestError
 from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import Item, Score
 from rewardstack.scorers.destination import Destination, FindService
@@ -80,11 +82,14 @@ class Relay(Scorer[Relayed[P]]):
 
     def prepare(self, item: Item) -> Relayed[P] | Score:
         """As the scorer prepares it, for the reward server unless it names a server of its own."""
-        own = bool(item.extra.get("server_url"))
+        own = bool(Fields(item.extra).get("server_url"))
         prepared = self._scorer.prepare(item, None if own else self._destination)
         if isinstance(prepared, Score):
             return prepared
-        return Relayed(prepared, None if own else self._scorer.portable(item, prepared))
+        try:
+            return Relayed(prepared, None if own else self._scorer.portable(item, prepared))
+        except RequestError as error:
+            return Score.unscored(str(error), self.source)
 
     def sending(self, own: Sending[P]) -> Sending[Relayed[P]]:
         """How samples are sent: as to the scorer itself, but that the reward server takes several in one request."""
@@ -116,6 +121,9 @@ def _of_prepared(fallback: Callable[[P], Score]) -> Callable[[Relayed[P]], Score
 def _relayed_lane(lane_of: Callable[[P], Lane]) -> Callable[[Relayed[P]], Lane]:
     def lane(sample: Relayed[P]) -> Lane:
         own = lane_of(sample.prepared)
-        return own if sample.item is None else own._replace(size=BATCH, name=("relayed", own.name))
+        if sample.item is None:
+            return own
+        # As many requests as the scorer has samples at a time: the reward server bounds those itself.
+        return own._replace(size=BATCH, name=("relayed", own.name), width=own.width * BATCH)
 
     return lane

@@ -22,8 +22,11 @@ DECIDING = (
     f"{OWN_PACKAGE}.functions.outcome",
     f"{OWN_PACKAGE}.mathematics",
     READING,
+    "rewardstack.core.fields",
+    "rewardstack.core.json_types",
 )
-"""The parts of this package that decide values; the rest serves them, and may change without changing a score."""
+"""The parts of this package, and of the client's, that decide values; the rest serves them, and may change without
+changing a score."""
 
 
 def fingerprint(path: Path) -> str:
@@ -51,7 +54,7 @@ def _parts(path: Path) -> set[str]:
         text = source.read_bytes()
         parts.add(blake2b(text, digest_size=16).hexdigest())
         for module in _imports(text, package):
-            library = _library(module)
+            library = "" if module.startswith(DECIDING) else _library(module)
             if library:
                 parts.add(library)
                 continue
@@ -98,7 +101,7 @@ def _version(name: str) -> str:
 def _local(module: str) -> Iterator[tuple[Path, str]]:
     """The sources of a local module and the package its relative imports start from; nothing is imported for it."""
     top, *inner = module.split(".")
-    if top in sys.stdlib_module_names or (top == OWN_PACKAGE and not module.startswith(DECIDING)):
+    if top in sys.stdlib_module_names or (top in (OWN_PACKAGE, "rewardstack") and not module.startswith(DECIDING)):
         return
     spec = importlib.util.find_spec(top)
     if spec is None or not spec.origin or not spec.origin.endswith(".py"):
