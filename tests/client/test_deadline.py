@@ -164,21 +164,22 @@ def test_limit_of_a_call(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -
 async def test_header(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each request tells the server how many milliseconds the caller still waits: no more than the call's limit."""
     heads: list[str] = []
-    writers: list[asyncio.StreamWriter] = []
+    handlers: set[asyncio.Task[None] | None] = set()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
+        handlers.add(asyncio.current_task())
         with suppress(asyncio.IncompleteReadError):
             heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
         writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
 
     listener = await asyncio.start_server(answer, "127.0.0.1", 0)
     monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}")
     await ascore([Request("math", "with a header", "1", {"timeout": 9})], timeout=0.5)
+    await asyncio.sleep(0.1)  # the last connection is still being taken, or left
     listener.close()
-    for writer in writers:
-        writer.close()
-    await asyncio.sleep(0)
+    await asyncio.wait([handler for handler in handlers if handler is not None])
     left = [int(match.group(1)) for head in heads if (match := re.search(f"(?im)^{deadline.HEADER}: ([0-9]+)", head))]
     assert len(heads) == len(left) > 1
     assert 500 >= left[0] > left[-1] > 0
