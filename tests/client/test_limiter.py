@@ -49,6 +49,11 @@ def refuse(limiter: Limiter, clock: Clock, sent_ago: float = 0.0, in_flight: int
     limiter.refused(clock.now - sent_ago, in_flight, retry_after)
 
 
+def state(limiter: Limiter, clock: Clock) -> tuple[int, float, bool]:
+    """What is allowed in flight, for how many seconds nothing is, and whether the circuit is open."""
+    return limiter.limit, max(0.0, limiter.opens_at - clock.now), limiter.circuit_open
+
+
 @pytest.mark.parametrize(
     ("events", "limit", "pause"),
     [
@@ -76,11 +81,7 @@ def test_refusals(clock: Clock, events: list[tuple[Any, ...]], limit: int, pause
     """A refusal lowers the limit to what is in flight and halves it once a wave; a wave that got nothing pauses."""
     limiter = Limiter(64)
     play(limiter, clock, events)
-    assert (limit, pytest.approx(pause), False) == (
-        limiter.limit,
-        max(0.0, limiter.opens_at - clock.now),
-        limiter.circuit_open,
-    )
+    assert (limit, pytest.approx(pause), False) == state(limiter, clock)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +103,7 @@ def test_circuit(clock: Clock, events: list[tuple[Any, ...]], limit: int, pause:
     """Three lost connections in a row, or one hang, open the circuit; any answer closes it, a refusal included."""
     limiter = Limiter(64)
     play(limiter, clock, events)
-    assert (limit, pytest.approx(pause), is_open) == (
-        limiter.limit,
-        max(0.0, limiter.opens_at - clock.now),
-        limiter.circuit_open,
-    )
+    assert (limit, pytest.approx(pause), is_open) == state(limiter, clock)
 
 
 @pytest.mark.parametrize(

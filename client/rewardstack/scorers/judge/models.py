@@ -61,19 +61,26 @@ class Models:
         """
         unmet = [one for one in destinations if not self._served.is_fresh(one)]
         patience = math.inf if len(destinations) == 1 else briefly(deadline)
-        asked = [self._find(one, deadline, patience) for one in unmet]
+        asked = [self.refresh(one, deadline, patience) for one in unmet]
         for answer in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(answer, RefusedKeyError) or not isinstance(answer, (Mapping, ServiceError)):
                 raise answer
 
-    async def refresh(self, destination: Destination, deadline: SharedDeadline) -> None:
-        """Asks a judge what it serves, unless it said so lately.
+    async def refresh(
+        self, destination: Destination, deadline: SharedDeadline, patience: float = math.inf
+    ) -> Mapping[str, str]:
+        """What a judge serves; it is asked, unless it said so lately.
+
+        Args:
+            destination: the judge.
+            deadline: of the caller.
+            patience: seconds that the caller waits at most for a first answer.
 
         Raises:
             DeadlineError: it did not answer in time.
             RefusedKeyError: it does not take the key.
         """
-        await self._find(destination, deadline)
+        return await self._served.find(destination, partial(self._ask, destination), deadline, patience)
 
     def is_known(self, destination: Destination) -> bool:
         """Whether the judge was asked at all."""
@@ -93,11 +100,6 @@ class Models:
         roots = self._served.known(destination, NOTHING)
         name = wanted or (next(iter(roots)) if len(roots) == 1 else DEFAULT)
         return Model(name, roots.get(name))
-
-    async def _find(
-        self, destination: Destination, deadline: SharedDeadline, patience: float = math.inf
-    ) -> Mapping[str, str]:
-        return await self._served.find(destination, partial(self._ask, destination), deadline, patience)
 
     async def _ask(self, destination: Destination, deadline: SharedDeadline) -> Mapping[str, str]:
         try:

@@ -7,7 +7,7 @@ cache is made of the former, and nothing but the latter leaves the trainer.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rewardstack.cache.key import EVERY_FIELD, read_fields, rule_key
@@ -81,15 +81,18 @@ class RemoteRule(Scorer[RemoteSample]):
 
     async def keys(self, prepared: Sequence[RemoteSample], deadline: SharedDeadline) -> list[Key | None]:
         """The same keys as the server's own, by the fingerprint that it gives; raises as `score` does."""
-        keys: dict[Destination, Iterator[Key | None]] = {}
-        for destination, first in {sample.destination: sample for sample in prepared}.items():
-            about = await self._about(first, deadline)
-            items = [sample.item for sample in prepared if sample.destination == destination]
-            made: list[Key | None] = [None] * len(items)
+        keys: list[Key | None] = [None] * len(prepared)
+        groups: dict[Destination, list[int]] = {}
+        for at, sample in enumerate(prepared):
+            groups.setdefault(sample.destination, []).append(at)
+        for members in groups.values():
+            about = await self._about(prepared[members[0]], deadline)
             if about is not None:
+                items = [prepared[at].item for at in members]
                 made = rule_key(self._name, about.fingerprint, about.fields, items, about.range)
-            keys[destination] = iter(made)
-        return [next(keys[sample.destination]) for sample in prepared]
+                for at, key in zip(members, made, strict=True):
+                    keys[at] = key
+        return keys
 
     async def score(self, prepared: Sequence[RemoteSample], deadline: SharedDeadline) -> list[Score]:
         """One score for each sample, in order.

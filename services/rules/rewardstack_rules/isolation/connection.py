@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 
 from rewardstack_rules.isolation.frames import Frame, FrameError, FrameReader
 
 logger = logging.getLogger(__name__)
 
 
-class FrameConnection(asyncio.Protocol):
+class FrameConnection(asyncio.Protocol, ABC):
     """Takes frames one by one, and sends those of one turn of the event loop together.
 
     Args:
@@ -22,9 +23,9 @@ class FrameConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._outgoing = bytearray()
 
+    @abstractmethod
     def frame_received(self, frame: Frame) -> None:
         """The peer sent a frame."""
-        raise NotImplementedError
 
     def send(self, frame: Frame) -> None:
         """Sends a frame at the end of this turn."""
