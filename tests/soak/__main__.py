@@ -2,11 +2,11 @@
 
 In rounds of five minutes trainers score steadily (mathematics in batches and one by one, and a judge that says the
 same to all), jobs are submitted and read to the end, hostile requests of every kind come in, and faults are made by
-turns. Each round ends with all at rest and the services measured: what they take then is compared with what they took
-after the first, so that both have the same behind them: a burst of hostile requests comes before it, after which a
-process holds what its largest requests have needed. Exits with 1 if memory, open files or processes are more than a
-tenth off, a sample was lost, failed or had another score than it is worth, or a request was answered badly, but for
-faults that excuse it.
+turns. Each round ends with a burst of hostile requests, after which every process, also one that is young, holds what
+its largest requests have needed; then with all at rest and the services measured. What they take at the end is compared
+with what they took after the first round. Exits with 1 if memory, open files or processes are more than a tenth off, a
+sample was lost, failed or had another score than it is worth, or a request was answered badly, but for faults that
+excuse it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from tests.support.load.phases import disturb
 from tests.support.load.report import Row
 
 ROUND_MINUTES = 5
+BURST = 60.0
+"""Seconds of a round in which hostile requests come as fast as they can."""
 JUDGED = 1000
 """Samples for the judge; they come round again as well."""
 SINGLE = 2000
@@ -46,8 +48,8 @@ class Size(NamedTuple):
 
     Args:
         rounds: of all faults.
-        seconds: of a round, at least.
-        burst: seconds of hostile requests alone, before the first round.
+        seconds: of a round's faults, at least.
+        burst: seconds of hostile requests alone, at the end of a round.
         after: seconds that a phase goes on at least after its fault.
         stopped: seconds for which a process is stopped, where nothing replaces it before.
         memory: whether it is held to its bound: within minutes it only shows how caches fill.
@@ -61,7 +63,7 @@ class Size(NamedTuple):
     memory: bool
 
 
-FULL = Size(rounds=12, seconds=ROUND_MINUTES * 60.0, burst=120.0, after=5.0, stopped=15.0, memory=True)
+FULL = Size(rounds=12, seconds=ROUND_MINUTES * 60.0 - BURST, burst=BURST, after=5.0, stopped=15.0, memory=True)
 SMOKE = Size(rounds=2, seconds=12.0, burst=2.0, after=0.5, stopped=1.0, memory=False)
 """For CI."""
 
@@ -94,13 +96,14 @@ def soak(stack: SoakStack, size: Size) -> Iterator[str]:
     """
     hostile, jobs = Hostile(stack.url), Jobs(stack.url)
     some = [lanes.rules("batches", 0.5, 16), lanes.rules("single", 0.1, 1, seed=2, count=SINGLE), _judged()]
-    hostile.burst(size.burst)
     rounds: list[list[Row]] = []
     measured: list[Usages] = []
     for number in range(1, size.rounds + 1):
         rows, faults = _round(stack, size, some, hostile, jobs)
         yield from faults
         rounds.append(rows)
+        hostile.burst(size.burst)
+        yield from hostile.faults([])
         stack.supervision.reload_gateway()  # closes the connections that it keeps for later
         measured.append(usage.settled(stack))
         total = measured[-1][TOTAL]

@@ -1,0 +1,142 @@
+"""How long ordinary samples take while somebody attacks the stack.
+
+    python benchmarks/attacked.py
+
+Starts a native stack of its own (it needs Redis and nginx) and sends single requests with samples of the mix (`mix`)
+through its gateway: first alone, then beside clients that send a byte now and then, beside bodies of 60 MB that would
+become gigabytes, beside jobs that fill the queue, and while the supervisor of the verifiers is stopped. There only
+samples that need no verifier are sent; the others wait for its successor. Exits with 1 where a 99th percentile is over
+a second, or a label is not met.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, suppress
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from urllib.parse import urlsplit
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.latency import Measurement, measure
+from benchmarks.mix import Sample, make_samples
+from tests.soak.stack import SoakStack, running
+from tests.support.dribble import Dribble
+
+ALLOWED = 1.0
+"""Seconds that 99 of 100 requests take at most."""
+WARMING_SECONDS = 5.0
+SENDERS = 4
+"""Clients that send large bodies, or jobs, at once."""
+DRIBBLING = 300
+BYTE_SECONDS = 5.0
+"""Between two bytes of such a client."""
+BOMB = b'{"items": [' + b"[]," * 20_000_000 + b"[]]}"
+JOB_ITEMS = 20_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=30.0, help="of each attack (%(default)g)")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    samples = make_samples(10_000_000, arguments.seed)
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as stack:
+        _measured(stack, samples, WARMING_SECONDS)
+        found = [_measured(stack, samples, arguments.seconds)]
+        print(found[0].line("alone"), flush=True)
+        for name, attack in ATTACKS.items():
+            with attack(stack):
+                found.append(_measured(stack, samples, arguments.seconds))
+            print(found[-1].line(name), flush=True)
+        plain = (one for one in samples if one.outcome == "same form")
+        stack.verifiers().suspend()
+        found.append(_measured(stack, plain, arguments.seconds))
+        print(found[-1].line("a stopped supervisor"))
+    wrong = sum(one.wrong for one in found)
+    print(f"labels not met {wrong}")
+    if wrong or any(one.percentile(99) > ALLOWED for one in found):
+        raise SystemExit(1)
+
+
+def _measured(stack: SoakStack, samples: Iterator[Sample], seconds: float) -> Measurement:
+    end = time.monotonic() + seconds
+    return measure(_connection(stack), samples, lambda: time.monotonic() < end)
+
+
+def _connection(stack: SoakStack) -> HTTPConnection:
+    return HTTPConnection(*_address(stack), timeout=120)
+
+
+def _address(stack: SoakStack) -> tuple[str, int]:
+    url = urlsplit(stack.url)
+    return str(url.hostname), int(url.port or 80)
+
+
+@contextmanager
+def _slow_uploads(stack: SoakStack) -> Iterator[None]:
+    """Clients that send jobs and batches a byte at a time; who is ended comes again."""
+    heads = [
+        f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nContent-Length: 1000000\r\n\r\n".encode()
+        for path, kind in (("/jobs", "application/x-ndjson"), ("/v1/score", "application/json"))
+    ]
+    with Dribble(_address(stack), heads, DRIBBLING, BYTE_SECONDS):
+        yield
+
+
+@contextmanager
+def _again_and_again(send: Callable[[], object]) -> Iterator[None]:
+    """Several clients that do the same again and again."""
+    done = threading.Event()
+
+    def go_on() -> None:
+        while not done.is_set():
+            with suppress(OSError, HTTPException):  # refused in the middle of its body
+                send()
+
+    with ThreadPoolExecutor(SENDERS) as pool:
+        going_on = [pool.submit(go_on) for _ in range(SENDERS)]
+        try:
+            yield
+        finally:
+            done.set()
+        for one in going_on:
+            one.result()
+
+
+def _bombs(stack: SoakStack) -> AbstractContextManager[None]:
+    return _again_and_again(lambda: _post(stack, "/v1/score", "application/json", BOMB))
+
+
+def _jobs(stack: SoakStack) -> AbstractContextManager[None]:
+    rows = [
+        {"data_source": "math", "solution_str": one.response, "ground_truth": one.reference}
+        for one in make_samples(JOB_ITEMS, 7)
+    ]
+    body = "".join(f"{json.dumps(one)}\n" for one in rows).encode()
+    return _again_and_again(lambda: _post(stack, "/jobs", "application/x-ndjson", body))
+
+
+def _post(stack: SoakStack, path: str, kind: str, body: bytes) -> int:
+    connection = _connection(stack)
+    try:
+        connection.request("POST", path, body, {"Content-Type": kind})
+        reply = connection.getresponse()
+        reply.read()
+        return reply.status
+    finally:
+        connection.close()
+
+
+ATTACKS = {"300 slow uploads": _slow_uploads, "bodies of 60 MB": _bombs, "jobs without end": _jobs}
+
+if __name__ == "__main__":
+    main()
