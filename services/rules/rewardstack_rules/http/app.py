@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from rewardstack.errors import SettingsError, UnknownSourceError
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.golden import load_golden
-from rewardstack_rules.http import admission, auth, draining, errors, health, key_rate, metrics, openapi, request_log
+from rewardstack_rules.http import admission, auth, connection, errors, health, key_rate, metrics, openapi, request_log
 from rewardstack_rules.http.context import Context
 from rewardstack_rules.http.context import install as install_context
 from rewardstack_rules.http.protocols import get_reward, jobs, nemo_gym, reward_types, roll, score
@@ -41,13 +41,13 @@ def create_app(settings: Settings | None = None) -> Flask:
     app = Flask(__name__, static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
     install_context(app, context)
-    draining.install(app)
+    connection.install(app)
     request_log.install(app)
     errors.install(app)
     metrics.install(app, settings.metrics_dir, list(_collectors(context)))
     auth.install(app, settings.api_keys)
     key_rate.install(app, settings.key_rate, context.service.cache_url)
-    admission.install(app, settings.bytes_in_flight)
+    admission.install(app, settings.bytes_in_flight, settings.max_body_bytes)
     for protocol in (score, get_reward, nemo_gym, roll, jobs, reward_types, health, openapi):
         app.register_blueprint(protocol.blueprint)
     return app
