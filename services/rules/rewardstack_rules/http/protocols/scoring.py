@@ -34,7 +34,7 @@ def source_of(body: Mapping[str, Any]) -> str:
         name = request.args.get("reward_type") or here.settings.reward_type
     if not isinstance(name, str):
         raise ApiError(400, f"reward_type must be a string, got {json_type(name)}", "reward_type")
-    return here.service.source_of(name)
+    return here.evaluator.source_of(name)
 
 
 def make_sample(
@@ -71,7 +71,7 @@ def score_samples(samples: Sequence[Request], limit: float | None = None) -> lis
         raise ApiError(413, message, "body")
     g.charge.add(SAMPLE_BYTES * len(samples))
     limits = [seconds for seconds in (limit, _read_limit()) if seconds is not None]
-    scores = context().service.score(samples, limit=min(limits, default=None), tenant=g.tenant)
+    scores = context().evaluator.score(samples, limit=min(limits, default=None), tenant=g.tenant)
     g.statuses = Counter(score.status for score in scores)
     return scores
 

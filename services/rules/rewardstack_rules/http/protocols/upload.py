@@ -50,12 +50,12 @@ def read_samples() -> Iterable[Request]:
 
 
 def _checked(items: Iterable[Any]) -> Iterator[Request]:
-    service = context().service
+    evaluator = context().evaluator
     known: set[str] = set()
     for at, item in enumerate(items):
         sample = read_sample(item, f"items[{at}]")
         if sample.data_source not in known:
-            service.check_source(sample.data_source)
+            evaluator.check_source(sample.data_source)
             known.add(sample.data_source)
         yield sample
 
