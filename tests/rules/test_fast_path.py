@@ -27,8 +27,8 @@ from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.launch import prepare
 from rewardstack_rules.mathematics import Question, ask, decide, decide_plainly
 from rewardstack_rules.scoring import rule as local_rule
-from rewardstack_rules.scoring.isolated import Isolation, isolation_config
-from rewardstack_rules.scoring.rule import MAX_INLINE, LocalVerifier
+from rewardstack_rules.scoring.isolated import isolation_config
+from rewardstack_rules.scoring.rule import MAX_INLINE, Isolation, LocalVerifier
 from rewardstack_rules.scoring.verdict_cache import Verdicts
 from rewardstack_rules.settings import Settings
 
@@ -75,6 +75,16 @@ def test_no_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_environment())
     assert done.stdout.splitlines() == ["Verdict(right=True, reason='')", "[]"]
+
+
+def test_master_loads_no_rules() -> None:
+    """gunicorn's master loads none of what scores, so that a reload takes up whatever of it has changed."""
+    code = (
+        "import sys; import rewardstack_rules.http.gunicorn_conf; rooms = {'functions', 'mathematics', 'golden'};"
+        "print(sorted(one for one in rooms if f'rewardstack_rules.{one}' in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_environment())
+    assert done.stdout == "[]\n"
 
 
 @pytest_asyncio.fixture

@@ -24,8 +24,8 @@ from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.registry import Registry, Rule
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.launch import prepare
-from rewardstack_rules.scoring.isolated import Isolation, isolation_config
-from rewardstack_rules.scoring.rule import MAX_ISOLATED, InlineRule, IsolatedRule, LocalSample
+from rewardstack_rules.scoring.isolated import isolation_config
+from rewardstack_rules.scoring.rule import MAX_ISOLATED, InlineRule, IsolatedRule, Isolation, LocalSample
 from rewardstack_rules.settings import Settings
 
 HOSTILE = Path(__file__).parent / "functions" / "hostile.py"

@@ -1,4 +1,4 @@
-"""Admission by bytes in flight: a process holds only so much of its requests' bodies at once.
+"""Admission by bytes in flight: a process holds only so much of its requests' bodies at once, and so many values.
 
 What is read of a body is charged to the process until its request ends. Where nothing is left, the request is refused
 with 503 before its body is parsed. Small bodies are not charged, so that ordinary samples are scored during any flood
@@ -156,10 +156,15 @@ def _read() -> bytes:
             g.charge.add(len(piece))
             data += piece
     except BROKEN_BODY as error:
-        raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
+        raise unreadable(error) from error
     if len(data) > g.charge.longest:
         raise RequestEntityTooLarge
     return bytes(data)
+
+
+def unreadable(error: Exception) -> ApiError:
+    """What is said of a body whose reading raised one of `BROKEN_BODY`."""
+    return ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body")
 
 
 def require_few(data: bytes, most: int, field: str, remedy: str) -> int:

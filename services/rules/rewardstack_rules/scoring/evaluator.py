@@ -23,8 +23,9 @@ from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.metrics.counters import count_refused, count_scores, count_unwritten
-from rewardstack_rules.scoring.isolated import Isolation, isolation_config, make_task
-from rewardstack_rules.scoring.rule import INLINE_BATCH, InlineRule, IsolatedRule, LocalVerifier
+from rewardstack_rules.scoring.isolated import isolation_config
+from rewardstack_rules.scoring.rule import INLINE_BATCH, InlineRule, IsolatedRule, Isolation, LocalVerifier
+from rewardstack_rules.scoring.task import make_task
 from rewardstack_rules.scoring.verdict_cache import Verdicts
 from rewardstack_rules.settings import Settings
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,16 +16,16 @@ from rewardstack.cache.key import read_fields, rule_key
 from rewardstack.core.coalescing import wait_for_all
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
-from rewardstack.errors import ConfigError, RewardstackError
+from rewardstack.errors import ConfigError, DeadlineError, RewardstackError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.functions.verifier import Verifier
+from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.mathematics import Question, Verdict, ask, decide_plainly
 from rewardstack_rules.scoring.inquiries import Decision, Inquiries, Result
-from rewardstack_rules.scoring.isolated import Isolation, make_task
-from rewardstack_rules.scoring.task import evaluate
+from rewardstack_rules.scoring.task import evaluate, make_task
 from rewardstack_rules.scoring.verdict_cache import Verdicts
 
 MAX_INLINE = 32_000
@@ -37,6 +38,50 @@ MAX_ISOLATED = 2_000_000
 ERRORS = {"timeout": "the sample took longer than {timeout:g} s", "killed": "its process died"}
 
 log = logging.getLogger(__name__)
+
+
+class Isolation:
+    """The isolated processes, and when they last finished something.
+
+    Args:
+        client: hands them tasks.
+        timeout: seconds that one task may run.
+    """
+
+    def __init__(self, client: IsolationClient, timeout: float) -> None:
+        self._client = client
+        self.timeout = timeout
+        self.last_progress = time.monotonic()
+
+    async def run(self, task: Mapping[str, Any], deadline: SharedDeadline) -> dict[str, Any]:
+        """What became of a task; it is dropped when nobody waits for it any more.
+
+        Raises:
+            DeadlineError: nobody waited until its end.
+            ServiceError: there are no isolated processes.
+        """
+        work = asyncio.ensure_future(self.finish(task))
+        try:
+            with deadline.queued(self):
+                while not work.done():
+                    left = deadline.remaining()
+                    if left <= 0:
+                        raise DeadlineError("dropped: nobody waits for it any more")
+                    await asyncio.wait({work}, timeout=left)
+        finally:
+            work.cancel()
+        return work.result()
+
+    async def finish(self, task: Mapping[str, Any], *, brief: bool = False) -> dict[str, Any]:
+        """What became of a task, however long it waits for its turn; raises as `IsolationClient.run`.
+
+        Args:
+            task: what the process is told.
+            brief: end it as soon as it turns out to be slow.
+        """
+        [result] = await self._client.run([task], self.timeout, brief=brief)
+        self.last_progress = time.monotonic()
+        return result
 
 
 @dataclass(slots=True)

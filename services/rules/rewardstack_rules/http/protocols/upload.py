@@ -10,7 +10,7 @@ from flask import g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from rewardstack.score import Request
-from rewardstack_rules.http.admission import require_few
+from rewardstack_rules.http.admission import require_few, unreadable
 from rewardstack_rules.http.connection import BROKEN_BODY
 from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError
@@ -91,7 +91,7 @@ def _body() -> Iterator[bytes]:
             yield line
             g.charge.add(-len(line))
     except BROKEN_BODY as error:
-        raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
+        raise unreadable(error) from error
 
 
 class _Charged:
@@ -118,7 +118,7 @@ def _file() -> Iterator[bytes]:
         request.stream = cast(IO[bytes], _Charged(request.stream))
         files = [file for _, file in request.files.items(multi=True)]
     except BROKEN_BODY as error:
-        raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
+        raise unreadable(error) from error
     if len(files) != 1:
         raise ApiError(400, f"the form must have one file, got {len(files)}", "body")
     return _lines(files[0].stream)
