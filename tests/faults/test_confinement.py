@@ -10,7 +10,7 @@ import pytest
 
 from rewardstack_rules.isolation.confinement import HINT
 from tests.rules.conftest import RewardServer, running
-from tests.support.verifiers import children_of
+from tests.support.isolated import children_of
 
 ATTEMPTS = ("asks", "runs", "writes")
 FUNCTIONS = """\

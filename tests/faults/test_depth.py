@@ -8,7 +8,7 @@ import pytest
 
 from rewardstack import Request, score
 from rewardstack.core.json_types import MOST_DEEP
-from rewardstack_rules.http.protocols.depth import LEVELS, pruned
+from rewardstack_rules.http.protocols.body import LEVELS, pruned
 from tests.rules.conftest import RewardServer
 
 LONG = 9 * 2**20

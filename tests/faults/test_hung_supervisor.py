@@ -17,7 +17,7 @@ import pytest
 from rewardstack_rules.isolation.process import state
 from tests.isolation.processes import alive, below
 from tests.rules.conftest import RewardServer, running
-from tests.support.verifiers import children_of, supervisors_of, zygotes_of
+from tests.support.isolated import children_of, supervisors_of, zygotes_of
 from tests.support.waiting import eventually
 
 VERIFY_TIMEOUT = 5

@@ -18,11 +18,9 @@ import psutil
 import pytest
 import requests
 
-from rewardstack_rules.http.admission import FREE_BYTES
-from rewardstack_rules.http.protocols.body import MAX_VALUES
-from rewardstack_rules.http.protocols.depth import pruned
+from rewardstack_rules.http.admission import FREE_BYTES, MAX_VALUES, count_values
+from rewardstack_rules.http.protocols.body import pruned
 from rewardstack_rules.http.protocols.scoring import MAX_SAMPLES
-from rewardstack_rules.http.protocols.tokens import count_values
 from rewardstack_rules.http.protocols.upload import LINE_BYTES, LINE_VALUES
 from tests.jobs.conftest import Site, sample, site
 from tests.rules.conftest import RewardServer, running

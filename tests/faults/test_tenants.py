@@ -12,8 +12,8 @@ import pytest
 
 from rewardstack.score import Request
 from rewardstack_rules.functions.catalogue import load_registry
-from rewardstack_rules.isolation.client import IsolatedRunner
-from rewardstack_rules.scoring.service import Service
+from rewardstack_rules.isolation.client import IsolationClient
+from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 from tests.client.embedding import conftest as embeddings
 from tests.support.servers import FaultServer
@@ -22,7 +22,7 @@ from tests.support.waiting import eventually
 QUESTION = "\\sin^2(x)+\\cos^2(x)"
 TENANTS = ("one", "another")
 RIGHT = {"right": True, "reason": ""}
-MakeService = Callable[[], Service]
+MakeEvaluator = Callable[[], Evaluator]
 embedding = embeddings.server
 
 
@@ -35,7 +35,7 @@ class Decider:
         self.may_answer.set()
 
     async def run(self, tasks: Sequence[Mapping[str, Any]], *_: Any, **__: Any) -> list[dict[str, Any]]:
-        """What `IsolatedRunner.run` says of questions: all of them are right."""
+        """What `IsolationClient.run` says of questions: all of them are right."""
         self.asked += [question.answer for task in tasks for question in task["questions"]]
         while not self.may_answer.is_set():
             await asyncio.sleep(0.01)
@@ -46,35 +46,35 @@ class Decider:
 def decider(monkeypatch: pytest.MonkeyPatch) -> Decider:
     """Decides every question."""
     one = Decider()
-    monkeypatch.setattr(IsolatedRunner, "run", staticmethod(one.run))
+    monkeypatch.setattr(IsolationClient, "run", staticmethod(one.run))
     return one
 
 
 @pytest.fixture
-def service() -> MakeService:
+def evaluator() -> MakeEvaluator:
     """Makes what a reward server or a worker scores with."""
-    return lambda: Service(Settings.from_env({}), load_registry(()))
+    return lambda: Evaluator(Settings.from_env({}), load_registry(()))
 
 
-def ask(service: Service, tenant: str, words: str) -> str:
+def ask(evaluator: Evaluator, tenant: str, words: str) -> str:
     """The status of an answer to one and the same question, in words of its own."""
     sample = Request("math", f"{words}: \\boxed{{{QUESTION}}}", "1")
-    [score] = service.score([sample], limit=None, tenant=tenant)
+    [score] = evaluator.score([sample], limit=None, tenant=tenant)
     return score.status
 
 
-def test_verdicts(service: MakeService, decider: Decider) -> None:
+def test_verdicts(evaluator: MakeEvaluator, decider: Decider) -> None:
     """A question that was decided for one tenant is decided anew for another, and for each of them once."""
-    here = service()
+    here = evaluator()
     for words in ("first", "again"):
         assert ["ok", "ok"] == [ask(here, tenant, words) for tenant in TENANTS]
 
     assert len(decider.asked) == len(TENANTS)
 
 
-def test_questions_under_way(service: MakeService, decider: Decider) -> None:
+def test_questions_under_way(evaluator: MakeEvaluator, decider: Decider) -> None:
     """Who asks what is just being decided for another tenant does not wait with him; for the same one he does."""
-    here = service()
+    here = evaluator()
     decider.may_answer.clear()
     with ThreadPoolExecutor(4) as threads:
         calls = [threads.submit(ask, here, tenant, words) for tenant in TENANTS for words in ("first", "again")]
@@ -87,9 +87,9 @@ def test_questions_under_way(service: MakeService, decider: Decider) -> None:
     assert len(decider.asked) == len(TENANTS)
 
 
-def test_vectors(service: MakeService, embedding: FaultServer) -> None:
+def test_vectors(evaluator: MakeEvaluator, embedding: FaultServer) -> None:
     """A text that was embedded for one tenant is embedded anew for another, and for each of them once."""
-    here = service()
+    here = evaluator()
     for candidate in ("a first candidate", "a second one"):
         for tenant in TENANTS:
             sample = Request("embedding_remote", candidate, "the reference of both")
@@ -98,9 +98,9 @@ def test_vectors(service: MakeService, embedding: FaultServer) -> None:
     assert embedding.stats()["texts"] == 3 * len(TENANTS)
 
 
-def test_scores(service: MakeService, embedding: FaultServer) -> None:
+def test_scores(evaluator: MakeEvaluator, embedding: FaultServer) -> None:
     """A score that is remembered is its own tenant's."""
-    here = service()
+    here = evaluator()
     sample = Request("embedding_remote", "a candidate", "its reference")
     cached = [here.score([sample], limit=None, tenant=tenant)[0].cached for tenant in (*TENANTS, *TENANTS)]
 

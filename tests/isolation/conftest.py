@@ -1,4 +1,4 @@
-"""Runners on supervisors of their own."""
+"""Clients with supervisors of their own."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.config import MIB, IsolationConfig
 from rewardstack_rules.isolation.launch import Home, prepare
-from tests.isolation.processes import MakeRunner
+from tests.isolation.processes import MakeClient
 from tests.support.waiting import eventually
 
 ENTRY = "isolation_entries:run"
@@ -25,24 +25,24 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest_asyncio.fixture
-async def make_runner(needs_process: None) -> AsyncIterator[MakeRunner]:
-    """Makes a runner with its own supervisor; at the end every supervisor is gone, and its directory with it."""
-    made: list[tuple[IsolatedRunner, Home]] = []
+async def make_client(needs_process: None) -> AsyncIterator[MakeClient]:
+    """Makes a client with its own supervisor; at the end every supervisor is gone, and its directory with it."""
+    made: list[tuple[IsolationClient, Home]] = []
 
-    def make(**fields: Any) -> IsolatedRunner:
+    def make(**fields: Any) -> IsolationClient:
         defaults: dict[str, Any] = {"entry": ENTRY, "memory_bytes": 256 * MIB, "fast": 2, "slow": 2}
         config = IsolationConfig(**(defaults | fields))
-        made.append((IsolatedRunner(config), prepare(config)))
+        made.append((IsolationClient(config), prepare(config)))
         return made[-1][0]
 
     yield make
-    for runner, home in made:
-        runner.close()
+    for client, home in made:
+        client.close()
         home.close()
     eventually(lambda: not any(home.directory.exists() for _, home in made))
 
 
 @pytest.fixture
-def runner(make_runner: MakeRunner) -> IsolatedRunner:
-    """A runner with two fast and two slow children."""
-    return make_runner()
+def client(make_client: MakeClient) -> IsolationClient:
+    """A client with two fast and two slow children."""
+    return make_client()

@@ -8,12 +8,12 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.launch import prepare
 
 CONFIG = IsolationConfig("isolation_entries:run", fast=1, slow=1)
-runner = IsolatedRunner(CONFIG)
+client = IsolationClient(CONFIG)
 
 
 def on_starting(server: Any) -> None:
@@ -29,7 +29,7 @@ def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable
 
 async def answer() -> dict[str, Any]:
     """One task through the isolation."""
-    [result] = await runner.run([{"with": "hello"}], timeout=5)
-    stats = await runner.stats()
-    runner.close()
+    [result] = await client.run([{"with": "hello"}], timeout=5)
+    stats = await client.stats()
+    client.close()
     return {"result": result, "supervisor": stats["pid"], "worker": os.getpid()}

@@ -7,15 +7,15 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.launch import home_of
 
-MakeRunner = Callable[..., IsolatedRunner]
+MakeClient = Callable[..., IsolationClient]
 
 
-def directory_of(runner: IsolatedRunner) -> Path:
-    """Where a runner's supervisor lives."""
-    return home_of(runner._config).directory
+def directory_of(client: IsolationClient) -> Path:
+    """Where a client's supervisor lives."""
+    return home_of(client._config).directory
 
 
 def supervisors_in(directory: Path) -> list[int]:
@@ -37,9 +37,9 @@ def watched(supervisors: Sequence[int]) -> list[int]:
     return [pid for parent in supervisors for pid in below(parent) if pid in supervisors]
 
 
-async def zygote_of(runner: IsolatedRunner) -> int:
-    """The process id of a runner's zygote."""
-    [pid] = below((await runner.stats())["pid"])
+async def zygote_of(client: IsolationClient) -> int:
+    """The process id of a client's zygote."""
+    [pid] = below((await client.stats())["pid"])
     return pid
 
 

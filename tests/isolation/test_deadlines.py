@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rewardstack_rules.isolation.client import IsolatedRunner
-from tests.isolation.processes import MakeRunner, below, zygote_of
+from rewardstack_rules.isolation.client import IsolationClient
+from tests.isolation.processes import MakeClient, below, zygote_of
 from tests.support.waiting import eventually
 
 ORDINARY = [{"with": number} for number in range(200)]
@@ -19,77 +19,77 @@ ANSWERS = [{"value": number} for number in range(200)]
 
 
 @pytest.mark.parametrize("hog", ["loop", "hang"])
-async def test_hogs_and_others(runner: IsolatedRunner, hog: str) -> None:
+async def test_hogs_and_others(client: IsolationClient, hog: str) -> None:
     """Eight tasks that never end do so at their deadline, and 200 ordinary ones pass meanwhile."""
-    hogs = asyncio.create_task(runner.run([{"do": hog}] * 8, timeout=1.5))
+    hogs = asyncio.create_task(client.run([{"do": hog}] * 8, timeout=1.5))
     await asyncio.sleep(0.01)
-    assert await runner.run(ORDINARY, timeout=5) == ANSWERS
+    assert await client.run(ORDINARY, timeout=5) == ANSWERS
     assert not hogs.done()
     assert await hogs == [{"error": "timeout"}] * 8
 
 
-async def test_own_deadlines(runner: IsolatedRunner) -> None:
+async def test_own_deadlines(client: IsolationClient) -> None:
     """Tasks of two calls have two deadlines."""
     short, long = await asyncio.gather(
-        runner.run([{"do": "sleep", "with": 0.5}], timeout=0.05), runner.run([{"do": "sleep", "with": 0.5}], timeout=5)
+        client.run([{"do": "sleep", "with": 0.5}], timeout=0.05), client.run([{"do": "sleep", "with": 0.5}], timeout=5)
     )
     assert (short, long) == ([{"error": "timeout"}], [{"value": 0.5}])
 
 
-async def test_waiting_does_not_count(make_runner: MakeRunner) -> None:
+async def test_waiting_does_not_count(make_client: MakeClient) -> None:
     """Twenty tasks of 0.05 s on one child all end well with 0.5 s each, though the last waits for a second."""
-    runner = make_runner(fast=1)
-    assert await runner.run([{"do": "sleep", "with": 0.05}] * 20, timeout=0.5) == [{"value": 0.05}] * 20
+    client = make_client(fast=1)
+    assert await client.run([{"do": "sleep", "with": 0.05}] * 20, timeout=0.5) == [{"value": 0.05}] * 20
 
 
-async def test_limit(make_runner: MakeRunner) -> None:
+async def test_limit(make_client: MakeClient) -> None:
     """At the limit of the call, what is done is kept, what is not has timed out, and nothing goes on."""
-    runner = make_runner(fast=1, slow=1)
-    results = await runner.run([{"with": 1}, {"do": "loop"}, {"do": "loop"}], timeout=60, limit=0.5)
+    client = make_client(fast=1, slow=1)
+    results = await client.run([{"with": 1}, {"do": "loop"}, {"do": "loop"}], timeout=60, limit=0.5)
     assert results == [{"value": 1}, {"error": "timeout"}, {"error": "timeout"}]
-    await _idle(runner)
+    await _idle(client)
 
 
-async def test_cancel(runner: IsolatedRunner) -> None:
+async def test_cancel(client: IsolationClient) -> None:
     """Cancelling a call ends its tasks, running or waiting, in either lane."""
-    call = asyncio.create_task(runner.run([{"do": "loop"}] * 20, timeout=60))
+    call = asyncio.create_task(client.run([{"do": "loop"}] * 20, timeout=60))
     await asyncio.sleep(0.5)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    await _idle(runner)
-    assert await runner.run(ORDINARY, timeout=5) == ANSWERS
+    await _idle(client)
+    assert await client.run(ORDINARY, timeout=5) == ANSWERS
 
 
-async def test_client_gone(runner: IsolatedRunner) -> None:
+async def test_client_gone(client: IsolationClient) -> None:
     """A server process that is killed takes its tasks along, running or waiting."""
     user = os.fork()
     if user == 0:
         with contextlib.suppress(BaseException):
-            asyncio.run(runner.run([{"do": "loop"}] * 20, timeout=60))
+            asyncio.run(client.run([{"do": "loop"}] * 20, timeout=60))
         os._exit(0)
-    await _until(runner, lambda stats: stats["slow"] == 2 and stats["slow_queued"] > 0)
+    await _until(client, lambda stats: stats["slow"] == 2 and stats["slow_queued"] > 0)
     os.kill(user, signal.SIGKILL)
     os.waitpid(user, 0)
-    await _idle(runner)
+    await _idle(client)
 
 
-async def test_killed_for_good(runner: IsolatedRunner) -> None:
+async def test_killed_for_good(client: IsolationClient) -> None:
     """The processes of tasks that ran out of time are gone, not only forgotten."""
-    await runner.run([{"do": "hang"}] * 6, timeout=0.2)
-    zygote = await zygote_of(runner)
+    await client.run([{"do": "hang"}] * 6, timeout=0.2)
+    zygote = await zygote_of(client)
     eventually(lambda: len(below(zygote)) == 2)
 
 
-async def _idle(runner: IsolatedRunner) -> None:
+async def _idle(client: IsolationClient) -> None:
     """Waits until no child is busy and nothing waits."""
-    await _until(runner, lambda stats: not (stats["busy"] or stats["queued"] or stats["slow_queued"]))
+    await _until(client, lambda stats: not (stats["busy"] or stats["queued"] or stats["slow_queued"]))
 
 
-async def _until(runner: IsolatedRunner, holds: Callable[[dict[str, int]], bool]) -> None:
+async def _until(client: IsolationClient, holds: Callable[[dict[str, int]], bool]) -> None:
     """Waits until something holds for the supervisor's counts."""
     for _ in range(500):
-        if holds(stats := await runner.stats()):
+        if holds(stats := await client.stats()):
             return
         await asyncio.sleep(0.02)
     raise AssertionError(f"waited in vain: {stats}")

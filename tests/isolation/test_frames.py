@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from rewardstack_rules.isolation.frames import HEADER, Frame, FrameError, FrameReader, Kind, dump, load, receive
-from tests.isolation.processes import MakeRunner, directory_of
+from tests.isolation.processes import MakeClient, directory_of
 
 FRAMES = [Frame(Kind.TASK, 1, dump({"a": "\ud800"}), 2.5), Frame(Kind.READY), Frame(Kind.RESULT, 2**40, dump([1] * 50))]
 STREAM = b"".join(frame.encode() for frame in FRAMES)
@@ -56,12 +56,12 @@ def test_body(value: object) -> None:
     assert dump(value).isascii()
 
 
-async def test_foreign_client(make_runner: MakeRunner) -> None:
+async def test_foreign_client(make_client: MakeClient) -> None:
     """Who sends the supervisor a giant frame loses the connection; everybody else goes on."""
-    runner = make_runner(max_frame_bytes=1000, slow=3)
+    client = make_client(max_frame_bytes=1000, slow=3)
     with socket.socket(socket.AF_UNIX) as foreign:
-        foreign.connect(str(directory_of(runner) / "socket"))
+        foreign.connect(str(directory_of(client) / "socket"))
         foreign.settimeout(5)
         foreign.sendall(HEADER.pack(2**31, Kind.TASK, 1, 1.0))
         assert await asyncio.to_thread(foreign.recv, 1) == b""
-    assert await runner.run([{"with": 1}], timeout=1) == [{"value": 1}]
+    assert await client.run([{"with": 1}], timeout=1) == [{"value": 1}]

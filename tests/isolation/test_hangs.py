@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.watch import TICK, Watchdog
 from tests.isolation.processes import alive, below, stat_of, zygote_of
 from tests.support.waiting import eventually
@@ -24,38 +24,38 @@ ANSWERS = [{"value": number} for number in range(200)]
 Start = Callable[[str], int]
 
 
-async def test_supervisor_stopped(runner: IsolatedRunner) -> None:
+async def test_supervisor_stopped(client: IsolationClient) -> None:
     """Tasks that a stopped supervisor holds are run by its successor; nothing of it is left."""
-    supervisor = (await runner.stats())["pid"]
-    zygote = await zygote_of(runner)
+    supervisor = (await client.stats())["pid"]
+    zygote = await zygote_of(client)
     old = [supervisor, zygote, *below(zygote)]
     os.kill(supervisor, signal.SIGSTOP)
 
-    assert await asyncio.wait_for(runner.run(TASKS, timeout=5), 30) == ANSWERS
+    assert await asyncio.wait_for(client.run(TASKS, timeout=5), 30) == ANSWERS
 
-    assert (await runner.stats())["pid"] != supervisor
+    assert (await client.stats())["pid"] != supervisor
     eventually(lambda: not any(map(alive, old)))
 
 
-async def test_zygote_stopped(runner: IsolatedRunner) -> None:
+async def test_zygote_stopped(client: IsolationClient) -> None:
     """A stopped zygote is replaced by its supervisor, with children that work."""
-    supervisor, zygote = (await runner.stats())["pid"], await zygote_of(runner)
+    supervisor, zygote = (await client.stats())["pid"], await zygote_of(client)
     os.kill(zygote, signal.SIGSTOP)
 
-    deaths = await asyncio.wait_for(runner.run([{"do": "exit", "with": 1}] * 4, timeout=5), 30)
+    deaths = await asyncio.wait_for(client.run([{"do": "exit", "with": 1}] * 4, timeout=5), 30)
 
     assert deaths == [{"error": "killed"}] * 4
-    assert await runner.run(TASKS, timeout=5) == ANSWERS
-    assert (await runner.stats())["pid"] == supervisor
+    assert await client.run(TASKS, timeout=5) == ANSWERS
+    assert (await client.stats())["pid"] == supervisor
     assert not alive(zygote)
 
 
 @pytest.mark.parametrize("which", ["zygote", "supervisor"])
-async def test_programs_left_behind(runner: IsolatedRunner, which: str) -> None:
+async def test_programs_left_behind(client: IsolationClient, which: str) -> None:
     """Programs that a function left behind end with its zygote, and hold up neither supervisor nor watcher."""
-    supervisor, zygote = (await runner.stats())["pid"], await zygote_of(runner)
+    supervisor, zygote = (await client.stats())["pid"], await zygote_of(client)
     watcher = int(stat_of(supervisor)[1])
-    [left] = await runner.run([{"do": "leave_behind"}], timeout=5)
+    [left] = await client.run([{"do": "leave_behind"}], timeout=5)
     os.kill({"zygote": zygote, "supervisor": supervisor}[which], signal.SIGKILL)
     try:
         eventually(lambda: not alive(left["value"]), seconds=30)
@@ -63,45 +63,45 @@ async def test_programs_left_behind(runner: IsolatedRunner, which: str) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(left["value"], signal.SIGKILL)
 
-    assert await runner.run(TASKS, timeout=5) == ANSWERS
+    assert await client.run(TASKS, timeout=5) == ANSWERS
     if which == "zygote":
-        assert (await runner.stats())["pid"] == supervisor
+        assert (await client.stats())["pid"] == supervisor
     else:
         eventually(lambda: not alive(watcher))
 
 
-async def test_child_stopped(runner: IsolatedRunner) -> None:
+async def test_child_stopped(client: IsolationClient) -> None:
     """What a stopped child was given runs out of time, nothing else does, and the child is ended."""
-    [child, *_] = below(await zygote_of(runner))
+    [child, *_] = below(await zygote_of(client))
     os.kill(child, signal.SIGSTOP)
 
-    results = await asyncio.wait_for(runner.run(TASKS, timeout=2), 30)
+    results = await asyncio.wait_for(client.run(TASKS, timeout=2), 30)
 
     assert [result for result in results if "value" not in result] == [{"error": "timeout"}]
     eventually(lambda: not alive(child))
 
 
-async def test_watcher_killed(runner: IsolatedRunner) -> None:
+async def test_watcher_killed(client: IsolationClient) -> None:
     """A supervisor that nobody watches over any more ends, and has a successor that is watched."""
-    supervisor = (await runner.stats())["pid"]
+    supervisor = (await client.stats())["pid"]
     watcher = int(stat_of(supervisor)[1])
     os.kill(watcher, signal.SIGKILL)
     eventually(lambda: not alive(supervisor))
 
-    assert await runner.run(TASKS, timeout=5) == ANSWERS
+    assert await client.run(TASKS, timeout=5) == ANSWERS
 
-    assert int(stat_of((await runner.stats())["pid"])[1]) not in (1, watcher)
+    assert int(stat_of((await client.stats())["pid"])[1]) not in (1, watcher)
 
 
-async def test_short_stop(runner: IsolatedRunner) -> None:
+async def test_short_stop(client: IsolationClient) -> None:
     """Who stands still for a moment is no hung process: supervisor and zygote stay."""
-    supervisor, zygote = (await runner.stats())["pid"], await zygote_of(runner)
+    supervisor, zygote = (await client.stats())["pid"], await zygote_of(client)
     for pid in (supervisor, zygote):
         os.kill(pid, signal.SIGSTOP)
         await asyncio.sleep(TICK)
         os.kill(pid, signal.SIGCONT)
-        assert await runner.run(TASKS, timeout=5) == ANSWERS
-    assert ((await runner.stats())["pid"], await zygote_of(runner)) == (supervisor, zygote)
+        assert await client.run(TASKS, timeout=5) == ANSWERS
+    assert ((await client.stats())["pid"], await zygote_of(client)) == (supervisor, zygote)
 
 
 @pytest.fixture

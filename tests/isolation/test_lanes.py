@@ -9,27 +9,27 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.isolation.processes import MakeRunner
+from tests.isolation.processes import MakeClient
 
 
-async def test_ordinary_tasks_flow(make_runner: MakeRunner) -> None:
+async def test_ordinary_tasks_flow(make_client: MakeClient) -> None:
     """With five times as many slow tasks as both lanes hold, ordinary ones flow, and every slow one ends well."""
-    runner = make_runner(fast=1, slow=1)
-    slow = asyncio.create_task(runner.run([{"do": "sleep", "with": 0.3}] * 10, timeout=5))
+    client = make_client(fast=1, slow=1)
+    slow = asyncio.create_task(client.run([{"do": "sleep", "with": 0.3}] * 10, timeout=5))
     await asyncio.sleep(0.05)
     for _ in range(5):
-        assert await runner.run([{"with": 1}] * 20, timeout=1) == [{"value": 1}] * 20
+        assert await client.run([{"with": 1}] * 20, timeout=1) == [{"value": 1}] * 20
     assert not slow.done()
     assert await slow == [{"value": 0.3}] * 10
 
 
-async def test_cap(make_runner: MakeRunner) -> None:
+async def test_cap(make_client: MakeClient) -> None:
     """No more slow tasks run at once than the lane holds, and the others wait in its queue."""
-    runner = make_runner(fast=2, slow=2)
-    slow = asyncio.create_task(runner.run([{"do": "sleep", "with": 0.5}] * 6, timeout=5))
+    client = make_client(fast=2, slow=2)
+    slow = asyncio.create_task(client.run([{"do": "sleep", "with": 0.5}] * 6, timeout=5))
     seen = []
     while not slow.done():
-        seen.append(await runner.stats())
+        seen.append(await client.stats())
         await asyncio.sleep(0.02)
     assert await slow == [{"value": 0.5}] * 6
     assert max(stats["slow"] for stats in seen) == 2
@@ -37,21 +37,21 @@ async def test_cap(make_runner: MakeRunner) -> None:
     assert max(stats["children"] for stats in seen) <= 4
 
 
-async def test_deadline_over_both_lanes(make_runner: MakeRunner) -> None:
+async def test_deadline_over_both_lanes(make_client: MakeClient) -> None:
     """A task that was sent back to wait runs out of its own seconds, not of those it waited."""
-    runner = make_runner(fast=2, slow=1)
-    results = await runner.run([{"do": "sleep", "with": 0.6}, {"do": "loop"}, {"do": "sleep", "with": 0.4}], timeout=1)
+    client = make_client(fast=2, slow=1)
+    results = await client.run([{"do": "sleep", "with": 0.6}, {"do": "loop"}, {"do": "sleep", "with": 0.4}], timeout=1)
     assert results == [{"value": 0.6}, {"error": "timeout"}, {"value": 0.4}]
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["moved while it ran", "started in the slow lane"])
-async def test_slow_stands_back(make_runner: MakeRunner, waits: bool) -> None:
+async def test_slow_stands_back(make_client: MakeClient, waits: bool) -> None:
     """A slow task's child has the lowest priority, however it came to the lane; ordinary ones have the normal one."""
-    runner = make_runner(fast=1, slow=1)
-    first = asyncio.create_task(runner.run([{"do": "sleep", "with": 0.5}] * waits, timeout=5))
+    client = make_client(fast=1, slow=1)
+    first = asyncio.create_task(client.run([{"do": "sleep", "with": 0.5}] * waits, timeout=5))
     await asyncio.sleep(0.2 * waits)
     tasks = [{"do": "nice_after", "with": 0.3}, {"do": "nice_after", "with": 0.0}]
-    assert await runner.run(tasks, timeout=5) == [{"value": 19}, {"value": 0}]
+    assert await client.run(tasks, timeout=5) == [{"value": 19}, {"value": 0}]
     await first
 
 
@@ -69,23 +69,23 @@ def crowded_core() -> Iterator[None]:
     os.sched_setaffinity(0, usable)
 
 
-async def test_starved_is_not_slow(crowded_core: None, make_runner: MakeRunner) -> None:
+async def test_starved_is_not_slow(crowded_core: None, make_client: MakeClient) -> None:
     """A task that needs a core for 0.05 s stays in the fast lane, though others let it have that in 0.5 s at best."""
-    runner = make_runner(fast=1, slow=1, slow_after=0.4)
+    client = make_client(fast=1, slow=1, slow_after=0.4)
     started = asyncio.get_running_loop().time()
 
-    results = await runner.run([{"do": "nice_after_work", "with": 0.05}], timeout=30)
+    results = await client.run([{"do": "nice_after_work", "with": 0.05}], timeout=30)
 
     assert results == [{"value": 0}]
     assert asyncio.get_running_loop().time() - started > 0.4
 
 
 @pytest.mark.parametrize("action", ["loop", "sleep"])
-async def test_brief(make_runner: MakeRunner, action: str) -> None:
+async def test_brief(make_client: MakeClient, action: str) -> None:
     """A task that has to be brief is given up when it turns out to be slow, long before its seconds are over."""
-    runner = make_runner(fast=1, slow=1)
+    client = make_client(fast=1, slow=1)
 
-    hasty = await runner.run([{"do": action, "with": 30}, {"with": 1}], timeout=60, limit=30, brief=True)
+    hasty = await client.run([{"do": action, "with": 30}, {"with": 1}], timeout=60, limit=30, brief=True)
 
     assert hasty == [{"error": "timeout"}, {"value": 1}]
-    assert (await runner.stats())["timeouts_total"] == 1
+    assert (await client.stats())["timeouts_total"] == 1

@@ -19,10 +19,10 @@ import pytest
 
 from rewardstack.errors import ConfigError, UnreachableError
 from rewardstack_rules.isolation import launch
-from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.launch import home_of, prepare
-from tests.isolation.processes import MakeRunner, alive, directory_of, supervisors_in
+from tests.isolation.processes import MakeClient, alive, directory_of, supervisors_in
 from tests.support.servers import free_port
 from tests.support.waiting import eventually
 
@@ -34,16 +34,16 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *sys.path]
 
 USER = """
 import asyncio, os, sys
-from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.launch import home_of
 
 async def main():
-    results, stats = await runner.run([{"with": 1}], timeout=5), await runner.stats()
+    results, stats = await client.run([{"with": 1}], timeout=5), await client.stats()
     print(results, stats["pid"], home_of(config).directory, flush=True)
 
 config = IsolationConfig("isolation_entries:run", fast=1, slow=1)
-runner = IsolatedRunner(config)
+client = IsolationClient(config)
 asyncio.run(main())
 """
 
@@ -81,52 +81,52 @@ def test_executed_process_does_not_keep_it() -> None:
     eventually(lambda: not alive(supervisor) and not directory.exists(), seconds=3)
 
 
-def test_fork_of_a_connected_process(make_runner: MakeRunner) -> None:
+def test_fork_of_a_connected_process(make_client: MakeClient) -> None:
     """After a fork with an open connection both sides run tasks, on one supervisor, in any order."""
-    runner = make_runner()
+    client = make_client()
     parent = asyncio.new_event_loop()
-    supervisor = parent.run_until_complete(_use(runner))
+    supervisor = parent.run_until_complete(_use(client))
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):
-            os.write(writer, str([asyncio.run(_use(runner)), asyncio.run(_use(runner))]).encode())
-            runner.close()
+            os.write(writer, str([asyncio.run(_use(client)), asyncio.run(_use(client))]).encode())
+            client.close()
         os._exit(0)
     os.close(writer)
     assert os.waitpid(child, 0)[1] == 0
     with open(reader) as answers:
         assert json.load(answers) == [supervisor, supervisor]
-    assert parent.run_until_complete(asyncio.wait_for(_use(runner), 5)) == supervisor
-    runner.close()
+    assert parent.run_until_complete(asyncio.wait_for(_use(client), 5)) == supervisor
+    client.close()
     parent.run_until_complete(asyncio.sleep(0))
     parent.close()
 
 
-async def _use(runner: IsolatedRunner) -> int:
-    assert await runner.run([{"with": 1}], timeout=5) == [{"value": 1}]
-    return (await runner.stats())["pid"]
+async def _use(client: IsolationClient) -> int:
+    assert await client.run([{"with": 1}], timeout=5) == [{"value": 1}]
+    return (await client.stats())["pid"]
 
 
-async def test_one_start_for_many(make_runner: MakeRunner) -> None:
+async def test_one_start_for_many(make_client: MakeClient) -> None:
     """Processes that find no supervisor at the same time start one, not several."""
-    runner = make_runner()
-    os.kill((await runner.stats())["pid"], signal.SIGKILL)
+    client = make_client()
+    os.kill((await client.stats())["pid"], signal.SIGKILL)
     reader, writer = os.pipe()
     children = []
     for _ in range(4):
         children.append(os.fork())
         if children[-1] == 0:
             with contextlib.suppress(BaseException):
-                os.write(writer, f"{asyncio.run(_use(runner))}\n".encode())
+                os.write(writer, f"{asyncio.run(_use(client))}\n".encode())
             os._exit(0)
     os.close(writer)
     for child in children:
         os.waitpid(child, 0)
     with open(reader) as answers:
         supervisors = answers.read().split()
-    assert supervisors == [str(await _use(runner))] * 4
-    assert supervisors_in(directory_of(runner)) == [await _use(runner)]
+    assert supervisors == [str(await _use(client))] * 4
+    assert supervisors_in(directory_of(client)) == [await _use(client)]
 
 
 @pytest.mark.parametrize("preload", [True, False])
@@ -147,15 +147,15 @@ def test_broken_entry(preload: bool, entry: str, why: str) -> None:
     home_of(config).close()
 
 
-async def test_no_start(make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_start(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no supervisor can be had, that is an error of the infrastructure, not a result; later it may go again."""
-    runner = make_runner()
-    os.kill((await runner.stats())["pid"], signal.SIGKILL)
+    client = make_client()
+    os.kill((await client.stats())["pid"], signal.SIGKILL)
     with monkeypatch.context() as patch:
         patch.setattr(launch.sys, "executable", "/bin/false")
         with pytest.raises(UnreachableError, match="isolation_entries:run in isolation: no start"):
-            await runner.run([{}] * 3, timeout=1)
-    assert await runner.run([{"with": 1}], timeout=1) == [{"value": 1}]
+            await client.run([{}] * 3, timeout=1)
+    assert await client.run([{"with": 1}], timeout=1) == [{"value": 1}]
 
 
 def test_long_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -168,9 +168,9 @@ def test_long_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert list(long.iterdir()) == []
 
 
-def test_private(make_runner: MakeRunner) -> None:
+def test_private(make_client: MakeClient) -> None:
     """Nobody but this user may enter the supervisor's directory."""
-    assert directory_of(make_runner()).stat().st_mode & 0o777 == 0o700
+    assert directory_of(make_client()).stat().st_mode & 0o777 == 0o700
 
 
 @pytest.fixture

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from tests.isolation.processes import MakeRunner
+from tests.isolation.processes import MakeClient
 
 
-async def test_after_so_many_tasks(make_runner: MakeRunner) -> None:
+async def test_after_so_many_tasks(make_client: MakeClient) -> None:
     """A child ends after its last task, and no task is lost over it."""
-    runner = make_runner(fast=1, tasks_per_child=10)
-    results = await runner.run([{"do": "pid"}] * 35, timeout=1)
+    client = make_client(fast=1, tasks_per_child=10)
+    results = await client.run([{"do": "pid"}] * 35, timeout=1)
     pids = [result["value"] for result in results]
     assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [10, 10, 10, 5]
-    assert (await runner.stats())["recycled_total"] == 3
+    assert (await client.stats())["recycled_total"] == 3
 
 
-async def test_when_grown(make_runner: MakeRunner) -> None:
+async def test_when_grown(make_client: MakeClient) -> None:
     """A child that has kept more memory than it may ends after that task."""
-    runner = make_runner(fast=1, growth_bytes=20 << 20)
-    results = await runner.run(
+    client = make_client(fast=1, growth_bytes=20 << 20)
+    results = await client.run(
         [{"do": "leak", "with": 1}, {"do": "leak", "with": 25}, {"do": "leak", "with": 1}], timeout=2
     )
     pids = [result["value"] for result in results]
     assert (pids[0] == pids[1], pids[1] == pids[2]) == (True, False)
 
 
-async def test_growth_is_nobody_elses_fault(make_runner: MakeRunner) -> None:
+async def test_growth_is_nobody_elses_fault(make_client: MakeClient) -> None:
     """Tasks of moderate size are never `killed` for what earlier ones left behind."""
-    runner = make_runner(fast=1, growth_bytes=1 << 40)
-    results = await runner.run([{"do": "leak", "with": 25}] * 12, timeout=2)
+    client = make_client(fast=1, growth_bytes=1 << 40)
+    results = await client.run([{"do": "leak", "with": 25}] * 12, timeout=2)
     assert [result for result in results if "error" in result] == []

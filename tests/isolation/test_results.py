@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rewardstack.errors import ConfigError
-from rewardstack_rules.isolation.client import IsolatedRunner
-from tests.isolation.processes import MakeRunner
+from rewardstack_rules.isolation.client import IsolationClient
+from tests.isolation.processes import MakeClient
 
 OUTCOMES = [
     pytest.param({"with": 7}, {"value": 7}, id="result"),
@@ -36,38 +36,38 @@ OUTCOMES = [
 
 
 @pytest.mark.parametrize(("task", "expected"), OUTCOMES)
-async def test_outcome(runner: IsolatedRunner, task: dict[str, Any], expected: dict[str, Any]) -> None:
+async def test_outcome(client: IsolationClient, task: dict[str, Any], expected: dict[str, Any]) -> None:
     """Each way to end has its own result, and neighbours of the same call have theirs."""
-    results = await runner.run([{"with": "before"}, task, {"with": "after"}], timeout=2)
+    results = await client.run([{"with": "before"}, task, {"with": "after"}], timeout=2)
     assert results == [{"value": "before"}, expected, {"value": "after"}]
 
 
-async def test_order(runner: IsolatedRunner) -> None:
+async def test_order(client: IsolationClient) -> None:
     """Results come in the order of the tasks, also where later tasks end first."""
     seconds = [0.2, 0.0, 0.05, 0.0, 0.15]
-    results = await runner.run([{"do": "sleep", "with": second} for second in seconds], timeout=5)
+    results = await client.run([{"do": "sleep", "with": second} for second in seconds], timeout=5)
     assert [result["value"] for result in results] == seconds
 
 
-async def test_empty(runner: IsolatedRunner) -> None:
+async def test_empty(client: IsolationClient) -> None:
     """No task, no result."""
-    assert await runner.run([], timeout=1) == []
+    assert await client.run([], timeout=1) == []
 
 
-async def test_giant_task(make_runner: MakeRunner) -> None:
+async def test_giant_task(make_client: MakeClient) -> None:
     """A task beyond the bound is refused by itself, with a message that says so."""
-    runner = make_runner(max_frame_bytes=1000)
-    results = await runner.run([{"with": "x" * 2000}, {"with": "fine"}], timeout=1)
+    client = make_client(max_frame_bytes=1000)
+    results = await client.run([{"with": "x" * 2000}, {"with": "fine"}], timeout=1)
     assert results == [
         {"error": "oversize", "message": "a task of 2011 bytes is over the limit of 1000"},
         {"value": "fine"},
     ]
 
 
-async def test_giant_result(make_runner: MakeRunner) -> None:
+async def test_giant_result(make_client: MakeClient) -> None:
     """A result beyond the bound is refused by itself, with a message that says so."""
-    runner = make_runner(max_frame_bytes=1000)
-    results = await runner.run([{"do": "big", "with": 2000}, {"with": "fine"}], timeout=1)
+    client = make_client(max_frame_bytes=1000)
+    results = await client.run([{"do": "big", "with": 2000}, {"with": "fine"}], timeout=1)
     assert results == [
         {"error": "raised", "message": "ValueError: a result of 2012 bytes is over the limit of 1000"},
         {"value": "fine"},
@@ -75,63 +75,63 @@ async def test_giant_result(make_runner: MakeRunner) -> None:
 
 
 @pytest.mark.parametrize("bad", [{"with": {1}}, {"with": b"x"}], ids=["set", "bytes"])
-async def test_task_that_is_not_json(runner: IsolatedRunner, bad: dict[str, Any]) -> None:
+async def test_task_that_is_not_json(client: IsolationClient, bad: dict[str, Any]) -> None:
     """A task that JSON cannot hold has a result that says so; the others run."""
-    [result, fine] = await runner.run([bad, {"with": 1}], timeout=1)
+    [result, fine] = await client.run([bad, {"with": 1}], timeout=1)
     assert (result["error"], "the task is not JSON" in result["message"]) == ("raised", True)
     assert fine == {"value": 1}
 
 
-async def test_deep_task(runner: IsolatedRunner) -> None:
+async def test_deep_task(client: IsolationClient) -> None:
     """A task nested beyond what JSON can be read back has a result that says so; the others run."""
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    [result, fine] = await runner.run([{"with": deep}, {"with": 1}], timeout=1)
+    [result, fine] = await client.run([{"with": deep}, {"with": 1}], timeout=1)
     assert (result["error"], fine) == ("raised", {"value": 1})
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf")])
-async def test_bad_timeout(runner: IsolatedRunner, timeout: float) -> None:
+async def test_bad_timeout(client: IsolationClient, timeout: float) -> None:
     """A timeout that is no time is the caller's error, and named."""
     with pytest.raises(ConfigError, match="timeout: ") as caught:
-        await runner.run([{}], timeout=timeout)
+        await client.run([{}], timeout=timeout)
     assert caught.value.field == "timeout"
 
 
-async def test_chatter(runner: IsolatedRunner, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_chatter(client: IsolationClient, capfd: pytest.CaptureFixture[str]) -> None:
     """What a task prints goes nowhere, and least of all into results."""
     tasks: list[dict[str, Any]] = [{"do": "chatter", "with": json.dumps({"value": "forged"})}, {"with": 1}] * 20
-    results = await runner.run(tasks, timeout=2)
+    results = await client.run(tasks, timeout=2)
     assert results == [{"value": json.dumps({"value": "forged"})}, {"value": 1}] * 20
     assert capfd.readouterr() == ("", "")
 
 
-async def test_descriptors(runner: IsolatedRunner) -> None:
+async def test_descriptors(client: IsolationClient) -> None:
     """A child has its own socket and three times nothing, and no file of anybody else's."""
-    [result] = await runner.run([{"do": "descriptors"}], timeout=1)
+    [result] = await client.run([{"do": "descriptors"}], timeout=1)
     assert result == {"value": ["/dev/null", "/dev/null", "/dev/null", "socket"]}
 
 
-async def test_no_secrets(make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_secrets(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """No key, and no URL with a password, reaches the processes that read what strangers wrote."""
     monkeypatch.setenv("REWARD_SERVER_API_KEYS", "sesame")
     monkeypatch.setenv("REWARD_CACHE_URL", "redis://:sesame@cache:6379/0")
     monkeypatch.setenv("REWARD_FUNCTIONS", "mine.py")
-    [result] = await make_runner(slow=1).run([{"do": "environment"}], timeout=1)
+    [result] = await make_client(slow=1).run([{"do": "environment"}], timeout=1)
     names = {"REWARD_SERVER_API_KEYS", "REWARD_CACHE_URL", "REWARD_FUNCTIONS"}
     assert names & set(result["value"]) == {"REWARD_FUNCTIONS"}
 
 
 @pytest.mark.parametrize("entry", ["isolation_entries:run", "isolation_numpy:run"])
-async def test_single_thread(make_runner: MakeRunner, entry: str, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_single_thread(make_client: MakeClient, entry: str, capfd: pytest.CaptureFixture[str]) -> None:
     """The process that forks has one thread, also where a library would start more."""
-    [result] = await make_runner(entry=entry).run([{"do": "threads"}], timeout=1)
+    [result] = await make_client(entry=entry).run([{"do": "threads"}], timeout=1)
     assert (result["value"], capfd.readouterr().err) == (1, "")
 
 
-async def test_threads_are_reported(make_runner: MakeRunner, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_threads_are_reported(make_client: MakeClient, capfd: pytest.CaptureFixture[str]) -> None:
     """An entry that starts threads of its own is used, and the log says what may come of it."""
-    [result] = await make_runner(entry="isolation_threads:run").run([{}], timeout=1)
+    [result] = await make_client(entry="isolation_threads:run").run([{}], timeout=1)
     assert result == {}
     assert "isolation_threads:run starts threads when it is imported" in capfd.readouterr().err

@@ -23,13 +23,13 @@ from rewardstack.pipeline.scorer import DIRECTLY
 from rewardstack.score import Item, Score
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.catalogue import load_registry
-from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.launch import prepare
 from rewardstack_rules.mathematics import Question, ask, decide, decide_plainly
-from rewardstack_rules.scoring import verifier as local_verifier
-from rewardstack_rules.scoring.rule import Isolation
+from rewardstack_rules.scoring import rule as local_rule
+from rewardstack_rules.scoring.isolated import isolation_config
+from rewardstack_rules.scoring.rule import MAX_INLINE, Isolation, LocalVerifier
 from rewardstack_rules.scoring.verdict_cache import Verdicts
-from rewardstack_rules.scoring.verifier import MAX_INLINE, LocalVerifier
 from rewardstack_rules.settings import Settings
 
 FILES = sorted((Path(__file__).parents[1] / "cases" / "mathematics").glob("*.json"))
@@ -77,14 +77,24 @@ def test_no_library() -> None:
     assert done.stdout.splitlines() == ["Verdict(right=True, reason='')", "[]"]
 
 
+def test_master_loads_no_rules() -> None:
+    """gunicorn's master loads none of what scores, so that a reload takes up whatever of it has changed."""
+    code = (
+        "import sys; import rewardstack_rules.http.gunicorn_conf; rooms = {'functions', 'mathematics', 'golden'};"
+        "print(sorted(one for one in rooms if f'rewardstack_rules.{one}' in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_environment())
+    assert done.stdout == "[]\n"
+
+
 @pytest_asyncio.fixture
 async def isolation(needs_process: None) -> AsyncIterator[Isolation]:
     """Isolated processes, two fast and two slow."""
-    config = replace(Settings.from_env().isolation, fast=2, slow=2)
+    config = replace(isolation_config(Settings.from_env()), fast=2, slow=2)
     home = prepare(config)
-    runner = IsolatedRunner(config)
-    yield Isolation(runner, 5.0)
-    runner.close()
+    client = IsolationClient(config)
+    yield Isolation(client, 5.0)
+    client.close()
     home.close()
 
 
@@ -152,7 +162,7 @@ async def test_verdict_is_remembered(isolation: Isolation) -> None:
     one = verifier("math", isolation)
 
     [first] = await answers(one, [Item("\\boxed{\\sqrt{8}}", ("2\\sqrt{2}",))], Deadline(60))
-    isolation._runner.close()
+    isolation._client.close()
     isolation.run = isolation.finish = None  # type: ignore[assignment, method-assign]
     [again] = await answers(one, [Item("So it is $\\boxed{\\sqrt{8}}$.", ("2\\sqrt{2}",))], Deadline(60))
 
@@ -161,7 +171,7 @@ async def test_verdict_is_remembered(isolation: Isolation) -> None:
 
 async def test_fault_inline(isolation: Isolation, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault in what runs inline costs nobody a score: the sample goes to an isolated process."""
-    monkeypatch.setattr(local_verifier, "decide_plainly", lambda question: 1 / 0)
+    monkeypatch.setattr(local_rule, "decide_plainly", lambda question: 1 / 0)
     one = verifier("math", isolation)
     runner = Runner(one, DIRECTLY, ResultCache(ClientSettings.from_env({})))
 
@@ -188,7 +198,7 @@ async def test_caller_gives_up(isolation: Isolation) -> None:
 
     assert [score.status for score in scores] == ["failed"] + ["ok"] * 6
     for _ in range(200):
-        stats = await isolation._runner.stats()
+        stats = await isolation._client.stats()
         if not stats["busy"]:
             break
         await asyncio.sleep(0.05)

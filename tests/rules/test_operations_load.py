@@ -21,7 +21,7 @@ from rewardstack import Request, score
 from rewardstack.core.deadline import HEADER
 from tests.rules.conftest import RewardServer
 from tests.rules.test_operations import workers
-from tests.support.verifiers import children_of
+from tests.support.isolated import children_of
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")

@@ -22,21 +22,22 @@ from rewardstack.score import Item, Request
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.registry import Registry, Rule
-from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.launch import prepare
-from rewardstack_rules.scoring.rule import MAX_RESPONSE, InlineRule, Isolation, LocalRule, LocalSample
+from rewardstack_rules.scoring.isolated import isolation_config
+from rewardstack_rules.scoring.rule import MAX_ISOLATED, InlineRule, IsolatedRule, Isolation, LocalSample
 from rewardstack_rules.settings import Settings
 
 HOSTILE = Path(__file__).parent / "functions" / "hostile.py"
 
 
 @pytest_asyncio.fixture
-async def runner(needs_process: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[IsolatedRunner]:
+async def isolated(needs_process: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[IsolationClient]:
     """Isolated processes, two fast and two slow, that know the hostile functions."""
     monkeypatch.setenv("REWARD_FUNCTIONS", str(HOSTILE))
-    config = replace(Settings.from_env().isolation, fast=2, slow=2)
+    config = replace(isolation_config(Settings.from_env()), fast=2, slow=2)
     home = prepare(config)
-    one = IsolatedRunner(config)
+    one = IsolationClient(config)
     yield one
     one.close()
     await asyncio.sleep(0)
@@ -45,21 +46,21 @@ async def runner(needs_process: None, monkeypatch: pytest.MonkeyPatch) -> AsyncI
 
 @pytest.fixture
 def registry() -> Registry:
-    """The rules that the runner's processes know."""
+    """The rules that the isolated's processes know."""
     return load_registry([HOSTILE])
 
 
-def rule(registry: Registry, name: str, runner: IsolatedRunner, timeout: float = 1.0) -> LocalRule:
+def rule(registry: Registry, name: str, isolated: IsolationClient, timeout: float = 1.0) -> IsolatedRule:
     """The scorer of a rule."""
-    return LocalRule(registry.get(name), Isolation(runner, timeout))
+    return IsolatedRule(registry.get(name), Isolation(isolated, timeout))
 
 
-async def test_neighbours_in_time(registry: Registry, runner: IsolatedRunner) -> None:
+async def test_neighbours_in_time(registry: Registry, isolated: IsolationClient) -> None:
     """Of two samples that arrive at the same moment the quick one has its score before the slow one."""
     client = ClientSettings.from_env({})
-    isolation = Isolation(runner, 1.0)
+    isolation = Isolation(isolated, 1.0)
     scorers: dict[str, MakeScorer] = {
-        "rule": lambda name: (LocalRule(registry.get(name), isolation), Sending(one_lane(1)))
+        "rule": lambda name: (IsolatedRule(registry.get(name), isolation), Sending(one_lane(1)))
     }
     pipeline = Pipeline(RouteTable(builtin_routes()), scorers, ResultCache(client))
     done: list[str] = []
@@ -73,49 +74,49 @@ async def test_neighbours_in_time(registry: Registry, runner: IsolatedRunner) ->
     assert done == ["quick", "slow"]
 
 
-async def test_nothing_runs_for_nobody(registry: Registry, runner: IsolatedRunner) -> None:
+async def test_nothing_runs_for_nobody(registry: Registry, isolated: IsolationClient) -> None:
     """A sample whose callers have given up is neither run nor kept waiting."""
-    hang = rule(registry, "hang", runner, timeout=60)
+    hang = rule(registry, "hang", isolated, timeout=60)
 
     with pytest.raises(DeadlineError):
         await asyncio.wait_for(hang.score([LocalSample(Item("slow"))], SharedDeadline(Deadline(60, limit=0.5))), 10)
 
     for _ in range(200):
-        stats = await runner.stats()
+        stats = await isolated.stats()
         if not stats["busy"]:
             break
         await asyncio.sleep(0.05)
     assert (stats["busy"], stats["queued"], stats["slow_queued"]) == (0, 0, 0)
 
 
-async def test_response_without_bound(registry: Registry, runner: IsolatedRunner) -> None:
+async def test_response_without_bound(registry: Registry, isolated: IsolationClient) -> None:
     """A response beyond the bound is worth 0 for an isolated rule, by a bound and not by a clock."""
-    hang = rule(registry, "hang", runner)
+    hang = rule(registry, "hang", isolated)
     deadline = SharedDeadline(Deadline(60))
 
-    [fits] = await hang.score([LocalSample(Item("x" * MAX_RESPONSE))], deadline)
-    [too_long] = await hang.score([LocalSample(Item("x" * (MAX_RESPONSE + 1)))], deadline)
+    [fits] = await hang.score([LocalSample(Item("x" * MAX_ISOLATED))], deadline)
+    [too_long] = await hang.score([LocalSample(Item("x" * (MAX_ISOLATED + 1)))], deadline)
 
     assert ((fits.value, fits.status), (too_long.value, too_long.status)) == ((1.0, "ok"), (0.0, "ok"))
     assert "longer than" in too_long.reason
 
 
-async def test_inline_rule_that_raises(runner: IsolatedRunner) -> None:
+async def test_inline_rule_that_raises(isolated: IsolationClient) -> None:
     """A fault in a rule that runs inline fails its sample alone."""
 
     def picky(response: str, references: object, extra: object) -> object:
         raise RuntimeError("a fault")
 
-    faulty = InlineRule(Rule("picky", picky, "f", needs_reference=False, isolated=False), Isolation(runner, 1.0))  # type: ignore[arg-type]
+    faulty = InlineRule(Rule("picky", picky, "f", needs_reference=False, isolated=False), Isolation(isolated, 1.0))  # type: ignore[arg-type]
 
     [score] = await faulty.score([LocalSample(Item("a"))], SharedDeadline(Deadline(60)))
 
     assert (score.status, score.reason) == ("failed", "picky raised RuntimeError")
 
 
-async def test_fields_that_are_read(registry: Registry, runner: IsolatedRunner) -> None:
+async def test_fields_that_are_read(registry: Registry, isolated: IsolationClient) -> None:
     """A rule's key depends on the fields it reads, and on no others."""
-    needs_rubric = rule(registry, "needs_rubric", runner)
+    needs_rubric = rule(registry, "needs_rubric", isolated)
     extras: list[dict[str, Any]] = [{"rubric": "a"}, {"rubric": "b"}, {"rubric": "a", "other": 1}]
 
     keys = await needs_rubric.keys(

@@ -20,7 +20,7 @@ from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError
-from rewardstack_rules.http.pacing import PacedSocket, Places, SlowClientError
+from rewardstack_rules.http.connection import PacedSocket, Places, SlowClientError
 from rewardstack_rules.logs import LOGGING
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.isolated import prepare_isolated

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rewardstack.errors import SettingsError
 from rewardstack.settings import read
-from rewardstack_rules.isolation.config import MIB, IsolationConfig, usable_cores
+from rewardstack_rules.isolation.config import usable_cores
 from rewardstack_rules.jobs.limits import OPEN_JOBS, QUEUE_BYTES, Limits
 from rewardstack_settings.setting import Malformed
 from rewardstack_settings.table import read_by
@@ -81,23 +81,6 @@ class Settings:
             return f"unix:{self.socket}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
-
-    @property
-    def isolation(self) -> IsolationConfig:
-        """What runs in processes that can be killed, confined; the same for all processes of one server."""
-        return IsolationConfig(
-            "rewardstack_rules.scoring.task:execute",
-            warmup="rewardstack_rules.scoring.task:warm_up",
-            fast=self.verify_processes,
-            slow=self.verify_processes,
-            max_frame_bytes=32 * MIB,
-            confined=True,
-        )
-
-    @property
-    def open_isolation(self) -> IsolationConfig:
-        """What runs one's own functions that are not confined; its processes start when there is such a function."""
-        return replace(self.isolation, confined=False)
 
     @staticmethod
     def from_env(environ: Mapping[str, str] = os.environ) -> Settings:

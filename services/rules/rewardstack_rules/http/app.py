@@ -10,15 +10,15 @@ from prometheus_client.registry import Collector
 from rewardstack.errors import SettingsError, UnknownSourceError
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.golden import load_golden
-from rewardstack_rules.http import admission, auth, draining, errors, health, key_rate, metrics, openapi, request_log
+from rewardstack_rules.http import admission, auth, connection, errors, health, key_rate, metrics, openapi, request_log
 from rewardstack_rules.http.context import Context
 from rewardstack_rules.http.context import install as install_context
 from rewardstack_rules.http.protocols import get_reward, jobs, nemo_gym, reward_types, roll, score
 from rewardstack_rules.jobs.metrics import JobsCollector
 from rewardstack_rules.jobs.store import JobStore
 from rewardstack_rules.metrics.cache import CacheCollector
-from rewardstack_rules.metrics.verifiers import VerifiersCollector
-from rewardstack_rules.scoring.service import Service
+from rewardstack_rules.metrics.isolation import IsolationCollector
+from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 
 
@@ -36,33 +36,33 @@ def create_app(settings: Settings | None = None) -> Flask:
     registry = load_registry(settings.function_files)
     golden = load_golden(settings.dataset_path, settings.golden_threshold)
     store = JobStore(settings) if settings.queue_url else None
-    context = Context(settings, registry, golden, Service(settings, registry), store)
+    context = Context(settings, registry, golden, Evaluator(settings, registry), store)
     _check_reward_type(context)
     app = Flask(__name__, static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
     install_context(app, context)
-    draining.install(app)
+    connection.install(app)
     request_log.install(app)
     errors.install(app)
     metrics.install(app, settings.metrics_dir, list(_collectors(context)))
     auth.install(app, settings.api_keys)
-    key_rate.install(app, settings.key_rate, context.service.cache_url)
-    admission.install(app, settings.bytes_in_flight)
+    key_rate.install(app, settings.key_rate, context.evaluator.cache_url)
+    admission.install(app, settings.bytes_in_flight, settings.max_body_bytes)
     for protocol in (score, get_reward, nemo_gym, roll, jobs, reward_types, health, openapi):
         app.register_blueprint(protocol.blueprint)
     return app
 
 
 def _collectors(context: Context) -> Iterator[Collector]:
-    yield VerifiersCollector(context.service.isolation_stats)
-    if context.service.cache_url:
-        yield CacheCollector(context.service.cache_url)
+    yield IsolationCollector(context.evaluator.isolation_stats)
+    if context.evaluator.cache_url:
+        yield CacheCollector(context.evaluator.cache_url)
     if context.settings.queue_url:
         yield JobsCollector(context.settings.queue_url)
 
 
 def _check_reward_type(context: Context) -> None:
     try:
-        context.service.source_of(context.settings.reward_type)
+        context.evaluator.source_of(context.settings.reward_type)
     except UnknownSourceError as error:
         raise SettingsError(f"REWARD_TYPE: {error}", "REWARD_TYPE") from error

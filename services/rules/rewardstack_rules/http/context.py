@@ -9,7 +9,7 @@ from flask import Flask, current_app
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.golden import GoldenResponses
 from rewardstack_rules.jobs.store import JobStore
-from rewardstack_rules.scoring.service import Service
+from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 
 EXTENSION = "rewardstack"
@@ -23,14 +23,14 @@ class Context:
         settings: as checked at its start.
         registry: its reward functions.
         golden: its golden responses.
-        service: what scores.
+        evaluator: what scores.
         jobs: its jobs; None where it has no queue.
     """
 
     settings: Settings
     registry: Registry
     golden: GoldenResponses
-    service: Service
+    evaluator: Evaluator
     jobs: JobStore | None = None
 
 

@@ -2,8 +2,8 @@
 
 gunicorn gives a thread to each connection that is made, and waits in the loop that serves all of them for a client that
 is to close one. Here a connection has a thread once the head of a request is there, and a moment later at the latest,
-though its body may still be on its way; the rest is read at a least rate (`pacing`). Nothing is waited for in the loop.
-Who asks whether this process lives waits for none of those whose samples are being scored.
+though its body may still be on its way; the rest is read at a least rate (`connection`). Nothing is waited for in the
+loop. Who asks whether this process lives waits for none of those whose samples are being scored.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from typing import Any
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
 from rewardstack.errors import OverloadError
-from rewardstack_rules.http.draining import linger
+from rewardstack_rules.http.connection import PacedSocket, Places, linger
 from rewardstack_rules.http.errors import ApiError
-from rewardstack_rules.http.pacing import PacedSocket, Places
 
 HEAD_SECONDS = 10.0
 """Seconds within which the head of a request must come."""
@@ -94,7 +93,7 @@ class Connection(TConn):
         self.head, self.due = b"", 0.0
 
     def close(self, graceful: bool = False) -> None:
-        """Closes it at once. What a refused client still sends has been read by then (`draining`)."""
+        """Closes it at once. What a refused client still sends has been read by then (`connection`)."""
         self.due = 0.0
         super().close()
 

@@ -20,7 +20,7 @@ def health() -> Response:
 def ready() -> Response:
     """200 if there are rules and isolated processes run them, else 503; what is wrong stands in `checks`."""
     here = context()
-    checks = {"registry": len(here.registry) > 0, "isolation": here.service.isolation_answers()}
+    checks = {"registry": len(here.registry) > 0, "isolation": here.evaluator.isolation_answers()}
     response = jsonify(ready=all(checks.values()), checks=checks)
     response.status_code = 200 if all(checks.values()) else 503
     return response

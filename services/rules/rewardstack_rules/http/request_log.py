@@ -1,4 +1,4 @@
-"""A line in the log for every request, which never holds what the request held.
+"""What is noted of every request: a line in the log, which never holds what the request held, and counts.
 
 A request's line: `request_id` (the caller's `X-Request-Id`, else one made here; the reply has it too), `method`,
 `endpoint` (the pattern, not the path), `code`, `items`, `statuses` (how many of each), `ms`.
@@ -14,6 +14,8 @@ from collections import Counter
 
 from flask import Flask, Response, g, request
 
+from rewardstack_rules.metrics.counters import IN_PROGRESS, REQUESTS, SECONDS
+
 HEADER = "X-Request-Id"
 GIVEN = re.compile(r"^[A-Za-z0-9._-]{1,128}\Z")
 QUIET = frozenset({"/health", "/ready", "/metrics"})
@@ -23,34 +25,43 @@ log = logging.getLogger(__name__)
 
 
 def install(app: Flask) -> None:
-    """Logs every request of `app`, refused ones too. It comes before all that can refuse a request."""
+    """Notes every request of `app`, refused ones too. It comes before all that can refuse a request."""
     app.before_request(_start)
     app.after_request(_finish)
-
-
-def endpoint() -> str:
-    """The current request's endpoint as its pattern, so that there are no more of them than the server has."""
-    return request.url_rule.rule if request.url_rule else "unknown"
+    app.teardown_request(_end)
 
 
 def _start() -> None:
     given = request.headers.get(HEADER, "")
     g.started = time.monotonic()
     g.request_id = given if GIVEN.match(given) else uuid.uuid4().hex
+    # The pattern, so that there are no more endpoints than the server has.
+    g.endpoint = request.url_rule.rule if request.url_rule else "unknown"
     g.statuses = Counter()
+    g.in_progress = g.endpoint not in QUIET
+    if g.in_progress:
+        IN_PROGRESS.inc()
 
 
 def _finish(response: Response) -> Response:
+    seconds = time.monotonic() - g.started
+    REQUESTS.labels(g.endpoint, response.status_code).inc()
+    SECONDS.labels(g.endpoint).observe(seconds)
     response.headers[HEADER] = g.request_id
-    if endpoint() not in QUIET or response.status_code != 200:
+    if g.endpoint not in QUIET or response.status_code != 200:
         fields = {
             "request_id": g.request_id,
             "method": request.method,
-            "endpoint": endpoint(),
+            "endpoint": g.endpoint,
             "code": response.status_code,
             "items": sum(g.statuses.values()),
             "statuses": dict(g.statuses),
-            "ms": round(1000 * (time.monotonic() - g.started), 1),
+            "ms": round(1000 * seconds, 1),
         }
         log.info("request", extra={"fields": fields})
     return response
+
+
+def _end(error: BaseException | None) -> None:
+    if g.get("in_progress"):
+        IN_PROGRESS.dec()

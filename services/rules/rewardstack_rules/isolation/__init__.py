@@ -1,7 +1,7 @@
 """Runs one task at a time in a process that can be killed.
 
     server process ── Unix socket ── supervisor ── control socket ── zygote
-     `IsolatedRunner`               `Scheduler` └─ a socket pair each ─ children, forked by the zygote
+     `IsolationClient`              `Scheduler` └─ a socket pair each ─ children, forked by the zygote
                                         └─ signs of life ─ its parent, which watches
 
 The supervisor (one for all processes of a server, one thread, asyncio) queues tasks, keeps deadlines and moves slow

@@ -1,4 +1,4 @@
-"""The server process's end: `IsolatedRunner`."""
+"""The server process's end: `IsolationClient`."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ class _Link:
         self.opening = asyncio.Lock()
 
 
-class IsolatedRunner:
+class IsolationClient:
     """Runs tasks in children of the supervisor; starts it if there is none.
 
-    Every event loop that uses a runner has its own connection. A forked process uses another loop than its parent, so
+    Every event loop that uses a client has its own connection. A forked process uses another loop than its parent, so
     it builds a new one, and leaves the inherited one alone: to close it would reach into the parent's loop.
 
     Args:

@@ -71,7 +71,7 @@ class Home:
                 raise
 
     def close(self) -> None:
-        """This process needs the supervisor no more; only `IsolatedRunner`s of a closed home fail."""
+        """This process needs the supervisor no more; only `IsolationClient`s of a closed home fail."""
         os.close(self._users)
         os.close(self._lifeline)
         _homes.pop(self.config, None)

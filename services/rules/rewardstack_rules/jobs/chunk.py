@@ -25,7 +25,7 @@ from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.jobs.lease import Lease
 from rewardstack_rules.jobs.ledger import Chunk, Ledger
 from rewardstack_rules.jobs.link import connect
-from rewardstack_rules.scoring.service import Service
+from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 
 MOST_DEATHS = 5
@@ -42,12 +42,12 @@ class Workshop(NamedTuple):
     """What a worker works with.
 
     Args:
-        service: what scores.
+        evaluator: what scores.
         ledger: which chunks are whose.
         retries: further attempts for a chunk of which the infrastructure failed something.
     """
 
-    service: Service
+    evaluator: Evaluator
     ledger: Ledger
     retries: int
 
@@ -56,8 +56,8 @@ class Workshop(NamedTuple):
 def workshop() -> Workshop:
     """This process's, as its environment says; one for all chunks, so that connections and caches stay warm."""
     settings = Settings.from_env()
-    service = Service(settings, load_registry(settings.function_files))
-    return Workshop(service, Ledger(connect(settings.queue_url, QUEUE_RETRIES)), settings.job_retries)
+    evaluator = Evaluator(settings, load_registry(settings.function_files))
+    return Workshop(evaluator, Ledger(connect(settings.queue_url, QUEUE_RETRIES)), settings.job_retries)
 
 
 def run(job_id: str, number: int) -> None:
@@ -94,7 +94,7 @@ def _replies(shop: Workshop, chunk: Chunk) -> list[Record]:
         if chunk.deaths >= MOST_DEATHS:
             scores = [Score.failed(f"{chunk.deaths} workers ended while they scored its chunk")] * len(requests)
         else:
-            scores = _score(shop.service, requests, chunk.keys.tenant)
+            scores = _score(shop.evaluator, requests, chunk.keys.tenant)
     except SystemExit:
         shop.ledger.hand_back(chunk)
         raise
@@ -102,10 +102,10 @@ def _replies(shop: Workshop, chunk: Chunk) -> list[Record]:
     return [found[at] for at in range(len(chunk.samples))]
 
 
-def _score(service: Service, requests: Sequence[Request], tenant: str) -> list[Score]:
+def _score(evaluator: Evaluator, requests: Sequence[Request], tenant: str) -> list[Score]:
     """The scores; where a sample is at fault, it alone goes without."""
     try:
-        return service.score(requests, limit=None, tenant=tenant)
+        return evaluator.score(requests, limit=None, tenant=tenant)
     except ConfigError as error:
         fault = Score.unscored(str(error)) if isinstance(error, RequestError) else Score.failed(str(error))
     except Exception as error:
@@ -114,7 +114,7 @@ def _score(service: Service, requests: Sequence[Request], tenant: str) -> list[S
     if len(requests) <= 1:
         return [fault] * len(requests)
     half = len(requests) // 2
-    return _score(service, requests[:half], tenant) + _score(service, requests[half:], tenant)
+    return _score(evaluator, requests[:half], tenant) + _score(evaluator, requests[half:], tenant)
 
 
 def _delay(put_off: int) -> float:

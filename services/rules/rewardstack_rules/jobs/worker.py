@@ -28,7 +28,7 @@ from rewardstack_rules.jobs.link import connect
 from rewardstack_rules.jobs.sweeper import Sweeper
 from rewardstack_rules.logs import LOGGING
 from rewardstack_rules.metrics import counters
-from rewardstack_rules.metrics.verifiers import VerifiersCollector
+from rewardstack_rules.metrics.isolation import IsolationCollector
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.isolated import prepare_isolated
 from rewardstack_rules.settings import Settings
@@ -72,9 +72,9 @@ def main() -> None:
         if not settings.queue_url:
             raise SettingsError("REWARD_QUEUE_URL: unset; name the Redis that holds the jobs", "REWARD_QUEUE_URL")
         prepare_isolated(settings)
-        service = workshop().service
+        evaluator = workshop().evaluator
         if settings.worker_metrics_port:
-            counters.serve(settings.worker_metrics_port, [VerifiersCollector(service.isolation_stats)])
+            counters.serve(settings.worker_metrics_port, [IsolationCollector(evaluator.isolation_stats)])
     except ConfigError as error:
         sys.exit(f"worker: {error}")
     name = f"{socket.gethostname()}-{os.getpid()}"

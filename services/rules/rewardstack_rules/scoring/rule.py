@@ -1,4 +1,7 @@
-"""One rule as the pipeline sees it: runs inline where that is safe, else in processes that can be killed."""
+"""One rule as the pipeline sees it: inline where that is safe, else in processes that can be killed.
+
+A verifier decides at once what is beyond doubt, and has the rest decided in those processes.
+"""
 
 from __future__ import annotations
 
@@ -10,50 +13,43 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewardstack.cache.key import read_fields, rule_key
+from rewardstack.core.coalescing import wait_for_all
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
-from rewardstack.errors import DeadlineError
+from rewardstack.errors import ConfigError, DeadlineError, RewardstackError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
-from rewardstack_rules.isolation.client import IsolatedRunner
-from rewardstack_rules.mathematics import Question
-from rewardstack_rules.scoring.task import evaluate
+from rewardstack_rules.functions.verifier import Verifier
+from rewardstack_rules.isolation.client import IsolationClient
+from rewardstack_rules.mathematics import Question, Verdict, ask, decide_plainly
+from rewardstack_rules.scoring.inquiries import Decision, Inquiries, Result
+from rewardstack_rules.scoring.task import evaluate, make_task
+from rewardstack_rules.scoring.verdict_cache import Verdicts
 
 MAX_INLINE = 32_000
 """Characters of a sample that is read on the event loop; longer ones are read in threads, or in isolated processes."""
 INLINE_BATCH = 64
 PATIENCE = 30.0
 """Seconds, beside those an item may run, in which no item at all was finished before one gives up waiting its turn."""
-MAX_RESPONSE = 2_000_000
+MAX_ISOLATED = 2_000_000
 """Characters beyond which an isolated rule gives 0 unread."""
 ERRORS = {"timeout": "the sample took longer than {timeout:g} s", "killed": "its process died"}
 
 log = logging.getLogger(__name__)
 
 
-def make_task(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """What an isolated process is told (`task.execute`)."""
-    return {
-        "rule": rule.name,
-        "fingerprint": rule.fingerprint,
-        "solution": solution,
-        "references": references,
-        "extra": extra,
-    }
-
-
 class Isolation:
     """The isolated processes, and when they last finished something.
 
     Args:
-        runner: hands them tasks.
+        client: hands them tasks.
         timeout: seconds that one task may run.
     """
 
-    def __init__(self, runner: IsolatedRunner, timeout: float) -> None:
-        self._runner = runner
+    def __init__(self, client: IsolationClient, timeout: float) -> None:
+        self._client = client
         self.timeout = timeout
         self.last_progress = time.monotonic()
 
@@ -77,13 +73,13 @@ class Isolation:
         return work.result()
 
     async def finish(self, task: Mapping[str, Any], *, brief: bool = False) -> dict[str, Any]:
-        """What became of a task, however long it waits for its turn; raises as `IsolatedRunner.run`.
+        """What became of a task, however long it waits for its turn; raises as `IsolationClient.run`.
 
         Args:
             task: what the process is told.
             brief: end it as soon as it turns out to be slow.
         """
-        [result] = await self._runner.run([task], self.timeout, brief=brief)
+        [result] = await self._client.run([task], self.timeout, brief=brief)
         self.last_progress = time.monotonic()
         return result
 
@@ -102,7 +98,7 @@ class LocalSample:
 
 
 class LocalRule(Scorer[LocalSample]):
-    """Scores by one rule, in isolated processes beside this server.
+    """Scores by one rule: here, or in isolated processes beside this server.
 
     Args:
         rule: the reward function.
@@ -126,18 +122,9 @@ class LocalRule(Scorer[LocalSample]):
         rule = self._rule
         return rule_key(rule.name, rule.fingerprint, rule.fields, [sample.item for sample in prepared], rule.range)
 
-    async def score(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Score]:
-        """One score for each sample, in order.
-
-        Raises:
-            DeadlineError: nobody waited for them until their end.
-            ServiceError: there are no isolated processes.
-        """
-        return [await self._isolated(sample.item, deadline) for sample in prepared]
-
     async def _isolated(self, item: Item, deadline: SharedDeadline) -> Score:
-        if len(item.solution) > MAX_RESPONSE:
-            return Score(0.0, reason=f"the response is longer than {MAX_RESPONSE} characters", source=self.source)
+        if len(item.solution) > MAX_ISOLATED:
+            return Score(0.0, reason=f"the response is longer than {MAX_ISOLATED} characters", source=self.source)
         task = make_task(self._rule, item.solution, item.references, read_fields(item.extra, self._rule.fields))
         return self._read(await self._isolation.run(task, deadline))
 
@@ -172,6 +159,19 @@ class LocalRule(Scorer[LocalSample]):
         return Score(outcome.value, reason=outcome.reason, source=self.source, parts=parts)
 
 
+class IsolatedRule(LocalRule):
+    """Scores by one rule in processes that can be killed."""
+
+    async def score(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Score]:
+        """One score for each sample, in order.
+
+        Raises:
+            DeadlineError: nobody waited for them until their end.
+            ServiceError: there are no isolated processes.
+        """
+        return [await self._isolated(sample.item, deadline) for sample in prepared]
+
+
 class InlineRule(LocalRule):
     """Scores by one rule that is bounded by its own making, where it is called."""
 
@@ -185,3 +185,84 @@ class InlineRule(LocalRule):
     async def score(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Score]:
         """One score for each sample, in order, found in a thread."""
         return await asyncio.to_thread(lambda: [self._inline(sample.item) for sample in prepared])
+
+
+class LocalVerifier(LocalRule):
+    """Scores by one verifier, in this server.
+
+    Args:
+        rule: the reward function.
+        verifier: its two halves.
+        isolation: where questions go that are not decided here.
+        verdicts: those that this process knows for whoever asks; verifiers share them.
+    """
+
+    def __init__(self, rule: Rule, verifier: Verifier, isolation: Isolation, verdicts: Verdicts) -> None:
+        super().__init__(rule, isolation)
+        self._verifier = verifier
+        self._inquiries = Inquiries(self._have_decided, verdicts)
+
+    def at_once(self, sample: LocalSample) -> Score | None:
+        """The score of a sample about which there is no doubt; of the others, the question that decides it is noted."""
+        item = sample.item
+        if len(item.solution) > MAX_INLINE or not item.references:
+            return None
+        try:
+            asked = ask(self._verifier.read(item.solution), item.references)
+            if isinstance(asked, Verdict):
+                return self._value(item, asked)
+            verdict = decide_plainly(asked)
+            if verdict is not None:
+                return self._value(item, verdict)
+            sample.question = asked
+        except Exception:
+            log.exception("%s: a fault; the sample is evaluated in an isolated process", self.source)
+        return None
+
+    async def score(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Score]:
+        """One score for each sample, in order; what is not scored within the deadline is `failed`.
+
+        Raises:
+            ConfigError: the isolated processes cannot run the rule.
+        """
+        late = Score.failed(f"no answer within {deadline.timeout:g} s", self.source)
+        waits: list[asyncio.Future[Any]] = []
+        try:
+            with deadline.queued(self._isolation):
+                waits += [self._ask(sample, deadline) for sample in prepared]
+                await wait_for_all(waits, deadline)
+            found = zip(prepared, waits, strict=True)
+            return [self._read_outcome(one.item, wait.result()) if wait.done() else late for one, wait in found]
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    def _ask(self, sample: LocalSample, deadline: SharedDeadline) -> asyncio.Future[Any]:
+        """What will become of a sample: a verdict that is known, or what the isolated processes say."""
+        if sample.question is None:
+            return asyncio.ensure_future(self._evaluate(sample.item, deadline))
+        return self._inquiries.ask(sample.question)
+
+    async def _have_decided(self, questions: Sequence[Question], brief: bool) -> Result:
+        task = {"rule": self._rule.name, "fingerprint": self._rule.fingerprint, "questions": questions}
+        return await self._isolation.finish(task, brief=brief)
+
+    async def _evaluate(self, item: Item, deadline: SharedDeadline) -> Score | RewardstackError:
+        try:
+            return await self._isolated(item, deadline)
+        except RewardstackError as error:
+            return error
+
+    def _read_outcome(self, item: Item, outcome: Decision | Score) -> Score:
+        if isinstance(outcome, Score):
+            return outcome
+        if isinstance(outcome, Verdict):
+            return self._value(item, outcome)
+        if isinstance(outcome, ConfigError):
+            raise outcome
+        if isinstance(outcome, RewardstackError):
+            return Score.failed(str(outcome), self.source)
+        return self._read(outcome)
+
+    def _value(self, item: Item, verdict: Verdict) -> Score:
+        return self._score(self._verifier.value(item.solution, verdict))

@@ -14,6 +14,17 @@ from rewardstack_rules.mathematics import Question, decide
 from rewardstack_rules.settings import Settings
 
 
+def make_task(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """What an isolated process is told of a sample: the argument of `execute`."""
+    return {
+        "rule": rule.name,
+        "fingerprint": rule.fingerprint,
+        "solution": solution,
+        "references": references,
+        "extra": extra,
+    }
+
+
 def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     """Evaluates one sample, or decides the questions that a verifier asks; the entry of isolated processes.
 

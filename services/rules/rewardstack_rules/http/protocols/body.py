@@ -1,28 +1,17 @@
-"""Reading requests: JSON, the deadline, and what may not come in over HTTP."""
+"""A request's JSON: read whole, however deeply it is nested, and by its fields."""
 
 from __future__ import annotations
 
 import json
-import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from flask import g, request
-from werkzeug.exceptions import RequestEntityTooLarge
+from flask import request
 
-from rewardstack.core.deadline import HEADER
-from rewardstack_rules.http.admission import VALUE_BYTES
-from rewardstack_rules.http.context import context
-from rewardstack_rules.http.draining import BROKEN_BODY
+from rewardstack_rules.http.admission import TEXT, read_body, without_escapes
 from rewardstack_rules.http.errors import ApiError
-from rewardstack_rules.http.protocols.depth import pruned
-from rewardstack_rules.http.protocols.tokens import count_values
 
-MAX_VALUES = 500_000
-"""Most values of one body: a hundred thousand samples of four fields. Parsed, that many take 65 MB at most
-(`VALUE_BYTES` says how that was measured) and half a second, in which a process does nothing else."""
-PIECE = 2**18
-"""Bytes of a body that are read at a time."""
 MAX_INTEGER_DIGITS = 4300
 """Longer integers are read as floats; Python refuses to read them exactly."""
 JSON_TYPES: dict[type, str] = {
@@ -34,8 +23,13 @@ JSON_TYPES: dict[type, str] = {
     list: "a list",
     dict: "an object",
 }
-REFUSED = ("url", "api_key", "path")
-"""Fields of `extra_info`, or endings of their names after `_`, that only the server's own settings may give."""
+LEVELS = 128
+"""Levels that are kept of JSON that is nested deeper than Python's parser goes: more than any sample may have, so that
+it is still found to be too deep."""
+MOST_BRACKETS = 2**22
+"""Most brackets of a body that is read so, which takes about a second; one with more is refused as a whole."""
+
+_TOKEN = re.compile(TEXT + rb"|[\[{]|[]}]")
 
 T = TypeVar("T", dict[str, Any], list[Any], str)
 
@@ -50,31 +44,15 @@ def read_object() -> dict[str, Any]:
     """
     if not request.is_json:
         raise ApiError(415, "the body must be JSON, with Content-Type: application/json", "Content-Type")
-    data = _read()
-    count = require_few(data, MAX_VALUES, "body", "send fewer samples at once")
-    g.charge.add(max(0, VALUE_BYTES * count - len(data)))
-    body = parse(data, "body")
+    body = parse(read_body(), "body")
     if not isinstance(body, dict):
         raise ApiError(400, f"the body must be a JSON object, got {json_type(body)}", "body")
     return body
 
 
-def require_few(data: bytes, most: int, field: str, remedy: str) -> int:
-    """How many values JSON holds, found before it is parsed.
-
-    Args:
-        data: the JSON.
-        most: values that it may hold.
-        field: how a complaint calls it.
-        remedy: what to do where it holds more.
-
-    Raises:
-        ApiError: 413; it holds more.
-    """
-    count = count_values(data, most)
-    if count > most:
-        raise ApiError(413, f"{field} holds more than {most} values (texts, numbers, lists …); {remedy}", field)
-    return count
+def read_items() -> list[Any]:
+    """The `items` of the request's body; raises what `read_object` raises, and ApiError where it has none."""
+    return read_field(read_object(), "items", list)
 
 
 def parse(data: bytes, field: str) -> Any:
@@ -104,19 +82,27 @@ def _loads(data: bytes) -> Any:
     return json.loads(data.decode("utf-8-sig", "surrogatepass"), parse_int=read_integer)
 
 
-def _read() -> bytes:
-    limit = context().settings.max_body_bytes
-    request.max_content_length = limit + 1  # a body without a length is cut there without a word
-    data = bytearray()
-    try:
-        while piece := request.stream.read(PIECE):
-            g.charge.add(len(piece))
-            data += piece
-    except BROKEN_BODY as error:
-        raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
-    if len(data) > limit:
-        raise RequestEntityTooLarge
-    return bytes(data)
+def pruned(text: bytes) -> bytes:
+    """JSON with null for each list and object that stands in `LEVELS` others; malformed JSON stays malformed.
+
+    Raises:
+        RecursionError: it has more than `MOST_BRACKETS`.
+    """
+    if text.count(b"[") + text.count(b"{") > MOST_BRACKETS:
+        raise RecursionError(f"it is nested deeper than {LEVELS} levels, and has more than {MOST_BRACKETS} brackets")
+    kept: list[bytes] = []
+    depth = start = 0
+    for token in _TOKEN.finditer(without_escapes(text)):
+        if token[0] in b"[{":
+            if depth == LEVELS:
+                kept += (text[start : token.start()], b"null")
+            depth += 1
+        elif token[0] in b"]}":
+            depth -= 1
+            if depth == LEVELS:
+                start = token.end()
+    kept.append(text[start:] if depth <= LEVELS else b"")
+    return b"".join(kept)
 
 
 def read_integer(text: str) -> float:
@@ -164,46 +150,6 @@ def read_columns(body: Mapping[str, Any], needed: Sequence[str], optional: Seque
         if len(column) != count:
             raise ApiError(400, f"{name}: {len(column)} of them for {count} {needed[0]}", name)
     return list(zip(*columns.values(), strict=True))
-
-
-def read_limit() -> float | None:
-    """Seconds that the caller still waits, None where it did not say.
-
-    Raises:
-        ApiError: 400; the header is not a number.
-    """
-    text = request.headers.get(HEADER)
-    if text is None:
-        return None
-    try:
-        milliseconds = float(text)
-    except ValueError:
-        milliseconds = math.nan
-    if math.isnan(milliseconds):
-        raise ApiError(400, f"{HEADER} must be a number of milliseconds", HEADER)
-    return milliseconds / 1000
-
-
-def refuse_secrets(extra: Mapping[str, Any], where: str) -> None:
-    """Refuses servers, keys and files that a caller would have this server use.
-
-    Raises:
-        ApiError: 400; `extra` holds one. It names the field.
-    """
-    for name in extra:
-        if _is_secret(name):
-            raise ApiError(
-                400, f"{where}.{name}: URLs, keys and paths are not taken over HTTP; leave it out", f"{where}.{name}"
-            )
-
-
-def without_secrets(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a data set's row without those that `refuse_secrets` would refuse; a row may well have some."""
-    return {name: value for name, value in extra.items() if not _is_secret(name)}
-
-
-def _is_secret(name: str) -> bool:
-    return any(name == word or name.endswith(f"_{word}") for word in REFUSED)
 
 
 def json_type(value: Any) -> str:

@@ -19,7 +19,8 @@ from flask import Blueprint, Response, jsonify
 from rewardstack.core.json_types import is_finite
 from rewardstack.score import STATUSES, Score
 from rewardstack_rules.http.errors import ApiError, unavailable
-from rewardstack_rules.http.protocols.body import json_type, read_field, read_object, without_secrets
+from rewardstack_rules.http.protocols.body import json_type, read_field, read_object
+from rewardstack_rules.http.protocols.score import without_secrets
 from rewardstack_rules.http.protocols.scoring import all_failed, make_sample, reward_of, score_samples, source_of
 
 blueprint = Blueprint("roll", __name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Blueprint, Response, jsonify
@@ -9,17 +10,19 @@ from flask import Blueprint, Response, jsonify
 from rewardstack.core.wire import score_record
 from rewardstack.score import Request
 from rewardstack_rules.http.errors import ApiError
-from rewardstack_rules.http.protocols.body import json_type, read_field, read_object, refuse_secrets
+from rewardstack_rules.http.protocols.body import json_type, read_items
 from rewardstack_rules.http.protocols.scoring import score_samples
 
 blueprint = Blueprint("score", __name__)
+
+REFUSED = ("url", "api_key", "path")
+"""Fields of `extra_info`, or endings of their names after `_`, that only the server's own settings may give."""
 
 
 @blueprint.post("/v1/score")
 def score() -> Response:
     """`{"items": [{"data_source", "solution_str", "ground_truth", "extra_info"}]}` to `{"scores": [...]}`."""
-    items = read_field(read_object(), "items", list)
-    requests = [read_sample(item, f"items[{at}]") for at, item in enumerate(items)]
+    requests = [read_sample(item, f"items[{at}]") for at, item in enumerate(read_items())]
     return jsonify(scores=[score_record(one) for one in score_samples(requests)])
 
 
@@ -40,5 +43,21 @@ def read_sample(item: Any, where: str) -> Request:
         raise ApiError(400, f"{where}.data_source must be a string, got {json_type(source)}", f"{where}.data_source")
     extra = item.get("extra_info")
     if isinstance(extra, dict):
-        refuse_secrets(extra, f"{where}.extra_info")
+        _refuse_secrets(extra, f"{where}.extra_info")
     return Request(source, item.get("solution_str"), item.get("ground_truth"), extra)  # type: ignore[arg-type]
+
+
+def without_secrets(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a data set's row without those that `read_sample` would refuse; a row may well have some."""
+    return {name: value for name, value in extra.items() if not _is_secret(name)}
+
+
+def _refuse_secrets(extra: Mapping[str, Any], where: str) -> None:
+    for name in extra:
+        if _is_secret(name):
+            field = f"{where}.{name}"
+            raise ApiError(400, f"{field}: URLs, keys and paths are not taken over HTTP; leave it out", field)
+
+
+def _is_secret(name: str) -> bool:
+    return any(name == word or name.endswith(f"_{word}") for word in REFUSED)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flask import Response, g, jsonify, request
 
+from rewardstack.core.deadline import HEADER
 from rewardstack.score import Request, Score
 from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError, unavailable
-from rewardstack_rules.http.protocols.body import json_type, read_limit
+from rewardstack_rules.http.protocols.body import json_type
 from rewardstack_rules.http.protocols.messages import last_user_text
 
 MAX_SAMPLES = 100_000
@@ -32,7 +34,7 @@ def source_of(body: Mapping[str, Any]) -> str:
         name = request.args.get("reward_type") or here.settings.reward_type
     if not isinstance(name, str):
         raise ApiError(400, f"reward_type must be a string, got {json_type(name)}", "reward_type")
-    return here.service.source_of(name)
+    return here.evaluator.source_of(name)
 
 
 def make_sample(
@@ -68,10 +70,24 @@ def score_samples(samples: Sequence[Request], limit: float | None = None) -> lis
         message = f"{len(samples)} samples; at most {MAX_SAMPLES} are scored at once: send fewer, or a job (/jobs)"
         raise ApiError(413, message, "body")
     g.charge.add(SAMPLE_BYTES * len(samples))
-    limits = [seconds for seconds in (limit, read_limit()) if seconds is not None]
-    scores = context().service.score(samples, limit=min(limits, default=None), tenant=g.tenant)
+    limits = [seconds for seconds in (limit, _read_limit()) if seconds is not None]
+    scores = context().evaluator.score(samples, limit=min(limits, default=None), tenant=g.tenant)
     g.statuses = Counter(score.status for score in scores)
     return scores
+
+
+def _read_limit() -> float | None:
+    """Seconds that the caller still waits by its header, None where it did not say."""
+    text = request.headers.get(HEADER)
+    if text is None:
+        return None
+    try:
+        milliseconds = float(text)
+    except ValueError:
+        milliseconds = math.nan
+    if math.isnan(milliseconds):
+        raise ApiError(400, f"{HEADER} must be a number of milliseconds", HEADER)
+    return milliseconds / 1000
 
 
 def reward_of(score: Score) -> float:

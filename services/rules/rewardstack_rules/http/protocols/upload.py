@@ -10,10 +10,11 @@ from flask import g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from rewardstack.score import Request
+from rewardstack_rules.http.admission import require_few, unreadable
+from rewardstack_rules.http.connection import BROKEN_BODY
 from rewardstack_rules.http.context import context
-from rewardstack_rules.http.draining import BROKEN_BODY
 from rewardstack_rules.http.errors import ApiError
-from rewardstack_rules.http.protocols.body import parse, read_field, read_object, require_few
+from rewardstack_rules.http.protocols.body import parse, read_items
 from rewardstack_rules.http.protocols.score import read_sample
 
 LINES = frozenset({"application/x-ndjson", "application/jsonl"})
@@ -38,7 +39,7 @@ def read_samples() -> Iterable[Request]:
     """
     kind = request.mimetype
     if request.is_json:
-        items: Iterable[Any] = read_field(read_object(), "items", list)
+        items: Iterable[Any] = read_items()
     elif kind in LINES:
         items = _rows(_body())
     elif kind == FORM:
@@ -49,12 +50,12 @@ def read_samples() -> Iterable[Request]:
 
 
 def _checked(items: Iterable[Any]) -> Iterator[Request]:
-    service = context().service
+    evaluator = context().evaluator
     known: set[str] = set()
     for at, item in enumerate(items):
         sample = read_sample(item, f"items[{at}]")
         if sample.data_source not in known:
-            service.check_source(sample.data_source)
+            evaluator.check_source(sample.data_source)
             known.add(sample.data_source)
         yield sample
 
@@ -78,7 +79,7 @@ def _lines(stream: IO[bytes]) -> Iterator[bytes]:
 
 def _body() -> Iterator[bytes]:
     """The lines of the body, whether it says its length or not; one that is longer than the free bytes is charged."""
-    limit = context().settings.max_body_bytes
+    limit = g.charge.longest
     request.max_content_length = limit + 1  # a body without a length is cut there without a word
     read = 0
     try:
@@ -90,7 +91,7 @@ def _body() -> Iterator[bytes]:
             yield line
             g.charge.add(-len(line))
     except BROKEN_BODY as error:
-        raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
+        raise unreadable(error) from error
 
 
 class _Charged:
@@ -112,12 +113,12 @@ class _Charged:
 
 def _file() -> Iterator[bytes]:
     """The lines of the one file of a form, which is kept in a temporary file while it is read."""
-    request.max_content_length = context().settings.max_body_bytes
+    request.max_content_length = g.charge.longest
     try:
         request.stream = cast(IO[bytes], _Charged(request.stream))
         files = [file for _, file in request.files.items(multi=True)]
     except BROKEN_BODY as error:
-        raise ApiError(400, f"the body cannot be read to its end: {type(error).__name__}", "body") from error
+        raise unreadable(error) from error
     if len(files) != 1:
         raise ApiError(400, f"the form must have one file, got {len(files)}", "body")
     return _lines(files[0].stream)

@@ -10,8 +10,8 @@ from threading import Thread
 import pytest
 
 from rewardstack.errors import OverloadError
+from rewardstack_rules.http.connection import FAST_RATE, PacedSocket, Places
 from rewardstack_rules.http.gunicorn_worker import Connection
-from rewardstack_rules.http.pacing import FAST_RATE, PacedSocket, Places
 
 GRACE = 30
 """Seconds that a client has earned by what it has sent."""

@@ -6,14 +6,13 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
 from rewardstack.core.coalescing import one_lane
 from rewardstack.core.event_loop import loop_thread
-from rewardstack.core.lru import LruCache
 from rewardstack.errors import RewardstackError, ScoringError, UnknownSourceError
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.pipeline.scorer import DIRECTLY, Scorer, Sending
@@ -22,11 +21,12 @@ from rewardstack.score import Request, Score
 from rewardstack.scorers.factory import Backends
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
-from rewardstack_rules.isolation.client import IsolatedRunner
+from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.metrics.counters import count_refused, count_scores, count_unwritten
-from rewardstack_rules.scoring.rule import INLINE_BATCH, InlineRule, Isolation, LocalRule, make_task
+from rewardstack_rules.scoring.isolated import isolation_config
+from rewardstack_rules.scoring.rule import INLINE_BATCH, InlineRule, IsolatedRule, Isolation, LocalVerifier
+from rewardstack_rules.scoring.task import make_task
 from rewardstack_rules.scoring.verdict_cache import Verdicts
-from rewardstack_rules.scoring.verifier import LocalVerifier
 from rewardstack_rules.settings import Settings
 
 PROBE_SECONDS = 5.0
@@ -38,7 +38,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-class Service:
+class Evaluator:
     """Scores for callers in any thread; the work itself runs on the client's event loop.
 
     Args:
@@ -51,17 +51,18 @@ class Service:
 
     def __init__(self, settings: Settings, registry: Registry) -> None:
         self._registry = registry
-        confined, unconfined = IsolatedRunner(settings.isolation), IsolatedRunner(settings.open_isolation)
+        confined = IsolationClient(isolation_config(settings))
+        unconfined = IsolationClient(isolation_config(settings, confined=False))
         self._isolations = {
             True: Isolation(confined, settings.verify_timeout),
             False: Isolation(unconfined, settings.verify_timeout),
         }
-        self._runners = [confined] if all(rule.confined for rule in registry) else [confined, unconfined]
+        self._clients = [confined] if all(rule.confined for rule in registry) else [confined, unconfined]
         self._verdicts = Verdicts()
         self._client_settings = ClientSettings.from_env()
         self._routes = route_table(self._client_settings)
         self._shared: tuple[Backends, ResultCache] | None = None
-        self._pipelines: LruCache[str, Pipeline] = LruCache(TENANTS)
+        self._pipeline = lru_cache(TENANTS)(self._make_pipeline)
 
     def score(self, requests: Sequence[Request], *, limit: float | None, tenant: str) -> list[Score]:
         """One score for each request, in order; samples without a value have what their route's policy says.
@@ -112,7 +113,7 @@ class Service:
         """Whether a task comes back from an isolated process, of each kind that is needed."""
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
         try:
-            asked = [runner.run([probe], PROBE_SECONDS, PROBE_SECONDS) for runner in self._runners]
+            asked = [client.run([probe], PROBE_SECONDS, PROBE_SECONDS) for client in self._clients]
             results = loop_thread().run(_all(asked))
         except RewardstackError:
             log.exception("isolation does not answer")
@@ -126,7 +127,7 @@ class Service:
             UnreachableError: they cannot be had.
             asyncio.TimeoutError: their supervisor does not answer.
         """
-        asked = _all([runner.stats() for runner in self._runners])
+        asked = _all([client.stats() for client in self._clients])
         counts = loop_thread().run(asyncio.wait_for(asked, STATS_SECONDS))
         return {name: sum(count[name] for count in counts) for name in counts[0] if name != "pid"}
 
@@ -136,12 +137,8 @@ class Service:
         return self._client_settings.cache_url
 
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
-        pipeline = self._pipelines.get(tenant)
-        if pipeline is None:
-            pipeline = self._make_pipeline(tenant)
-            self._pipelines.put(tenant, pipeline)
         try:
-            return await pipeline.score(requests, limit=limit, tenant=tenant)
+            return await self._pipeline(tenant).score(requests, limit=limit, tenant=tenant)
         except ScoringError as error:  # the policy `raise` is for those who can catch
             return error.scores
 
@@ -162,7 +159,7 @@ class Service:
             return LocalVerifier(rule, rule.verifier, isolation, verdicts), DIRECTLY
         if rule.isolated:
             # One isolated sample a call, so that no sample waits for the slowest of its batch.
-            return LocalRule(rule, isolation), Sending(one_lane(1))
+            return IsolatedRule(rule, isolation), Sending(one_lane(1))
         return InlineRule(rule, isolation), Sending(one_lane(INLINE_BATCH))
 
 

@@ -1,19 +1,29 @@
-"""Clients that send, or read, slowly: how long they are waited for, and by how many threads.
+"""A client's connection: how long it is waited for while it sends, or reads, slowly, and that it is read to its end.
 
 A thread that waits for a client takes a place, of which there are fewer than threads, so that others are always
 answered; only a client that is fast needs none. Each must keep to a least rate, so that no wait is without an end.
+
+What a refused request still sends is read, so that its sender comes to read why it was refused: a server that closes a
+connection with bytes unread resets it, and the sender loses the reply (RFC 9112, section 9.6).
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import math
 import select
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from threading import Semaphore
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
+
+from flask import Flask
+from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
+from werkzeug.exceptions import HTTPException
+from werkzeug.wsgi import ClosingIterator, get_input_stream
 
 from rewardstack.errors import OverloadError
 from rewardstack_rules.http.errors import ApiError
@@ -27,7 +37,19 @@ WINDOW = 10.0
 LEAST_RATE = 16 * 1024
 """Bytes a second."""
 
+BROKEN_BODY = (OSError, ParseException)
+"""What reading a body raises whose sender is gone, or wrote what is no HTTP."""
+SOCKETS = ("gunicorn.socket", "werkzeug.socket")
+"""Names under which a server puts the client's connection into the environment of a request."""
+DRAIN_SECONDS = 10.0
+"""For which a request that is answered is read on."""
+LINGER_SECONDS = 1.0
+"""For which a connection whose last reply is written is."""
+CHUNK = 2**20
+
 T = TypeVar("T")
+Environ = dict[str, Any]
+Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 class SlowClientError(ApiError):
@@ -161,3 +183,38 @@ class PacedSocket(socket.socket):
         moves = bool(poller.poll(1000 * left))
         self._waited += time.monotonic() - started
         return moves
+
+
+def install(app: Flask) -> None:
+    """Has every request of `app` read to its end, or for `DRAIN_SECONDS`, once it is answered."""
+    setattr(app, "wsgi_app", _drained(app.wsgi_app))  # noqa: B010, Flask's own way of wrapping itself; types forbid it
+
+
+def _drained(application: Application) -> Application:
+    def run(wsgi: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        client = next((wsgi[name] for name in SOCKETS if name in wsgi), None)
+        body = wsgi["wsgi.input"] = get_input_stream(wsgi)
+        wsgi["wsgi.input_terminated"] = True  # the stream ends where the body does
+        reply: Any = application(wsgi, start_response)
+        return ClosingIterator(chain(reply, _drain(body, client)), reply.close)
+
+    return run
+
+
+def _drain(body: IO[bytes], client: object) -> Iterator[bytes]:
+    """The last piece of a reply, which is empty."""
+    yield from ()
+    if isinstance(client, PacedSocket):
+        client.refuse(DRAIN_SECONDS)
+        with contextlib.suppress(*BROKEN_BODY, HTTPException, SlowClientError, OverloadError):
+            while body.read(CHUNK):
+                pass
+
+
+def linger(client: PacedSocket) -> None:
+    """Reads for `LINGER_SECONDS` what still comes on a connection whose last reply is written."""
+    client.refuse(LINGER_SECONDS)
+    with contextlib.suppress(OSError, SlowClientError, OverloadError):
+        client.shutdown(socket.SHUT_WR)
+        while client.recv(CHUNK):
+            pass

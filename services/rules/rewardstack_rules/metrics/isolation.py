@@ -14,7 +14,7 @@ from rewardstack.errors import RewardstackError
 log = logging.getLogger(__name__)
 
 
-class VerifiersCollector(Collector):
+class IsolationCollector(Collector):
     """The isolated processes of one server, which all its processes share.
 
     Args:
