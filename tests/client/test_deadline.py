@@ -106,7 +106,7 @@ def test_progress_of_a_shared_call(time: Time) -> None:
     impatient, patient = Deadline(1), Deadline(5)
     shared = SharedDeadline(impatient, patient)
     time.now += 3
-    shared.progress()
+    shared.sent()
     assert (1, 5) == (impatient.remaining(), patient.remaining())
 
 

@@ -100,10 +100,11 @@ class SharedDeadline:
         for clock in self._queues:
             deadline.enter_queue(clock)
 
-    def progress(self) -> None:
-        """Notes that the call was sent: everyone's timeout counts anew."""
+    def sent(self) -> Patience:
+        """Notes that the call is sent now: everyone's timeout counts anew; gives how long its attempts may take."""
         for deadline in self._deadlines.values():
             deadline.progress()
+        return Patience(self, time.monotonic())
 
     def enter_queue(self, clock: Clock) -> None:
         """Notes that the call waits for its turn at a service, whose progress counts for everyone."""
@@ -139,12 +140,12 @@ class Patience:
         since: when the call was first sent, or sent again after the service had made progress.
     """
 
-    __slots__ = ("_since", "deadline")
+    __slots__ = ("deadline", "since")
 
     def __init__(self, deadline: SharedDeadline, since: float) -> None:
         self.deadline = deadline
-        self._since = since
+        self.since = since
 
     def left(self) -> float:
         """Seconds, negative once it is over."""
-        return min(self._since + self.deadline.timeout, self.deadline.limit_at) - time.monotonic()
+        return min(self.since + self.deadline.timeout, self.deadline.limit_at) - time.monotonic()
