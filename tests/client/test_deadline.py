@@ -98,7 +98,7 @@ def test_queue_that_made_no_progress_lately(time: Time) -> None:
 def test_shared_deadline_lasts_for_the_most_patient(time: Time) -> None:
     """A shared call has the most patient waiter's timeout, limit and time left."""
     shared = SharedDeadline(Deadline(1), Deadline(5, limit=4), Deadline(3, limit=10))
-    assert (5, 4, float("inf")) == (shared.timeout, shared.remaining(), shared.limit_at)
+    assert (5, 4, float("inf")) == (shared.timeout, shared.remaining(), shared.patience[1])
 
 
 def test_progress_of_a_shared_call(time: Time) -> None:

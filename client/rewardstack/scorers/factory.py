@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache as cache_calls
 from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
@@ -44,6 +45,7 @@ class Backends:
             tenant: separates those who may not see what vectors others have had made.
         """
 
+        @cache_calls  # every sample asks
         def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
             return self._service(urls, api_key, settings)
 
