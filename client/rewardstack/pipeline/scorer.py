@@ -22,7 +22,7 @@ class Scorer(Protocol[P]):
     """Scores the items of one route, each of which it prepares once: `P` is what it makes of an item."""
 
     source: str
-    """Who scores, such as `rule:gsm8k`; stands in every `Score`."""
+    """Its name in every `Score`, such as `rule:gsm8k`; not a `data_source`, of which several may lead to it."""
 
     on_error: OnError
     """What a sample without a score is worth, unless the route or the call says otherwise."""

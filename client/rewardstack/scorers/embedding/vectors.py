@@ -83,6 +83,7 @@ class Embedder:
             deadline: of all who wait for them.
             cached: whether vectors may come from the cache and stay there.
         """
+        # Texts of one length share a request: a server pads each batch to its longest text.
         ordered = sorted(set(texts), key=lambda text: (len(text), text))
         keys = {text: PREFIX + extended(self._state, text) for text in ordered}
         known = await self._store.get([*keys.values()]) if cached and self._keeps else [None] * len(keys)

@@ -20,11 +20,11 @@ from rewardstack.errors import ConfigError, RejectedError, RequestError, Service
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score
 from rewardstack.scorers.destination import Destination, FindService, Servers
-from rewardstack.scorers.judge.calls import Calls, Verdict, together
+from rewardstack.scorers.judge.calls import Calls, together
 from rewardstack.scorers.judge.models import Model, Models, RefusedKeyError
 from rewardstack.scorers.judge.options import portable_extra
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
-from rewardstack.scorers.judge.verdict import UNREADABLE
+from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
 from rewardstack.settings import Settings
 
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")

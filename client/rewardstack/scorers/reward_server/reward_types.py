@@ -1,4 +1,7 @@
-"""What reward servers say of their functions: `GET /v1/reward_types`."""
+"""What reward servers say of their functions: `GET /v1/reward_types`.
+
+A reward type is on the wire what a rule is in a reward server: a reward function under its name.
+"""
 
 from __future__ import annotations
 
