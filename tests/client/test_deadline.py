@@ -110,6 +110,15 @@ def test_progress_of_a_shared_call(time: Time) -> None:
     assert (1, 5) == (impatient.remaining(), patient.remaining())
 
 
+def test_joining_lengthens_an_attempt(time: Time) -> None:
+    """An attempt under way may take as long as the most patient of those who joined since it was sent."""
+    shared = SharedDeadline(Deadline(2, limit=9))
+    attempt = shared.sent()
+    time.now += 1
+    shared.absorb(SharedDeadline(Deadline(5, limit=3)))
+    assert 4 == attempt.left()
+
+
 def test_late_comer_waits_in_the_same_queue(time: Time) -> None:
     """Who joins while the call waits for its turn gains from the service's progress, and stops to when it is over."""
     first, second = Deadline(5), Deadline(2)
