@@ -3,11 +3,11 @@ to be awaited."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
 from rewardstack.client import score_on_loop
-from rewardstack.core.event_loop import loop_thread
+from rewardstack.core.event_loop import run, run_async
 from rewardstack.pipeline.arguments import check_options, read_call
 from rewardstack.score import OnError, Request, Score
 from rewardstack.settings import Settings
@@ -30,7 +30,7 @@ def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeo
         LoopError: called on the client's own event loop.
     """
     check_options(on_error, timeout)
-    return loop_thread().run(score_on_loop(list(requests), Settings.from_env(), on_error, timeout))
+    return run(_scores(list(requests), on_error, timeout))
 
 
 async def ascore(
@@ -38,7 +38,14 @@ async def ascore(
 ) -> list[Score]:
     """`score` for use inside a running event loop, which it does not block."""
     check_options(on_error, timeout)
-    return await loop_thread().run_async(score_on_loop(list(requests), Settings.from_env(), on_error, timeout))
+    return await run_async(_scores(list(requests), on_error, timeout))
+
+
+def _scores(
+    requests: list[Request], on_error: OnError | None, timeout: float | None
+) -> Coroutine[Any, Any, list[Score]]:
+    """The scores under the settings of this moment, for the loop to run; the options are checked."""
+    return score_on_loop(requests, Settings.from_env(), on_error, timeout)
 
 
 def compute_score(
@@ -75,7 +82,7 @@ def compute_score(
     """
     plural = (data_sources, solution_strs, ground_truths, extra_infos)
     call = read_call((data_source, solution_str, ground_truth, extra_info), plural, options)
-    return call.rewards(score(call.requests, on_error=call.on_error, timeout=call.timeout))
+    return call.rewards(run(_scores(call.requests, call.on_error, call.timeout)))
 
 
 async def acompute_score(
@@ -93,7 +100,7 @@ async def acompute_score(
     """`compute_score` for use inside a running event loop, which it does not block."""
     plural = (data_sources, solution_strs, ground_truths, extra_infos)
     call = read_call((data_source, solution_str, ground_truth, extra_info), plural, options)
-    return call.rewards(await ascore(call.requests, on_error=call.on_error, timeout=call.timeout))
+    return call.rewards(await run_async(_scores(call.requests, call.on_error, call.timeout)))
 
 
 def compute_score_batched(
@@ -105,7 +112,7 @@ def compute_score_batched(
 ) -> list[Any]:
     """The rewards of a batch, in order; arguments, results and errors as `compute_score` has them."""
     call = read_call((None,) * 4, (data_sources, solution_strs, ground_truths, extra_infos), options)
-    rewards: list[Any] = call.rewards(score(call.requests, on_error=call.on_error, timeout=call.timeout))
+    rewards: list[Any] = call.rewards(run(_scores(call.requests, call.on_error, call.timeout)))
     return rewards
 
 
@@ -118,5 +125,5 @@ async def acompute_score_batched(
 ) -> list[Any]:
     """`compute_score_batched` for use inside a running event loop, which it does not block."""
     call = read_call((None,) * 4, (data_sources, solution_strs, ground_truths, extra_infos), options)
-    rewards: list[Any] = call.rewards(await ascore(call.requests, on_error=call.on_error, timeout=call.timeout))
+    rewards: list[Any] = call.rewards(await run_async(_scores(call.requests, call.on_error, call.timeout)))
     return rewards

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
-from rewardstack.core.event_loop import LoopThread, loop_thread
+from rewardstack.core.event_loop import loop_thread
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
 from rewardstack.routing.syntax import load_routes, parse_route
@@ -15,7 +16,7 @@ from rewardstack.scorers.factory import Backends
 from rewardstack.settings import Settings
 
 _registered: dict[str, Route] = {}
-_clients: dict[LoopThread, Client] = {}
+_clients: dict[asyncio.AbstractEventLoop, Client] = {}
 
 
 class Client:
@@ -77,11 +78,11 @@ def route_table(settings: Settings) -> RouteTable:
 async def score_on_loop(
     requests: Sequence[Request], settings: Settings, on_error: OnError | None, limit: float | None
 ) -> list[Score]:
-    """`Pipeline.score` with this loop thread's client, which it makes at the first call."""
-    thread = loop_thread()
-    client = _clients.get(thread)
+    """`Pipeline.score` with the client of the process's loop, on which this runs; it is made at the first call."""
+    loop = asyncio.get_running_loop()
+    client = _clients.get(loop)
     if client is None:
-        client = _clients[thread] = Client()
-        thread.closing.append(client.close)
+        client = _clients[loop] = Client()
+        loop_thread().closing.append(client.close)
     pipeline, tenant = client.pipeline(settings)
     return await pipeline.score(requests, on_error=on_error, limit=limit, tenant=tenant)

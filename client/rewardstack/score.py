@@ -20,7 +20,7 @@ class Request:
     """One sample to score, as a trainer hands it over.
 
     Args:
-        data_source: names the route.
+        data_source: names the route; several may lead to one scorer.
         solution_str: what the policy wrote.
         ground_truth: a reference, a list of references, or None where the route needs none.
         extra_info: the route's own options, and `server_url`, `api_key`, `timeout` (seconds).
@@ -55,7 +55,7 @@ class Score:
         value: the reward, or None where there is none (then `status` is `unscored` or `failed`).
         status: `ok`, `fallback`, `unscored` or `failed`.
         reason: why, in words; empty where the value says it all.
-        source: who scored it, such as `rule:gsm8k`.
+        source: the scorer, such as `rule:gsm8k`; not the `data_source`, by which a request finds its route.
         cached: whether the value was read rather than computed.
         latency_ms: milliseconds from the call to this score.
         label_mass: probability the judge put on its labels (`verdict: "logprob"` only).

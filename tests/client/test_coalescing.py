@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rewardstack.core.coalescing import GATHER, SLICE, Coalescer, Lane, one_lane
 from rewardstack.core.deadline import Deadline, SharedDeadline
@@ -18,14 +18,11 @@ class Backend:
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
 
-    async def send(self, items: Sequence[str], deadline: SharedDeadline) -> Sequence[int]:
+    async def send(self, items: Sequence[str], keys: Sequence[Key | None], deadline: SharedDeadline) -> Sequence[int]:
         """The lengths, after a moment."""
         self.batches.append(list(items))
         await asyncio.sleep(2 * GATHER)
         return [len(item) for item in items]
-
-    def done(self, outcomes: Iterable[tuple[Key | None, int]]) -> None:
-        """Nothing is kept."""
 
     def has_failed(self, outcome: int) -> bool:
         """None does."""

@@ -98,7 +98,7 @@ def test_queue_that_made_no_progress_lately(time: Time) -> None:
 def test_shared_deadline_lasts_for_the_most_patient(time: Time) -> None:
     """A shared call has the most patient waiter's timeout, limit and time left."""
     shared = SharedDeadline(Deadline(1), Deadline(5, limit=4), Deadline(3, limit=10))
-    assert (5, 4, float("inf")) == (shared.timeout, shared.remaining(), shared.limit_at)
+    assert (5, 4, float("inf")) == (shared.timeout, shared.remaining(), shared.patience[1])
 
 
 def test_progress_of_a_shared_call(time: Time) -> None:
@@ -106,8 +106,17 @@ def test_progress_of_a_shared_call(time: Time) -> None:
     impatient, patient = Deadline(1), Deadline(5)
     shared = SharedDeadline(impatient, patient)
     time.now += 3
-    shared.progress()
+    shared.sent()
     assert (1, 5) == (impatient.remaining(), patient.remaining())
+
+
+def test_joining_lengthens_an_attempt(time: Time) -> None:
+    """An attempt under way may take as long as the most patient of those who joined since it was sent."""
+    shared = SharedDeadline(Deadline(2, limit=9))
+    attempt = shared.sent()
+    time.now += 1
+    shared.absorb(SharedDeadline(Deadline(5, limit=3)))
+    assert 4 == attempt.left()
 
 
 def test_late_comer_waits_in_the_same_queue(time: Time) -> None:

@@ -69,11 +69,11 @@ async def test_each_waits_as_long_as_it_can() -> None:
 
 
 async def test_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was said holds for a while; then, or where it does not suffice, the server is asked again."""
+    """What was said holds for a while; then, or where that is of no use, the server is asked again."""
     server, said = Server(), Discovery[str, int]()
 
     assert [1, 1] == [await said.find("a", server.ask, patience()) for _ in range(2)]
-    assert 2 == await said.find("a", server.ask, patience(), suffices=lambda value: value > 1)
+    assert 2 == await said.find_anew("a", server.ask, patience())
     monkeypatch.setattr(discovery, "FRESH", -1.0)
     assert 3 == await said.find("a", server.ask, patience())
 

@@ -174,10 +174,10 @@ def test_pauses_differ(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [0.1, 0.2] == pytest.approx(pauses)
 
 
-def test_probe_is_doubtful(clock: Clock) -> None:
-    """From a pause until the next answer the endpoint counts as doubtful."""
+def test_pauses_are_counted_until_an_answer(clock: Clock) -> None:
+    """From a pause until the next answer the endpoint counts as paused, so that a probe goes first."""
     limiter, seen = Limiter(64), []
     for event in (("succeeded",), REFUSED, ("wait", 0.2), TOOK):
         play(limiter, clock, [event])
-        seen.append(limiter.doubtful)
-    assert [False, True, True, False] == seen
+        seen.append(limiter.pauses)
+    assert [0, 1, 1, 0] == seen

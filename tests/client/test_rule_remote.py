@@ -105,8 +105,10 @@ def test_environments_key_stays_at_home(server: FaultServer, monkeypatch: pytest
         assert 2 == server.stats()["authorized"]
 
 
-def test_what_leaves_the_trainer(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of `extra_info` only what the function reads is sent: the rest may be what JSON cannot hold."""
+@pytest.mark.parametrize("remembered", [100, 0])
+def test_what_leaves_the_trainer(server: FaultServer, monkeypatch: pytest.MonkeyPatch, remembered: int) -> None:
+    """Of `extra_info` only what the function reads is sent, with a cache or without: JSON may not hold the rest."""
+    monkeypatch.setenv("REWARD_CACHE_ITEMS", str(remembered))
     server.set(fields=["tolerance"])
     extra = {"tolerance": 1, "model": object(), "server_url": server.url, "api_key": "secret"}
     assert "ok" == score([Request("math", "with an object", "1", extra)])[0].status

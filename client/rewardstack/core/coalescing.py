@@ -37,12 +37,14 @@ class Backend(Protocol[C, R]):
         """The outcome of an item that was on its way when the client shut down."""
         ...
 
-    async def send(self, items: Sequence[C], deadline: SharedDeadline) -> Sequence[R]:
-        """One outcome for each item, in order; whatever goes wrong is an outcome, too."""
-        ...
+    async def send(self, items: Sequence[C], keys: Sequence[Key | None], deadline: SharedDeadline) -> Sequence[R]:
+        """One outcome for each item, in order; whatever goes wrong is an outcome, too.
 
-    def done(self, outcomes: Iterable[tuple[Key | None, R]]) -> None:
-        """Called with every batch's keys and outcomes before its waiters have them."""
+        Args:
+            items: of one lane.
+            keys: of the items; None for one whose outcome nobody may keep.
+            deadline: of all who wait.
+        """
         ...
 
     def has_failed(self, outcome: R) -> bool:
@@ -210,8 +212,7 @@ class Coalescer(Generic[T, R]):
             call.deadline = deadline
         outcomes: Sequence[R] = [self._backend.dropped] * len(calls)
         try:
-            outcomes = await self._outcomes([call.item for call in calls], deadline)
-            self._backend.done([(call.key, one) for call, one in zip(calls, outcomes, strict=True)])
+            outcomes = await self._outcomes(calls, deadline)
             if queue.bounded and not all(map(self._backend.has_failed, outcomes)):
                 queue.last_progress = time.monotonic()
         except asyncio.CancelledError:  # the client is shutting down
@@ -231,14 +232,15 @@ class Coalescer(Generic[T, R]):
             if not call.outcome.done():
                 call.outcome.set_result(outcome)
 
-    async def _outcomes(self, items: Sequence[T], deadline: SharedDeadline) -> Sequence[R]:
+    async def _outcomes(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R]:
         """What the backend makes of the items; asked again for what failed while someone joined who can wait longer."""
+        items, keys = [call.item for call in calls], [call.key for call in calls]
         sent_with = deadline.patience
-        outcomes = list(await self._backend.send(items, deadline))
+        outcomes = list(await self._backend.send(items, keys, deadline))
         has_failed = self._backend.has_failed
         while deadline.patience > sent_with and (failed := [at for at, one in enumerate(outcomes) if has_failed(one)]):
             sent_with = deadline.patience
-            again = await self._backend.send([items[at] for at in failed], deadline)
+            again = await self._backend.send([items[at] for at in failed], [keys[at] for at in failed], deadline)
             for at, outcome in zip(failed, again, strict=True):
                 outcomes[at] = outcome
         return outcomes

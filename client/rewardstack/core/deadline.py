@@ -64,28 +64,29 @@ class Deadline:
 
 
 class SharedDeadline:
-    """How long all who share one call wait: as long as the most patient of them."""
+    """How long all who share one call wait: as long as the most patient of them.
 
-    __slots__ = ("_deadlines", "_queues")
+    Its attribute `patience` is the seconds that one attempt may take, and when it ends at the latest on
+    `time.monotonic()`: both are said to the service.
 
-    def __init__(self, *deadlines: Deadline) -> None:
-        self._deadlines = {id(deadline): deadline for deadline in deadlines}
+    Args:
+        deadline: of the one who asks.
+        others: of who else waits.
+    """
+
+    __slots__ = ("_deadlines", "_queues", "patience")
+
+    def __init__(self, deadline: Deadline, *others: Deadline) -> None:
+        self._deadlines = {id(deadline): deadline}
         self._queues: list[Clock] = []
+        self.patience = deadline.timeout, deadline.limit_at
+        for other in others:
+            self.join(other)
 
     @property
     def timeout(self) -> float:
         """Seconds one attempt may take."""
-        return max(deadline.timeout for deadline in self._deadlines.values())
-
-    @property
-    def limit_at(self) -> float:
-        """When everyone gives up whatever happens, on `time.monotonic()`."""
-        return max(deadline.limit_at for deadline in self._deadlines.values())
-
-    @property
-    def patience(self) -> tuple[float, float]:
-        """Seconds one attempt may take, and when it ends at the latest: both are said to the service."""
-        return self.timeout, self.limit_at
+        return self.patience[0]
 
     def absorb(self, other: SharedDeadline) -> None:
         """Lets all who wait under `other` wait for this call."""
@@ -97,13 +98,16 @@ class SharedDeadline:
         if id(deadline) in self._deadlines:
             return
         self._deadlines[id(deadline)] = deadline
+        timeout, limit_at = self.patience
+        self.patience = max(timeout, deadline.timeout), max(limit_at, deadline.limit_at)
         for clock in self._queues:
             deadline.enter_queue(clock)
 
-    def progress(self) -> None:
-        """Notes that the call was sent: everyone's timeout counts anew."""
+    def sent(self) -> Patience:
+        """Notes that the call is sent now: everyone's timeout counts anew; gives how long its attempts may take."""
         for deadline in self._deadlines.values():
             deadline.progress()
+        return Patience(self, time.monotonic())
 
     def enter_queue(self, clock: Clock) -> None:
         """Notes that the call waits for its turn at a service, whose progress counts for everyone."""
@@ -139,12 +143,13 @@ class Patience:
         since: when the call was first sent, or sent again after the service had made progress.
     """
 
-    __slots__ = ("_since", "deadline")
+    __slots__ = ("deadline", "since")
 
     def __init__(self, deadline: SharedDeadline, since: float) -> None:
         self.deadline = deadline
-        self._since = since
+        self.since = since
 
     def left(self) -> float:
         """Seconds, negative once it is over."""
-        return min(self._since + self.deadline.timeout, self.deadline.limit_at) - time.monotonic()
+        timeout, limit_at = self.deadline.patience
+        return min(self.since + timeout, limit_at) - time.monotonic()

@@ -96,6 +96,16 @@ def loop_thread() -> LoopThread:
         return _current
 
 
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Runs `work` on this process's loop and waits for its result; raises as `LoopThread.run` does."""
+    return loop_thread().run(work)
+
+
+async def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Runs `work` on this process's loop; awaits its result on the caller's."""
+    return await loop_thread().run_async(work)
+
+
 def _after_fork_in_child() -> None:
     global _current, _lock
     _lock = threading.Lock()

@@ -55,7 +55,7 @@ def read_call(
         options: the other arguments by name; a trainer's own are passed over.
 
     Raises:
-        RequestError: names the argument that is missing or does not fit the others.
+        RequestError: names the argument that is missing, malformed, or does not fit the others.
     """
     single = all(many is None for many in plural) and not _is_list(singular[1])
     if single:
@@ -96,7 +96,9 @@ def _is_list(value: Any) -> bool:
 def _options(options: Mapping[str, Any]) -> tuple[bool, OnError | None, float | None]:
     for name in options.keys() - {"details", "on_error", "timeout"} - TRAINERS_OWN:
         _warn_unknown(name)
-    return bool(options.get("details", False)), options.get("on_error"), options.get("timeout")
+    on_error, timeout = options.get("on_error"), options.get("timeout")
+    check_options(on_error, timeout)
+    return bool(options.get("details", False)), on_error, timeout
 
 
 def check_options(on_error: Any, timeout: Any) -> None:

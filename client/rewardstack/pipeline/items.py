@@ -25,11 +25,12 @@ def read_request(request: Request) -> tuple[Item, float | None]:
         raise UnreadableRequestError(f"extra_info: expected an object, got {type(extra).__name__}")
     if not isinstance(request.solution_str, str):
         raise UnreadableRequestError(f"solution_str: expected a string, got {type(request.solution_str).__name__}")
-    if (extra and is_deep(extra)) or is_deep(request.ground_truth):
+    truth = request.ground_truth
+    if (extra and is_deep(extra)) or (not isinstance(truth, str) and is_deep(truth)):
         raise UnreadableRequestError(f"its reference or extra_info is nested more than {MOST_DEEP} deep")
     timeout = _timeout(extra) if "timeout" in extra else None
     try:
-        references = choose(as_references(request.ground_truth), extra)
+        references = choose(as_references(truth), extra)
     except TypeError as error:
         raise UnreadableRequestError(str(error)) from error
     return Item(request.solution_str, references, extra), timeout

@@ -135,6 +135,8 @@ class Runner(Generic[P]):
     async def _score_at_once(self, samples: Mapping[int, P], keys: Mapping[int, Key]) -> dict[int, Score]:
         """The scores, by position, that the scorer finds without asking anybody; this process remembers them."""
         at_once = self.scorer.at_once
+        if at_once is None:
+            return {}
         decided: dict[int, Score] = {}
         rested = time.monotonic()
         for at, one in samples.items():
@@ -166,8 +168,7 @@ class Runner(Generic[P]):
         if not samples:
             return {}
         if self._coalescer is None:
-            found = await self.send(list(samples.values()), SharedDeadline(deadline))
-            self.done([(keys.get(at), one) for at, one in zip(samples, found, strict=True)])
+            found = await self.send(list(samples.values()), [keys.get(at) for at in samples], SharedDeadline(deadline))
             outcomes = dict(zip(samples, found, strict=True))
         else:
             outcomes = await self._submit(self._coalescer, samples, keys, deadline)
@@ -196,8 +197,15 @@ class Runner(Generic[P]):
     def _late(self, deadline: Deadline) -> Score:
         return Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
 
-    async def send(self, items: Sequence[P], deadline: SharedDeadline) -> Sequence[Reply]:
-        """One outcome for each sample, in order; the scorer's errors are outcomes, too."""
+    async def send(self, items: Sequence[P], keys: Sequence[Key | None], deadline: SharedDeadline) -> Sequence[Reply]:
+        """One outcome for each sample, in order; scores with status `ok` are kept under the samples' keys."""
+        outcomes = await self._outcomes(items, deadline)
+        if self._cache.keeps:
+            self._cache.put(_worth_keeping(zip(keys, outcomes, strict=True)))
+        return outcomes
+
+    async def _outcomes(self, items: Sequence[P], deadline: SharedDeadline) -> Sequence[Reply]:
+        """What the scorer makes of each sample, in order; its errors are outcomes, too."""
         source = self.scorer.source
         try:
             scores = await self.scorer.score(items, deadline)
@@ -211,11 +219,6 @@ class Runner(Generic[P]):
         if len(scores) != len(items):
             return [Score.failed(f"{len(scores)} scores came for {len(items)} samples", source)] * len(items)
         return [checked(score) for score in scores]
-
-    def done(self, outcomes: Iterable[tuple[Key | None, Reply]]) -> None:
-        """Keeps the scores with status `ok`."""
-        if self._cache.keeps:
-            self._cache.put(_worth_keeping(outcomes))
 
     def has_failed(self, outcome: Reply) -> bool:
         """Whether it is a failure of the service's."""

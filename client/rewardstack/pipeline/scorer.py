@@ -22,7 +22,7 @@ class Scorer(Protocol[P]):
     """Scores the items of one route, each of which it prepares once: `P` is what it makes of an item."""
 
     source: str
-    """Who scores, such as `rule:gsm8k`; stands in every `Score`."""
+    """Its name in every `Score`, such as `rule:gsm8k`; not a `data_source`, of which several may lead to it."""
 
     on_error: OnError
     """What a sample without a score is worth, unless the route or the call says otherwise."""
@@ -34,6 +34,10 @@ class Scorer(Protocol[P]):
     """Makes the substitute for a sample that its service did not score, with status `fallback`; used under the policy
     `lexical`. It may take a tenth of a second and is called off the loop. None where there is no substitute."""
 
+    at_once: Callable[[P], Score | None] | None = None
+    """The score of a sample where it is found in microseconds, for less than it costs to ask the cache's Redis; it is
+    neither looked up nor kept there. None of a sample that takes longer, and where all do."""
+
     def prepare(self, item: Item) -> P | Score:
         """All that is read of an item: options, templates, destination, references; its score where nobody is asked.
 
@@ -42,15 +46,10 @@ class Scorer(Protocol[P]):
         """
         ...
 
-    def at_once(self, prepared: P) -> Score | None:
-        """The score of a sample where it is found in microseconds, for less than it costs to ask the cache's Redis.
-
-        It is neither looked up nor kept there.
-        """
-        return None
-
     async def keys(self, prepared: Sequence[P], deadline: SharedDeadline) -> list[Key | None]:
         """The key of each sample, None for one that may be neither cached nor shared.
+
+        Samples that travel in lanes are asked for their keys before they are scored.
 
         Raises:
             ServiceError: none of the samples can be scored; the pipeline makes each of them `failed`.

@@ -28,7 +28,7 @@ class Destination(NamedTuple):
         return f"Destination({', '.join(self.urls)})"
 
 
-class Servers(NamedTuple):
+class Servers:
     """The servers of one kind that the environment names.
 
     Args:
@@ -38,10 +38,10 @@ class Servers(NamedTuple):
         start: how to have one, for the error where none is set.
     """
 
-    variable: str
-    urls: tuple[str, ...]
-    api_key: str
-    start: str
+    def __init__(self, variable: str, urls: tuple[str, ...], api_key: str, start: str) -> None:
+        self.variable = variable
+        self.own = Destination(urls, api_key)
+        self._start = start
 
     def destination(self, extra: Mapping[str, Any]) -> Destination:
         """Where a sample with this `extra_info` is scored.
@@ -50,10 +50,14 @@ class Servers(NamedTuple):
             RequestError: `server_url` or `api_key` is no string.
             SettingsError: neither the sample nor the environment names a server.
         """
-        given = Fields(extra)
-        url, own_key = given.text("server_url", ""), given.text("api_key", "")
-        urls = parse_urls(url, "extra_info.server_url") if url else self.urls
-        if not urls:
-            raise SettingsError(f"{self.variable} is not set; {self.start}", self.variable)
-        known = set(urls) <= set(self.urls)
-        return Destination(urls, own_key or (self.api_key if known else ""))
+        destination = self._named(Fields(extra)) if "server_url" in extra or "api_key" in extra else self.own
+        if not destination.urls:
+            raise SettingsError(f"{self.variable} is not set; {self._start}", self.variable)
+        return destination
+
+    def _named(self, given: Fields) -> Destination:
+        """Whom the sample names, by a server, by a key or by both."""
+        url, api_key = given.text("server_url", ""), given.text("api_key", "")
+        urls = parse_urls(url, "extra_info.server_url") if url else self.own.urls
+        known = set(urls) <= set(self.own.urls)
+        return Destination(urls, api_key or (self.own.api_key if known else ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache as cache_calls
 from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
@@ -9,8 +10,8 @@ from rewardstack.core.coalescing import one_lane
 from rewardstack.pipeline.scorer import MakeScorer, Scorer, Sending
 from rewardstack.routing.routes import EMBEDDING, JUDGE
 from rewardstack.scorers.destination import FindService
-from rewardstack.scorers.embedding import BATCH, Embedding, VectorStore
 from rewardstack.scorers.embedding import FIELDS as EMBEDDING_FIELDS
+from rewardstack.scorers.embedding import LANE_SIZE, Embedding, VectorStore
 from rewardstack.scorers.judge import FIELDS as JUDGE_FIELDS
 from rewardstack.scorers.judge import Judge
 from rewardstack.scorers.reward_server.relay import Relay, Relayable
@@ -44,6 +45,7 @@ class Backends:
             tenant: separates those who may not see what vectors others have had made.
         """
 
+        @cache_calls  # every sample asks
         def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
             return self._service(urls, api_key, settings)
 
@@ -58,7 +60,7 @@ class Backends:
 
         def make_embedding(_: str) -> Sent:
             embedding = Embedding(settings, find_service, self._vector_store(cache, settings), tenant)
-            sending: Sending[Any] = Sending(one_lane(BATCH))
+            sending: Sending[Any] = Sending(one_lane(LANE_SIZE))
             urls = settings.embedding_urls
             return _or_relay(embedding, sending, urls, EMBEDDING, EMBEDDING_FIELDS, settings, find_service)
 

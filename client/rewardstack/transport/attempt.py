@@ -1,4 +1,8 @@
-"""One attempt to have a request answered: while anyone has the patience, with a second one where it is stuck."""
+"""One attempt to have a request answered: while anyone has the patience, with a second one where it is stuck.
+
+A gateway passes some requests to a server that hangs while others are answered. What waits far longer than any other
+took, though answers came in the meantime, is sent once more; the first answer counts.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,41 @@ from collections.abc import Callable
 
 from rewardstack.core.deadline import Patience
 from rewardstack.errors import DeadlineError, ServiceError
-from rewardstack.transport.pace import SOON, Pace
+
+OnceMore = Callable[[], asyncio.Task[bytes] | None]
+"""Sends a request another time; None where there is no place for it."""
+
+LEAST = 2.0
+"""Seconds that every request may take before it counts as stuck."""
+SOON = 0.5
+"""Seconds after which one looks again at a request of which nothing can be said yet."""
+FACTOR = 2.0
+"""How much longer than the slowest of late a stuck request has waited."""
+DECAY = 0.99
+"""Factor by which each answer makes the slowest one of late fade."""
+
+
+class Pace:
+    """The time that answers took of late."""
+
+    def __init__(self) -> None:
+        self._slowest = 0.0
+        self._answered_at = 0.0
+
+    def answered(self, sent_at: float) -> None:
+        """A request that was sent at `sent_at`, on `time.monotonic()`, was answered."""
+        self._answered_at = time.monotonic()
+        self._slowest = max(self._answered_at - sent_at, self._slowest * DECAY)
+
+    def stuck_in(self, sent_at: float) -> float:
+        """Seconds until a request that was sent at `sent_at` counts as stuck, if then it still waits; 0 if it does now.
+
+        Where nothing was answered since it was sent, all wait alike: one looks again later.
+        """
+        now = time.monotonic()
+        if self._answered_at <= sent_at:
+            return max(SOON, sent_at + LEAST - now)
+        return max(0.0, sent_at + max(LEAST, FACTOR * self._slowest) - now)
 
 
 class Attempt:
@@ -21,19 +59,14 @@ class Attempt:
     Args:
         url: where to, for errors.
         patience: of all who wait for it.
-        pace: of the service; None where the attempt stays the only one.
-        once_more: starts a second attempt; its result is None where there is no place for one.
+        pace: of the service.
+        once_more: starts a second attempt; None where this one is to stay the only one.
     """
 
-    __slots__ = ("_error", "_once_more", "_pace", "_patience", "_reply", "_second", "_sent_at", "_task", "_url")
+    __slots__ = ("_error", "_once_more", "_pace", "_patience", "_reply", "_second", "_task", "_url", "sent_at")
 
-    def __init__(
-        self,
-        url: str,
-        patience: Patience,
-        pace: Pace | None = None,
-        once_more: Callable[[], asyncio.Task[bytes] | None] = lambda: None,
-    ) -> None:
+    def __init__(self, url: str, patience: Patience, pace: Pace, once_more: OnceMore | None) -> None:
+        self.sent_at = time.monotonic()
         self._url = url
         self._error: ServiceError | None = None
         self._reply: bytes | None = None
@@ -41,26 +74,24 @@ class Attempt:
         self._pace = pace
         self._once_more = once_more
         self._second: asyncio.Task[bytes] | None = None
-        self._sent_at = time.monotonic()
         self._task = asyncio.current_task()
-
-    def due_in(self) -> float:
-        """Seconds after which the attempt is to be looked at."""
-        left = max(0.0, self._patience.left())
-        if self._pace is None or self._second is not None:
-            return left
-        return min(left, self._pace.stuck_in(self._sent_at) or SOON)
 
     def look(self) -> float:
         """Interrupts the attempt, or sends it once more, where it is time to; gives the seconds until the next look."""
-        if self._patience.left() <= 0:
+        left = self._patience.left()
+        if left <= 0:
             self.interrupt(DeadlineError(f"{self._url}: no answer within {self._patience.deadline.timeout:g} s"))
             return SOON
-        if self._pace is not None and self._second is None and self._pace.stuck_in(self._sent_at) <= 0:
-            self._second = self._once_more()
-            if self._second is not None:
-                self._second.add_done_callback(self._answered)
-        return self.due_in()
+        if self._once_more is None or self._second is not None:
+            return left
+        stuck_in = self._pace.stuck_in(self.sent_at)
+        if stuck_in > 0:
+            return min(left, stuck_in)
+        self._second = self._once_more()
+        if self._second is None:
+            return min(left, SOON)
+        self._second.add_done_callback(self._answered)
+        return left
 
     def _answered(self, second: asyncio.Task[bytes]) -> None:
         if second.cancelled() or second.exception() is not None:
@@ -93,8 +124,10 @@ class Attempt:
             raise self._error from None
         return self._reply
 
-    def stop(self) -> None:
-        """Ends the second attempt, where there is one: the first has ended."""
+    def end(self, *, replied: bool) -> None:
+        """Notes that it has ended, with a reply to what was asked or otherwise; the second attempt ends with it."""
+        if replied:
+            self._pace.answered(self.sent_at)
         second, self._second = self._second, None
         if second is not None:
             second.cancel()

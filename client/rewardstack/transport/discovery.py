@@ -83,14 +83,7 @@ class Discovery(Generic[D, T]):
     def __contains__(self, destination: D) -> bool:
         return self._answers.get(destination) is not None
 
-    async def find(
-        self,
-        destination: D,
-        ask: Ask[T],
-        deadline: SharedDeadline,
-        patience: float = math.inf,
-        suffices: Callable[[T], bool] = lambda _: True,
-    ) -> T:
+    async def find(self, destination: D, ask: Ask[T], deadline: SharedDeadline, patience: float = math.inf) -> T:
         """What a server says of itself; what it said before holds where it does not say so anew `briefly`.
 
         Args:
@@ -98,15 +91,14 @@ class Discovery(Generic[D, T]):
             ask: asks it.
             deadline: of the caller.
             patience: seconds that the caller waits at most for a first answer.
-            suffices: whether an answer is of use to the caller; the server is asked anew where it is not.
 
         Raises:
             RejectedError: the server refuses to say it any more.
-            RewardstackError: there is no answer that suffices, and none came; what `ask` raises.
+            RewardstackError: there is no answer, and none came; what `ask` raises.
         """
         answer = self._answers.get(destination)
-        if answer is None or not suffices(answer.value):
-            return await self._ask(destination, ask, deadline, patience)
+        if answer is None:
+            return await self.find_anew(destination, ask, deadline, patience)
         if answer.is_fresh:
             return answer.value
         request = self._requests.get(destination) or self._begin(destination, ask, SharedDeadline(Deadline(RENEWAL)))
@@ -118,8 +110,8 @@ class Discovery(Generic[D, T]):
             log.debug("what a server said of itself before holds: %s", error)
             return answer.value
 
-    async def _ask(self, destination: D, ask: Ask[T], deadline: SharedDeadline, patience: float) -> T:
-        """What the server says now, whoever else asks; raises as `find` does."""
+    async def find_anew(self, destination: D, ask: Ask[T], deadline: SharedDeadline, patience: float = math.inf) -> T:
+        """What the server says now, whatever it said before and whoever else asks; raises as `find` does."""
         until = time.monotonic() + patience
         while (request := self._requests.get(destination)) is not None:
             try:

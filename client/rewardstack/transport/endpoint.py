@@ -1,15 +1,22 @@
-"""One URL of a service: what is in flight to it, its limiter, and a watch for servers that accept and never answer."""
+"""One URL of a service: requests are sent to it, and what became of them tells its limiter and the service's pace.
+
+A watch asks a server that accepts requests and never answers whether it lives.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 import aiohttp
 
-from rewardstack.errors import ServiceError, UnreachableError
-from rewardstack.transport.attempt import Attempt
+from rewardstack.core.deadline import HEADER, Patience
+from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
+from rewardstack.transport.attempt import LEAST, Attempt, OnceMore, Pace
 from rewardstack.transport.http import exchange
 from rewardstack.transport.limiter import Limiter
 
@@ -18,7 +25,25 @@ SILENCE = 2.0
 PING_TIMEOUT = 3.0
 """Seconds it has to say so; any HTTP reply will do."""
 
+NONE: Mapping[str, str] = MappingProxyType({})
+
 log = logging.getLogger(__name__)
+
+
+class Message(NamedTuple):
+    """What is sent, to whichever endpoint.
+
+    Args:
+        method: `GET` or `POST`.
+        path: begins with a slash.
+        body: JSON, or None.
+        headers: beside the service's own.
+    """
+
+    method: str
+    path: str
+    body: bytes | None = None
+    headers: Mapping[str, str] = NONE
 
 
 class Endpoint:
@@ -26,16 +51,22 @@ class Endpoint:
 
     Args:
         url: base URL.
+        headers: sent with every request.
         ceiling: most requests in flight.
-        session: for the watch's own requests.
+        session: that carries the requests.
+        pace: of the service.
     """
 
-    def __init__(self, url: str, ceiling: int, session: aiohttp.ClientSession) -> None:
-        self.url = url
+    def __init__(
+        self, url: str, headers: Mapping[str, str], ceiling: int, session: aiohttp.ClientSession, pace: Pace
+    ) -> None:
         self.limiter = Limiter(ceiling)
         self.in_flight = 0
         self.trouble: UnreachableError | None = None
+        self._url = url
+        self._headers = headers
         self._session = session
+        self._pace = pace
         self._attempts: set[Attempt] = set()
         self._unanswered = False
         self._heard_at = 0.0
@@ -48,21 +79,77 @@ class Endpoint:
             log.warning("%s; it is tried again until the deadline", error)
         self.trouble = error
 
-    def found(self) -> None:
-        """Notes that the endpoint answered."""
+    async def ask(
+        self, message: Message, patience: Patience, probe: bytes | None = None, once_more: OnceMore | None = None
+    ) -> bytes:
+        """The reply to a message that has its place in `in_flight`.
+
+        Args:
+            message: to send.
+            patience: of all who wait for it.
+            probe: a body that costs the service nothing; sent first where the endpoint took nothing of late.
+            once_more: sends it elsewhere when it is stuck; None where it is sent only once.
+
+        Raises:
+            DeadlineError: nobody has the patience any more.
+            OverloadError, UnreachableError: as `exchange` does, or the endpoint hangs.
+            RejectedError, ReplyError: as `exchange` does.
+        """
+        if probe is not None and self.limiter.pauses:
+            await self._probe(message._replace(body=probe), patience)
+        try:
+            reply = await self._send(message, patience, once_more)
+        except RejectedError:
+            self._found()
+            raise
+        self._found()
+        return reply
+
+    def _found(self) -> None:
         self.trouble = None
         self.limiter.succeeded()
 
-    def begin(self, attempt: Attempt) -> None:
-        """Watches an attempt that is sent to the endpoint; it is interrupted when the endpoint turns out to hang."""
+    async def _probe(self, message: Message, patience: Patience) -> None:
+        try:
+            await self._send(message, patience)
+        except (RejectedError, ReplyError):
+            return  # it is there; what it thinks of real work the next request shows
+
+    async def _send(self, message: Message, patience: Patience, once_more: OnceMore | None = None) -> bytes:
+        left = patience.left()
+        headers = {**self._headers, **message.headers, HEADER: str(max(1, int(left * 1000)))}
+        attempt = Attempt(self._url, patience, self._pace, once_more)
+        self._begin(attempt, left if once_more is None else min(left, LEAST))
+        replied, answered = False, True
+        try:
+            reply = await exchange(self._session, message.method, self._url + message.path, message.body, headers)
+            replied = True
+            return reply
+        except asyncio.CancelledError:
+            answered = False
+            if (other := attempt.outcome()) is None:
+                raise
+            return other
+        except OverloadError as error:
+            self.limiter.refused(attempt.sent_at, self.in_flight - 1, error.retry_after)
+            raise
+        except UnreachableError:
+            self.limiter.unreachable()
+            raise
+        finally:
+            attempt.end(replied=replied)
+            self._end(attempt, answered=answered)
+
+    def _begin(self, attempt: Attempt, look_in: float) -> None:
+        """Watches an attempt, which is interrupted when the endpoint turns out to hang."""
         if not self._attempts:
             self._heard_at = time.monotonic()
         self._attempts.add(attempt)
-        self._go_round_in(attempt.due_in())
+        self._go_round_in(look_in)
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._watch_silence())
 
-    def end(self, attempt: Attempt, *, answered: bool) -> None:
+    def _end(self, attempt: Attempt, *, answered: bool) -> None:
         """Watches an attempt no longer, which has ended with an answer of any kind or without."""
         self._attempts.discard(attempt)
         self._unanswered = not answered
@@ -93,15 +180,15 @@ class Endpoint:
             if await self._lives() or self._heard_at > asked_at:
                 self._heard_at = time.monotonic()
                 continue
-            log.warning("%s accepts requests and does not answer; asking elsewhere", self.url)
+            log.warning("%s accepts requests and does not answer; asking elsewhere", self._url)
             self.limiter.unreachable(hangs=True)
             for attempt in list(self._attempts):
-                attempt.interrupt(UnreachableError(f"{self.url}: accepts requests and does not answer"))
+                attempt.interrupt(UnreachableError(f"{self._url}: accepts requests and does not answer"))
             return
 
     async def _lives(self) -> bool:
         try:
-            await asyncio.wait_for(exchange(self._session, "GET", f"{self.url}/health", None, {}), PING_TIMEOUT)
+            await asyncio.wait_for(exchange(self._session, "GET", f"{self._url}/health", None, {}), PING_TIMEOUT)
         except (asyncio.TimeoutError, UnreachableError):
             return False
         except ServiceError:

@@ -12,31 +12,40 @@ import time
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import aiohttp
 
-from rewardstack.core import deadline as deadlines
 from rewardstack.core.deadline import Patience, SharedDeadline
 from rewardstack.errors import DeadlineError, OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
-from rewardstack.transport.attempt import Attempt
-from rewardstack.transport.budget import RetryBudget
-from rewardstack.transport.endpoint import Endpoint
-from rewardstack.transport.http import exchange
-from rewardstack.transport.pace import Pace
+from rewardstack.transport.attempt import Pace
+from rewardstack.transport.endpoint import NONE, Endpoint, Message
 
-NONE: Mapping[str, str] = MappingProxyType({})
+RETRY_SHARE = 0.1
+"""Of a retry, which each request earns."""
+RETRY_RESERVE = 10.0
+"""Retries that are there from the start."""
 
 
-class _Message(NamedTuple):
-    """What is sent, to whichever endpoint."""
+class RetryBudget:
+    """Retries may add a tenth to the load, no more: a service that answers with errors is not buried under repeats.
 
-    method: str
-    path: str
-    body: bytes | None = None
-    headers: Mapping[str, str] = NONE
-    hedged: bool = False
+    Each request earns a tenth of a retry, up to a hundred; a few are there from the start.
+    """
+
+    def __init__(self) -> None:
+        self._tokens = RETRY_RESERVE
+
+    def earn(self) -> None:
+        """Notes that a request was made."""
+        self._tokens = min(self._tokens + RETRY_SHARE, RETRY_RESERVE * 10)
+
+    def spend(self) -> bool:
+        """Whether one more retry is affordable; takes its price if so."""
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
 
 
 class EndpointPool:
@@ -54,18 +63,16 @@ class EndpointPool:
         self, urls: Sequence[str], api_key: str, session: aiohttp.ClientSession, ceiling: int, max_retries: int
     ) -> None:
         self.last_progress = 0.0
-        self._endpoints = [Endpoint(url, ceiling, session) for url in urls]
-        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._session = session
+        headers, pace = {"Authorization": f"Bearer {api_key}"} if api_key else NONE, Pace()
+        self._endpoints = [Endpoint(url, headers, ceiling, session, pace) for url in urls]
         self._max_retries = max_retries
         self._budget = RetryBudget()
-        self._pace = Pace()
         self._queue: deque[asyncio.Future[Endpoint]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     def get(self, path: str, deadline: SharedDeadline) -> Coroutine[Any, Any, bytes]:
         """The body that a GET of `path` brings, to be awaited; raises as `post` does."""
-        return self._ask(_Message("GET", path), deadline)
+        return self._ask(Message("GET", path), deadline)
 
     def post(
         self,
@@ -86,33 +93,33 @@ class EndpointPool:
             probe: a body that costs the service nothing; posted first to an endpoint that took nothing of late, so that
                 an outage is not met with work.
             headers: beside the service's own.
-            hedged: whether it is sent once more when it is stuck (`rewardstack.transport.pace`).
+            hedged: whether it is sent once more when it is stuck (`rewardstack.transport.attempt`).
 
         Raises:
             DeadlineError: no usable answer came in time; names the last obstacle.
             RejectedError: the service refused for good.
             ReplyError: it answered with an error, more often than retries allow.
         """
-        return self._ask(_Message("POST", path, body, headers, hedged), deadline, probe)
+        return self._ask(Message("POST", path, body, headers), deadline, probe, hedged=hedged)
 
-    async def _ask(self, message: _Message, deadline: SharedDeadline, probe: bytes | None = None) -> bytes:
+    async def _ask(
+        self, message: Message, deadline: SharedDeadline, probe: bytes | None = None, *, hedged: bool = False
+    ) -> bytes:
         self._budget.earn()
         obstacle: ServiceError | None = None
-        retries, since = 0, -1.0
+        patience: Patience | None = None
+        retries = 0
         while True:
             endpoint = await self._turn(deadline, obstacle)
-            if since < self.last_progress or since < 0:
-                since = time.monotonic()
-                deadline.progress()
-            patience = Patience(deadline, since)
+            if patience is None or patience.since < self.last_progress:
+                patience = deadline.sent()
             try:
-                if probe is not None and endpoint.limiter.doubtful:
-                    await self._probe(endpoint, message._replace(body=probe, hedged=False), patience)
-                reply = await self._send(endpoint, message, patience)
-                self._answered(endpoint)
+                once_more = partial(self._send_once_more, message, patience) if hedged else None
+                reply = await endpoint.ask(message, patience, probe, once_more)
+                self.last_progress = time.monotonic()
                 return reply
             except RejectedError:
-                self._answered(endpoint)
+                self.last_progress = time.monotonic()
                 raise
             except OverloadError as error:
                 obstacle = error
@@ -125,66 +132,27 @@ class EndpointPool:
                 if retries > self._max_retries or not self._budget.spend():
                     raise
             finally:
-                endpoint.in_flight -= 1
-                self._hand_out()
+                self._leave(endpoint)
 
-    async def _probe(self, endpoint: Endpoint, message: _Message, patience: Patience) -> None:
-        try:
-            await self._send(endpoint, message, patience)
-        except (RejectedError, ReplyError):
-            return  # it is there; what it thinks of real work the next request shows
-
-    async def _send(self, endpoint: Endpoint, message: _Message, patience: Patience) -> bytes:
-        sent_at, answered = time.monotonic(), True
-        if message.hedged:
-            attempt = Attempt(endpoint.url, patience, self._pace, partial(self._send_once_more, message, patience))
-        else:
-            attempt = Attempt(endpoint.url, patience)
-        endpoint.begin(attempt)
-        try:
-            reply = await self._exchange(endpoint, message, patience)
-        except asyncio.CancelledError:
-            answered = False
-            if (other := attempt.outcome()) is None:
-                raise
-            return other
-        except OverloadError as error:
-            endpoint.limiter.refused(sent_at, endpoint.in_flight - 1, error.retry_after)
-            raise
-        except UnreachableError:
-            endpoint.limiter.unreachable()
-            raise
-        finally:
-            attempt.stop()
-            endpoint.end(attempt, answered=answered)
-        self._pace.answered(sent_at)
-        return reply
-
-    def _exchange(self, endpoint: Endpoint, message: _Message, patience: Patience) -> Coroutine[Any, Any, bytes]:
-        left = str(max(1, int(patience.left() * 1000)))
-        headers = {**self._headers, **message.headers, deadlines.HEADER: left}
-        return exchange(self._session, message.method, endpoint.url + message.path, message.body, headers)
-
-    def _send_once_more(self, message: _Message, patience: Patience) -> asyncio.Task[bytes] | None:
+    def _send_once_more(self, message: Message, patience: Patience) -> asyncio.Task[bytes] | None:
         """Another attempt beside one that is stuck, where there is a place for it."""
         endpoint = self._free()
         if endpoint is None or self._queue:
             return None
         endpoint.in_flight += 1
-        return asyncio.create_task(self._second(endpoint, message._replace(hedged=False), patience))
+        return asyncio.create_task(self._second(endpoint, message, patience))
 
-    async def _second(self, endpoint: Endpoint, message: _Message, patience: Patience) -> bytes:
+    async def _second(self, endpoint: Endpoint, message: Message, patience: Patience) -> bytes:
         try:
-            reply = await self._send(endpoint, message, patience)
-            self._answered(endpoint)
+            reply = await endpoint.ask(message, patience)
+            self.last_progress = time.monotonic()
             return reply
         finally:
-            endpoint.in_flight -= 1
-            self._hand_out()
+            self._leave(endpoint)
 
-    def _answered(self, endpoint: Endpoint) -> None:
-        self.last_progress = time.monotonic()
-        endpoint.found()
+    def _leave(self, endpoint: Endpoint) -> None:
+        endpoint.in_flight -= 1
+        self._hand_out()
 
     async def _turn(self, deadline: SharedDeadline, obstacle: ServiceError | None) -> Endpoint:
         """Waits until an endpoint takes one more; the place in it is the caller's."""
@@ -217,8 +185,7 @@ class EndpointPool:
 
     def _give_back(self, turn: asyncio.Future[Endpoint]) -> None:
         if turn.done() and not turn.cancelled():
-            turn.result().in_flight -= 1
-            self._hand_out()
+            self._leave(turn.result())
         else:
             turn.cancel()
 

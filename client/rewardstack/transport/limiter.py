@@ -23,28 +23,26 @@ FAILURES_TO_OPEN = 3
 class Limiter:
     """Admits requests to one endpoint.
 
+    Attributes `opens_at` (on `time.monotonic()`) and `pauses` say when the last pause ends, and how many there were
+    since the endpoint took anything.
+
     Args:
         ceiling: most requests in flight.
     """
 
     def __init__(self, ceiling: int) -> None:
         self.opens_at = 0.0
+        self.pauses = 0
         self._ceiling = ceiling
         self._limit = float(ceiling)
         self._slow_start_until = float(ceiling)
         self._cut_at = 0.0
-        self._pauses = 0
         self._failures = 0
 
     @property
     def circuit_open(self) -> bool:
         """Whether the endpoint counts as out of reach."""
         return self._failures >= FAILURES_TO_OPEN
-
-    @property
-    def doubtful(self) -> bool:
-        """Whether the endpoint took nothing since it was last paused."""
-        return self._pauses > 0
 
     @property
     def limit(self) -> int:
@@ -62,7 +60,7 @@ class Limiter:
 
     def succeeded(self) -> None:
         """Notes that an answer came."""
-        self._failures = self._pauses = 0
+        self._failures = self.pauses = 0
         step = 1.0 if self._limit < self._slow_start_until else 1.0 / self._limit
         self._limit = min(self._limit + step, float(self._ceiling))
 
@@ -99,6 +97,6 @@ class Limiter:
         now = time.monotonic()
         if now < self.opens_at:
             return
-        longest = min(BACKOFF_FIRST * 2.0 ** min(self._pauses, 10), BACKOFF_MOST)
+        longest = min(BACKOFF_FIRST * 2.0 ** min(self.pauses, 10), BACKOFF_MOST)
         self.opens_at = now + longest * random.uniform(0.5, 1.0)
-        self._pauses += 1
+        self.pauses += 1

@@ -14,7 +14,7 @@ from rewardstack.cli.deep.samples import Sample, ServiceName
 from rewardstack.cli.probes import embedding, judge, reward_server
 from rewardstack.cli.probes.http import Probed
 from rewardstack.client import score_on_loop
-from rewardstack.core.event_loop import loop_thread
+from rewardstack.core.event_loop import run_async
 from rewardstack.score import OnError, Score
 from rewardstack.settings import Settings
 
@@ -90,7 +90,7 @@ class Stack:
         if not direct:
             settings = replace(settings, judge_urls=(), embedding_urls=(), cache_url="")
         requests = [sample.request for sample in some]
-        return await loop_thread().run_async(score_on_loop(requests, settings, on_error, None))
+        return await run_async(score_on_loop(requests, settings, on_error, None))
 
 
 async def wait_until(holds: Callable[[], Awaitable[bool]], seconds: float, what: str) -> None:

@@ -23,7 +23,7 @@ from rewardstack.settings import Settings
 
 VERSION = "1"
 """Raised whenever the same texts come to another score."""
-BATCH = 4096
+LANE_SIZE = 4096
 """Samples whose texts are put together; requests to the server are as large as it takes."""
 EMBEDDERS = 64
 """Kept at a time: whoever may ask a reward server may make up models and prompts without end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -83,6 +83,7 @@ class Embedder:
             deadline: of all who wait for them.
             cached: whether vectors may come from the cache and stay there.
         """
+        # Texts of one length share a request: a server pads each batch to its longest text.
         ordered = sorted(set(texts), key=lambda text: (len(text), text))
         keys = {text: PREFIX + extended(self._state, text) for text in ordered}
         known = await self._store.get([*keys.values()]) if cached and self._keeps else [None] * len(keys)
@@ -103,10 +104,15 @@ class Embedder:
         late = DeadlineError(f"no answer within {deadline.timeout:g} s")
         return {text: late if one is None else one for text, one in zip(keys, found, strict=True)}
 
-    async def send(self, items: Sequence[str], deadline: SharedDeadline) -> Sequence[Found]:
-        """What the server makes of each text, in order."""
+    async def send(self, items: Sequence[str], keys: Sequence[Key | None], deadline: SharedDeadline) -> Sequence[Found]:
+        """What the server makes of each text, in order; vectors are kept where it is known whose they are."""
         found = await self._server.embed(items, self._asked, deadline)
         self._size = next((len(one) for one in found if isinstance(one, np.ndarray)), self._size)
+        if self._keeps:
+            outcomes = zip(keys, found, strict=True)
+            self._store.put(
+                [(key.text, one) for key, one in outcomes if key is not None and isinstance(one, np.ndarray)]
+            )
         return found
 
     def _foreign(self, read: Mapping[str, Vector]) -> set[str]:
@@ -115,13 +121,6 @@ class Embedder:
         sizes = {len(one) for one in read.values()}
         size = self._size or (sizes.pop() if len(sizes) == 1 else 0)
         return {text for text, one in read.items() if len(one) != size}
-
-    def done(self, outcomes: Iterable[tuple[Key | None, Found]]) -> None:
-        """Keeps the vectors, where it is known whose they are."""
-        if self._keeps:
-            self._store.put(
-                [(key.text, one) for key, one in outcomes if key is not None and isinstance(one, np.ndarray)]
-            )
 
     def has_failed(self, outcome: Found) -> bool:
         """Whether the server did not answer, rather than refuse."""

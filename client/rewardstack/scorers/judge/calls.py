@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine, Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import RejectedError, ReplyError
@@ -15,10 +15,15 @@ from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.plan import Plan
 from rewardstack.scorers.judge.reply import read_label_verdict, read_text_verdict, was_aborted
 from rewardstack.scorers.judge.request import CHAT, frame
+from rewardstack.scorers.judge.verdict import Verdict
 from rewardstack.scorers.judge.votes import combine
 
 ATTEMPTS = 20
-"""At a reply from a judge that is not being stopped."""
+"""At a reply from a judge that is not being stopped: ten seconds, for a gateway sends there until the judge is gone.
+
+Within each the `EndpointPool` tries a 500 again at once, as of any service, `max_retries` times and while its budget
+lasts. So one verdict takes 80 requests at most by default, and many together 20 each and a tenth more.
+"""
 PAUSE = 0.5
 """Seconds between them, in which that judge goes."""
 STOPPING = "after shutdown"
@@ -27,20 +32,6 @@ BUDGET_FIELD = "thinking_token_budget"
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-
-
-class Verdict(NamedTuple):
-    """What a judge decided.
-
-    Args:
-        value: from 0 to 1.
-        note: what else there is to say.
-        label_mass: probability that it put on its labels; None for a verdict in words.
-    """
-
-    value: float
-    note: str = ""
-    label_mass: float | None = None
 
 
 class Calls:

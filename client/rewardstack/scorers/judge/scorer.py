@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import statistics
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,11 +20,11 @@ from rewardstack.errors import ConfigError, RejectedError, RequestError, Service
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score
 from rewardstack.scorers.destination import Destination, FindService, Servers
-from rewardstack.scorers.judge.calls import Calls, Verdict, together
+from rewardstack.scorers.judge.calls import Calls, together
 from rewardstack.scorers.judge.models import Model, Models, RefusedKeyError
 from rewardstack.scorers.judge.options import portable_extra
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
-from rewardstack.scorers.judge.verdict import UNREADABLE
+from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
 from rewardstack.settings import Settings
 
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
@@ -53,7 +53,6 @@ class Judge(Scorer[Plan]):
             settings.judge_api_key,
             "start a judge with `make up` and `export LLM_JUDGE_SERVER_URL=http://localhost:8000`",
         )
-        self._default = self._servers.destination({}) if settings.judge_urls else None
         self._models = Models(find_service)
         self._calls = Calls(find_service)
         self._fault: BaseException | None = None
@@ -69,7 +68,7 @@ class Judge(Scorer[Plan]):
             SettingsError: there is no judge to ask.
         """
         try:
-            destination = destination or self._destination(item.extra)
+            destination = destination or self._servers.destination(item.extra)
             if not item.solution.strip():
                 return Score(0.0, reason="there is no answer", source=self.source)
             return make_plan(item, destination)
@@ -142,11 +141,6 @@ class Judge(Scorer[Plan]):
         if fault is not None:
             log.warning("%s: %s", self.source, fault, exc_info=fault)
 
-    def _destination(self, extra: Mapping[str, Any]) -> Destination:
-        if self._default is not None and "server_url" not in extra and "api_key" not in extra:
-            return self._default
-        return self._servers.destination(extra)
-
     def _complaint(self, error: ConfigError) -> Score:
         """What is wrong with one item; what is wrong with the environment is raised."""
         if error.field == self._servers.variable:
@@ -210,7 +204,7 @@ class Judge(Scorer[Plan]):
 
     def _refuse_key(self, error: RejectedError, destination: Destination) -> None:
         """An environment that does not fit concerns every sample, unlike a key that a sample brings."""
-        if error.status in (401, 403) and destination == self._default:
+        if error.status in (401, 403) and destination == self._servers.own:
             raise SettingsError(
                 f"{error}; set LLM_JUDGE_SERVER_API_KEY to the judge's key", "LLM_JUDGE_SERVER_API_KEY"
             ) from error

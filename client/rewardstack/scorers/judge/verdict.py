@@ -1,4 +1,4 @@
-"""What a judge's reply says: the number on its last `REWARD:` line, after any reasoning.
+"""What a judge decided, and how it is read in a reply: the number on its last `REWARD:` line, after any reasoning.
 
 Nothing else in the reply counts, for the reply may quote the candidate. What is not exactly one number within the
 template's scale is no verdict.
@@ -7,6 +7,7 @@ template's scale is no verdict.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from rewardstack.errors import ReplyError
 
@@ -24,6 +25,20 @@ PLAIN = re.compile(r"REWARD: (0\.[0-9]{3}|1\.000)")
 """The whole of a structured reply."""
 COMPLETE = re.compile(r"(?:\.\d{3}|100(?:\.0+)?)$")
 """A number that a cut cannot have shortened: three decimals, or the end of the scale."""
+
+
+class Verdict(NamedTuple):
+    """What a judge decided.
+
+    Args:
+        value: from 0 to 1.
+        note: what else there is to say.
+        label_mass: probability that it put on its labels; None for a verdict in words.
+    """
+
+    value: float
+    note: str = ""
+    label_mass: float | None = None
 
 
 class UnreadableError(ReplyError):

@@ -108,10 +108,10 @@ class Relay(Scorer[Relayed[P]]):
 
     async def score(self, prepared: Sequence[Relayed[P]], deadline: SharedDeadline) -> list[Score]:
         """One score for each sample, in order; raises as the scorer and `post_samples` do."""
-        items = [sample.item for sample in prepared if sample.item is not None]
-        if not items:
+        samples = [(sample.item, self._fields) for sample in prepared if sample.item is not None]
+        if not samples:
             return await self._scorer.score([sample.prepared for sample in prepared], deadline)
-        return await post_samples(self._find(*self._destination), self._data_source, items, self._fields, deadline)
+        return await post_samples(self._find(*self._destination), self._data_source, samples, deadline)
 
 
 def _of_prepared(fallback: Callable[[P], Score]) -> Callable[[Relayed[P]], Score]:

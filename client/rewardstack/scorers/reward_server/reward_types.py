@@ -1,4 +1,7 @@
-"""What reward servers say of their functions: `GET /v1/reward_types`."""
+"""What reward servers say of their functions: `GET /v1/reward_types`.
+
+A reward type is on the wire what a rule is in a reward server: a reward function under its name.
+"""
 
 from __future__ import annotations
 
@@ -52,9 +55,10 @@ class RewardTypes:
             DeadlineError: it did not answer in time.
             UnknownSourceError: it has no such function; lists those it has.
         """
-        types = await self._served.find(
-            destination, partial(_ask, service), deadline, suffices=lambda known: known is None or name in known
-        )
+        ask = partial(_ask, service)
+        types = await self._served.find(destination, ask, deadline)
+        if types is not None and name not in types:
+            types = await self._served.find_anew(destination, ask, deadline)
         if types is None:
             return None
         if name not in types:

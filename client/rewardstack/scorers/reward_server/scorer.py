@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from rewardstack.cache.key import EVERY_FIELD, read_fields, rule_key
 from rewardstack.core.coalescing import Lane
@@ -20,7 +20,7 @@ from rewardstack.pipeline.scorer import Scorer
 from rewardstack.routing.routes import RULE_PREFIX
 from rewardstack.score import Item, OnError, Score
 from rewardstack.scorers.destination import Destination, FindService, Servers
-from rewardstack.scorers.reward_server.reward_types import RewardType, RewardTypes
+from rewardstack.scorers.reward_server.reward_types import RewardTypes
 from rewardstack.settings import Settings
 from rewardstack.transport.endpoint_pool import EndpointPool
 
@@ -30,18 +30,22 @@ BATCH = 64
 PROBE = json.dumps({"items": []}).encode()
 
 
-class RemoteSample(NamedTuple):
+@dataclass(slots=True)
+class RemoteSample:
     """A sample for a reward server.
 
     Args:
         item: the sample.
         destination: the server.
         service: by which it is asked.
+        fields: of `extra_info` that the function reads, once the sample has been asked for its key; `("*",)` for all,
+            as long as the server has not told.
     """
 
     item: Item
     destination: Destination
     service: EndpointPool
+    fields: Sequence[str] = (EVERY_FIELD,)
 
 
 class RemoteRule(Scorer[RemoteSample]):
@@ -80,18 +84,24 @@ class RemoteRule(Scorer[RemoteSample]):
         return Lane(BATCH, sample.destination)
 
     async def keys(self, prepared: Sequence[RemoteSample], deadline: SharedDeadline) -> list[Key | None]:
-        """The same keys as the server's own, by the fingerprint that it gives; raises as `score` does."""
+        """The same keys as the server's own, by the fingerprint that it gives.
+
+        Raises:
+            DeadlineError: the server did not say what it has.
+            UnknownSourceError: it has no such function; lists those it has.
+        """
         keys: list[Key | None] = [None] * len(prepared)
         groups: dict[Destination, list[int]] = {}
         for at, sample in enumerate(prepared):
             groups.setdefault(sample.destination, []).append(at)
         for members in groups.values():
-            about = await self._about(prepared[members[0]], deadline)
+            first = prepared[members[0]]
+            about = await self._types.find(self._name, first.destination, first.service, deadline)
             if about is not None:
                 items = [prepared[at].item for at in members]
                 made = rule_key(self._name, about.fingerprint, about.fields, items, about.range)
                 for at, key in zip(members, made, strict=True):
-                    keys[at] = key
+                    keys[at], prepared[at].fields = key, about.fields
         return keys
 
     async def score(self, prepared: Sequence[RemoteSample], deadline: SharedDeadline) -> list[Score]:
@@ -102,16 +112,11 @@ class RemoteRule(Scorer[RemoteSample]):
             UnknownSourceError: it has no such function; lists those it has.
             SettingsError: it does not take the key.
         """
-        about = await self._about(prepared[0], deadline)
-        fields = about.fields if about else (EVERY_FIELD,)
-        items = [sample.item for sample in prepared]
-        scores = await post_samples(prepared[0].service, self._data_source, items, fields, deadline)
+        samples = [(sample.item, sample.fields) for sample in prepared]
+        scores = await post_samples(prepared[0].service, self._data_source, samples, deadline)
         for score in scores:
             score.source = self.source
         return scores
-
-    async def _about(self, sample: RemoteSample, deadline: SharedDeadline) -> RewardType | None:
-        return await self._types.find(self._name, sample.destination, sample.service, deadline)
 
 
 def reward_servers(settings: Settings) -> Servers:
@@ -125,15 +130,14 @@ def reward_servers(settings: Settings) -> Servers:
 
 
 async def post_samples(
-    service: EndpointPool, data_source: str, items: Sequence[Item], fields: Sequence[str], deadline: SharedDeadline
+    service: EndpointPool, data_source: str, samples: Sequence[tuple[Item, Sequence[str]]], deadline: SharedDeadline
 ) -> list[Score]:
     """One score for each sample, in order, as a reward server gives them.
 
     Args:
         service: of the server.
         data_source: by which the server shall score them.
-        items: at most `BATCH` of them.
-        fields: of `extra_info` that are sent; `("*",)` for all.
+        samples: at most `BATCH` of them, with the fields of `extra_info` that are sent; `("*",)` for all.
         deadline: of all who wait.
 
     Raises:
@@ -142,18 +146,18 @@ async def post_samples(
         SettingsError: it does not take the key.
         RequestError: `extra_info` holds what JSON cannot.
     """
-    reply = await _post(service, _body(data_source, items, fields), deadline)
+    reply = await _post(service, _body(data_source, samples), deadline)
     try:
         scores = read_scores(json.loads(reply)["scores"])
     except (ValueError, KeyError, TypeError) as error:
         raise ReplyError(f"{data_source}: the server's reply is no list of scores") from error
-    if len(scores) != len(items):
-        raise ReplyError(f"{data_source}: {len(scores)} scores came for {len(items)} samples")
+    if len(scores) != len(samples):
+        raise ReplyError(f"{data_source}: {len(scores)} scores came for {len(samples)} samples")
     return scores
 
 
-def _body(data_source: str, items: Sequence[Item], fields: Sequence[str]) -> bytes:
-    records = [sample_record(data_source, item, read_fields(item.extra, fields)) for item in items]
+def _body(data_source: str, samples: Sequence[tuple[Item, Sequence[str]]]) -> bytes:
+    records = [sample_record(data_source, item, read_fields(item.extra, fields)) for item, fields in samples]
     try:
         return json.dumps({"items": records}).encode()
     except (TypeError, ValueError) as error:
