@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
 from rewardstack.core.coalescing import one_lane
-from rewardstack.core.event_loop import loop_thread
+from rewardstack.core.event_loop import loop_thread, run
 from rewardstack.errors import RewardstackError, ScoringError, UnknownSourceError
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.pipeline.scorer import DIRECTLY, Scorer, Sending
@@ -78,7 +78,7 @@ class Evaluator:
         if limit is not None and limit <= 0:
             scores = [Score.failed("dropped: its deadline had passed when it arrived")] * len(requests)
         else:
-            scores = loop_thread().run(self._score(requests, limit, tenant))
+            scores = run(self._score(requests, limit, tenant))
         count_scores(scores)
         return scores
 
@@ -114,7 +114,7 @@ class Evaluator:
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
         try:
             asked = [client.run([probe], PROBE_SECONDS, PROBE_SECONDS) for client in self._clients]
-            results = loop_thread().run(_all(asked))
+            results = run(_all(asked))
         except RewardstackError:
             log.exception("isolation does not answer")
             return False
@@ -128,7 +128,7 @@ class Evaluator:
             asyncio.TimeoutError: their supervisor does not answer.
         """
         asked = _all([client.stats() for client in self._clients])
-        counts = loop_thread().run(asyncio.wait_for(asked, STATS_SECONDS))
+        counts = run(asyncio.wait_for(asked, STATS_SECONDS))
         return {name: sum(count[name] for count in counts) for name in counts[0] if name != "pid"}
 
     @property
