@@ -12,7 +12,7 @@ RewardstackError
 │   ├── UnreachableError            no connection, a connection that broke, or an endpoint that hangs
 │   ├── OverloadError               the service refused for now (408, 429, 502, 503, 504)
 │   ├── RejectedError               the service refused for good (any other 4xx)
-│   └── ReplyError                  an answer came, but not one that can be read
+│   └── ReplyError                  an answer came, but an error (5xx) or one that cannot be read
 └── ScoringError                    a sample has no score and `on_error="raise"` was asked for; carries all scores
 """
 
@@ -100,7 +100,7 @@ class RejectedError(ServiceError):
 
 
 class ReplyError(ServiceError):
-    """An answer came that is not what the protocol says."""
+    """An answer came that is an error (5xx), or not what the protocol says."""
 
 
 class ScoringError(RewardstackError):

@@ -21,9 +21,9 @@ from urllib3.util import Retry
 from rewardstack.core.deadline import HEADER
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, RequestError, ServiceError, UnreachableError
 from rewardstack.settings import Settings, parse_urls
-from rewardstack.transport.http import REFUSALS
+from rewardstack.transport.http import OVERLOADED
 
-TRY_AGAIN = (*REFUSALS, 500)
+TRY_AGAIN = (*OVERLOADED, 500)
 FIRST_PAUSE = 1.0
 """Seconds before the second try; doubled before each further one."""
 LONGEST_PAUSE = 30.0
@@ -198,7 +198,7 @@ def _statuses(reply: dict[str, Any]) -> list[str]:
 
 def _refusal(reply: requests.Response) -> ServiceError:
     message = f"{reply.url} answered {reply.status_code}: {_complaint(reply)}"
-    if reply.status_code in REFUSALS:
+    if reply.status_code in OVERLOADED:
         return OverloadError(message)
     if reply.status_code >= 500 or reply.status_code < 300:
         return ReplyError(message)

@@ -13,6 +13,8 @@ OnError = Literal["zero", "lexical", "none", "raise"]
 STATUSES: tuple[Status, ...] = ("ok", "fallback", "unscored", "failed")
 ON_ERROR: tuple[OnError, ...] = ("zero", "lexical", "none", "raise")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+NO_REFERENCE = "the reference (ground_truth) is missing or empty"
+"""The reason of a sample that cannot be scored without one."""
 
 
 @dataclass(slots=True)

@@ -78,7 +78,8 @@ class Sending(Generic[P]):
     Args:
         lane: of a sample: which others it travels with, and how many of them at a time; None where the scorer takes a
             caller's samples as they come, and batches, shares and waits in its own way.
-        order: the positions of a caller's samples in the order in which they are best sent; None for their own.
+        order: the positions of a caller's samples in the order in which they are best sent (a judge reuses what they
+            begin with alike); None for their own.
         report: logs what became of a caller's samples, and the seconds that it took.
     """
 

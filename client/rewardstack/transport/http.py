@@ -25,7 +25,8 @@ AT_ONCE = 2**16
 """Bytes of a reply that is read in one piece, if it says its length beforehand."""
 MESSAGE_CHARACTERS = 300
 """How much of a server's complaint is repeated."""
-REFUSALS = (408, 429, 502, 503, 504)
+OVERLOADED = (408, 429, 502, 503, 504)
+"""Statuses with which a service refuses for now (`OverloadError`); it is asked again until the deadline."""
 
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
@@ -117,7 +118,7 @@ def body_of(reply: Reply) -> bytes:
     if 200 <= reply.status < 300:
         return reply.data
     message = f"{reply.url} answered {reply.status}: {_complaint(reply.data)}"
-    if reply.status in REFUSALS:
+    if reply.status in OVERLOADED:
         raise OverloadError(message, _retry_after(reply.headers.get("Retry-After", "")))
     if reply.status < 500:
         raise RejectedError(message, reply.status)

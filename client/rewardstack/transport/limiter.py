@@ -1,7 +1,7 @@
 """How much one endpoint gets: concurrency that rises by addition and falls by multiplication, and pauses.
 
-A refusal (429, 502, 503) says that the server holds no more than what is still in flight, so the concurrency falls to
-that, and at least by half once a wave. An endpoint that took nothing of a wave, or cannot be reached, is paused with
+A refusal (`http.OVERLOADED`) says that the server holds no more than what is still in flight, so the concurrency falls
+to that, and at least by half once a wave. An endpoint that took nothing of a wave, or cannot be reached, is paused with
 exponential backoff and then tried with a single request; a success opens it again, doubling as TCP's slow start does
 up to where it was refused. An outage therefore costs a handful of probes, not a retry for each sample.
 """

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rewardstack.errors import RejectedError, RequestError, RewardstackError
-from rewardstack.score import Item, Score
+from rewardstack.score import NO_REFERENCE, Item, Score
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.embedding.lexical import lexical_similarity
 from rewardstack.scorers.embedding.options import Options, read_options
@@ -56,7 +56,7 @@ def read_sample(item: Item, find_destination: Callable[[Mapping[str, Any]], Dest
     except RequestError as error:
         return Score.unscored(str(error), SOURCE)
     if not item.references:
-        return Score.unscored("the reference (ground_truth) is missing or empty", SOURCE)
+        return Score.unscored(NO_REFERENCE, SOURCE)
     if not item.solution.strip():
         return Score(0.0, reason="the response is empty", source=SOURCE)
     return Sample(item.solution, item.references, options, find_destination(item.extra))

@@ -24,7 +24,7 @@ from rewardstack.settings import Settings
 VERSION = "1"
 """Raised whenever the same texts come to another score."""
 LANE_SIZE = 4096
-"""Samples whose texts are put together; requests to the server are as large as it takes."""
+"""Samples whose texts are put together at most; the server's requests are cut from these texts (`vectors`)."""
 EMBEDDERS = 64
 """Kept at a time: whoever may ask a reward server may make up models and prompts without end."""
 

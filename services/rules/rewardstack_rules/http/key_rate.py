@@ -42,17 +42,17 @@ def install(app: Flask, rate: int | None, cache_url: str) -> None:
     """
     if rate is None:
         return
-    counter = Counter(rate, cache_url)
+    window = SlidingWindow(rate, cache_url)
     why = f"{SETTING}: more than {rate} requests a second with this key; wait, or send more samples in each"
 
     def check() -> None:
-        if request.path not in FREE and not counter.admits(g.tenant):
+        if request.path not in FREE and not window.admits(g.tenant):
             raise ApiError(429, why, SETTING, AFTER)
 
     app.before_request(check)
 
 
-class Counter:
+class SlidingWindow:
     """Counts the requests of the last second; for any thread.
 
     Args:

@@ -19,7 +19,7 @@ from rewardstack_rules.http.protocols.schemas import LINES, REPLIES, TEXT, UPLOA
 
 blueprint = Blueprint("openapi", __name__)
 
-REFUSALS = {
+ERROR_TEXTS = {
     400: "The request is malformed; `field` says where",
     401: "No key, or an unknown one",
     404: "Nothing is known by that name; `error` says what is, or why",
@@ -182,7 +182,7 @@ def _refusals(one: Operation) -> dict[str, Any]:
     codes = {*one.codes, *((400, 408, 413, 415, 503) if one.reads else ()), *(() if one.path in OPEN_PATHS else (401,))}
     if one.path not in key_rate.FREE:
         codes.add(429)
-    found = {str(code): _answer(REFUSALS[code], "Error") for code in sorted(codes)}
+    found = {str(code): _answer(ERROR_TEXTS[code], "Error") for code in sorted(codes)}
     if one.path == "/ready":
         found["503"] = _answer("Samples cannot be scored", one.reply)
     return found

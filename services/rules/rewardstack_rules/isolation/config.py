@@ -25,7 +25,8 @@ class IsolationConfig:
         fast: children for ordinary tasks; by default one a usable core.
         slow: how many slow tasks run at once, beside the fast ones.
         slow_after: seconds after which a running task counts as slow, unless it waited for a core most of the time.
-        memory_bytes: address space a child may add to what it was born with; a task that fills a quarter is killed.
+        memory_bytes: address space that a child may add to what it was born with; a task that filled a quarter of it is
+            not believed, and ends the child.
         tasks_per_child: tasks after which a child is replaced.
         growth_bytes: resident growth after which a child is replaced.
         max_frame_bytes: largest task or result, as JSON.

@@ -60,16 +60,16 @@ redis.call('HDEL', counts, '')
 TAKE = (
     PRELUDE
     + """
-local n, data, ttl, most = unpack(ARGV, 2)
+local n, data, idle, most = unpack(ARGV, 2)
 if most ~= '' then
   for _, job in ipairs(redis.call('ZRANGEBYSCORE', held, '-inf', now)) do release(job) end
   local grown = #data - redis.call('HSTRLEN', input, n)
   if (redis.call('HGET', bytes, 'all') or 0) + grown > tonumber(most) then return 0 end
-  redis.call('ZADD', held, at(ttl), id)
+  redis.call('ZADD', held, at(idle), id)
   charge(grown)
 end
 redis.call('HSET', input, n, data)
-redis.call('EXPIRE', input, ttl)
+redis.call('EXPIRE', input, idle)
 return 1
 """
 )

@@ -34,7 +34,7 @@ UNWRITTEN = Counter(
     "rewardstack_cache_unwritten_total",
     "Values that never came into the result cache: it did not take them, or too many waited.",
 )
-REFUSED = Counter(
+DISTRUSTED = Counter(
     "rewardstack_cache_refused_total",
     "Values in the result cache that were not believed: malformed, out of range, or not sealed with the secret.",
 )
@@ -81,9 +81,9 @@ def count_unwritten(values: int) -> None:
     UNWRITTEN.inc(values)
 
 
-def count_refused(values: int) -> None:
+def count_distrusted(values: int) -> None:
     """Counts values that the result cache had and that were not believed."""
-    REFUSED.inc(values)
+    DISTRUSTED.inc(values)
 
 
 @cache

@@ -22,7 +22,7 @@ from rewardstack.scorers.factory import Backends
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.isolation.client import IsolationClient
-from rewardstack_rules.metrics.counters import count_refused, count_scores, count_unwritten
+from rewardstack_rules.metrics.counters import count_distrusted, count_scores, count_unwritten
 from rewardstack_rules.scoring.isolated import isolation_config
 from rewardstack_rules.scoring.rule import INLINE_BATCH, InlineRule, IsolatedRule, Isolation, LocalVerifier
 from rewardstack_rules.scoring.task import make_task
@@ -145,7 +145,7 @@ class Evaluator:
     def _make_pipeline(self, tenant: str) -> Pipeline:
         """A pipeline of a tenant's own: calls in flight are shared with nobody else, connections are."""
         if self._shared is None:
-            self._shared = Backends(), ResultCache(self._client_settings, count_unwritten, count_refused)
+            self._shared = Backends(), ResultCache(self._client_settings, count_unwritten, count_distrusted)
             loop_thread().closing += [one.close for one in self._shared]
         backends, cache = self._shared
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from rewardstack.errors import ConfigError
+from rewardstack.score import NO_REFERENCE
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Registry, Rule
@@ -53,7 +54,7 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
 def evaluate(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
     """What `rule` makes of a sample; without the reference it needs, the sample is unscored."""
     if rule.needs_reference and not references:
-        return Outcome(None, "the reference (ground_truth) is missing or empty")
+        return Outcome(None, NO_REFERENCE)
     return rule.evaluate(solution, references, extra)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from rewardstack.score import STATUSES
 from rewardstack_rules.http.protocols import roll
-from rewardstack_rules.http.protocols.score import REFUSED
+from rewardstack_rules.http.protocols.score import SERVERS_OWN
 from rewardstack_rules.jobs.state import JOB_STATUSES
 
 Schema = dict[str, Any]
@@ -60,7 +60,7 @@ REFERENCE: Schema = {"anyOf": [{"type": "null"}, TEXT, NUMBER, array(TEXT)]}
 EXTRA: Schema = {
     "anyOf": [
         {"type": "null"},
-        {"type": "object", "propertyNames": {"not": {"pattern": f"(^|_)({'|'.join(REFUSED)})$"}}},
+        {"type": "object", "propertyNames": {"not": {"pattern": f"(^|_)({'|'.join(SERVERS_OWN)})$"}}},
     ]
 }
 ERROR = record({"error": TEXT, "field": nullable(TEXT)})

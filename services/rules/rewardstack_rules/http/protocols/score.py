@@ -15,7 +15,7 @@ from rewardstack_rules.http.protocols.scoring import score_samples
 
 blueprint = Blueprint("score", __name__)
 
-REFUSED = ("url", "api_key", "path")
+SERVERS_OWN = ("url", "api_key", "path")
 """Fields of `extra_info`, or endings of their names after `_`, that only the server's own settings may give."""
 
 
@@ -60,4 +60,4 @@ def _refuse_secrets(extra: Mapping[str, Any], where: str) -> None:
 
 
 def _is_secret(name: str) -> bool:
-    return any(name == word or name.endswith(f"_{word}") for word in REFUSED)
+    return any(name == word or name.endswith(f"_{word}") for word in SERVERS_OWN)
