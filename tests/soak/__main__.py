@@ -35,6 +35,8 @@ from tests.support.load.phases import disturb
 from tests.support.load.report import Row
 
 ROUND_MINUTES = 5
+FAULTS = 180.0
+"""Seconds of a round's faults; it ends at rest, for which there is a minute."""
 BURST = 60.0
 """Seconds of a round in which hostile requests come as fast as they can."""
 JUDGED = 1000
@@ -63,7 +65,7 @@ class Size(NamedTuple):
     memory: bool
 
 
-FULL = Size(rounds=12, seconds=ROUND_MINUTES * 60.0 - BURST, burst=BURST, after=5.0, stopped=15.0, memory=True)
+FULL = Size(rounds=12, seconds=FAULTS, burst=BURST, after=5.0, stopped=15.0, memory=True)
 SMOKE = Size(rounds=2, seconds=12.0, burst=2.0, after=0.5, stopped=1.0, memory=False)
 """For CI."""
 

@@ -25,7 +25,7 @@ from tests.support.load.phases import EXCUSED_SECONDS, Phase
 
 PAUSE = 0.1
 """Seconds between two hostile requests."""
-TOGETHER = 4
+TOGETHER = 16
 """Threads of a burst of them."""
 JOB_ITEMS = 300
 JOB_PAUSE = 2.0
@@ -70,17 +70,18 @@ class Hostile:
     def work(self, stop: threading.Event) -> None:
         """Goes on until it is told to end."""
         while not stop.wait(PAUSE):
-            self._send_next()
+            self._send(*next(self._next))
 
     def burst(self, seconds: float) -> None:
-        """Sends as many as `TOGETHER` threads can, so that what servers keep for their largest requests is there.
+        """Sends as many as `TOGETHER` threads can, the same ones each time, so that what servers keep for their largest
+        requests is there.
 
         Args:
             seconds: that it goes on.
         """
-        end = time.monotonic() + seconds
+        end, requests = time.monotonic() + seconds, zip(cycle(KINDS), count())
         with ThreadPoolExecutor(TOGETHER) as pool:
-            for done in [pool.submit(self._until, end) for _ in range(TOGETHER)]:
+            for done in [pool.submit(self._send_until, end, requests) for _ in range(TOGETHER)]:
                 done.result()
 
     def faults(self, phases: Sequence[Phase]) -> Iterator[str]:
@@ -95,12 +96,11 @@ class Hostile:
             if not any(begun < done and ended > start for start, done in faults):
                 yield f"a hostile request: {wrong}"
 
-    def _until(self, end: float) -> None:
+    def _send_until(self, end: float, requests: Iterator[tuple[str, int]]) -> None:
         while time.monotonic() < end:
-            self._send_next()
+            self._send(*next(requests))
 
-    def _send_next(self) -> None:
-        kind, number = next(self._next)
+    def _send(self, kind: str, number: int) -> None:
         attack, begun = make(kind, 0, number), time.monotonic()
         try:
             reply = send(self._url, attack)
