@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rewardstack import Request, Score
 from rewardstack.client import score_on_loop
-from rewardstack.core.event_loop import loop_thread
+from rewardstack.core.event_loop import run
 from rewardstack.settings import Settings
 from tests.chaos import disturbances, models
 from tests.support.compose import ComposeStack
@@ -84,7 +84,7 @@ def _models(urls: dict[str, str], count: int) -> list[Lane]:
     settings = Settings.from_env({**urls, "REWARD_CACHE_ITEMS": "0"})
 
     def score(request: Request) -> Score:
-        (one,) = loop_thread().run(score_on_loop([request], settings, None, None))
+        (one,) = run(score_on_loop([request], settings, None, None))
         return one
 
     return models.models(score, count)

@@ -10,7 +10,12 @@ import pytest
 
 import rewardstack.rule_remote
 from rewardstack import Request, compute_score, score
+from rewardstack.cache.store import ResultCache
+from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.errors import ConfigError, RequestError, SettingsError, UnknownSourceError
+from rewardstack.score import Item
+from rewardstack.scorers.factory import Backends
+from rewardstack.settings import Settings
 from tests.support.servers import FaultServer, fault_server
 
 
@@ -112,6 +117,32 @@ def test_what_leaves_the_trainer(server: FaultServer, monkeypatch: pytest.Monkey
     server.set(fields=["tolerance"])
     extra = {"tolerance": 1, "model": object(), "server_url": server.url, "api_key": "secret"}
     assert "ok" == score([Request("math", "with an object", "1", extra)])[0].status
+
+
+def test_function_that_the_server_does_not_have(server: FaultServer) -> None:
+    """The server is asked once for a function that it does not have, and anew where it said long before what it has."""
+    with pytest.raises(UnknownSourceError, match="has no 'later'"):
+        score([Request("rule_remote_later", "a", "1")])
+    assert 1 == server.stats()["types"]
+
+    server.set(names=["later"])
+
+    assert "ok" == score([Request("rule_remote_later", "a", "1")])[0].status
+    assert 2 == server.stats()["types"]
+
+
+async def test_what_leaves_the_trainer_without_a_key(server: FaultServer) -> None:
+    """A sample that was not asked for its key is asked before it is sent: no field leaves that the function has not."""
+    server.set(fields=["tolerance"])
+    settings = Settings.from_env()
+    deadline = SharedDeadline(Deadline(30))
+    backends = Backends()
+    try:
+        rule, _ = backends.scorers(settings, ResultCache(settings), "")["rule"]("math")
+        sample = rule.prepare(Item("a", ("1",), {"tolerance": 1, "name": object()}))
+        assert "ok" == (await rule.score([sample], deadline))[0].status
+    finally:
+        await backends.close()
 
 
 def test_field_that_json_cannot_hold(server: FaultServer) -> None:

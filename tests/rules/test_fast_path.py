@@ -80,7 +80,8 @@ def test_no_library() -> None:
 def test_master_loads_no_rules() -> None:
     """gunicorn's master loads none of what scores, so that a reload takes up whatever of it has changed."""
     code = (
-        "import sys; import rewardstack_rules.http.gunicorn_conf; rooms = {'functions', 'mathematics', 'golden'};"
+        "import sys; from rewardstack_rules.http import gunicorn_conf, gunicorn_worker;"
+        "rooms = {'functions', 'mathematics', 'golden'};"
         "print(sorted(one for one in rooms if f'rewardstack_rules.{one}' in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_environment())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from rewardstack_rules.http.protocols.score import without_secrets
+from rewardstack_rules.http.protocols.scoring import without_secrets
 from tests.rules.conftest import ROOT, RewardServer
 
 CASES = {path.stem: json.loads(path.read_text()) for path in (ROOT / "tests/cases/protocols").glob("*.json")}

@@ -46,7 +46,7 @@ async def isolated(needs_process: None, monkeypatch: pytest.MonkeyPatch) -> Asyn
 
 @pytest.fixture
 def registry() -> Registry:
-    """The rules that the isolated's processes know."""
+    """The rules that the isolated processes know."""
     return load_registry([HOSTILE])
 
 

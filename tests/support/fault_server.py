@@ -60,7 +60,8 @@ async def reward_types(_: web.Request) -> web.StreamResponse:
     if STATE.get("types_refused"):
         return web.json_response({"error": "not now"}, status=503)
     about = {"fingerprint": STATE["fingerprint"], "fields": STATE.get("fields", [])}
-    return web.json_response({"reward_types": dict.fromkeys(("math", "gsm8k", "exact_match"), about)})
+    names = STATE.get("names", ("math", "gsm8k", "exact_match"))
+    return web.json_response({"reward_types": dict.fromkeys(names, about)})
 
 
 async def change(request: web.Request) -> web.StreamResponse:

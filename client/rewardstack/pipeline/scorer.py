@@ -6,6 +6,7 @@ The pipeline (`rewardstack.pipeline.pipeline`) does the rest for all of them: ca
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -38,6 +39,7 @@ class Scorer(Protocol[P]):
     """The score of a sample where it is found in microseconds, for less than it costs to ask the cache's Redis; it is
     neither looked up nor kept there. None of a sample that takes longer, and where all do."""
 
+    @abstractmethod
     def prepare(self, item: Item) -> P | Score:
         """All that is read of an item: options, templates, destination, references; its score where nobody is asked.
 
@@ -46,6 +48,7 @@ class Scorer(Protocol[P]):
         """
         ...
 
+    @abstractmethod
     async def keys(self, prepared: Sequence[P], deadline: SharedDeadline) -> list[Key | None]:
         """The key of each sample, None for one that may be neither cached nor shared.
 
@@ -57,6 +60,7 @@ class Scorer(Protocol[P]):
         """
         ...
 
+    @abstractmethod
     async def score(self, prepared: Sequence[P], deadline: SharedDeadline) -> list[Score]:
         """One score for each sample, in order.
 

@@ -45,7 +45,7 @@ class Backends:
             tenant: separates those who may not see what vectors others have had made.
         """
 
-        @cache_calls  # every sample asks
+        @cache_calls  # every sample asks; `_services` keeps them all anyway
         def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
             return self._service(urls, api_key, settings)
 

@@ -80,6 +80,11 @@ class Discovery(Generic[D, T]):
         answer = self._answers.get(destination)
         return default if answer is None else answer.value
 
+    def has_answered_since(self, destination: D, moment: float) -> bool:
+        """Whether a server's last answer came after a moment, on `time.monotonic()`."""
+        answer = self._answers.get(destination)
+        return answer is not None and answer.given_at >= moment
+
     def __contains__(self, destination: D) -> bool:
         return self._answers.get(destination) is not None
 

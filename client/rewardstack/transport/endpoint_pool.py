@@ -147,6 +147,9 @@ class EndpointPool:
             reply = await endpoint.ask(message, patience)
             self.last_progress = time.monotonic()
             return reply
+        except RejectedError:
+            self.last_progress = time.monotonic()
+            raise
         finally:
             self._leave(endpoint)
 

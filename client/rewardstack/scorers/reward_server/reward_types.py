@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Hashable
 from functools import partial
 from typing import Any, NamedTuple
@@ -56,8 +57,9 @@ class RewardTypes:
             UnknownSourceError: it has no such function; lists those it has.
         """
         ask = partial(_ask, service)
+        asked_at = time.monotonic()
         types = await self._served.find(destination, ask, deadline)
-        if types is not None and name not in types:
+        if types is not None and name not in types and not self._served.has_answered_since(destination, asked_at):
             types = await self._served.find_anew(destination, ask, deadline)
         if types is None:
             return None

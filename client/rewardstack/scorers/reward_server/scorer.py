@@ -38,14 +38,13 @@ class RemoteSample:
         item: the sample.
         destination: the server.
         service: by which it is asked.
-        fields: of `extra_info` that the function reads, once the sample has been asked for its key; `("*",)` for all,
-            as long as the server has not told.
+        fields: of `extra_info` that the function reads, `("*",)` for all; None until the sample was asked for its key.
     """
 
     item: Item
     destination: Destination
     service: EndpointPool
-    fields: Sequence[str] = (EVERY_FIELD,)
+    fields: Sequence[str] | None = None
 
 
 class RemoteRule(Scorer[RemoteSample]):
@@ -97,11 +96,13 @@ class RemoteRule(Scorer[RemoteSample]):
         for members in groups.values():
             first = prepared[members[0]]
             about = await self._types.find(self._name, first.destination, first.service, deadline)
+            for at in members:
+                prepared[at].fields = (EVERY_FIELD,) if about is None else about.fields
             if about is not None:
                 items = [prepared[at].item for at in members]
                 made = rule_key(self._name, about.fingerprint, about.fields, items, about.range)
                 for at, key in zip(members, made, strict=True):
-                    keys[at], prepared[at].fields = key, about.fields
+                    keys[at] = key
         return keys
 
     async def score(self, prepared: Sequence[RemoteSample], deadline: SharedDeadline) -> list[Score]:
@@ -109,10 +110,12 @@ class RemoteRule(Scorer[RemoteSample]):
 
         Raises:
             DeadlineError, ReplyError: the server did not score them.
-            UnknownSourceError: it has no such function; lists those it has.
+            UnknownSourceError: it has no such function.
             SettingsError: it does not take the key.
         """
-        samples = [(sample.item, sample.fields) for sample in prepared]
+        if any(sample.fields is None for sample in prepared):
+            await self.keys(prepared, deadline)
+        samples = [(sample.item, sample.fields or ()) for sample in prepared]
         scores = await post_samples(prepared[0].service, self._data_source, samples, deadline)
         for score in scores:
             score.source = self.source

@@ -37,10 +37,10 @@ MAX_VALUES = 500_000
 second, in which a process does nothing else."""
 PIECE = 2**18
 """Bytes of a body that are read at a time."""
-TEXT = rb'"[^"]*"'
+JSON_TEXT = rb'"[^"]*"'
 """A text of JSON, where none has an escape."""
 
-_TOKEN = re.compile(TEXT + rb"|([\[{,])")
+_TOKEN = re.compile(JSON_TEXT + rb"|([\[{,])")
 
 HELD = Gauge("rewardstack_body_bytes", "Bytes of bodies that are held, small ones aside.", multiprocess_mode="livesum")
 

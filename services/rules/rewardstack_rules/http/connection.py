@@ -42,9 +42,9 @@ BROKEN_BODY = (OSError, ParseException)
 SOCKETS = ("gunicorn.socket", "werkzeug.socket")
 """Names under which a server puts the client's connection into the environment of a request."""
 DRAIN_SECONDS = 10.0
-"""For which a request that is answered is read on."""
+"""For which a request that is answered is still read."""
 LINGER_SECONDS = 1.0
-"""For which a connection whose last reply is written is."""
+"""For which a connection whose last reply is written is still read."""
 CHUNK = 2**20
 
 T = TypeVar("T")

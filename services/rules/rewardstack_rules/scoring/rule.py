@@ -98,7 +98,7 @@ class LocalSample:
 
 
 class LocalRule(Scorer[LocalSample]):
-    """Scores by one rule: here, or in isolated processes beside this server.
+    """What the scorers of a rule share, which run it here or in isolated processes beside this server.
 
     Args:
         rule: the reward function.

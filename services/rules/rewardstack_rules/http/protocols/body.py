@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from flask import request
 
-from rewardstack_rules.http.admission import TEXT, read_body, without_escapes
+from rewardstack_rules.http.admission import JSON_TEXT, read_body, without_escapes
 from rewardstack_rules.http.errors import ApiError
 
 MAX_INTEGER_DIGITS = 4300
@@ -29,7 +29,7 @@ it is still found to be too deep."""
 MOST_BRACKETS = 2**22
 """Most brackets of a body that is read so, which takes about a second; one with more is refused as a whole."""
 
-_TOKEN = re.compile(TEXT + rb"|[\[{]|[]}]")
+_TOKEN = re.compile(JSON_TEXT + rb"|[\[{]|[]}]")
 
 T = TypeVar("T", dict[str, Any], list[Any], str)
 

@@ -20,8 +20,14 @@ from rewardstack.core.json_types import is_finite
 from rewardstack.score import STATUSES, Score
 from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.body import json_type, read_field, read_object
-from rewardstack_rules.http.protocols.score import without_secrets
-from rewardstack_rules.http.protocols.scoring import all_failed, make_sample, reward_of, score_samples, source_of
+from rewardstack_rules.http.protocols.scoring import (
+    all_failed,
+    make_sample,
+    reward_of,
+    score_samples,
+    source_of,
+    without_secrets,
+)
 
 blueprint = Blueprint("roll", __name__)
 

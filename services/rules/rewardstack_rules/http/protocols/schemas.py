@@ -12,7 +12,7 @@ from typing import Any
 
 from rewardstack.score import STATUSES
 from rewardstack_rules.http.protocols import roll
-from rewardstack_rules.http.protocols.score import SERVERS_OWN
+from rewardstack_rules.http.protocols.scoring import SERVERS_OWN
 from rewardstack_rules.jobs.state import JOB_STATUSES
 
 Schema = dict[str, Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from flask import Blueprint, Response, jsonify
@@ -11,12 +10,9 @@ from rewardstack.core.wire import score_record
 from rewardstack.score import Request
 from rewardstack_rules.http.errors import ApiError
 from rewardstack_rules.http.protocols.body import json_type, read_items
-from rewardstack_rules.http.protocols.scoring import score_samples
+from rewardstack_rules.http.protocols.scoring import refuse_secrets, score_samples
 
 blueprint = Blueprint("score", __name__)
-
-SERVERS_OWN = ("url", "api_key", "path")
-"""Fields of `extra_info`, or endings of their names after `_`, that only the server's own settings may give."""
 
 
 @blueprint.post("/v1/score")
@@ -43,21 +39,5 @@ def read_sample(item: Any, where: str) -> Request:
         raise ApiError(400, f"{where}.data_source must be a string, got {json_type(source)}", f"{where}.data_source")
     extra = item.get("extra_info")
     if isinstance(extra, dict):
-        _refuse_secrets(extra, f"{where}.extra_info")
+        refuse_secrets(extra, f"{where}.extra_info")
     return Request(source, item.get("solution_str"), item.get("ground_truth"), extra)  # type: ignore[arg-type]
-
-
-def without_secrets(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a data set's row without those that `read_sample` would refuse; a row may well have some."""
-    return {name: value for name, value in extra.items() if not _is_secret(name)}
-
-
-def _refuse_secrets(extra: Mapping[str, Any], where: str) -> None:
-    for name in extra:
-        if _is_secret(name):
-            field = f"{where}.{name}"
-            raise ApiError(400, f"{field}: URLs, keys and paths are not taken over HTTP; leave it out", field)
-
-
-def _is_secret(name: str) -> bool:
-    return any(name == word or name.endswith(f"_{word}") for word in SERVERS_OWN)

@@ -19,6 +19,8 @@ from rewardstack_rules.http.protocols.messages import last_user_text
 MAX_SAMPLES = 100_000
 SAMPLE_BYTES = 512
 """Bytes that a sample counts for beside its text: with its score and its reply it takes up to 3 kB of memory."""
+SERVERS_OWN = ("url", "api_key", "path")
+"""Fields of `extra_info`, or endings of their names after `_`, that only the server's own settings may give."""
 
 
 def source_of(body: Mapping[str, Any]) -> str:
@@ -112,3 +114,28 @@ def batch_reply(samples: Sequence[Score], **beside: Any) -> Response:
     if all_failed(samples):
         return unavailable(f"no sample was scored: {samples[0].reason}", **reply)
     return jsonify(reply)
+
+
+def without_secrets(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a data set's row without those that `refuse_secrets` would refuse; a row may well have some."""
+    return {name: value for name, value in extra.items() if not _is_secret(name)}
+
+
+def refuse_secrets(extra: Mapping[str, Any], where: str) -> None:
+    """Returns where `extra_info` holds nothing that only the server's own settings may give.
+
+    Args:
+        extra: the object.
+        where: how a complaint names it.
+
+    Raises:
+        ApiError: 400; it does.
+    """
+    for name in extra:
+        if _is_secret(name):
+            field = f"{where}.{name}"
+            raise ApiError(400, f"{field}: URLs, keys and paths are not taken over HTTP; leave it out", field)
+
+
+def _is_secret(name: str) -> bool:
+    return any(name == word or name.endswith(f"_{word}") for word in SERVERS_OWN)
