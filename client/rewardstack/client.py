@@ -77,11 +77,21 @@ def route_table(settings: Settings) -> RouteTable:
 async def score_on_loop(
     requests: Sequence[Request], settings: Settings, on_error: OnError | None, limit: float | None
 ) -> list[Score]:
-    """`Pipeline.score` with this loop thread's client, which it makes at the first call."""
+    """`Pipeline.score` with this loop thread's client."""
+    pipeline, tenant = _client().pipeline(settings)
+    return await pipeline.score(requests, on_error=on_error, limit=limit, tenant=tenant)
+
+
+async def fingerprint_on_loop(source: str, settings: Settings, limit: float) -> str | None:
+    """`Pipeline.fingerprint` with this loop thread's client."""
+    return await _client().pipeline(settings)[0].fingerprint(source, limit)
+
+
+def _client() -> Client:
+    """This loop thread's, made at the first call."""
     thread = loop_thread()
     client = _clients.get(thread)
     if client is None:
         client = _clients[thread] = Client()
         thread.closing.append(client.close)
-    pipeline, tenant = client.pipeline(settings)
-    return await pipeline.score(requests, on_error=on_error, limit=limit, tenant=tenant)
+    return client

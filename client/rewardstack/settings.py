@@ -70,6 +70,11 @@ class Settings:
     max_retries: int
     max_connections: int
 
+    @property
+    def keyed(self) -> dict[str, str]:
+        """Those that are part of cache keys, by the variable's name; which run it is does not change what it scores."""
+        return {"LLM_JUDGE_MODEL": self.judge_model, "JUDGE_REVISION": self.judge_revision}
+
     @staticmethod
     def from_env(environ: Mapping[str, str] = os.environ) -> Settings:
         """The settings of this moment.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from rewardstack import api
 from rewardstack.cli.data.rows import Row, to_request
 from rewardstack.cli.pieces import Piece, score_in_order
+from rewardstack.cli.provenance import Provenance, of_routes
 from rewardstack.errors import RequestError, UnknownSourceError
 from rewardstack.routing.routes import RouteTable
 from rewardstack.score import OnError, Request, Score
+from rewardstack.settings import Settings
 
 
 class Scoring(Protocol):
@@ -26,6 +28,10 @@ class Scoring(Protocol):
 
     def request(self, row: Row) -> Request:
         """The sample of `row`; raises `RequestError` for a malformed one."""
+        ...
+
+    async def provenance(self, sources: Iterable[str]) -> Provenance:
+        """What the scores of rows of these sources depend on."""
         ...
 
     def pieces(self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]) -> AsyncGenerator[Piece, None]:
@@ -84,6 +90,11 @@ class Options:
     def patience(self) -> int:
         """As many rows as are in flight."""
         return self.chunk_size
+
+    async def provenance(self, sources: Iterable[str]) -> Provenance:
+        """What the scores of rows of these sources depend on, as far as their services say."""
+        options = {"--data-source": self.data_source, "--on-error": self.on_error}
+        return {"options": options, **await of_routes(self.routes, sources, Settings.from_env())}
 
     def pieces(self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]) -> AsyncGenerator[Piece, None]:
         """The scores of `rows`, in order."""

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         _show(routes)
         return 0
     route = routes.find(args.data_source)
-    out.print(plain_text(f"{args.data_source} is taken by the route {pattern(route)}"), soft_wrap=True)
+    out.print(plain_text(f"{args.data_source} is taken by the route {route.pattern}"), soft_wrap=True)
     _show([route])
     return 0
 
@@ -57,14 +57,9 @@ def run(args: argparse.Namespace) -> int:
 def _show(routes: Iterable[Route]) -> None:
     table = new_table("data_source", "kind", "scored by", "without a score")
     for route in routes:
-        table.add_row(*map(plain_text, (pattern(route), *_target(route))))
+        table.add_row(*map(plain_text, (route.pattern, *_target(route))))
     out.print(table)
     out.print(plain_text(CAPTION), soft_wrap=True)
-
-
-def pattern(route: Route) -> str:
-    """The route's name, with a `*` where it takes whatever begins with it."""
-    return route.name if route.exact else f"{route.name}*"
 
 
 def _target(route: Route) -> tuple[str, str, str]:

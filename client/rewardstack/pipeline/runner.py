@@ -24,6 +24,9 @@ from rewardstack.score import Item, Score
 BREATH = 0.01
 """Seconds after which the loop gets a breath where samples are scored at once."""
 
+FIXED = Item("1", ("1",), {"temperature": 0})
+"""By whose key is seen whether what scores has changed; at temperature 0 it is bound to no run."""
+
 P = TypeVar("P")
 Reply = Score | ConfigError
 """What becomes of a sample that is sent."""
@@ -80,6 +83,14 @@ class Runner(Generic[P]):
             scores = await fall_back(self.scorer.source, find, scores, substitutes_until)
         self._log_failures(scores)
         return scores
+
+    async def fingerprint(self, deadline: Deadline) -> str | None:
+        """The key of a sample that is always the same, None where it has none; raises as the scorer does."""
+        prepared = self.scorer.prepare(FIXED)
+        if isinstance(prepared, Score):
+            return None
+        [key] = await self.scorer.keys([prepared], SharedDeadline(deadline))
+        return None if key is None else key.text
 
     async def _prepare(self, items: Sequence[Item]) -> list[P | Score]:
         prepared: list[P | Score] = []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -16,6 +17,7 @@ from rewardstack.cli.jobs.job_file import JobFile
 from rewardstack.cli.jobs.server import JobServer
 from rewardstack.cli.options import sample_of
 from rewardstack.cli.pieces import Piece
+from rewardstack.cli.provenance import Provenance, ask_server, of_server
 from rewardstack.errors import RejectedError, ReplyError, RewardstackError
 from rewardstack.score import STATUSES, Request, Score
 from rewardstack.settings import Settings
@@ -55,6 +57,11 @@ class JobScoring:
         """
         return sample_of(row, self._data_source)
 
+    async def provenance(self, sources: Iterable[str]) -> Provenance:
+        """What the scores of rows of these sources depend on, as far as the server says now."""
+        said = await ask_server(Settings.from_env())
+        return {"options": {"--data-source": self._data_source}, **of_server(said, sources)}
+
     async def submit(self) -> str:
         """The job's id, of a new one or of that which runs already."""
         async with self._server:
@@ -86,8 +93,14 @@ class JobScoring:
             say(f"the job {job_id} goes on")
 
     async def _job(self) -> str:
-        lines = b"".join(_line(self.request(row)) for row in self._source.rows())
-        digest = blake2b(lines, digest_size=16).hexdigest()
+        sources, records = set(), []
+        for row in self._source.rows():
+            request = self.request(row)
+            sources.add(request.data_source)
+            records.append(_line(request))
+        lines = b"".join(records)
+        provenance = json.dumps(of_server(await self._server.reward_types(), sources), sort_keys=True)
+        digest = blake2b(lines + provenance.encode(), digest_size=16).hexdigest()
         job_id = None if self._anew else self._job_file.recall(digest)
         if job_id is None or not await self._is_known(job_id):
             job_id = await self._server.submit(lines, digest + (secrets.token_hex(8) if self._anew else ""))
