@@ -37,7 +37,8 @@ class Client:
         return self._pipelines[identity]
 
     def _cache(self, settings: Settings) -> ResultCache:
-        identity = (settings.cache_url, settings.cache_secret, settings.cache_ttl, settings.cache_items)
+        place = settings.cache_on, settings.cache_url
+        identity = (*place, settings.cache_secret, settings.cache_ttl, settings.cache_items)
         if identity not in self._caches:
             self._caches[identity] = ResultCache(settings)
         return self._caches[identity]

@@ -79,6 +79,16 @@ def test_again(jobs: Site, command: Make, tmp_path: Path) -> None:
     assert read_jsonl(tmp_path / "one.jsonl")[0]["status"] == "ok"
 
 
+def test_no_cache(jobs: Site, command: Make, tmp_path: Path) -> None:
+    """With `--no-cache` workers score again what they have scored before."""
+    cli = command(jobs)
+    write_jsonl(tmp_path / "in.jsonl", rows(solution_str="#### no cache"))
+    for options in ((), ("--no-cache",), ("--no-cache",)):
+        assert cli("submit", "in.jsonl", "--wait", "-o", "out.jsonl", "--force", *options).status == 0
+        cached = [row["cached"] for row in read_jsonl(tmp_path / "out.jsonl")]
+        assert not options or not any(cached)
+
+
 def test_scored_otherwise(jobs: Site, command: Make, tmp_path: Path) -> None:
     """An OUT that another state of the server's function has scored is not taken for complete."""
     cli = command(jobs)

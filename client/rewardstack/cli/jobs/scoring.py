@@ -35,6 +35,7 @@ class JobScoring:
         data_source: for rows that have none.
         job_file: which job it was submitted as.
         anew: submit it again, whatever is remembered.
+        cached: whether scores may be read from a cache, and kept.
 
     Raises:
         SettingsError: no reward server is named.
@@ -42,12 +43,13 @@ class JobScoring:
 
     patience = 2**62  # a job that fails ends of itself
 
-    def __init__(self, source: Source, data_source: str | None, job_file: JobFile, anew: bool) -> None:
+    def __init__(self, source: Source, data_source: str | None, job_file: JobFile, anew: bool, cached: bool) -> None:
         self._server = JobServer(Settings.from_env())
         self._source = source
         self._data_source = data_source
         self._job_file = job_file
         self._anew = anew
+        self._cached = cached
 
     def request(self, row: Row) -> Request:
         """The sample of `row`; whether a route takes it is the server's to say.
@@ -55,7 +57,7 @@ class JobScoring:
         Raises:
             RequestError: it is malformed; the message names the place.
         """
-        return sample_of(row, self._data_source)
+        return sample_of(row, self._data_source, self._cached)
 
     async def provenance(self, sources: Iterable[str]) -> Provenance:
         """What the scores of rows of these sources depend on, as far as the server says now."""
