@@ -98,10 +98,12 @@ class EndpointPool:
     async def _ask(self, message: _Message, deadline: SharedDeadline, probe: bytes | None = None) -> bytes:
         self._budget.earn()
         obstacle: ServiceError | None = None
-        retries, since = 0, -1.0
+        retries, since = 0, time.monotonic()
         while True:
             endpoint = await self._turn(deadline, obstacle)
-            if since < self.last_progress or since < 0:
+            # A place that only others' failures have made free is no progress: a service that never answers would be
+            # waited for by one batch of requests after the other.
+            if since < self.last_progress:
                 since = time.monotonic()
                 deadline.progress()
             patience = Patience(deadline, since)
@@ -193,6 +195,8 @@ class EndpointPool:
         endpoint = None if self._queue else self._free()
         if endpoint is not None:
             endpoint.in_flight += 1
+            if obstacle is None:
+                deadline.progress()
             return endpoint
         turn: asyncio.Future[Endpoint] = asyncio.get_running_loop().create_future()
         if obstacle is None:
