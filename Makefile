@@ -30,8 +30,8 @@ plan: setup ## print what make up would do, and why, without doing it
 	@$(SERVICES) plan
 
 .PHONY: status
-status: ## each service: state, process or container, uptime, health
-	$(call services,status,1)
+status: ## each service: state, process or container, uptime, health (json=1: for programs)
+	$(call services,status $(if $(json),--json),1)
 
 .PHONY: logs
 logs: ## last lines of the logs (s=rules: of one service; f=1: follow)

@@ -3,14 +3,17 @@ to be awaited."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Literal, overload
 
 from rewardstack.client import score_on_loop
 from rewardstack.core.event_loop import run, run_async
 from rewardstack.pipeline.arguments import check_options, read_call
 from rewardstack.score import OnError, Request, Score
 from rewardstack.settings import Settings
+
+Details = dict[str, float | None]
+"""The numbers of one sample, as `Score.details` has them."""
 
 
 def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeout: float | None = None) -> list[Score]:
@@ -48,6 +51,52 @@ def _scores(
     return score_on_loop(requests, Settings.from_env(), on_error, timeout)
 
 
+@overload
+def compute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any = None,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    details: Literal[False] = False,
+    on_error: OnError | None = None,
+    timeout: float | None = None,
+) -> float | None: ...
+@overload
+def compute_score(
+    *,
+    data_sources: Any,
+    solution_strs: Sequence[str],
+    ground_truths: Any = None,
+    extra_infos: Any = None,
+    details: Literal[False] = False,
+    on_error: OnError | None = None,
+    timeout: float | None = None,
+) -> list[float | None]: ...
+@overload
+def compute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any = None,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    details: Literal[True],
+    on_error: OnError | None = None,
+    timeout: float | None = None,
+) -> Details: ...
+@overload
+def compute_score(
+    *,
+    data_sources: Any,
+    solution_strs: Sequence[str],
+    ground_truths: Any = None,
+    extra_infos: Any = None,
+    details: Literal[True],
+    on_error: OnError | None = None,
+    timeout: float | None = None,
+) -> list[Details]: ...
+@overload
+def compute_score(*args: Any, **options: Any) -> Any: ...
 def compute_score(
     data_source: Any = None,
     solution_str: Any = None,
@@ -85,6 +134,52 @@ def compute_score(
     return call.rewards(run(_scores(call.requests, call.on_error, call.timeout)))
 
 
+@overload
+async def acompute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any = None,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    details: Literal[False] = False,
+    on_error: OnError | None = None,
+    timeout: float | None = None,
+) -> float | None: ...
+@overload
+async def acompute_score(
+    *,
+    data_sources: Any,
+    solution_strs: Sequence[str],
+    ground_truths: Any = None,
+    extra_infos: Any = None,
+    details: Literal[False] = False,
+    on_error: OnError | None = None,
+    timeout: float | None = None,
+) -> list[float | None]: ...
+@overload
+async def acompute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any = None,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    details: Literal[True],
+    on_error: OnError | None = None,
+    timeout: float | None = None,
+) -> Details: ...
+@overload
+async def acompute_score(
+    *,
+    data_sources: Any,
+    solution_strs: Sequence[str],
+    ground_truths: Any = None,
+    extra_infos: Any = None,
+    details: Literal[True],
+    on_error: OnError | None = None,
+    timeout: float | None = None,
+) -> list[Details]: ...
+@overload
+async def acompute_score(*args: Any, **options: Any) -> Any: ...
 async def acompute_score(
     data_source: Any = None,
     solution_str: Any = None,
@@ -103,6 +198,30 @@ async def acompute_score(
     return call.rewards(await run_async(_scores(call.requests, call.on_error, call.timeout)))
 
 
+@overload
+def compute_score_batched(
+    data_sources: Any,
+    solution_strs: Sequence[str],
+    ground_truths: Any = None,
+    extra_infos: Any = None,
+    *,
+    details: Literal[False] = False,
+    on_error: OnError | None = None,
+    timeout: float | None = None,
+) -> list[float | None]: ...
+@overload
+def compute_score_batched(
+    data_sources: Any,
+    solution_strs: Sequence[str],
+    ground_truths: Any = None,
+    extra_infos: Any = None,
+    *,
+    details: Literal[True],
+    on_error: OnError | None = None,
+    timeout: float | None = None,
+) -> list[Details]: ...
+@overload
+def compute_score_batched(*args: Any, **options: Any) -> list[Any]: ...
 def compute_score_batched(
     data_sources: Any,
     solution_strs: Sequence[str],
@@ -116,6 +235,30 @@ def compute_score_batched(
     return rewards
 
 
+@overload
+async def acompute_score_batched(
+    data_sources: Any,
+    solution_strs: Sequence[str],
+    ground_truths: Any = None,
+    extra_infos: Any = None,
+    *,
+    details: Literal[False] = False,
+    on_error: OnError | None = None,
+    timeout: float | None = None,
+) -> list[float | None]: ...
+@overload
+async def acompute_score_batched(
+    data_sources: Any,
+    solution_strs: Sequence[str],
+    ground_truths: Any = None,
+    extra_infos: Any = None,
+    *,
+    details: Literal[True],
+    on_error: OnError | None = None,
+    timeout: float | None = None,
+) -> list[Details]: ...
+@overload
+async def acompute_score_batched(*args: Any, **options: Any) -> list[Any]: ...
 async def acompute_score_batched(
     data_sources: Any,
     solution_strs: Sequence[str],

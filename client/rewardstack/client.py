@@ -38,7 +38,8 @@ class Client:
         return self._pipelines[identity]
 
     def _cache(self, settings: Settings) -> ResultCache:
-        identity = (settings.cache_url, settings.cache_secret, settings.cache_ttl, settings.cache_items)
+        place = settings.cache_on, settings.cache_url
+        identity = (*place, settings.cache_secret, settings.cache_ttl, settings.cache_items)
         if identity not in self._caches:
             self._caches[identity] = ResultCache(settings)
         return self._caches[identity]
@@ -78,11 +79,21 @@ def route_table(settings: Settings) -> RouteTable:
 async def score_on_loop(
     requests: Sequence[Request], settings: Settings, on_error: OnError | None, limit: float | None
 ) -> list[Score]:
-    """`Pipeline.score` with the client of the process's loop, on which this runs; it is made at the first call."""
+    """`Pipeline.score` with the client of the process's loop, on which this runs."""
+    pipeline, tenant = _client().pipeline(settings)
+    return await pipeline.score(requests, on_error=on_error, limit=limit, tenant=tenant)
+
+
+async def fingerprint_on_loop(source: str, settings: Settings, limit: float) -> str | None:
+    """`Pipeline.fingerprint` with the client of the process's loop, on which this runs."""
+    return await _client().pipeline(settings)[0].fingerprint(source, limit)
+
+
+def _client() -> Client:
+    """The client of the process's loop, made at the first call."""
     loop = asyncio.get_running_loop()
     client = _clients.get(loop)
     if client is None:
         client = _clients[loop] = Client()
         loop_thread().closing.append(client.close)
-    pipeline, tenant = client.pipeline(settings)
-    return await pipeline.score(requests, on_error=on_error, limit=limit, tenant=tenant)
+    return client

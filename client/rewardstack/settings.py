@@ -40,6 +40,7 @@ class Settings:
         embedding_urls: base URLs of equivalent embedding servers.
         embedding_api_key: sent to those servers only.
         embedding_timeout: seconds a sample may wait for an embedding server's progress.
+        cache_on: whether results are kept and read at all.
         cache_url: the Redis that holds results; empty for none.
         cache_secret: with which results are sealed there; empty for no seal.
         cache_ttl: seconds a result stays there.
@@ -62,6 +63,7 @@ class Settings:
     embedding_urls: tuple[str, ...]
     embedding_api_key: str
     embedding_timeout: float
+    cache_on: bool
     cache_url: str
     cache_secret: str
     cache_ttl: int
@@ -69,6 +71,11 @@ class Settings:
     routes_file: str
     max_retries: int
     max_connections: int
+
+    @property
+    def keyed(self) -> dict[str, str]:
+        """Those that are part of cache keys, by the variable's name; which run it is does not change what it scores."""
+        return {"LLM_JUDGE_MODEL": self.judge_model, "JUDGE_REVISION": self.judge_revision}
 
     @staticmethod
     def from_env(environ: Mapping[str, str] = os.environ) -> Settings:
@@ -97,6 +104,7 @@ def _parse(texts: tuple[str, ...]) -> Settings:
         embedding_urls=value["EMBEDDING_SERVER_URL"],
         embedding_api_key=value["EMBEDDING_SERVER_API_KEY"],
         embedding_timeout=value["EMBEDDING_SERVER_TIMEOUT"],
+        cache_on=value["REWARD_CACHE"] == "on",
         cache_url=value["REWARD_CACHE_URL"],
         cache_secret=value["REWARD_CACHE_SECRET"],
         cache_ttl=value["REWARD_CACHE_TTL"],

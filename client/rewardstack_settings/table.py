@@ -124,6 +124,9 @@ CACHE = Section("Result cache", [
     Setting("CACHE_MAX_MEMORY", "512mb", REDIS_SIZE, ("cache",),
             "memory for results; past it the least recently used go first"),
     Setting("REDIS_IMAGE", "redis:8.2", NAME, COMPOSE, "container image of cache and queue"),
+    Setting("REWARD_CACHE", "on", OneOf("on", "off"), CLIENT,
+            "`off`: no result and no vector is read from a cache or kept in one, in Redis or in a process; a client "
+            "that has it off asks the reward server for the same"),
     Setting("REWARD_CACHE_TTL", WEEK, Whole(1, 10**9), CLIENT, "seconds a result stays in the cache (a week)"),
     Setting("REWARD_CACHE_SECRET", "", SECRET, CLIENT,
             "secret that results in the cache are sealed with, the same for all who share it; a result without the "

@@ -49,12 +49,25 @@ healthy() {
     fi
 }
 
-# run_detached WHAT ARGUMENT...: docker run in the background, in place of what has that name; returns when it answers.
+# What was started here carries this label; what has the same name without it is somebody else's.
+made_here=rewardstack.launcher
+
+# Removes the container $name that an earlier run of the script left.
+remove_own() {
+    there=$(docker ps --all --quiet --filter "name=^/?$name\$")
+    [ -n "$there" ] || return 0
+    own=$(docker ps --all --quiet --filter "name=^/?$name\$" --filter "label=$made_here")
+    [ "$there" = "$own" ] || fail "there is a container $name that this script did not make" \
+        "docker rename $name another-name, or docker rm -f $name if nobody needs it"
+    docker rm --force "$name" >/dev/null
+}
+
+# run_detached WHAT ARGUMENT...: docker run in the background, in place of an earlier run's; returns when it answers.
 run_detached() {
     what=$1
     shift
-    docker rm --force "$name" >/dev/null 2>&1 || true
-    docker run --detach --name "$name" --restart unless-stopped "$@" >/dev/null ||
+    remove_own
+    docker run --detach --name "$name" --label "$made_here" --restart unless-stopped "$@" >/dev/null ||
         fail "docker run failed" "see what it says above"
     echo "==> waiting until $what answers (docker logs -f $name)"
     left=${MODEL_UP_TIMEOUT:-$(from_dotenv MODEL_UP_TIMEOUT)}

@@ -19,7 +19,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("up", help="start the services and score the shipped samples")
     commands.add_parser("plan", help="what up would do, and why; changes nothing")
-    commands.add_parser("status", help="state, uptime and health of each service")
+    status = commands.add_parser("status", help="state, uptime and health of each service")
+    status.add_argument("--json", action="store_true", help="print JSON")
     logs = commands.add_parser("logs", help="the last lines of the logs")
     logs.add_argument("--service", default="", help="one service only")
     logs.add_argument("--follow", action="store_true", help="go on until interrupted")
@@ -42,7 +43,7 @@ def main() -> None:
         with run.lock():
             STOP[arguments.command](run)
     elif arguments.command == "status":
-        ways.commands(run).status(run)
+        ways.commands(run).status(run, arguments.json)
     else:
         ways.commands(run).logs(run, arguments.service, arguments.follow)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import ssl
@@ -267,3 +268,14 @@ def test_control_characters_of_a_server_do_not_reach_the_terminal(cli: Cli) -> N
         result = cli("check")
     assert "owned" in result.out
     assert "\x1b" not in result.out
+
+
+def test_findings_for_programs(scoring: Cli) -> None:
+    """`--json` has each service with what was found, what is wrong and its remedy; the status is the same."""
+    scoring.variables["LLM_JUDGE_SERVER_URL"] = f"http://127.0.0.1:{free_port()}"
+    result = scoring("check", "--json")
+    found = {one["service"]: one for one in json.loads(result.out)["services"]}
+    assert result.status == 1
+    assert (found["reward server"]["state"], found["reward server"]["problem"]) == ("ok", None)
+    assert found["LLM judge"]["state"] == "FAILED" and found["LLM judge"]["remedy"]
+    assert (found["cache"]["state"], found["cache"]["variable"]) == ("unset", "REWARD_CACHE_URL")

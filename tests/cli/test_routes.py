@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,23 @@ def test_a_malformed_routes_file_is_named(routed: Cli, tmp_path: Path) -> None:
     result = routed("routes")
     assert result.status == 2
     assert "routes.toml" in result.err
+
+
+def test_routes_for_programs(cli: Cli, tmp_path: Path) -> None:
+    """`--json` has each route's definition, what it takes and its policy; with a source the one that takes it."""
+    (tmp_path / "routes.toml").write_text(ROUTES)
+    cli.variables["REWARDSTACK_ROUTES"] = "routes.toml"
+    records = {one["name"]: one for one in json.loads(cli("routes", "--json").out)}
+    assert set(records) >= {route.name for route in builtin_routes()}
+    assert records["llm_judge_remote"]["takes"] == "llm_judge_remote*"
+    expected = {
+        "name": "strict",
+        "takes": "strict",
+        "gate": {"route": "exact_match", "at_least": 1.0},
+        "then": "gsm8k",
+        "else": 0.0,
+        "failed_part": "fail",
+        "on_error": "raise",
+    }
+    assert records["strict"] == expected
+    assert json.loads(cli("routes", "strict_1", "--json").out) == [expected]

@@ -83,6 +83,17 @@ def test_the_cache_is_used_and_shown(scoring: Cli, tmp_path: Path, start_redis: 
     assert "cached 100%" in result.out
 
 
+def test_no_cache(scoring: Cli, tmp_path: Path, start_redis: Callable[..., Redis]) -> None:
+    """With `--no-cache` what Redis has is scored anew, and the rows of OUT are as IN has them."""
+    scoring.variables["REWARD_CACHE_URL"] = start_redis().url
+    write_jsonl(tmp_path / "in.jsonl", samples(30))
+    scoring("score", "in.jsonl", "-o", "first.jsonl")
+    result = scoring("score", "in.jsonl", "-o", "second.jsonl", "--no-cache")
+    assert own(read_jsonl(tmp_path / "second.jsonl")) == samples(30)
+    assert {row["cached"] for row in read_jsonl(tmp_path / "second.jsonl")} == {False}
+    assert "cached 0%" in result.out
+
+
 def test_rows_without_a_score_make_the_status_3(scoring: Cli, tmp_path: Path) -> None:
     """A row that cannot be judged is `unscored` with its reason, the others are scored, and scripts can notice."""
     write_jsonl(tmp_path / "in.jsonl", [sample(2), sample(4, ground_truth="no number"), sample(6)])

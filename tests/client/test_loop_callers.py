@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("needs_process")
 
 def test_64_threads(server: FaultServer) -> None:
     """64 threads score one sample at a time; each gets its own scores, and requests are shared among them."""
-    results: dict[int, list[float]] = {}
+    results: dict[int, list[float | None]] = {}
 
     def work(thread: int) -> None:
         results[thread] = [compute_score("math", "x" * (64 * at + thread + 1)) for at in range(20)]
@@ -55,8 +55,8 @@ async def test_inside_a_running_loop(server: FaultServer) -> None:
 def test_on_our_own_loop_raises(server: FaultServer) -> None:
     """A blocking call from the client's own loop raises rather than waits for itself."""
 
-    async def call() -> float:
-        value: float = compute_score("math", "abc")
+    async def call() -> float | None:
+        value: float | None = compute_score("math", "abc")
         return value
 
     with pytest.raises(LoopError, match="async twin"):
@@ -66,8 +66,8 @@ def test_on_our_own_loop_raises(server: FaultServer) -> None:
 def test_async_twin_on_our_own_loop(server: FaultServer) -> None:
     """The async twin works on the client's own loop, too."""
 
-    async def call() -> float:
-        value: float = await acompute_score("math", "abc")
+    async def call() -> float | None:
+        value: float | None = await acompute_score("math", "abc")
         return value
 
     assert 3.0 == asyncio.run_coroutine_threadsafe(call(), loop_thread().loop).result(5)
@@ -118,13 +118,13 @@ def test_two_waiters_on_one_call(server: FaultServer) -> None:
 def test_call_that_nobody_waits_for(server: FaultServer) -> None:
     """A caller that is cancelled leaves the call to the others who wait for it."""
 
-    async def both() -> float:
+    async def both() -> float | None:
         server.set(delay=0.3)
         first = asyncio.create_task(acompute_score("math", "shared"))
         second = asyncio.create_task(acompute_score("math", "shared"))
         await asyncio.sleep(0.1)
         first.cancel()
-        value: float = await second
+        value: float | None = await second
         return value
 
     assert 6.0 == asyncio.run(both())

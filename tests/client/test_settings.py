@@ -44,6 +44,7 @@ def test_every_variable_is_read() -> None:
         "EMBEDDING_SERVER_URL": "http://a:8080",
         "EMBEDDING_SERVER_API_KEY": "key",
         "EMBEDDING_SERVER_TIMEOUT": "0.5",
+        "REWARD_CACHE": "off",
         "REWARD_CACHE_URL": "redis://:password@localhost:6379/0",
         "REWARD_CACHE_SECRET": "secret",
         "REWARD_CACHE_TTL": "60",

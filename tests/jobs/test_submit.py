@@ -63,7 +63,8 @@ def test_rows_with_their_scores(jobs: Site, command: Make, tmp_path: Path) -> No
         [{**row, "cached": None} for row in read_jsonl(tmp_path / name)] for name in ("job.jsonl", "direct.jsonl")
     ]
     assert without_cached[0] == without_cached[1]
-    assert {"in.jsonl", "job.jsonl", "direct.jsonl"} == {path.name for path in tmp_path.glob("*.jsonl*")}
+    files = {"in.jsonl", *(f"{name}.jsonl{end}" for name in ("job", "direct") for end in ("", ".provenance"))}
+    assert files == {path.name for path in tmp_path.glob("*.jsonl*")}
 
 
 def test_again(jobs: Site, command: Make, tmp_path: Path) -> None:
@@ -76,6 +77,31 @@ def test_again(jobs: Site, command: Make, tmp_path: Path) -> None:
         assert cli("submit", "in.jsonl", "--wait", "-o", f"{name}.jsonl", *further).status == 0
         assert count == submitted(jobs) - before
     assert read_jsonl(tmp_path / "one.jsonl")[0]["status"] == "ok"
+
+
+def test_no_cache(jobs: Site, command: Make, tmp_path: Path) -> None:
+    """With `--no-cache` workers score again what they have scored before."""
+    cli = command(jobs)
+    write_jsonl(tmp_path / "in.jsonl", rows(solution_str="#### no cache"))
+    for options in ((), ("--no-cache",), ("--no-cache",)):
+        assert cli("submit", "in.jsonl", "--wait", "-o", "out.jsonl", "--force", *options).status == 0
+        cached = [row["cached"] for row in read_jsonl(tmp_path / "out.jsonl")]
+        assert not options or not any(cached)
+
+
+def test_scored_otherwise(jobs: Site, command: Make, tmp_path: Path) -> None:
+    """An OUT that another state of the server's function has scored is not taken for complete."""
+    cli = command(jobs)
+    write_jsonl(tmp_path / "in.jsonl", rows(solution_str="#### otherwise"))
+    assert cli("submit", "in.jsonl", "--wait", "-o", "out.jsonl").status == 0
+    kept = tmp_path / "out.jsonl.provenance"
+    provenance = json.loads(kept.read_text())
+    [(name, _)] = provenance["services"].items()
+    kept.write_text(json.dumps({**provenance, "services": {name: "another"}}))
+
+    result = cli("submit", "in.jsonl", "--wait", "-o", "out.jsonl")
+    assert (2, True) == (result.status, f"out.jsonl was scored otherwise: what scores {name}" in result.err)
+    assert cli("submit", "in.jsonl", "--wait", "-o", "out.jsonl", "--force").status == 0
 
 
 def test_interrupted(own: Site, command: Make, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ printf '%s\\n' "$*" >>"$HERE/docker.log"
 case "$1" in
     run) printf '%s\\n' "$@" >"$HERE/run"; export -p >"$HERE/variables" ;;
     inspect) echo "${RESTARTS:-0}" ;;
+    ps) case "$*" in *label=*) echo "${OWN:-}" ;; *) echo "${THERE:-}" ;; esac ;;
     logs) echo "the container is out of memory" ;;
 esac
 """
@@ -140,6 +141,20 @@ def test_does_not_start(machine: Machine) -> None:
     assert status == 1
     assert "the container is out of memory" in said and "error: the judge did not start" in said
     assert "stop vllm-server" in (machine.folder / "docker.log").read_text()
+
+
+def test_a_container_of_somebody_else_stays(machine: Machine) -> None:
+    """What has the name and was made by another is not removed; the message says what to do."""
+    status, said = machine.run(THERE="0a1b")
+    assert (status, "a container vllm-server that this script did not make" in said) == (1, True)
+    assert not {"rm", "run"} & {line.split()[0] for line in (machine.folder / "docker.log").read_text().splitlines()}
+
+
+def test_a_container_of_an_earlier_run_is_replaced(machine: Machine) -> None:
+    """The script's own has its label, by which the next run knows it."""
+    assert machine.run(THERE="0a1b", OWN="0a1b")[0] == 0
+    assert "rm --force vllm-server" in (machine.folder / "docker.log").read_text().splitlines()
+    assert ("--label", "rewardstack.launcher") in pairs(machine.arguments)
 
 
 def test_no_engine(machine: Machine) -> None:

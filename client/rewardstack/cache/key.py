@@ -19,8 +19,10 @@ FLOW_VERSION = "1"
 
 PREFIX = "rewardstack:1:"
 EVERY_FIELD = "*"
-CLIENT_FIELDS = frozenset({"server_url", "api_key", "timeout"})
-"""Fields of `extra_info` that tell the client where and how to ask; they neither leave it nor change a score."""
+CACHE_ENABLED = "cache_enabled"
+"""Field of `extra_info`: false where a sample's score is neither read from a cache nor kept."""
+CLIENT_FIELDS = frozenset({"server_url", "api_key", "timeout", CACHE_ENABLED})
+"""Fields of `extra_info` that say where and how to ask; no reward function reads them, and they change no score."""
 
 
 def digest(parts: Iterable[str]) -> Any:
@@ -89,6 +91,11 @@ def read_fields(extra: Mapping[str, Any], fields: Sequence[str]) -> dict[str, An
         return {}
     wanted = extra.keys() if EVERY_FIELD in fields else fields
     return {name: plain(extra[name]) for name in wanted if name in extra and name not in CLIENT_FIELDS}
+
+
+def may_be_cached(extra: Mapping[str, Any]) -> bool:
+    """Whether the score of a sample with this `extra_info` may be read from a cache, and kept."""
+    return CACHE_ENABLED not in extra or plain(extra[CACHE_ENABLED]) is not False
 
 
 def _add(state: Any, part: str) -> None:

@@ -154,9 +154,12 @@ class ResultCache(Store[Score]):
     """
 
     def __init__(self, settings: Settings, dropped: Count = ignore, refused: Count = ignore) -> None:
-        link, codec = RedisLink(settings.cache_url, dropped, refused), Codec(encode, decode, SLICE)
-        super().__init__(link, settings.cache_items, settings.cache_ttl, codec, settings.cache_secret)
-        self.keeps = link.present or settings.cache_items > 0
+        self.on = settings.cache_on
+        """Whether there is to be a cache at all."""
+        url, items = (settings.cache_url, settings.cache_items) if self.on else ("", 0)
+        link, codec = RedisLink(url, dropped, refused), Codec(encode, decode, SLICE)
+        super().__init__(link, items, settings.cache_ttl, codec, settings.cache_secret)
+        self.keeps = link.present or items > 0
         """Whether it keeps anything, here or in Redis."""
 
     async def close(self) -> None:

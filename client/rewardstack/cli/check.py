@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from rewardstack.cli.console import new_table, out, plain_text, say
+from rewardstack.cli.console import new_table, out, plain_text, print_json, say
 from rewardstack.cli.deep.checks import CHECKS, Check, CheckResult, run_check, with_outage
 from rewardstack.cli.deep.outage import command
 from rewardstack.cli.deep.stack import Stack
@@ -57,6 +57,7 @@ SERVICES = (
 def add_parser(commands: Any) -> None:
     """Adds the command's arguments."""
     parser = commands.add_parser("check", help="try each configured service, or a whole stack", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON")
     deep = parser.add_argument_group("a whole stack")
     deep.add_argument("--deep", action="store_true", help="check all that the stack must do, from outside")
     deep.add_argument(
@@ -89,22 +90,49 @@ def run(args: argparse.Namespace) -> int:
 
 async def _run(args: argparse.Namespace, settings: Settings, checks: Mapping[str, Check]) -> int:
     findings = await _probe_all(settings)
-    out.print(_table_of_services(findings))
-    troubled = [(f"{service.name} {one.address}", one.trouble) for service, found in findings for one in found]
-    if _print_troubles(troubled):
-        if checks:
-            say("a service does not work, so nothing else was checked")
-        return 1
-    if not checks:
-        return 0
+    failed = any(one.trouble for _, found in findings for one in found)
+    if not args.json:
+        out.print(_table_of_services(findings))
+        _print_troubles((f"{service.name} {one.address}", one.trouble) for service, found in findings for one in found)
+    if failed and checks:
+        say("a service does not work, so nothing else was checked")
+    rows = [] if failed else await _run_checks(args, settings, checks)
+    if args.json:
+        print_json({"services": _services(findings), "checks": [_check(row) for row in rows]})
+    elif rows:
+        out.print(_table_of_checks(rows))
+        _print_troubles((row.check, row.trouble) for row in rows)
+    return 1 if failed or any(row.trouble for row in rows) else 0
+
+
+async def _run_checks(args: argparse.Namespace, settings: Settings, checks: Mapping[str, Check]) -> list[CheckResult]:
     rows = []
     async with open_session() as session:
         stack = Stack(settings, session, args.loading_seconds)
         for name, check in checks.items():
             say(f"checking: {name}")
             rows.append(await run_check(name, check, stack, args.require))
-    out.print(_table_of_checks(rows))
-    return 1 if _print_troubles((row.check, row.trouble) for row in rows) else 0
+    return rows
+
+
+def _services(findings: list[tuple[Target, list[Finding]]]) -> list[dict[str, Any]]:
+    """What was found out, for programs; one that is not configured has no address and the state `unset`."""
+    records = []
+    for service, found in findings:
+        for one in found or [Finding("")]:
+            state = "unset" if not found else "FAILED" if one.trouble else "ok"
+            said = {"address": one.address or None, "state": state, "version": one.version, "sample": one.sample}
+            records.append({"service": service.name, "variable": service.variable, **said, **_trouble(one.trouble)})
+    return records
+
+
+def _check(row: CheckResult) -> dict[str, Any]:
+    said = {"check": row.check, "result": row.result, "seconds": round(row.seconds, 3), "found": row.found}
+    return {**said, **_trouble(row.trouble)}
+
+
+def _trouble(trouble: Trouble | None) -> dict[str, str | None]:
+    return {"problem": str(trouble) if trouble else None, "remedy": trouble.remedy if trouble else None}
 
 
 def _settings() -> Settings:
@@ -162,10 +190,9 @@ def _state(word: str) -> Text:
     return Text(word, STATES[word])
 
 
-def _print_troubles(troubled: Iterable[tuple[str, Trouble | None]]) -> bool:
-    """Prints what is wrong with each, and its remedy; whether anything is."""
+def _print_troubles(troubled: Iterable[tuple[str, Trouble | None]]) -> None:
+    """Prints what is wrong with each, and its remedy."""
     troubles = [(name, trouble) for name, trouble in troubled if trouble]
     for name, trouble in troubles:
         out.print(plain_text(f"{name}: {trouble}", "red"), soft_wrap=True)
         out.print(Text("    ").append_text(plain_text(trouble.remedy)), soft_wrap=True)
-    return bool(troubles)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -25,6 +27,11 @@ def printable(text: str) -> str:
 def plain_text(text: str, style: str = "") -> Text:
     """Foreign text for a table: printable, its square brackets no markup."""
     return Text(printable(text), style=style)
+
+
+def print_json(value: Any) -> None:
+    """A value for programs, on stdout; only ASCII, so that nothing in it steers a terminal."""
+    sys.stdout.write(json.dumps(value, indent=1) + "\n")
 
 
 def new_table(*columns: str) -> Table:

@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
-from rewardstack.cli.console import new_table, out, plain_text
+from rewardstack.cli.console import new_table, out, plain_text, print_json
 from rewardstack.client import route_table
 from rewardstack.routing.composite import Cascade, Gate, WeightedSum, routes_of
 from rewardstack.routing.routes import Leaf, Route
+from rewardstack.routing.syntax import definition
 from rewardstack.score import OnError
 from rewardstack.scorers.embedding import Embedding
 from rewardstack.scorers.judge import Judge
@@ -31,6 +32,7 @@ def add_parser(commands: Any) -> None:
     """Adds the command's arguments."""
     parser = commands.add_parser("routes", help="what takes which data_source", description=__doc__)
     parser.add_argument("data_source", metavar="DATA_SOURCE", nargs="?", help="show only the route that takes it")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
@@ -45,11 +47,15 @@ def run(args: argparse.Namespace) -> int:
         RouteError: the routes file is malformed.
     """
     routes = route_table(Settings.from_env())
+    if args.json:
+        chosen = routes if args.data_source is None else [routes.find(args.data_source)]
+        print_json([_record(route) for route in chosen])
+        return 0
     if args.data_source is None:
         _show(routes)
         return 0
     route = routes.find(args.data_source)
-    out.print(plain_text(f"{args.data_source} is taken by the route {pattern(route)}"), soft_wrap=True)
+    out.print(plain_text(f"{args.data_source} is taken by the route {route.pattern}"), soft_wrap=True)
     _show([route])
     return 0
 
@@ -57,14 +63,14 @@ def run(args: argparse.Namespace) -> int:
 def _show(routes: Iterable[Route]) -> None:
     table = new_table("data_source", "kind", "scored by", "without a score")
     for route in routes:
-        table.add_row(*map(plain_text, (pattern(route), *_target(route))))
+        table.add_row(*map(plain_text, (route.pattern, *_target(route))))
     out.print(table)
     out.print(plain_text(CAPTION), soft_wrap=True)
 
 
-def pattern(route: Route) -> str:
-    """The route's name, with a `*` where it takes whatever begins with it."""
-    return route.name if route.exact else f"{route.name}*"
+def _record(route: Route) -> dict[str, Any]:
+    """A route as JSON: what it takes, its definition, and its policy."""
+    return {"name": route.name, "takes": route.pattern, **definition(route), "on_error": _target(route)[2]}
 
 
 def _target(route: Route) -> tuple[str, str, str]:

@@ -18,6 +18,7 @@ from rewardstack.cli.interrupts import Interrupts
 from rewardstack.cli.options import Scoring
 from rewardstack.cli.pieces import Piece
 from rewardstack.cli.progress import NOT_ALL_SCORED, Tally, progress_bar
+from rewardstack.cli.provenance import Provenance, ProvenanceFile, changes, merged
 from rewardstack.errors import RequestError, RewardstackError, UnreachableError
 
 
@@ -27,10 +28,12 @@ class InputSummary(NamedTuple):
     Args:
         rows: their number.
         digest: of all of them, for parquet.
+        sources: that they have.
     """
 
     rows: int
     digest: str
+    sources: frozenset[str]
 
 
 class Run:
@@ -53,6 +56,7 @@ class Run:
         self._work = output.with_name(output.name + ".partial") if self._to_parquet else output
         if output.exists() and output.samefile(source.path):
             raise RequestError(f"-o: {output} is IN itself", "-o")
+        self._provenance = ProvenanceFile(self._work)
 
     def execute(self, start_over: bool) -> int:
         """Does it.
@@ -72,15 +76,19 @@ class Run:
         schema = parquet.schema_of(self._parquet_rows()) if self._to_parquet else None
         with ScoreFile(self._work, digest_of if self._to_parquet else own_fields, start_over) as scores:
             summary = self._check(scores)
-            scores.resume()
             before = scores.kept
+            if before:
+                self._compare(self._provenance.read(), summary)
+            scores.resume()
             received = self._score(scores, summary) if before < summary.rows else 0
             if scores.tally.rows < summary.rows:
                 self._tell_progress(scores, summary)
                 return 128 + received
             if schema is not None:
-                parquet.write(self._output, self._parquet_rows(), scores.added(), schema, summary.digest)
+                made_by = self._provenance.read()
+                parquet.write(self._output, self._parquet_rows(), scores.added(), schema, summary.digest, made_by)
                 self._work.unlink()
+                self._provenance.forget()
         return self._conclude(scores.tally, scores.tally.rows - before, started)
 
     def _parquet_rows(self) -> Any:
@@ -90,22 +98,49 @@ class Run:
         """Reads all of IN before anything is scored."""
         count = 0
         digest = blake2b(digest_size=20)
+        sources = set()
         with err.status(f"reading {printable(str(self._source.path))}"):
             for row in self._source.rows():
                 count += 1
-                self._options.request(row)
+                sources.add(self._options.request(row).data_source)
                 if scores is not None:
                     scores.compare(row)
                 if self._to_parquet:
                     digest.update(to_json(own_fields(row.fields)))
-        return InputSummary(count, digest.hexdigest())
+        return InputSummary(count, digest.hexdigest(), frozenset(sources))
+
+    def _compare(self, before: Provenance | None, summary: InputSummary) -> None:
+        """Returns where OUT was scored as its further rows would be.
+
+        Raises:
+            RequestError: it was not.
+        """
+        if before is None:
+            say(f"{self._output} does not tell how it was scored: if routes or settings are others now, use --force")
+            return
+        changed = changes(before, asyncio.run(self._options.provenance(summary.sources)))
+        if changed:
+            raise RequestError(
+                f"{self._output} was scored otherwise: {'; '.join(changed)}; "
+                "name another OUT, or start over with --force, which overwrites it",
+                "-o",
+            )
+
+    async def _note(self, scores: ScoreFile, summary: InputSummary) -> None:
+        """Keeps what the rows to come depend on beside what those before do, unless nobody knows that."""
+        before = self._provenance.read() if scores.kept else {}
+        if before is not None:
+            self._provenance.write(merged(before, await self._options.provenance(summary.sources)))
 
     def _already_scored(self) -> Tally:
-        if parquet.input_digest(self._output) != self._check(None).digest:
+        digest, provenance = parquet.made_from(self._output)
+        summary = self._check(None)
+        if digest != summary.digest:
             raise RequestError(
                 f"{self._output} exists and is not made from this IN; name another OUT, or overwrite it with --force",
                 "-o",
             )
+        self._compare(provenance, summary)
         tally = Tally()
         for added in parquet.read_added(self._output):
             tally.add(**added)
@@ -121,6 +156,7 @@ class Run:
     async def _score_rows(self, scores: ScoreFile, summary: InputSummary) -> int:
         """Scores what is left; returns the signal that ended it early, 0 for none."""
         outage = _Outage(self._options.patience)
+        noting = asyncio.create_task(self._note(scores, summary))
         with progress_bar() as bar, Interrupts() as interrupts:
             task = bar.add_task("", total=summary.rows, completed=scores.kept, tally=scores.tally)
             rows = self._source.rows(scores.kept)
@@ -131,6 +167,7 @@ class Run:
                         scores.append(piece.rows, piece.scores)
                         bar.update(task, completed=scores.tally.rows)
                         outage.watch(piece)
+                await noting
             except asyncio.CancelledError:
                 say("the rows in flight were dropped")
         return interrupts.received

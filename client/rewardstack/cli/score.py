@@ -32,6 +32,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--chunk-size", metavar="ROWS", type=_positive(int), default=CHUNK_SIZE,
                         help="rows in flight, which a killed run scores again (%(default)s)")  # fmt: skip
     parser.add_argument("--timeout", metavar="SECONDS", type=_positive(float), help="most that a row may take in all")
+    parser.add_argument(
+        "--no-cache", dest="cached", action="store_false", help="neither read scores from a cache nor keep them"
+    )
     parser.add_argument("--force", action="store_true", help="overwrite OUT instead of going on with it")
     parser.set_defaults(run=run)
 
@@ -58,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     """
     source = Source(args.input)
     routes = route_table(Settings.from_env())
-    options = Options(routes, args.chunk_size, args.data_source, args.on_error, args.timeout)
+    options = Options(routes, args.chunk_size, args.data_source, args.on_error, args.timeout, args.cached)
     if args.table:
         return show_table(source, options)
     return Run(source, args.output, options).execute(args.force)

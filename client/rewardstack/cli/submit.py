@@ -24,6 +24,9 @@ def add_parser(commands: Any) -> None:
         "-o", "--output", metavar="OUT", type=Path, help="the same rows with their scores: .jsonl or .parquet"
     )
     parser.add_argument("--data-source", metavar="NAME", help="for rows that have no data_source")
+    parser.add_argument(
+        "--no-cache", dest="cached", action="store_false", help="neither read scores from a cache nor keep them"
+    )
     parser.add_argument("--force", action="store_true", help="submit a new job and overwrite OUT")
     parser.set_defaults(run=run)
 
@@ -41,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     if args.wait and args.output is None:
         raise RequestError("--wait needs -o OUT, the file that the scores go to", "-o")
     source, job_file = Source(args.input), JobFile(args.output)
-    scoring = JobScoring(source, args.data_source, job_file, args.force)
+    scoring = JobScoring(source, args.data_source, job_file, args.force, args.cached)
     if not args.wait:
         job_id = asyncio.run(scoring.submit())
         out.print(plain_text(job_id))

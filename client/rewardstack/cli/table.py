@@ -12,7 +12,6 @@ from rewardstack.cli.data.rows import Row
 from rewardstack.cli.data.source import Source
 from rewardstack.cli.options import Options
 from rewardstack.cli.progress import NOT_ALL_SCORED, STYLES
-from rewardstack.cli.routes import pattern
 from rewardstack.errors import RequestError
 from rewardstack.score import Score
 
@@ -31,7 +30,7 @@ def show_table(source: Source, options: Options) -> int:
     rows = list(islice(source.rows(), TABLE_ROWS + 1))
     if len(rows) > TABLE_ROWS:
         raise RequestError(f"{source.path} has more than {TABLE_ROWS} rows; write them to a file with -o OUT", "IN")
-    routes = [pattern(options.routes.find(options.request(row).data_source)) for row in rows]
+    routes = [options.routes.find(options.request(row).data_source).pattern for row in rows]
     scores = asyncio.run(options.score(rows))
     table = new_table("sample", "route", "value", "status", "cached", "time (ms)")
     for row, route, score in zip(rows, routes, scores, strict=True):

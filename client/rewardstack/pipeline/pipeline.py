@@ -103,6 +103,21 @@ class Pipeline:
             scores.update(zip(group.items, found, strict=True))
         return self._settle(requests, [scores[at] for at in range(len(requests))], on_error)
 
+    async def fingerprint(self, source: str, limit: float) -> str | None:
+        """All but the sample that a score of `source` depends on, as its cache key has it; None where no key does.
+
+        Args:
+            source: of a route that one scorer serves.
+            limit: seconds that its service may take to say what it is.
+
+        Raises:
+            RewardstackError: it does not say.
+        """
+        route = self.routes.find(source)
+        if not isinstance(route.target, Leaf):
+            return None
+        return await self._runner(route, route.target, source).fingerprint(Deadline(limit, limit))
+
     async def _group(
         self, requests: Sequence[Request]
     ) -> tuple[dict[int, Score], dict[tuple[str, float | None], _Group]]:

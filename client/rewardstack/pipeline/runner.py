@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from rewardstack.cache.key import tenant_key
+from rewardstack.cache.key import may_be_cached, tenant_key
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.coalescing import SLICE, Coalescer
 from rewardstack.core.deadline import Deadline, SharedDeadline
@@ -23,6 +23,9 @@ from rewardstack.score import Item, Score
 
 BREATH = 0.01
 """Seconds after which the loop gets a breath where samples are scored at once."""
+
+FIXED = Item("1", ("1",), {"temperature": 0})
+"""By whose key is seen whether what scores has changed; at temperature 0 it is bound to no run."""
 
 P = TypeVar("P")
 Reply = Score | ConfigError
@@ -68,7 +71,10 @@ class Runner(Generic[P]):
         prepared = await self._prepare(items)
         samples = {at: one for at, one in enumerate(prepared) if not isinstance(one, Score)}
         settled = {at: one for at, one in enumerate(prepared) if isinstance(one, Score)}
-        found = await self._score(samples, settled, deadline, tenant)
+        kept = samples
+        if not all(may_be_cached(item.extra) for item in items):
+            kept = {at: one for at, one in samples.items() if may_be_cached(items[at].extra)}
+        found = await self._score(samples, kept, settled, deadline, tenant)
         scores = [found[at] for at in range(len(items))]
         if self._sending.report is not None:
             self._sending.report(scores, time.monotonic() - started)
@@ -81,6 +87,14 @@ class Runner(Generic[P]):
         self._log_failures(scores)
         return scores
 
+    async def fingerprint(self, deadline: Deadline) -> str | None:
+        """The key of a sample that is always the same, None where it has none; raises as the scorer does."""
+        prepared = self.scorer.prepare(FIXED)
+        if isinstance(prepared, Score):
+            return None
+        [key] = await self.scorer.keys([prepared], SharedDeadline(deadline))
+        return None if key is None else key.text
+
     async def _prepare(self, items: Sequence[Item]) -> list[P | Score]:
         prepared: list[P | Score] = []
         for start in range(0, len(items), SLICE):
@@ -90,12 +104,17 @@ class Runner(Generic[P]):
         return prepared
 
     async def _score(
-        self, samples: Mapping[int, P], settled: Mapping[int, Score], deadline: Deadline, tenant: str
+        self,
+        samples: Mapping[int, P],
+        kept: Mapping[int, P],
+        settled: Mapping[int, Score],
+        deadline: Deadline,
+        tenant: str,
     ) -> dict[int, Score]:
         """The scores, by position: those that were settled by being prepared, remembered, decided, read, asked for."""
         started = time.monotonic()
         try:
-            keys = await self._keys(samples, deadline, tenant)
+            keys = await self._keys(kept, deadline, tenant)
         except ServiceError as error:
             lost = Score.failed(str(error), self.scorer.source)
             return {**settled, **dict.fromkeys(samples, lost), **await self._score_at_once(samples, {})}
@@ -113,7 +132,7 @@ class Runner(Generic[P]):
 
     async def _keys(self, samples: Mapping[int, P], deadline: Deadline, tenant: str) -> dict[int, Key]:
         """The keys, by position, of the samples that have one."""
-        if self._coalescer is None and not self._cache.keeps:
+        if not self._cache.on or (self._coalescer is None and not self._cache.keeps):
             return {}
         keys: dict[int, Key] = {}
         places, prepared = list(samples), list(samples.values())

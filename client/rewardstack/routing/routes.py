@@ -54,6 +54,11 @@ class Route:
     exact: bool = True
     on_error: OnError | None = None
 
+    @property
+    def pattern(self) -> str:
+        """Its name, with a `*` where it takes whatever begins with it."""
+        return self.name if self.exact else f"{self.name}*"
+
     def takes(self, source: str) -> bool:
         """Whether `source` is this route's."""
         if not source.startswith(self.name):
@@ -83,7 +88,7 @@ class RouteTable:
 
     def names(self) -> list[str]:
         """The routes' names, sorted; one that takes whatever begins with it ends with `*`."""
-        return sorted(name if route.exact else f"{name}*" for name, route in self._routes.items())
+        return sorted(route.pattern for route in self._routes.values())
 
     def __iter__(self) -> Iterator[Route]:
         return iter(sorted(self._routes.values(), key=lambda route: route.name))

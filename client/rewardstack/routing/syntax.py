@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rewardstack.core.json_types import is_finite
 from rewardstack.errors import RouteError
-from rewardstack.routing.composite import FAILED_PART, Cascade, Composite, Gate, Part, WeightedSum
-from rewardstack.routing.routes import Route
+from rewardstack.routing.composite import FAILED_PART, Cascade, Composite, Gate, Part, WeightedSum, routes_of
+from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.score import ON_ERROR
 
 if sys.version_info >= (3, 11):
@@ -76,6 +76,42 @@ def parse_route(name: str, spec: object) -> Route:
     if on_error is not None and on_error not in ON_ERROR:
         raise RouteError(f"route {name!r}: on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}", name)
     return Route(name, parse_composite(name, fields), on_error=on_error)
+
+
+def definition(route: Route) -> dict[str, Any]:
+    """What a route is, in JSON: as it stands in a routes file, or `kind` and `target` of the scorer that serves it."""
+    target = route.target
+    written: dict[str, Any]
+    if isinstance(target, Leaf):
+        written = {"kind": target.kind, "target": target.target}
+    elif isinstance(target, Gate):
+        check = {"route": target.check.route, "at_least": target.check.at_least}
+        written = {"gate": check, "then": target.then.route, "else": target.otherwise}
+    elif isinstance(target, WeightedSum):
+        written = {"sum": [{"route": part.route, "weight": part.weight} for part in target.parts]}
+    else:
+        least = ({} if part.at_least is None else {"at_least": part.at_least} for part in target.parts)
+        written = {"cascade": [{"route": part.route, **one} for part, one in zip(target.parts, least, strict=True)]}
+    if not isinstance(target, Leaf):
+        written["failed_part"] = target.failed_part
+    return written if route.on_error is None else {**written, "on_error": route.on_error}
+
+
+def definitions(routes: RouteTable, sources: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The definitions of the routes that take `sources`, and of all that those are made of, by the source.
+
+    Raises:
+        UnknownSourceError: no route takes one of them.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    waiting = list(sources)
+    while waiting:
+        source = waiting.pop()
+        if source not in found:
+            route = routes.find(source)
+            found[source] = definition(route)
+            waiting += () if isinstance(route.target, Leaf) else routes_of(route.target)
+    return found
 
 
 def parse_composite(name: str, fields: Mapping[str, Any]) -> Composite:

@@ -107,11 +107,13 @@ class EndpointPool:
     ) -> bytes:
         self._budget.earn()
         obstacle: ServiceError | None = None
-        patience: Patience | None = None
+        patience = Patience(deadline, time.monotonic())
         retries = 0
         while True:
             endpoint = await self._turn(deadline, obstacle)
-            if patience is None or patience.since < self.last_progress:
+            # A place that only others' failures have made free is no progress: a service that never answers would be
+            # waited for by one batch of requests after the other.
+            if patience.since < self.last_progress:
                 patience = deadline.sent()
             try:
                 once_more = partial(self._send_once_more, message, patience) if hedged else None
@@ -164,6 +166,8 @@ class EndpointPool:
         endpoint = None if self._queue else self._free()
         if endpoint is not None:
             endpoint.in_flight += 1
+            if obstacle is None:
+                deadline.sent()
             return endpoint
         turn: asyncio.Future[Endpoint] = asyncio.get_running_loop().create_future()
         if obstacle is None:

@@ -6,7 +6,9 @@ them from working.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
 from services.stack.console import say, step
 from services.stack.errors import StackError
@@ -14,15 +16,19 @@ from services.stack.rundir import RunDir
 from services.stack.settings import Settings
 from services.up.compose import composition, record, secrets, up
 from services.up.compose.engine import ask, require
-from services.up.compose.project import Project
+from services.up.compose.project import Container, Project
 from services.up.compose.record import Composed
 from services.up.services import LOG_LINES
 
 ROWS = "table {{.Service}}\t{{.Name}}\t{{.Status}}\t{{.Ports}}"
 
 
-def status(run: RunDir) -> None:
+def status(run: RunDir, as_json: bool = False) -> None:
     """Print a line for each container: since when it runs, its health, its ports.
+
+    Args:
+        run: directory of the stack.
+        as_json: print one JSON object instead.
 
     Raises:
         StackError: nothing runs, or a service is not well.
@@ -31,13 +37,22 @@ def status(run: RunDir) -> None:
     containers = project.containers()
     if not containers:
         raise StackError("nothing runs here", "make up")
-    project.act("ps", "--all", "--format", ROWS)
     sick = sorted((one for one in containers if not one.well), key=lambda one: not one.started)
-    for container in sick:
-        say(f"{container.name}: {project.problem(container)}")
+    if as_json:
+        services = [_record(one, project.problem(one) if one in sick else "ok") for one in containers]
+        say(json.dumps({"way": "compose", "services": services}, indent=1))
+    else:
+        project.act("ps", "--all", "--format", ROWS)
+        for container in sick:
+            say(f"{container.name}: {project.problem(container)}")
     missing = sorted(set(composed.services) - {container.service for container in containers})
     if names := [*(container.service for container in sick), *missing]:
         raise StackError(f"not well: {', '.join(names)}", f"make logs s={names[0]}")
+
+
+def _record(one: Container, health: str) -> dict[str, Any]:
+    own = {"service": one.service, "container": one.name, "state": one.state, "status": one.status, "health": health}
+    return {**own, "ports": list(one.ports)}
 
 
 def logs(run: RunDir, service: str = "", follow: bool = False) -> None:

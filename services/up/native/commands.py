@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from services.stack.console import say, step
 from services.stack.errors import StackError
-from services.stack.rundir import RunDir
+from services.stack.rundir import RunDir, Running
 from services.stack.secrets import Secrets
 from services.up.native.health import probe
-from services.up.native.supervision import Supervision
+from services.up.native.supervision import State, Supervision
 from services.up.services import LOG_LINES, ROW
 
 
-def status(run: RunDir) -> None:
+def status(run: RunDir, as_json: bool = False) -> None:
     """Print a line for each service: state, process id, uptime, health.
+
+    Args:
+        run: directory of the stack.
+        as_json: print one JSON object instead, with seconds of uptime and the ports by name.
 
     Raises:
         StackError: nothing runs, or a service is not well.
@@ -25,14 +32,27 @@ def status(run: RunDir) -> None:
     if not states or not running:
         raise StackError("nothing runs here", "make up")
     problems = {name: probe(name, run, running) for name in running.services}
+    if as_json:
+        services = [_record(states[name], problem) for name, problem in problems.items()]
+        say(json.dumps({"way": "native", "services": services, "ports": dict(running.ports)}, indent=1))
+    else:
+        _print_rows(states, problems, running)
+    if sick := [name for name, problem in problems.items() if problem]:
+        raise StackError(f"not well: {', '.join(sick)}", f"make logs s={sick[0]}")
+
+
+def _print_rows(states: Mapping[str, State], problems: Mapping[str, str], running: Running) -> None:
     say(ROW.format("SERVICE", "STATE", "PID", "UPTIME", "HEALTH"))
     for name, problem in problems.items():
         state = states[name]
         uptime = str(timedelta(seconds=state.uptime))
         say(ROW.format(name, state.state.lower(), state.pid or "-", uptime, problem or "ok"))
     say("ports: " + ", ".join(f"{name}={port}" for name, port in running.ports.items()))
-    if sick := [name for name, problem in problems.items() if problem]:
-        raise StackError(f"not well: {', '.join(sick)}", f"make logs s={sick[0]}")
+
+
+def _record(state: State, problem: str) -> dict[str, Any]:
+    own = {"service": state.name, "state": state.state.lower(), "pid": state.pid or None, "uptime": state.uptime}
+    return {**own, "health": problem or "ok"}
 
 
 def logs(run: RunDir, service: str = "", follow: bool = False) -> None:

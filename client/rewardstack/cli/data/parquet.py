@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewardstack.cli.data.rows import ADDED, own_fields
+from rewardstack.cli.provenance import Provenance, parse
 from rewardstack.errors import RequestError, SettingsError
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ BATCH = 1024
 """Rows in memory at a time."""
 INPUT_DIGEST = b"rewardstack.input"
 """Metadata of OUT: the digest of the rows it was made from."""
+PROVENANCE = b"rewardstack.provenance"
+"""Metadata of OUT: what its scores depended on, as JSON."""
 
 
 def require() -> None:
@@ -46,12 +50,16 @@ def read_added(path: Path) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def input_digest(path: Path) -> str:
-    """The digest of the rows that a parquet file written by `write` was made from; empty for any other."""
+def made_from(path: Path) -> tuple[str, Provenance | None]:
+    """The digest of the rows that a parquet file written by `write` was made from, and what its scores depended on.
+
+    For any other they are empty and None.
+    """
     import pyarrow.parquet as pq
 
     with _readable(path):
-        return (pq.read_schema(path).metadata or {}).get(INPUT_DIGEST, b"").decode()
+        metadata = pq.read_schema(path).metadata or {}
+    return metadata.get(INPUT_DIGEST, b"").decode(), parse(metadata.get(PROVENANCE, b""))
 
 
 def schema_of(rows: Path | Iterable[dict[str, Any]]) -> pa.Schema:
@@ -82,7 +90,12 @@ def schema_of(rows: Path | Iterable[dict[str, Any]]) -> pa.Schema:
 
 
 def write(
-    path: Path, rows: Path | Iterable[dict[str, Any]], added: Iterable[dict[str, Any]], schema: pa.Schema, digest: str
+    path: Path,
+    rows: Path | Iterable[dict[str, Any]],
+    added: Iterable[dict[str, Any]],
+    schema: pa.Schema,
+    digest: str,
+    provenance: Provenance | None,
 ) -> None:
     """Writes OUT whole: under another name first, so that it is never seen half written.
 
@@ -92,6 +105,7 @@ def write(
         added: what the scores add, one a row.
         schema: from `schema_of(rows)`.
         digest: of the rows, kept in OUT.
+        provenance: what the scores depended on, kept there as well; None where nobody knows.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -99,7 +113,7 @@ def write(
     types = pa.schema(
         [("value", pa.float64()), ("status", pa.string()), ("reason", pa.string()), ("cached", pa.bool_())]
     )
-    metadata = {**(schema.metadata or {}), INPUT_DIGEST: digest.encode()}
+    metadata = {**(schema.metadata or {}), INPUT_DIGEST: digest.encode(), PROVENANCE: json.dumps(provenance).encode()}
     whole = pa.schema([*schema, *types], metadata=metadata)
     added = iter(added)
     hidden = path.with_name(path.name + ".tmp")

@@ -48,14 +48,21 @@ async def both_ways_agree(stack: Stack) -> str:
 
 async def cache(stack: Stack) -> str:
     """What was scored once is read from the stack's cache afterwards, with the same values."""
+    _require_cache(stack)
     return await _remembered(stack, direct=False)
 
 
 async def cache_of_a_trainer(stack: Stack) -> str:
     """A trainer that scores directly and may reach the cache (REWARD_CACHE_URL) has it as well."""
+    _require_cache(stack)
     if not stack.settings.cache_url:
         raise LeftOut("REWARD_CACHE_URL is not set")
     return await _remembered(stack, direct=True)
+
+
+def _require_cache(stack: Stack) -> None:
+    if not stack.settings.cache_on:
+        raise LeftOut("REWARD_CACHE is off")
 
 
 async def _remembered(stack: Stack, *, direct: bool) -> str:

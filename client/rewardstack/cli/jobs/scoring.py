@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -16,6 +17,7 @@ from rewardstack.cli.jobs.job_file import JobFile
 from rewardstack.cli.jobs.server import JobServer
 from rewardstack.cli.options import sample_of
 from rewardstack.cli.pieces import Piece
+from rewardstack.cli.provenance import Provenance, ask_server, of_server
 from rewardstack.errors import RejectedError, ReplyError, RewardstackError
 from rewardstack.score import STATUSES, Request, Score
 from rewardstack.settings import Settings
@@ -33,6 +35,7 @@ class JobScoring:
         data_source: for rows that have none.
         job_file: which job it was submitted as.
         anew: submit it again, whatever is remembered.
+        cached: whether scores may be read from a cache, and kept.
 
     Raises:
         SettingsError: no reward server is named.
@@ -40,12 +43,13 @@ class JobScoring:
 
     patience = 2**62  # a job that fails ends of itself
 
-    def __init__(self, source: Source, data_source: str | None, job_file: JobFile, anew: bool) -> None:
+    def __init__(self, source: Source, data_source: str | None, job_file: JobFile, anew: bool, cached: bool) -> None:
         self._server = JobServer(Settings.from_env())
         self._source = source
         self._data_source = data_source
         self._job_file = job_file
         self._anew = anew
+        self._cached = cached
 
     def request(self, row: Row) -> Request:
         """The sample of `row`; whether a route takes it is the server's to say.
@@ -53,7 +57,12 @@ class JobScoring:
         Raises:
             RequestError: it is malformed; the message names the place.
         """
-        return sample_of(row, self._data_source)
+        return sample_of(row, self._data_source, self._cached)
+
+    async def provenance(self, sources: Iterable[str]) -> Provenance:
+        """What the scores of rows of these sources depend on, as far as the server says now."""
+        said = await ask_server(Settings.from_env())
+        return {"options": {"--data-source": self._data_source}, **of_server(said, sources)}
 
     async def submit(self) -> str:
         """The job's id, of a new one or of that which runs already."""
@@ -86,8 +95,14 @@ class JobScoring:
             say(f"the job {job_id} goes on")
 
     async def _job(self) -> str:
-        lines = b"".join(_line(self.request(row)) for row in self._source.rows())
-        digest = blake2b(lines, digest_size=16).hexdigest()
+        sources, records = set(), []
+        for row in self._source.rows():
+            request = self.request(row)
+            sources.add(request.data_source)
+            records.append(_line(request))
+        lines = b"".join(records)
+        provenance = json.dumps(of_server(await self._server.reward_types(), sources), sort_keys=True)
+        digest = blake2b(lines + provenance.encode(), digest_size=16).hexdigest()
         job_id = None if self._anew else self._job_file.recall(digest)
         if job_id is None or not await self._is_known(job_id):
             job_id = await self._server.submit(lines, digest + (secrets.token_hex(8) if self._anew else ""))

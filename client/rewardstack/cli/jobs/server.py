@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from rewardstack.cli.console import say
-from rewardstack.errors import OverloadError, ReplyError, SettingsError, UnreachableError
+from rewardstack.errors import OverloadError, RejectedError, ReplyError, SettingsError, UnreachableError
 from rewardstack.settings import Settings
 from rewardstack.transport.http import exchange, open_session
 
@@ -48,6 +48,13 @@ class JobServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._session.close()
+
+    async def reward_types(self) -> dict[str, Any]:
+        """What scores of this server depend on; empty where it does not say."""
+        try:
+            return _object(await self._ask("GET", "/v1/reward_types"))
+        except RejectedError:
+            return {}
 
     async def submit(self, lines: bytes, key: str) -> str:
         """The id of the job of these samples.

@@ -68,6 +68,7 @@ class Embedding(Scorer[Sample]):
         self._find = find_service
         self._store = store
         self._tenant = tenant
+        self._cached = settings.cache_on
         self._servers: dict[Destination, Server] = {}
         self._embedders: dict[tuple[Destination, About, Asked], Embedder] = {}
 
@@ -111,7 +112,7 @@ class Embedding(Scorer[Sample]):
         """
         parts: dict[Part, dict[int, Sample]] = {}
         for at, sample in enumerate(prepared):
-            part = Part(sample.destination, sample.options.asked, sample.options.cached)
+            part = Part(sample.destination, sample.options.asked, sample.options.cached and self._cached)
             parts.setdefault(part, {})[at] = sample
         calls = [self._score_part(part, list(members.values()), deadline) for part, members in parts.items()]
         scores: dict[int, Score] = {}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
+from rewardstack.cache.key import CACHE_ENABLED, may_be_cached
 from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import Fields
@@ -79,6 +80,7 @@ class Relay(Scorer[Relayed[P]]):
         self._fields = tuple(fields)
         self._destination = Destination(settings.reward_server_urls, settings.reward_server_api_key)
         self._find = find_service
+        self._cached = settings.cache_on
 
     def prepare(self, item: Item) -> Relayed[P] | Score:
         """As the scorer prepares it, for the reward server unless it names a server of its own."""
@@ -87,9 +89,13 @@ class Relay(Scorer[Relayed[P]]):
         if isinstance(prepared, Score):
             return prepared
         try:
-            return Relayed(prepared, None if own else self._scorer.portable(item, prepared))
+            return Relayed(prepared, None if own else self._portable(item, prepared))
         except RequestError as error:
             return Score.unscored(str(error), self.source)
+
+    def _portable(self, item: Item, prepared: P) -> Item:
+        sent = self._scorer.portable(item, prepared)
+        return sent if may_be_cached(item.extra) else replace(sent, extra={**sent.extra, CACHE_ENABLED: False})
 
     def sending(self, own: Sending[P]) -> Sending[Relayed[P]]:
         """How samples are sent: as to the scorer itself, but that the reward server takes several in one request."""
@@ -111,7 +117,8 @@ class Relay(Scorer[Relayed[P]]):
         samples = [(sample.item, self._fields) for sample in prepared if sample.item is not None]
         if not samples:
             return await self._scorer.score([sample.prepared for sample in prepared], deadline)
-        return await post_samples(self._find(*self._destination), self._data_source, samples, deadline)
+        service = self._find(*self._destination)
+        return await post_samples(service, self._data_source, samples, deadline, self._cached)
 
 
 def _of_prepared(fallback: Callable[[P], Score]) -> Callable[[Relayed[P]], Score]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rewardstack.cache.key import EVERY_FIELD, read_fields, rule_key
+from rewardstack.cache.key import CACHE_ENABLED, EVERY_FIELD, may_be_cached, read_fields, rule_key
 from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
@@ -67,6 +67,7 @@ class RemoteRule(Scorer[RemoteSample]):
         self._servers = reward_servers(settings)
         self._find = find_service
         self._types = types
+        self._cached = settings.cache_on
 
     def prepare(self, item: Item) -> RemoteSample:
         """The sample, and where it is scored.
@@ -116,7 +117,7 @@ class RemoteRule(Scorer[RemoteSample]):
         if any(sample.fields is None for sample in prepared):
             await self.keys(prepared, deadline)
         samples = [(sample.item, sample.fields or ()) for sample in prepared]
-        scores = await post_samples(prepared[0].service, self._data_source, samples, deadline)
+        scores = await post_samples(prepared[0].service, self._data_source, samples, deadline, self._cached)
         for score in scores:
             score.source = self.source
         return scores
@@ -133,7 +134,11 @@ def reward_servers(settings: Settings) -> Servers:
 
 
 async def post_samples(
-    service: EndpointPool, data_source: str, samples: Sequence[tuple[Item, Sequence[str]]], deadline: SharedDeadline
+    service: EndpointPool,
+    data_source: str,
+    samples: Sequence[tuple[Item, Sequence[str]]],
+    deadline: SharedDeadline,
+    cached: bool,
 ) -> list[Score]:
     """One score for each sample, in order, as a reward server gives them.
 
@@ -142,6 +147,7 @@ async def post_samples(
         data_source: by which the server shall score them.
         samples: at most `BATCH` of them, with the fields of `extra_info` that are sent; `("*",)` for all.
         deadline: of all who wait.
+        cached: whether the server may read scores from its cache, and keep them.
 
     Raises:
         DeadlineError, ReplyError: the server did not score them.
@@ -149,7 +155,7 @@ async def post_samples(
         SettingsError: it does not take the key.
         RequestError: `extra_info` holds what JSON cannot.
     """
-    reply = await _post(service, _body(data_source, samples), deadline)
+    reply = await _post(service, _body(data_source, samples, cached), deadline)
     try:
         scores = read_scores(json.loads(reply)["scores"])
     except (ValueError, KeyError, TypeError) as error:
@@ -159,8 +165,13 @@ async def post_samples(
     return scores
 
 
-def _body(data_source: str, samples: Sequence[tuple[Item, Sequence[str]]]) -> bytes:
-    records = [sample_record(data_source, item, read_fields(item.extra, fields)) for item, fields in samples]
+def _body(data_source: str, samples: Sequence[tuple[Item, Sequence[str]]], cached: bool) -> bytes:
+    records = []
+    for item, fields in samples:
+        extra = read_fields(item.extra, fields)
+        if not (cached and may_be_cached(item.extra)):
+            extra[CACHE_ENABLED] = False
+        records.append(sample_record(data_source, item, extra))
     try:
         return json.dumps({"items": records}).encode()
     except (TypeError, ValueError) as error:

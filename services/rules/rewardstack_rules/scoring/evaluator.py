@@ -17,6 +17,7 @@ from rewardstack.errors import RewardstackError, ScoringError, UnknownSourceErro
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.pipeline.scorer import DIRECTLY, Scorer, Sending
 from rewardstack.routing.routes import RULE_PREFIX, Leaf
+from rewardstack.routing.syntax import definition
 from rewardstack.score import Request, Score
 from rewardstack.scorers.factory import Backends
 from rewardstack.settings import Settings as ClientSettings
@@ -135,6 +136,16 @@ class Evaluator:
     def cache_url(self) -> str:
         """The Redis that holds results; empty for none."""
         return self._client_settings.cache_url
+
+    @property
+    def definitions(self) -> dict[str, dict[str, Any]]:
+        """The routes in force, by what they take."""
+        return {route.pattern: definition(route) for route in self._routes}
+
+    @property
+    def keyed(self) -> dict[str, str]:
+        """The settings that are part of cache keys, by name."""
+        return self._client_settings.keyed
 
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
         try:

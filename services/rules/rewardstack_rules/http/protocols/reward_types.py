@@ -1,4 +1,4 @@
-"""`GET /v1/reward_types`: the reward functions of this server, with what a client needs to make their cache keys."""
+"""`GET /v1/reward_types`: what scores depend on: the functions, routes and keyed settings of this server."""
 
 from __future__ import annotations
 
@@ -16,8 +16,18 @@ blueprint = Blueprint("reward_types", __name__)
 
 @blueprint.get("/v1/reward_types")
 def reward_types() -> Response:
-    """`{"reward_types": {name: {"fingerprint", "needs_reference", "fields", "range"}}, "version"}`."""
-    return jsonify(reward_types={rule.name: _describe(rule) for rule in context().registry}, version=__version__)
+    """`{"reward_types": {name: {"fingerprint", "needs_reference", "fields", "range"}}, ...}`.
+
+    Beside it stand `routes` (the definition of each by its name, with a `*` where it takes whatever begins with it),
+    `settings` and `version`.
+    """
+    here = context()
+    return jsonify(
+        reward_types={rule.name: _describe(rule) for rule in here.registry},
+        routes=here.evaluator.definitions,
+        settings=here.evaluator.keyed,
+        version=__version__,
+    )
 
 
 def _describe(rule: Rule) -> dict[str, Any]:

@@ -177,7 +177,14 @@ REPLIES: dict[str, Schema] = {
     "RollReward": exactly({"errcode": {"const": 0}, "reward_score": NUMBER}, {"errmsg": STATUS}),
     "JobTaken": exactly({"job_id": TEXT}),
     "Job": JOB,
-    "RewardTypes": exactly({"reward_types": {"type": "object", "additionalProperties": FREE}, "version": TEXT}),
+    "RewardTypes": exactly(
+        {
+            "reward_types": {"type": "object", "additionalProperties": FREE},
+            "routes": {"type": "object", "additionalProperties": FREE},
+            "settings": {"type": "object", "additionalProperties": TEXT},
+            "version": TEXT,
+        }
+    ),
     "Health": exactly({"status": {"const": "ok"}, "version": TEXT}),
     "Readiness": exactly(
         {"ready": {"type": "boolean"}, "checks": {"type": "object", "additionalProperties": {"type": "boolean"}}}
