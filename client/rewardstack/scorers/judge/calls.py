@@ -71,37 +71,44 @@ class Calls:
 
     def is_taken(self, plan: Plan, model: Model) -> bool:
         """Whether the judge is known to take such requests: by what it says it is, or because it took one."""
-        return not model.dialect.guessed or self._taken.get(_kind(plan, model)) is not None
+        return not model.dialect.guessed or self._taken.get(_kind(plan, model)) is True
 
     async def try_out(self, plan: Plan, model: Model, deadline: SharedDeadline) -> None:
         """Finds out by one request, before there are many and their scores have keys, whether a judge takes such ones.
 
+        Where no answer comes to it, the samples themselves show what is taken.
+
         Args:
             plan: of a sample that is to be sent.
-            model: that judges, in a dialect that is guessed.
+            model: that judges.
             deadline: of the caller.
         """
         kind = _kind(plan, model)
+        if self.is_taken(plan, model):
+            return
         lock = self._trials.get(kind)
         if lock is None:
             self._trials.put(kind, lock := asyncio.Lock())
-        async with lock:
-            model = self._models.choose(model.name, plan.destination)
-            if not self.is_taken(plan, model):
-                try:
-                    await asyncio.wait_for(self._try(plan, model, deadline), TRIAL_SHARE * deadline.remaining())
-                except (ServiceError, asyncio.TimeoutError) as error:
-                    log.debug("what a judge takes is still to be found out: %s", error)
-
-    async def _try(self, plan: Plan, model: Model, deadline: SharedDeadline) -> None:
         try:
-            _, model = await self._ask(plan, model, TRIAL, deadline)
-        except RequestError:
-            model = self._models.choose(model.name, plan.destination)
-        except RejectedError as error:
-            if error.status != 400:
-                raise
-        self._taken.put(_kind(plan, model), True)
+            await asyncio.wait_for(self._try(kind, lock, plan, model, deadline), TRIAL_SHARE * deadline.remaining())
+        except (ServiceError, asyncio.TimeoutError) as error:
+            log.debug("what a judge takes is still to be found out: %s", error)
+
+    async def _try(
+        self, kind: Hashable, lock: asyncio.Lock, plan: Plan, model: Model, deadline: SharedDeadline
+    ) -> None:
+        async with lock:
+            if self._taken.get(kind) is not None:
+                return
+            self._taken.put(kind, False)
+            try:
+                await self._ask(plan, model, TRIAL, deadline)
+            except NoLogprobsError:
+                pass
+            except RejectedError as error:
+                if error.status not in (400, 422):
+                    raise
+            self._taken.put(_kind(plan, self._models.choose(model.name, plan.destination)), True)
 
     def verdict(
         self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline
@@ -155,12 +162,16 @@ class Calls:
             ids = await self._label_ids(plan, model, deadline) if plan.options.labels else ()
             request = frame(plan.options, model.name, vote, ids, model.dialect)
             try:
-                return await self._completion(plan, request.body(user), deadline), model
+                reply = await self._completion(plan, request.body(user), deadline)
             except RejectedError as error:
                 better = self._models.learn(error, plan.destination, model, request.fields)
                 if better == model:
                     raise
                 model = better
+            else:
+                if model.dialect.guessed:
+                    self._taken.put(_kind(plan, model), True)
+                return reply, model
 
     async def _label_ids(self, plan: Plan, model: Model, deadline: SharedDeadline) -> tuple[int, ...]:
         """The tokens whose probabilities are asked for; none where they are found among the likeliest."""

@@ -141,6 +141,8 @@ class Models:
         if known == model.dialect and (better := corrected(known, refused)) != known:
             self._corrected.put(place, better)
             log.warning("%s takes no %s and is asked without: %s", model.name, ", ".join(refused), error)
+            if "thinking_token_budget" in refused:
+                log.warning("only max_tokens bounds its reasoning; start it with --reasoning-parser")
             known = better
         return model._replace(dialect=known)
 
