@@ -62,7 +62,7 @@ MEMORY = Word(r"0|[1-9][0-9]*[kmg]", "a size such as 512m or 2g, or 0 for no bou
 GPUS = Word(r"all|[0-9]+(,[0-9]+)*", "all, or numbers of GPUs separated by commas")
 SECRET = Word(r"\S*", "text without spaces")
 HEADERS = Pairs(",", r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "api-key: KEY, or one such pair a line")
-QUERY = Pairs("&", r"[A-Za-z0-9._~$-]+", "api-version=2024-10-21&NAME=VALUE")
+QUERY = Pairs("&", r"[A-Za-z0-9._~-]+", "api-version=2024-10-21&NAME=VALUE")
 PASSWORD = Word(r"[A-Za-z0-9._~-]*", "letters, digits and . _ ~ -, which a Redis URL can hold")
 
 UP = ("up",)
@@ -229,8 +229,8 @@ JUDGE = Section("LLM judge", [
             "headers that those judges are sent beside it, and no other server: `Name: value`, a line each, or "
             "separated by commas", secret=True),
     Setting("LLM_JUDGE_QUERY", "", QUERY, CLIENT,
-            "query parameters that those judges are sent, and no other server, such as `api-version=2024-10-21`",
-            secret=True),
+            "query parameters that those judges are sent, and no other server, such as `api-version=2024-10-21`; no place "
+            "for a key, for servers write it into their logs"),
     Setting("LLM_JUDGE_SERVER_TIMEOUT", "60", DURATION, CLIENT,
             "seconds a sample may wait for a judge without progress"),
     Setting("LLM_JUDGE_MODEL", "", OPTIONAL_NAME, CLIENT, "the model that judges; empty: the one that it serves"),

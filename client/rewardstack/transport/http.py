@@ -53,7 +53,7 @@ class Reply(NamedTuple):
     """An answer over HTTP, whatever its status.
 
     Args:
-        url: that was asked, without its query, which may be secret.
+        url: that was asked, without its query.
         status: of the answer.
         headers: by name, of any case.
         data: its body.
