@@ -229,8 +229,8 @@ JUDGE = Section("LLM judge", [
             "headers that those judges are sent beside it, and no other server: `Name: value`, a line each, or "
             "separated by commas", secret=True),
     Setting("LLM_JUDGE_QUERY", "", QUERY, CLIENT,
-            "query parameters that those judges are sent, and no other server, such as `api-version=2024-10-21`; no place "
-            "for a key, for servers write it into their logs"),
+            "query parameters that those judges are sent, and no other server, such as `api-version=2024-10-21`; "
+            "no place for a key, for servers write it into their logs"),
     Setting("LLM_JUDGE_SERVER_TIMEOUT", "60", DURATION, CLIENT,
             "seconds a sample may wait for a judge without progress"),
     Setting("LLM_JUDGE_MODEL", "", OPTIONAL_NAME, CLIENT, "the model that judges; empty: the one that it serves"),
