@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from rewardstack import score
-from rewardstack.errors import ConfigError
+from rewardstack.errors import ConfigError, SettingsError
+from rewardstack.scorers.judge.api import below
 from tests.client.judge.conftest import sample
 from tests.client.judge.strict_judges import SERVERS, slug
 from tests.support.servers import FaultServer
@@ -179,6 +180,29 @@ def test_address(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", f"{judge.url}/v1/")
     mine, own = score([sample(), sample(server_url=f"{judge.url}/v1")])
     assert ("ok", "ok") == (mine.status, own.status), (mine.reason, own.reason)
+
+
+@pytest.mark.parametrize(
+    ("urls", "path"),
+    [
+        (["http://a:8000"], "/v1/chat/completions"),
+        (["https://a/openai"], "/v1/chat/completions"),
+        (["https://a/api/v3"], "/chat/completions"),
+        (["https://a/v1beta/openai"], "/chat/completions"),
+        (["https://a/openai/deployments/gpt"], "/chat/completions"),
+        (["https://a/v1/judge"], "/v1/chat/completions"),
+    ],
+)
+def test_paths(urls: list[str], path: str) -> None:
+    """A base URL with a version at its end, or Azure's, has the interface right below it."""
+    assert path == below(tuple(urls), "/chat/completions")
+
+
+def test_mixed_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equivalent judges, of which some have a version at the end and some not, are an error that names them."""
+    monkeypatch.setenv("LLM_JUDGE_SERVER_URL", "http://127.0.0.1:9,http://127.0.0.1:9/v2")
+    with pytest.raises(SettingsError, match="127.0.0.1:9/v2: equivalent judges, and only some of them"):
+        score([sample()])
 
 
 @each(["azure"])

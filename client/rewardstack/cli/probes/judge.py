@@ -83,7 +83,7 @@ async def _probe(server: Probed, finding: Finding, url: str, settings: Settings)
     options = read_options({"temperature": 0})
     reply, asked = await _reply(server, asked, options)
     elapsed = (time.monotonic() - started) * 1000
-    notes = _check_flags(_message(server, reply), asked.dialect)
+    notes = _check_flags(_message(server, asked, reply), asked.dialect)
     try:
         value = read_text_verdict(reply, 1.0, thinking=False, structured=is_json(options, asked.dialect))
     except UnreadableError as error:
@@ -140,13 +140,14 @@ async def _reply(server: Probed, asked: Asked, options: Options) -> tuple[bytes,
             raise server.trouble(error) from error
 
 
-def _message(server: Probed, reply: bytes) -> Mapping[str, Any]:
+def _message(server: Probed, asked: Asked, reply: bytes) -> Mapping[str, Any]:
     try:
         message = json.loads(reply)["choices"][0]["message"]
     except (ValueError, KeyError, IndexError, TypeError):
         message = None
     if not isinstance(message, dict):
-        raise Trouble(f"{CHAT}: not the answer of an OpenAI-compatible server", server.names.another)
+        path = asked.path.partition("?")[0]
+        raise Trouble(f"{path}: not the answer of an OpenAI-compatible server", server.names.another)
     return message
 
 
