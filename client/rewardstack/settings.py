@@ -33,6 +33,8 @@ class Settings:
         reward_type: the reward function where a call names none.
         judge_urls: base URLs of equivalent LLM judges.
         judge_api_key: sent to those judges only.
+        judge_headers: sent to those judges only, by name.
+        judge_query: parameters sent to those judges only, by name.
         judge_timeout: seconds a sample may wait for a judge's progress.
         judge_model: the model that judges; empty for the one that the server serves.
         judge_revision: the operator's name for the state of the judge, part of the cache key.
@@ -56,6 +58,8 @@ class Settings:
     reward_type: str
     judge_urls: tuple[str, ...]
     judge_api_key: str
+    judge_headers: tuple[tuple[str, str], ...]
+    judge_query: tuple[tuple[str, str], ...]
     judge_timeout: float
     judge_model: str
     judge_revision: str
@@ -97,6 +101,8 @@ def _parse(texts: tuple[str, ...]) -> Settings:
         reward_type=value["REWARD_TYPE"],
         judge_urls=value["LLM_JUDGE_SERVER_URL"],
         judge_api_key=value["LLM_JUDGE_SERVER_API_KEY"],
+        judge_headers=value["LLM_JUDGE_HEADERS"],
+        judge_query=value["LLM_JUDGE_QUERY"],
         judge_timeout=value["LLM_JUDGE_SERVER_TIMEOUT"],
         judge_model=value["LLM_JUDGE_MODEL"],
         judge_revision=value["JUDGE_REVISION"],

@@ -187,10 +187,11 @@ class Flags(Text):
 
 
 class Urls(Text):
-    """Base URLs of equivalent servers, separated by commas."""
+    """Base URLs of equivalent servers, separated by commas; a `/v1` at the end is left out: paths begin with it."""
 
     def read(self, text: str) -> Any:
-        urls = [part.strip().rstrip("/") for part in super().read(text).split(",") if part.strip()]
+        parts = [part.strip().rstrip("/") for part in super().read(text).split(",") if part.strip()]
+        urls = [url.removesuffix("/v1").rstrip("/") for url in parts]
         for url in urls:
             if "@" in url:
                 raise Refused("holds a password; keys go into the variable for API keys", shown=False)
@@ -206,6 +207,32 @@ class Urls(Text):
         except ValueError:
             return False
         return usable and not re.search(r"[\s?#]", url)
+
+
+class Pairs:
+    """Names with their values: a line each, or separated; a name ends at `=` or `:`.
+
+    Args:
+        separator: between pairs on one line.
+        name: pattern of a name.
+        example: of a pair.
+    """
+
+    def __init__(self, separator: str, name: str, example: str) -> None:
+        self.separator = separator
+        self.example = example
+        self._pair = re.compile(rf"({name})\s*[:=]\s*([^\x00-\x1f\x7f]*)")
+
+    def read(self, text: str) -> Any:
+        parts = text.split("\n") if "\n" in text else text.split(self.separator)
+        pairs = [self._pair.fullmatch(part.strip()) for part in parts if part.strip()]
+        found = tuple((pair[1], pair[2]) for pair in pairs if pair)
+        if len(found) < len(pairs) or not text.isascii():
+            raise Refused(f"is not a list such as {self.example}", shown=False)
+        return found
+
+    def schema(self) -> Schema:
+        return {"type": "string"}
 
 
 class RedisUrl(Text):

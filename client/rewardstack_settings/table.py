@@ -14,6 +14,7 @@ from rewardstack_settings.kinds import (
     Maybe,
     Number,
     OneOf,
+    Pairs,
     RedisUrl,
     Text,
     Urls,
@@ -60,6 +61,8 @@ REDIS_SIZE = Word(r"[1-9][0-9]*([kKmMgG][bB])", "a size such as 512mb or 2gb")
 MEMORY = Word(r"0|[1-9][0-9]*[kmg]", "a size such as 512m or 2g, or 0 for no bound")
 GPUS = Word(r"all|[0-9]+(,[0-9]+)*", "all, or numbers of GPUs separated by commas")
 SECRET = Word(r"\S*", "text without spaces")
+HEADERS = Pairs(",", r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "api-key: KEY, or one such pair a line")
+QUERY = Pairs("&", r"[A-Za-z0-9._~-]+", "api-version=2024-10-21&NAME=VALUE")
 PASSWORD = Word(r"[A-Za-z0-9._~-]*", "letters, digits and . _ ~ -, which a Redis URL can hold")
 
 UP = ("up",)
@@ -225,6 +228,12 @@ JUDGE = Section("LLM judge", [
             "stack's own"),
     Setting("LLM_JUDGE_SERVER_API_KEY", "", Text(), (*CLIENT, *VLLM_LAUNCHERS),
             "key that is sent to those judges, and to no other server; the stack's own asks for it", secret=True),
+    Setting("LLM_JUDGE_HEADERS", "", HEADERS, CLIENT,
+            "headers that those judges are sent beside it, and no other server: `Name: value`, a line each, or "
+            "separated by commas", secret=True),
+    Setting("LLM_JUDGE_QUERY", "", QUERY, CLIENT,
+            "query parameters that those judges are sent, and no other server, such as `api-version=2024-10-21`; "
+            "no place for a key, for servers write it into their logs"),
     Setting("LLM_JUDGE_SERVER_TIMEOUT", "60", DURATION, CLIENT,
             "seconds a sample may wait for a judge without progress"),
     Setting("LLM_JUDGE_MODEL", "", OPTIONAL_NAME, CLIENT, "the model that judges; empty: the one that it serves"),

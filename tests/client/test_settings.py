@@ -37,6 +37,8 @@ def test_every_variable_is_read() -> None:
         "REWARD_TYPE": "gsm8k",
         "LLM_JUDGE_SERVER_URL": "http://a:8000",
         "LLM_JUDGE_SERVER_API_KEY": "key",
+        "LLM_JUDGE_HEADERS": "api-key: key",
+        "LLM_JUDGE_QUERY": "api-version=2024-10-21",
         "LLM_JUDGE_SERVER_TIMEOUT": "0.5",
         "LLM_JUDGE_MODEL": "model",
         "JUDGE_REVISION": "2",
@@ -65,13 +67,15 @@ def test_every_variable_is_read() -> None:
         ("http://a:6000", ("http://a:6000",)),
         ("http://a:6000/", ("http://a:6000",)),
         ("https://a/rewards/", ("https://a/rewards",)),
+        ("http://a:6000/v1,http://a:6000/v1/", ("http://a:6000",)),
+        ("https://a/api/v1/judge", ("https://a/api/v1/judge",)),
         ("http://[::1]:6000", ("http://[::1]:6000",)),
         ("http://a:6000, http://b:6000,", ("http://a:6000", "http://b:6000")),
         ("http://a:6000,http://a:6000/", ("http://a:6000",)),
     ],
 )
 def test_url_list(text: str, urls: tuple[str, ...]) -> None:
-    """URLs stand in a list with commas; blanks, final slashes and repetitions do not matter."""
+    """URLs stand in a list with commas; blanks, final slashes and `/v1`, and repetitions do not matter."""
     assert urls == parse_urls(text, "REWARD_SERVER_URL")
 
 
@@ -87,3 +91,28 @@ def test_changes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "math_verifier" == Settings.from_env().reward_type
     monkeypatch.setenv("REWARD_TYPE", "gsm8k")
     assert "gsm8k" == Settings.from_env().reward_type
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "pairs"),
+    [
+        ("LLM_JUDGE_HEADERS", "", ()),
+        ("LLM_JUDGE_HEADERS", "api-key: k", (("api-key", "k"),)),
+        ("LLM_JUDGE_HEADERS", "A=1, B = x=y:z,", (("A", "1"), ("B", "x=y:z"))),
+        ("LLM_JUDGE_HEADERS", "A: 1,2\nB: 3\n", (("A", "1,2"), ("B", "3"))),
+        ("LLM_JUDGE_QUERY", "api-version=2024-10-21", (("api-version", "2024-10-21"),)),
+        ("LLM_JUDGE_QUERY", "a=1&b=", (("a", "1"), ("b", ""))),
+    ],
+)
+def test_pairs(name: str, text: str, pairs: tuple[tuple[str, str], ...]) -> None:
+    """Headers and query parameters are pairs, a line each or separated; a name ends at the first `:` or `=`."""
+    settings = Settings.from_env({name: text})
+    assert pairs == (settings.judge_headers if name == "LLM_JUDGE_HEADERS" else settings.judge_query)
+
+
+@pytest.mark.parametrize("text", ["hush", "a b: hush", "A: hush\rB: c", ": hush"])
+def test_pairs_refused(text: str) -> None:
+    """What is no list of pairs is refused by name, without being shown."""
+    with pytest.raises(SettingsError, match="LLM_JUDGE_HEADERS: its value is not a list") as refused:
+        Settings.from_env({"LLM_JUDGE_HEADERS": text})
+    assert "hush" not in str(refused.value)

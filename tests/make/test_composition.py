@@ -12,12 +12,13 @@ from services.models import machine
 from services.models.machine import GIB, Gpu
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
-from services.stack.settings import SECRETS, load
+from services.stack.settings import load
 from services.up.compose import composition, override, secrets, users_files
 from services.up.compose.composition import Composition
 from services.up.compose.engine import Engine
 from services.up.compose.project import Project
 from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
+from tests.support.secret_settings import all_secrets
 
 BOTH = [JUDGE, EMBEDDING]
 SHIPPED: dict[str, str] = {}
@@ -62,7 +63,7 @@ def test_files(tmp_path: Path, values: dict[str, str], expected: list[str]) -> N
 
 def test_no_secret_in_variables(tmp_path: Path) -> None:
     """Compose is given no key and no password: its variables end up where `docker inspect` shows them."""
-    environment = described(tmp_path, BOTH, dict.fromkeys(SECRETS, "sesame")).environment
+    environment = described(tmp_path, BOTH, all_secrets("sesame")).environment
     assert "sesame" not in "".join(environment.values())
 
 

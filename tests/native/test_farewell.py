@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from services.stack.rundir import ROOT
-from services.stack.settings import SECRETS, load
+from services.stack.settings import load
 from services.up import samples
+from tests.support.secret_settings import all_secrets
 
 URLS = {"REWARD_SERVER_URL": "http://localhost:6000", "LLM_JUDGE_SERVER_URL": "http://localhost:8000"}
 
@@ -27,5 +28,5 @@ def test_open_without_keys(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_no_key_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """It says which keys a client needs, and shows none."""
-    shown = said(capsys, **dict.fromkeys(SECRETS, "sesame"))
+    shown = said(capsys, **all_secrets("sesame"))
     assert "export REWARD_SERVER_API_KEY=..." in shown and "sesame" not in shown

@@ -29,6 +29,7 @@ FLAGS = ["--override-generation-config", '{"top_p": 0.8}', "--note", 'it\'s 100 
 SECRETS = {
     "REWARD_SERVER_API_KEYS": "sesame-one",
     "LLM_JUDGE_SERVER_API_KEY": "sesame-two",
+    "LLM_JUDGE_HEADERS": "name: sesame-five",
     "CACHE_PASSWORD": "sesame-three",
     "CACHE_PORT": "6379",
     "REWARD_CACHE_SECRET": "sesame-four",
@@ -90,6 +91,7 @@ def test_round_trip(run: RunDir) -> None:
         ({"REWARD_THREADS": 3}, ["rules"]),
         ({"REWARD_SERVER_API_KEYS": "another"}, ["rules"]),
         ({"LLM_JUDGE_SERVER_API_KEY": "another"}, ["rules", "worker"]),
+        ({"LLM_JUDGE_HEADERS": "name: another"}, ["rules", "worker"]),
         ({"CACHE_PASSWORD": "another"}, ["cache", "rules", "worker"]),
         ({"REWARD_CACHE_SECRET": "another"}, ["rules", "worker"]),
         ({"JUDGE_BALANCING": "affinity"}, []),
@@ -113,7 +115,7 @@ def test_secrets_stand_in_their_files_alone(run: RunDir) -> None:
     write(described(run, **SECRETS), run)
     files = [path for path in run.path.rglob("*") if path.is_file() and "sesame" in path.read_text()]
     found = {str(path.relative_to(run.path)) for path in files}
-    keys = ("llm_judge_server_api_key", "reward_server_api_keys", "cache_password")
+    keys = ("llm_judge_server_api_key", "llm_judge_headers", "reward_server_api_keys", "cache_password")
     names = (*keys, "reward_cache_secret", "reward_cache_url")
     assert found == {"cache.conf", *(f"secrets/{name}" for name in names)}
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}

@@ -70,9 +70,9 @@ class EndpointPool:
         self._queue: deque[asyncio.Future[Endpoint]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
-    def get(self, path: str, deadline: SharedDeadline) -> Coroutine[Any, Any, bytes]:
-        """The body that a GET of `path` brings, to be awaited; raises as `post` does."""
-        return self._ask(Message("GET", path), deadline)
+    def get(self, path: str, deadline: SharedDeadline, headers: Mapping[str, str] = NONE) -> Coroutine[Any, Any, bytes]:
+        """The body that a GET of `path` brings, to be awaited; arguments and errors as those of `post`."""
+        return self._ask(Message("GET", path, headers=headers), deadline)
 
     def post(
         self,

@@ -54,7 +54,7 @@ class Reply(NamedTuple):
     """An answer over HTTP, whatever its status.
 
     Args:
-        url: that was asked.
+        url: that was asked, without its query.
         status: of the answer.
         headers: by name, of any case.
         data: its body.
@@ -91,20 +91,21 @@ async def send(
         ReplyError: a reply that is too large or malformed.
     """
     sent = {"Content-Type": "application/json", **headers} if body is not None else dict(headers)
+    shown = url.partition("?")[0]
     try:
         async with session.request(
-            method, url, data=body, headers=sent, allow_redirects=False, proxy=proxy_of(url)
+            method, url, data=body, headers=sent, allow_redirects=False, proxy=proxy_of(shown)
         ) as reply:
-            return Reply(url, reply.status, reply.headers, await _read(reply))
+            return Reply(shown, reply.status, reply.headers, await _read(reply))
     except aiohttp.ClientConnectorError as error:
         if error.os_error.errno in OUT_OF_DESCRIPTORS:
             raise OverloadError("no file descriptor left in this process; raise `ulimit -n`") from error
         refused = "connection refused, nothing listens there: " if error.os_error.errno == errno.ECONNREFUSED else ""
-        raise UnreachableError(f"{url}: {refused}{error.os_error.strerror or error}") from error
+        raise UnreachableError(f"{shown}: {refused}{error.os_error.strerror or error}") from error
     except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
-        raise UnreachableError(f"{url}: {error or type(error).__name__}") from error
+        raise UnreachableError(f"{shown}: {error or type(error).__name__}") from error
     except aiohttp.ClientError as error:
-        raise ReplyError(f"{url}: {error or type(error).__name__}") from error
+        raise ReplyError(f"{shown}: {error or type(error).__name__}") from error
 
 
 def body_of(reply: Reply) -> bytes:

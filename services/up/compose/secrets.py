@@ -27,6 +27,7 @@ def write(settings: Settings, run: RunDir) -> None:
         "embedding_server_api_key": settings["EMBEDDING_SERVER_API_KEY"],
         "grafana_admin_password": settings["GRAFANA_ADMIN_PASSWORD"],
         "hf_token": os.environ.get("HF_TOKEN", ""),
+        "llm_judge_headers": settings["LLM_JUDGE_HEADERS"],
         "llm_judge_server_api_key": settings["LLM_JUDGE_SERVER_API_KEY"],
         "reward_cache_secret": settings["REWARD_CACHE_SECRET"],
         "reward_cache_url": f"redis://:{password}@cache:6379/0" if password else "",

@@ -34,6 +34,8 @@ FRESH: dict[str, Any] = {
     "stuck": 0,
     "replies": [],
     "models": [{"id": "small", "root": "/models/small", "max_model_len": 4096}],
+    "owned_by": "vllm",
+    "version": "0.32.0",
     "refuse": "",
     "chances": {},
     "ignores": [],
@@ -102,7 +104,12 @@ async def models(_: web.Request) -> web.StreamResponse:
     if STATE["refuse"] == "/v1/models":
         return web.json_response({"error": "not found"}, status=404)
     COUNTS["models"] += 1
-    return web.json_response({"object": "list", "data": STATE["models"]})
+    told = STATE["models"] and [{"owned_by": STATE["owned_by"], **one} for one in STATE["models"]]
+    return web.json_response({"object": "list", "data": told})
+
+
+async def version(_: web.Request) -> web.StreamResponse:
+    return web.json_response({"version": STATE["version"]})
 
 
 async def health(_: web.Request) -> web.StreamResponse:
@@ -131,6 +138,7 @@ if __name__ == "__main__":
             web.post("/tokenize", tokenize),
             web.get("/v1/models", models),
             web.get("/health", health),
+            web.get("/version", version),
             web.post("/_set", change),
             web.get("/_stats", stats),
         ]

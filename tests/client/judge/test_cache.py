@@ -9,12 +9,18 @@ from typing import Any
 import pytest
 
 from rewardstack import score
+from rewardstack.score import Item
+from rewardstack.scorers.destination import Destination
+from rewardstack.scorers.judge import plan
+from rewardstack.scorers.judge.dialect import UNKNOWN
+from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import OPTIONS
 from rewardstack.transport import discovery
 from tests.client.conftest import Script
 from tests.client.judge.conftest import asked, sample
 from tests.support.servers import FaultServer, Redis
 
+CASES = Path(__file__).parents[2] / "cases"
 BASE: dict[str, Any] = {"temperature": 0, "problem": "p"}
 CHANGES: dict[str, dict[str, Any]] = {
     "problem": {"problem": "q"},
@@ -136,8 +142,23 @@ def test_label_mass_is_remembered(judge: FaultServer) -> None:
 
 def test_cases_are_valid_json() -> None:
     """The suites of this package can be read by other tools."""
-    for name in ("injection", "judge_replies", "judge_options", "judge_control_tokens"):
-        assert json.loads((Path(__file__).parents[2] / "cases" / f"{name}.json").read_text())
+    for name in ("injection", "judge_replies", "judge_options", "judge_control_tokens", "judge_keys", "judge_servers"):
+        assert json.loads((CASES / f"{name}.json").read_text())
+
+
+@pytest.mark.parametrize("case", json.loads((CASES / "judge_keys.json").read_text()))
+def test_keys_stay(monkeypatch: pytest.MonkeyPatch, case: dict[str, Any]) -> None:
+    """What is asked of a vLLM has the same key from one version to the next, but for its source; others have others."""
+    monkeypatch.setattr(plan, "_sources", lambda: "sources")
+    plan._state.cache_clear()
+    item = Item("It is 42.", ("42",), {"problem": "What is 6 times 7?", **case["extra_info"]})
+    asked_of = plan.make_plan(item, Destination(("http://j:8000",), ""))
+    known, unknown = Model("small", "/models/small"), Model("small", "/models/small", UNKNOWN)
+    keys = [plan.key_of(asked_of, model, "r1", "run") for model in (known, unknown)]
+    plan._state.cache_clear()
+    assert all(keys) and [case["key"]] == [key.text for key in keys[:1] if key]
+    free = case["extra_info"].get("prompt_template") == "detailed" or case["extra_info"].get("verdict") == "logprob"
+    assert free or keys[0] != keys[1]
 
 
 @pytest.mark.timeout(60)

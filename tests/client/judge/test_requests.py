@@ -87,10 +87,10 @@ def test_model(
 
 
 def test_server_that_does_not_tell_its_models(judge: FaultServer) -> None:
-    """It is asked all the same; only its verdicts are not kept."""
+    """It is asked all the same, after a request that shows what it takes; only its verdicts are not kept."""
     judge.set(refuse="/v1/models")
     assert [False, False] == [score([sample(temperature=0)])[0].cached for _ in range(2)]
-    assert ["Qwen/Qwen3-32B"] * 2 == [body["model"] for body in asked(judge)]
+    assert ["Qwen/Qwen3-32B"] * 3 == [body["model"] for body in asked(judge)]
 
 
 def test_key_of_the_environment(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:

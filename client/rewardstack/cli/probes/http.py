@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -45,13 +46,21 @@ class Probed:
         api_key: to send.
         session: that carries the questions.
         names: for the remedies.
+        headers: sent beside the key.
     """
 
-    def __init__(self, url: str, api_key: str, session: aiohttp.ClientSession, names: Names) -> None:
+    def __init__(
+        self,
+        url: str,
+        api_key: str,
+        session: aiohttp.ClientSession,
+        names: Names,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.names = names
         self.has_key = bool(api_key)
         self._url = url
-        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._headers = {**({"Authorization": f"Bearer {api_key}"} if api_key else {}), **headers}
         self._session = session
 
     async def reply(self, path: str, body: bytes | None = None, patience: float = PATIENCE, **headers: str) -> Reply:
@@ -132,7 +141,13 @@ class Probed:
         return f"the connection ends without an answer in HTTP: does it speak https, or is it another service? {start}"
 
 
-async def probe(url: str, api_key: str, names: Names, look: Callable[[Probed, Finding], Awaitable[None]]) -> Finding:
+async def probe(
+    url: str,
+    api_key: str,
+    names: Names,
+    look: Callable[[Probed, Finding], Awaitable[None]],
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> Finding:
     """Tries a service in a session of its own.
 
     Args:
@@ -140,11 +155,12 @@ async def probe(url: str, api_key: str, names: Names, look: Callable[[Probed, Fi
         api_key: to send.
         names: for the remedies.
         look: asks it and writes down what it finds; raises Trouble.
+        headers: to send beside the key.
     """
     finding = Finding(shown_url(url))
     try:
         async with open_session() as session:
-            await look(Probed(url, api_key, session, names), finding)
+            await look(Probed(url, api_key, session, names, headers), finding)
     except Trouble as trouble:
         finding.trouble = trouble
     return finding

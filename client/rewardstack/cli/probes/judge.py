@@ -1,4 +1,4 @@
-"""Tries an LLM judge: does it live, what does it serve, does it judge, and do its flags let it."""
+"""Tries an LLM judge: what does it serve, does it judge, and do its flags let it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ import re
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewardstack.cli.probes.finding import Finding, Trouble
 from rewardstack.cli.probes.http import Names, Probed, probe
+from rewardstack.errors import RejectedError, ReplyError, ServiceError
+from rewardstack.scorers.judge.api import MODELS, below, deployment, query_of
+from rewardstack.scorers.judge.dialect import VLLM, Dialect, dialect_of, vllm_of
 from rewardstack.scorers.judge.fences import neutral
 from rewardstack.scorers.judge.labels import TOKENIZE
-from rewardstack.scorers.judge.models import DEFAULT, read_models
+from rewardstack.scorers.judge.models import DEFAULT, NOTHING, VERSION, Served, read_models
 from rewardstack.scorers.judge.options import Options, read_options
-from rewardstack.scorers.judge.reply import read_text_verdict
-from rewardstack.scorers.judge.request import CHAT, frame
+from rewardstack.scorers.judge.refusals import corrected, refused_fields
+from rewardstack.scorers.judge.reply import read_text_verdict, read_top_verdict, reasoning_of
+from rewardstack.scorers.judge.request import CHAT, frame, is_json
 from rewardstack.scorers.judge.verdict import UnreadableError
 from rewardstack.settings import Settings
+from rewardstack.transport.http import body_of
 
 NAMES = Names("LLM_JUDGE_SERVER_URL", "LLM_JUDGE_SERVER_API_KEY", "--api-key")
 PATIENCE = 60.0
@@ -26,6 +31,8 @@ PATIENCE = 60.0
 PROBLEM, REFERENCE, CANDIDATE = "What is 6 times 7?", "42", "6 times 7 is 42."
 
 UPGRADE = "it is an old vLLM, or no vLLM: `structured_outputs` needs vLLM 0.11 or later, the older `guided_*` are gone"
+FREE = "it does not hold replies to a form, and the model keeps to none of its own; take a stronger model"
+NO_SUCH_PATH = (404, 405, 501)
 SILENT_TEMPLATE = (
     "start it without --reasoning-parser: its chat template does not heed `enable_thinking`, so the parser takes the "
     "whole reply for reasoning and no structure is enforced"
@@ -49,58 +56,131 @@ async def probe_judge(url: str, settings: Settings) -> Finding:
         url: its base URL.
         settings: with the key to send and the model to ask.
     """
-    return await probe(url, settings.judge_api_key, NAMES, partial(_probe, wanted=settings.judge_model))
+    look = partial(_probe, url=url, settings=settings)
+    return await probe(url, settings.judge_api_key, NAMES, look, dict(settings.judge_headers))
 
 
-async def _probe(server: Probed, finding: Finding, wanted: str) -> None:
-    await server.ask("/health")
-    model = finding.version = await _model(server, wanted)
+class Asked(NamedTuple):
+    """How the judge is asked.
+
+    Args:
+        path: of the chat interface, with its query.
+        model: that judges.
+        dialect: of the server, as far as it is known.
+    """
+
+    path: str
+    model: str
+    dialect: Dialect
+
+
+async def _probe(server: Probed, finding: Finding, url: str, settings: Settings) -> None:
+    query = query_of(settings)
+    served = await _served(server, url, query)
+    model = finding.version = _model(server, served, settings.judge_model)
+    asked = Asked(below((url,), CHAT) + query, model, served.dialect)
     started = time.monotonic()
     options = read_options({"temperature": 0})
-    message = await _message(server, options, model)
+    reply, asked = await _reply(server, asked, options)
     elapsed = (time.monotonic() - started) * 1000
-    _check_flags(message)
+    notes = _check_flags(_message(server, asked, reply), asked.dialect)
     try:
-        value = read_text_verdict(json.dumps({"choices": [{"message": message}]}).encode(), 1.0, thinking=False)
+        value = read_text_verdict(reply, 1.0, thinking=False, structured=is_json(options, asked.dialect))
     except UnreadableError as error:
-        raise Trouble(str(error), UPGRADE) from error
-    finding.sample = "; ".join([f"verdict {value:.3f} in {elapsed:.0f} ms", *await _notes(server, model)])
+        raise Trouble(str(error), UPGRADE if asked.dialect == VLLM else FREE) from error
+    notes += await (_notes(server, model) if asked.dialect.labels == "ids" else _foreign_notes(server, asked))
+    finding.sample = "; ".join([f"verdict {value:.3f} in {elapsed:.0f} ms", *notes])
 
 
-async def _model(server: Probed, wanted: str) -> str:
+async def _served(server: Probed, url: str, query: str) -> Served:
+    """What it says of itself; a server that knows no list of models says nothing."""
+    if name := deployment(url):
+        return Served({name: name})
+    path = below((url,), MODELS)
+    reply = await server.reply(path + query)
+    if reply.status in NO_SUCH_PATH:
+        return NOTHING
+    try:
+        data = body_of(reply)
+    except ServiceError as error:
+        raise server.trouble(error) from error
+    roots = read_models(data)
+    if roots is None:
+        raise Trouble(f"{path}: not the answer of an OpenAI-compatible server", server.names.another)
+    dialect = dialect_of(data)
+    if dialect is VLLM:
+        version = await server.reply(VERSION)
+        dialect = vllm_of(version.data)
+    return Served(roots, dialect)
+
+
+def _model(server: Probed, served: Served, wanted: str) -> str:
     """The model that a sample would be judged by."""
-    served = read_models(await server.ask("/v1/models"))
-    if served is None:
-        raise Trouble("/v1/models: not the answer of an OpenAI-compatible server", server.names.another)
-    model = wanted or (next(iter(served)) if len(served) == 1 else DEFAULT)
-    if model not in served:
-        known = ", ".join(served) or "none"
+    model = wanted or (next(iter(served.roots)) if len(served.roots) == 1 else DEFAULT)
+    if served is not NOTHING and model not in served.roots and not (served.dialect.guessed and wanted):
+        known = ", ".join(served.roots) or "none"
         raise Trouble(f"it does not serve {model!r}", f"set LLM_JUDGE_MODEL to one that it serves: {known}")
     return model
 
 
-async def _message(server: Probed, options: Options, model: str) -> Mapping[str, Any]:
+async def _reply(server: Probed, asked: Asked, options: Options) -> tuple[bytes, Asked]:
+    """Its reply to a sample, and how it was asked in the end: what it refuses, it is not sent again."""
     user = options.template.render(PROBLEM, REFERENCE, CANDIDATE)
-    reply = await server.ask(CHAT, frame(options, model).body(user), PATIENCE)
+    while True:
+        request = frame(options, asked.model, dialect=asked.dialect)
+        reply = await server.reply(asked.path, request.body(user), PATIENCE)
+        try:
+            return body_of(reply), asked
+        except RejectedError as error:
+            better = corrected(asked.dialect, refused_fields(error, request.fields))
+            if better == asked.dialect:
+                raise server.trouble(error) from error
+            asked = asked._replace(dialect=better)
+        except ServiceError as error:
+            raise server.trouble(error) from error
+
+
+def _message(server: Probed, asked: Asked, reply: bytes) -> Mapping[str, Any]:
     try:
         message = json.loads(reply)["choices"][0]["message"]
     except (ValueError, KeyError, IndexError, TypeError):
         message = None
     if not isinstance(message, dict):
-        raise Trouble(f"{CHAT}: not the answer of an OpenAI-compatible server", server.names.another)
+        path = asked.path.partition("?")[0]
+        raise Trouble(f"{path}: not the answer of an OpenAI-compatible server", server.names.another)
     return message
 
 
-def _check_flags(message: Mapping[str, Any]) -> None:
-    """Whether a request without thinking and with a structure was heeded in both."""
-    content = message.get("content")
-    if message.get("reasoning") or message.get("reasoning_content"):
+def _check_flags(message: Mapping[str, Any], dialect: Dialect) -> list[str]:
+    """Whether a request without thinking and with a structure was heeded in both; notes on what is no trouble."""
+    content, reasons = message.get("content"), reasoning_of(message)
+    if dialect.guessed and content:
+        return ["it reasons, asked or not"] if reasons else []
+    if reasons:
         remedy = SILENT_TEMPLATE if not content else STUBBORN_TEMPLATE
         raise Trouble("it reasons although `enable_thinking` is false", remedy)
     if not isinstance(content, str) or not content.strip():
         raise Trouble("its reply is empty", SILENT_TEMPLATE)
     if "<think>" in content or "</think>" in content:
         raise Trouble("it reasons although `enable_thinking` is false", STUBBORN_TEMPLATE)
+    return []
+
+
+async def _foreign_notes(server: Probed, asked: Asked) -> list[str]:
+    """What a judge cannot do that has a dialect of its own."""
+    dialect = asked.dialect
+    notes = [] if dialect.form else ["it holds no reply to a form"]
+    notes += [] if dialect.thinking else ["it does not heed enable_thinking"]
+    options = read_options({"verdict": "logprob", "label_mass_floor": 0})
+    labels, values = zip(*options.labels, strict=True)
+    try:
+        reply, asked = await _reply(server, asked, options)
+        read_top_verdict(reply, labels, values, 0.0)
+    except UnreadableError:
+        return notes
+    except (Trouble, ReplyError):
+        return [*notes, "no verdict 'logprob': it gives no probabilities"]
+    return notes
 
 
 async def _notes(server: Probed, model: str) -> list[str]:

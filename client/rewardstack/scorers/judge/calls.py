@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine, Iterable
+from collections.abc import Awaitable, Coroutine, Hashable, Iterable
 from typing import Any, TypeVar
 
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.errors import RejectedError, ReplyError
-from rewardstack.scorers.destination import Destination, FindService
+from rewardstack.core.lru import LruCache
+from rewardstack.errors import RejectedError, ReplyError, RequestError, ServiceError
+from rewardstack.scorers.judge.api import Api, below
 from rewardstack.scorers.judge.labels import LabelTokens
-from rewardstack.scorers.judge.models import Model
+from rewardstack.scorers.judge.models import Model, Models
 from rewardstack.scorers.judge.plan import Plan
-from rewardstack.scorers.judge.reply import read_label_verdict, read_text_verdict, was_aborted
-from rewardstack.scorers.judge.request import CHAT, frame
+from rewardstack.scorers.judge.reply import (
+    NoProbabilitiesError,
+    read_label_verdict,
+    read_text_verdict,
+    read_top_verdict,
+    was_aborted,
+)
+from rewardstack.scorers.judge.request import CHAT, frame, is_json
 from rewardstack.scorers.judge.verdict import Verdict
 from rewardstack.scorers.judge.votes import combine
+from rewardstack.transport.discovery import SERVERS
 
 ATTEMPTS = 20
 """At a reply from a judge that is not being stopped: ten seconds, for a gateway sends there until the judge is gone.
@@ -28,7 +36,10 @@ PAUSE = 0.5
 """Seconds between them, in which that judge goes."""
 STOPPING = "after shutdown"
 """What a vLLM that is being stopped says with its 500, to every request that a gateway still sends it."""
-BUDGET_FIELD = "thinking_token_budget"
+TRIAL = "This is a test of the interface, with nothing to judge. Give the lowest verdict."
+"""The message of a request that shows what a server takes."""
+TRIAL_SHARE = 0.5
+"""Of the time there is, at most, for such requests."""
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -38,13 +49,57 @@ class Calls:
     """Asks judges.
 
     Args:
-        find_service: opens connections.
+        api: of the judges.
+        models: what they serve, and what they take.
     """
 
-    def __init__(self, find_service: FindService) -> None:
-        self._find = find_service
-        self._labels = LabelTokens()
-        self._without_budget: set[Destination] = set()
+    def __init__(self, api: Api, models: Models) -> None:
+        self._api = api
+        self._models = models
+        self._labels = LabelTokens(api)
+        self._trials: LruCache[Hashable, asyncio.Lock] = LruCache(SERVERS)
+        self._taken: LruCache[Hashable, bool] = LruCache(SERVERS)
+
+    def is_taken(self, plan: Plan, model: Model) -> bool:
+        """Whether the judge is known to take such requests: by what it says it is, or because it took one."""
+        return not model.dialect.guessed or self._taken.get(_kind(plan, model)) is True
+
+    async def try_out(self, plan: Plan, model: Model, deadline: SharedDeadline) -> None:
+        """Finds out by one request, before there are many and their scores have keys, whether a judge takes such ones.
+
+        Where no answer comes to it, the samples themselves show what is taken.
+
+        Args:
+            plan: of a sample that is to be sent.
+            model: that judges.
+            deadline: of the caller.
+        """
+        kind = _kind(plan, model)
+        if self.is_taken(plan, model):
+            return
+        lock = self._trials.get(kind)
+        if lock is None:
+            self._trials.put(kind, lock := asyncio.Lock())
+        try:
+            await asyncio.wait_for(self._try(kind, lock, plan, model, deadline), TRIAL_SHARE * deadline.remaining())
+        except (ServiceError, asyncio.TimeoutError) as error:
+            log.debug("what a judge takes is still to be found out: %s", error)
+
+    async def _try(
+        self, kind: Hashable, lock: asyncio.Lock, plan: Plan, model: Model, deadline: SharedDeadline
+    ) -> None:
+        async with lock:
+            if self._taken.get(kind) is not None:
+                return
+            self._taken.put(kind, False)
+            try:
+                await self._ask(plan, model, TRIAL, deadline)
+            except NoLogprobsError:
+                pass
+            except RejectedError as error:
+                if error.status not in (400, 422):
+                    raise
+            self._taken.put(_kind(plan, self._models.choose(model.name, plan.destination)), True)
 
     def verdict(
         self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline
@@ -79,18 +134,43 @@ class Calls:
 
     async def _in_words(self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline) -> Verdict:
         options = plan.options
-        budget = options.enable_thinking and plan.destination not in self._without_budget
-        user = plan.user(reference)
-        body = frame(options, model.name, vote, budget=budget).body(user)
-        try:
-            reply = await self._completion(plan, body, deadline)
-        except RejectedError as error:
-            if not budget or BUDGET_FIELD not in str(error):
-                raise
-            self._forget_budget(plan.destination)
-            body = frame(options, model.name, vote, budget=False).body(user)
-            reply = await self._completion(plan, body, deadline)
-        return Verdict(read_text_verdict(reply, options.template.top, thinking=options.enable_thinking))
+        reply, model = await self._ask(plan, model, plan.user(reference), deadline, vote)
+        structured = is_json(options, model.dialect)
+        return Verdict(
+            read_text_verdict(reply, options.template.top, thinking=options.enable_thinking, structured=structured)
+        )
+
+    async def _ask(
+        self, plan: Plan, model: Model, user: str, deadline: SharedDeadline, vote: int = 0
+    ) -> tuple[bytes, Model]:
+        """A whole reply, and the model in the dialect in which it was asked: what it refuses, it is not sent again.
+
+        Raises:
+            RequestError: the verdict cannot be had of this judge, or not from these labels.
+            ServiceError: there is no reply.
+        """
+        while True:
+            ids = await self._label_ids(plan, model, deadline) if plan.options.labels else ()
+            request = frame(plan.options, model.name, vote, ids, model.dialect)
+            try:
+                reply = await self._completion(plan, request.body(user), deadline)
+            except RejectedError as error:
+                better = self._models.learn(error, plan.destination, model, request.fields)
+                if better == model:
+                    raise
+                model = better
+            else:
+                if model.dialect.guessed:
+                    self._taken.put(_kind(plan, model), True)
+                return reply, model
+
+    async def _label_ids(self, plan: Plan, model: Model, deadline: SharedDeadline) -> tuple[int, ...]:
+        """The tokens whose probabilities are asked for; none where they are found among the likeliest."""
+        if not model.dialect.labels:
+            raise NoLogprobsError(model.name)
+        if model.dialect.labels == "top":
+            return ()
+        return await self._labels.find([name for name, _ in plan.options.labels], model, plan.destination, deadline)
 
     async def _completion(self, plan: Plan, body: bytes, deadline: SharedDeadline) -> bytes:
         """A whole reply; what a judge that is being stopped refuses or breaks off is asked for again.
@@ -98,10 +178,11 @@ class Calls:
         Raises:
             ServiceError: there is none.
         """
-        service = self._find(*plan.destination)
+        chat = below(plan.destination.urls, CHAT)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                reply = await service.post(CHAT, body, deadline, headers=plan.headers, hedged=True)
+                asked = self._api.post(plan.destination, chat, body, deadline, plan.headers, hedged=True)
+                reply = await asked
             except ReplyError as error:
                 if STOPPING not in str(error) or attempt == ATTEMPTS:
                     raise
@@ -111,22 +192,36 @@ class Calls:
             await asyncio.sleep(PAUSE)
         raise ReplyError(f"the judge broke off its reply, {ATTEMPTS} times")
 
-    def _forget_budget(self, destination: Destination) -> None:
-        if destination not in self._without_budget:
-            self._without_budget.add(destination)
-            log.warning(
-                "the judge takes no %s, so only max_tokens bounds its reasoning; start it with --reasoning-parser",
-                BUDGET_FIELD,
-            )
-
     async def _by_labels(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
-        options, service = plan.options, self._find(*plan.destination)
+        options = plan.options
+        reply, model = await self._ask(plan, model, plan.user(reference), deadline)
         names, values = zip(*options.labels, strict=True)
-        ids = await self._labels.find(names, model, plan.destination, service, deadline)
-        body = frame(options, model.name, label_ids=ids).body(plan.user(reference))
-        reply = await self._completion(plan, body, deadline)
-        value, mass = read_label_verdict(reply, ids, values, options.label_mass_floor)
+        try:
+            if model.dialect.labels == "top":
+                value, mass = read_top_verdict(reply, names, values, options.label_mass_floor)
+            else:
+                ids = await self._label_ids(plan, model, deadline)
+                value, mass = read_label_verdict(reply, ids, values, options.label_mass_floor)
+        except NoProbabilitiesError as error:
+            raise NoLogprobsError(model.name) from error
         return Verdict(value, label_mass=mass)
+
+
+def _kind(plan: Plan, model: Model) -> Hashable:
+    """What requests have in common that a server takes or refuses alike."""
+    return plan.destination, model.name, frame(plan.options, model.name, dialect=model.dialect).fields
+
+
+class NoLogprobsError(RequestError):
+    """`verdict: "logprob"` is asked of a judge that gives no probabilities.
+
+    Args:
+        model: that judges.
+    """
+
+    def __init__(self, model: str) -> None:
+        why = f"the judge gives no probabilities of tokens for {model}, which 'logprob' needs; leave `verdict` out"
+        super().__init__(f"extra_info.verdict: {why}", "extra_info.verdict")
 
 
 async def together(work: Iterable[Awaitable[T]]) -> list[T]:

@@ -10,24 +10,29 @@ from typing import Any
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import field_error
 from rewardstack.errors import RejectedError, ReplyError
+from rewardstack.scorers.destination import Destination
+from rewardstack.scorers.judge.api import Api
 from rewardstack.scorers.judge.models import Model
-from rewardstack.transport.endpoint_pool import EndpointPool
 
 TOKENIZE = "/tokenize"
 
 
 class LabelTokens:
-    """The labels of every model asked so far."""
+    """The labels of every model asked so far.
 
-    def __init__(self) -> None:
+    Args:
+        api: of the judges.
+    """
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
         self._known: dict[Hashable, dict[str, tuple[int, ...]]] = {}
 
     async def find(
         self,
         labels: Sequence[str],
         model: Model,
-        destination: Hashable,
-        service: EndpointPool,
+        destination: Destination,
         deadline: SharedDeadline,
     ) -> tuple[int, ...]:
         """The token of each label, in order.
@@ -35,17 +40,16 @@ class LabelTokens:
         Args:
             labels: texts.
             model: whose tokens they are.
-            destination: the service's identity.
-            service: to ask.
+            destination: the judge.
             deadline: of the caller.
 
         Raises:
             RequestError: a label is not one token, or two are the same.
             ServiceError: the server does not say.
         """
-        known = self._known.setdefault((destination, model), {})
+        known = self._known.setdefault((destination, model.name, model.root), {})
         missing = [label for label in labels if label not in known]
-        found = await asyncio.gather(*(_tokens(label, model.name, service, deadline) for label in missing))
+        found = await asyncio.gather(*(self._tokens(label, model.name, destination, deadline) for label in missing))
         known.update(zip(missing, found, strict=True))
         ids = []
         for label in labels:
@@ -59,17 +63,18 @@ class LabelTokens:
             ids.append(tokens[0])
         return tuple(ids)
 
-
-async def _tokens(label: str, model: str, service: EndpointPool, deadline: SharedDeadline) -> tuple[int, ...]:
-    body = json.dumps({"model": model, "prompt": label, "add_special_tokens": False}).encode()
-    try:
-        reply: Any = json.loads(await service.post(TOKENIZE, body, deadline))
-        return tuple(int(token) for token in reply["tokens"])
-    except RejectedError as error:
-        raise RejectedError(
-            f"verdict 'logprob' needs POST {TOKENIZE} of the judge, to check its labels: {error}; let it through the "
-            "gateway, or leave `verdict` out",
-            error.status,
-        ) from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise ReplyError(f"the judge's answer to {TOKENIZE} is no list of tokens") from error
+    async def _tokens(
+        self, label: str, model: str, destination: Destination, deadline: SharedDeadline
+    ) -> tuple[int, ...]:
+        body = json.dumps({"model": model, "prompt": label, "add_special_tokens": False}).encode()
+        try:
+            reply: Any = json.loads(await self._api.post(destination, TOKENIZE, body, deadline))
+            return tuple(int(token) for token in reply["tokens"])
+        except RejectedError as error:
+            raise RejectedError(
+                f"verdict 'logprob' needs POST {TOKENIZE} of the judge, to check its labels: {error}; let it through "
+                "the gateway, or leave `verdict` out",
+                error.status,
+            ) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise ReplyError(f"the judge's answer to {TOKENIZE} is no list of tokens") from error

@@ -1,4 +1,4 @@
-"""Which models a judge serves: `GET /v1/models`."""
+"""Which models a judge serves, and in which dialect: `GET /v1/models`, and what its refusals have taught."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.lru import LruCache
 from rewardstack.errors import RejectedError, ReplyError, ServiceError
-from rewardstack.scorers.destination import Destination, FindService
-from rewardstack.transport.discovery import Discovery, briefly
+from rewardstack.scorers.destination import Destination
+from rewardstack.scorers.judge.api import MODELS, Api, below, deployment
+from rewardstack.scorers.judge.dialect import UNKNOWN, VLLM, Dialect, dialect_of, vllm_of
+from rewardstack.scorers.judge.refusals import corrected, refused_fields
+from rewardstack.transport.discovery import SERVERS, Discovery, briefly
 from rewardstack_settings.table import TABLE
 
 DEFAULT = TABLE["JUDGE_GPU_MODEL"].default
 """The judge where nobody says otherwise and the server serves several models."""
-PATH = "/v1/models"
-NOTHING: Mapping[str, str] = MappingProxyType({})
-"""What a judge serves that does not tell."""
+VERSION = "/version"
 
 log = logging.getLogger(__name__)
 
@@ -32,22 +34,41 @@ class Model(NamedTuple):
     Args:
         name: under which it is asked.
         root: what the server says it is made of; None where it does not tell.
+        dialect: in which it is asked.
     """
 
     name: str
     root: str | None
+    dialect: Dialect = VLLM
+
+
+class Served(NamedTuple):
+    """What a judge says of itself.
+
+    Args:
+        roots: the names of its models with what they are made of; empty where it does not tell.
+        dialect: of its interface.
+    """
+
+    roots: Mapping[str, str] = MappingProxyType({})
+    dialect: Dialect = UNKNOWN
+
+
+NOTHING = Served()
+"""Of a judge that does not tell."""
 
 
 class Models:
-    """What every judge asked so far serves: model names with their roots, none where a judge does not tell.
+    """What every judge asked so far serves, and what it takes.
 
     Args:
-        find_service: opens connections.
+        api: of the judges.
     """
 
-    def __init__(self, find_service: FindService) -> None:
-        self._find_service = find_service
-        self._served: Discovery[Destination, Mapping[str, str]] = Discovery()
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._served: Discovery[Destination, Served] = Discovery()
+        self._corrected: LruCache[tuple[Destination, str, Dialect], Dialect] = LruCache(SERVERS)
 
     async def meet(self, destinations: Collection[Destination], deadline: SharedDeadline) -> None:
         """Asks judges what they serve. Where there are several, one that is gone does not hold up the others.
@@ -63,12 +84,10 @@ class Models:
         patience = math.inf if len(destinations) == 1 else briefly(deadline)
         asked = [self.refresh(one, deadline, patience) for one in unmet]
         for answer in await asyncio.gather(*asked, return_exceptions=True):
-            if isinstance(answer, RefusedKeyError) or not isinstance(answer, (Mapping, ServiceError)):
+            if isinstance(answer, RefusedKeyError) or not isinstance(answer, (Served, ServiceError)):
                 raise answer
 
-    async def refresh(
-        self, destination: Destination, deadline: SharedDeadline, patience: float = math.inf
-    ) -> Mapping[str, str]:
+    async def refresh(self, destination: Destination, deadline: SharedDeadline, patience: float = math.inf) -> Served:
         """What a judge serves; it is asked, unless it said so lately.
 
         Args:
@@ -86,9 +105,13 @@ class Models:
         """Whether the judge was asked at all."""
         return destination in self._served
 
+    def is_guessed(self, destination: Destination) -> bool:
+        """Whether the judge was asked, and what it takes is uncertain."""
+        return destination in self._served and self._served.known(destination, NOTHING).dialect.guessed
+
     def served(self, destination: Destination) -> list[str]:
         """The names of the models that the judge serves; empty where it does not tell."""
-        return list(self._served.known(destination, NOTHING))
+        return list(self._served.known(destination, NOTHING).roots)
 
     def choose(self, wanted: str, destination: Destination) -> Model:
         """The model that is to judge.
@@ -97,21 +120,55 @@ class Models:
             wanted: its name; empty for the one that the server serves if it serves one, else `DEFAULT`.
             destination: the judge.
         """
-        roots = self._served.known(destination, NOTHING)
+        roots, dialect = self._served.known(destination, NOTHING)
         name = wanted or (next(iter(roots)) if len(roots) == 1 else DEFAULT)
-        return Model(name, roots.get(name))
+        return Model(name, roots.get(name), self._corrected.get((destination, name, dialect)) or dialect)
 
-    async def _ask(self, destination: Destination, deadline: SharedDeadline) -> Mapping[str, str]:
+    def learn(self, error: RejectedError, destination: Destination, model: Model, fields: Collection[str]) -> Model:
+        """The model in the dialect that a refused request has taught; itself where it has taught nothing.
+
+        Args:
+            error: the refusal.
+            destination: the judge.
+            model: as it was asked.
+            fields: of the request that the server may not take.
+        """
+        refused = refused_fields(error, fields)
+        if not refused:
+            return model
+        place = destination, model.name, self._served.known(destination, NOTHING).dialect
+        known = self._corrected.get(place) or place[2]
+        if known == model.dialect and (better := corrected(known, refused)) != known:
+            self._corrected.put(place, better)
+            log.warning("%s takes no %s and is asked without: %s", model.name, ", ".join(refused), error)
+            if "thinking_token_budget" in refused:
+                log.warning("only max_tokens bounds its reasoning; start it with --reasoning-parser")
+            known = better
+        return model._replace(dialect=known)
+
+    async def _ask(self, destination: Destination, deadline: SharedDeadline) -> Served:
+        if name := deployment(destination.urls[0]):
+            return Served({name: name})
         try:
-            served = read_models(await self._find_service(*destination).get(PATH, deadline))
-            why = "it is no list of models"
+            reply = await self._api.get(destination, below(destination.urls, MODELS), deadline)
+            roots, why = read_models(reply), "it is no list of models"
         except (RejectedError, ReplyError) as error:
             if isinstance(error, RejectedError) and error.status in (401, 403):
                 raise RefusedKeyError(str(error), error.status, destination) from error
-            served, why = None, str(error)
-        if served is None:
+            roots, why = None, str(error)
+        if roots is None:
             log.warning("the judge does not tell its models, so its verdicts are not cached: %s", why)
-        return served or NOTHING
+            return NOTHING
+        dialect = dialect_of(reply)
+        return Served(roots, await self._vllm(destination, deadline) if dialect is VLLM else dialect)
+
+    async def _vllm(self, destination: Destination, deadline: SharedDeadline) -> Dialect:
+        """The dialect of a vLLM; that of a new one where a gateway keeps its version back."""
+        try:
+            asked = self._api.get(destination, VERSION, deadline)
+            return vllm_of(await asyncio.wait_for(asked, briefly(deadline)))
+        except (ServiceError, asyncio.TimeoutError):
+            return VLLM
 
 
 class RefusedKeyError(RejectedError):

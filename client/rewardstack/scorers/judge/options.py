@@ -67,11 +67,6 @@ class Options:
     num_samples: int
     aggregate: Aggregate
 
-    @property
-    def deterministic(self) -> bool:
-        """Whether asking twice brings the same."""
-        return bool(self.labels) or self.temperature == 0 or self.seed is not None
-
 
 def read_options(extra: Mapping[str, Any]) -> Options:
     """The options that a sample brings.

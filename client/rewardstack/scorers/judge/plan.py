@@ -17,7 +17,7 @@ from rewardstack.score import Item
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import Options, problem_of, read_options
-from rewardstack.scorers.judge.request import frame
+from rewardstack.scorers.judge.request import frame, is_deterministic
 
 AFFINITY = "X-Prompt-Affinity"
 
@@ -87,14 +87,15 @@ def key_of(plan: Plan, model: Model, revision: str, run_id: str) -> Key | None:
     if model.root is None:
         return None
     options = plan.options
-    scope = "" if options.deterministic else run_id or f"{_PROCESS}:{os.getpid()}"
+    deterministic = is_deterministic(options, model.dialect)
+    scope = "" if deterministic else run_id or f"{_PROCESS}:{os.getpid()}"
     text = extended(_state(options, model, revision, scope), plan.problem, plan.candidate, *plan.references)
-    return Key(PREFIX + text, options.deterministic and options.num_samples == 1, UNIT)
+    return Key(PREFIX + text, deterministic and options.num_samples == 1, UNIT)
 
 
 @lru_cache(maxsize=512)
 def _state(options: Options, model: Model, revision: str, scope: str) -> Any:
-    request = frame(options, model.name)
+    request = frame(options, model.name, dialect=model.dialect)
     reading = (options.labels, options.label_mass_floor, options.num_samples, options.aggregate)
     sent = request.head.decode(), request.tail.decode()
     texts = (repr(options.template), repr(reading), *sent)

@@ -9,11 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewardstack.errors import ReplyError
-from rewardstack.scorers.judge.verdict import END_OF_THINKING, UnreadableError, read_verdict
+from rewardstack.scorers.judge.verdict import END_OF_THINKING, UnreadableError, read_json_verdict, read_verdict
 
 TOKEN_ID = "token_id:"
+REASONING = ("reasoning", "reasoning_content", "thinking")
+"""Where servers put what was thought: vLLM, Ollama and OpenRouter; SGLang, llama.cpp and old vLLM; others."""
 ABORTED = re.compile(rb'"finish_reason":\s?"abort"')
 """Text within the reply cannot look like this: its quotes are escaped."""
+
+
+class NoProbabilitiesError(ReplyError):
+    """A reply does not tell the probabilities of tokens."""
 
 
 def _choice(data: bytes) -> Mapping[str, Any]:
@@ -31,13 +37,19 @@ def was_aborted(data: bytes) -> bool:
     return ABORTED.search(data) is not None
 
 
-def read_text_verdict(data: bytes, top: float, *, thinking: bool) -> float:
+def reasoning_of(message: Mapping[str, Any]) -> Any:
+    """What the model thought before its reply, in whichever field; something empty where there is nothing."""
+    return next((message[field] for field in REASONING if message.get(field)), None)
+
+
+def read_text_verdict(data: bytes, top: float, *, thinking: bool, structured: bool = False) -> float:
     """The verdict in words that a completion holds, from 0 to 1.
 
     Args:
         data: the reply.
         top: upper end of the template's scale.
         thinking: whether the model was allowed to reason before.
+        structured: whether a JSON object was asked for; a server that does not heed this may reply in lines.
 
     Raises:
         UnreadableError: there is none.
@@ -46,11 +58,13 @@ def read_text_verdict(data: bytes, top: float, *, thinking: bool) -> float:
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
     text, cut = message.get("content"), choice.get("finish_reason") == "length"
-    reasoned = bool(message.get("reasoning") or message.get("reasoning_content"))
+    reasoned = bool(reasoning_of(message))
     if not isinstance(text, str) or not text.strip():
         raise UnreadableError(_why_empty(reasoned, cut))
     if thinking and cut and not reasoned and END_OF_THINKING not in text:
         raise UnreadableError("its reasoning was cut; raise max_new_tokens or thinking_budget")
+    if structured and (value := read_json_verdict(text, top)) is not None:
+        return value
     return read_verdict(text, top, cut=cut)
 
 
@@ -86,6 +100,39 @@ def read_label_verdict(data: bytes, ids: Sequence[int], values: Sequence[float],
             "the judge does not tell the labels' probabilities: it needs vLLM with `logprob_token_ids`, and "
             "--max-logprobs not below the number of labels"
         ) from error
+    return _expected(chances, values, floor)
+
+
+def read_top_verdict(data: bytes, labels: Sequence[str], values: Sequence[float], floor: float) -> tuple[float, float]:
+    """The verdict that lies in the probabilities of labels among the likeliest tokens; one that is not there has none.
+
+    Args:
+        data: the reply.
+        labels: each a token's text.
+        values: what each label is worth, from 0 to 1.
+        floor: probability that they must have together.
+
+    Returns:
+        As `read_label_verdict` does.
+
+    Raises:
+        NoProbabilitiesError: the reply does not tell.
+        UnreadableError: they have less than `floor`.
+    """
+    choice = _choice(data)
+    try:
+        entries = choice["logprobs"]["content"][0]["top_logprobs"]
+        told = [(str(entry["token"]).strip(), min(float(entry["logprob"]), 0.0)) for entry in entries]
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise NoProbabilitiesError("the judge does not tell the probabilities of tokens") from error
+    if not told:
+        raise NoProbabilitiesError("the judge does not tell the probabilities of tokens")
+    chances = [math.fsum(math.exp(logprob) for text, logprob in told if text == label.strip()) for label in labels]
+    return _expected(chances, values, floor)
+
+
+def _expected(chances: Sequence[float], values: Sequence[float], floor: float) -> tuple[float, float]:
+    """The expected value over labels of these probabilities, and what they have together."""
     mass = math.fsum(chances)
     if not mass >= floor or mass <= 0 or not mass <= 1.001:
         raise UnreadableError(f"the labels have a probability of {mass:.3g} together, less than {floor:g}")

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from rewardstack.scorers.judge.dialect import VLLM, Dialect
 from rewardstack.scorers.judge.options import Options
 from rewardstack.scorers.judge.templates import system_message
 
-CHAT = "/v1/chat/completions"
+CHAT = "/chat/completions"
 DECIMALS = "with three decimals"
+MEMBER = re.compile("([A-Z]+): ")
+"""A line's name in a template's form; the same names are the members of a JSON object."""
+ALWAYS = frozenset({"model", "messages", "stream"})
+"""Fields of a request that every server takes."""
 
 
 class Frame(NamedTuple):
-    """A request's JSON around the user's message, as bytes."""
+    """A request's JSON around the user's message, as bytes.
+
+    Args:
+        head: before the message.
+        tail: behind it.
+        fields: the names of those fields that a server may refuse.
+    """
 
     head: bytes
     tail: bytes
+    fields: frozenset[str]
 
     def body(self, user: str) -> bytes:
         """The whole request.
@@ -29,58 +42,113 @@ class Frame(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def frame(options: Options, model: str, vote: int = 0, label_ids: tuple[int, ...] = (), budget: bool = True) -> Frame:
+def frame(
+    options: Options, model: str, vote: int = 0, label_ids: tuple[int, ...] = (), dialect: Dialect = VLLM
+) -> Frame:
     """The frame of requests with these options.
 
-    `enable_thinking` is always said: a reasoning parser with a template that is silent about it waits for the end of a
-    reasoning that never began, and drops the structure of the reply.
+    Whether the model may reason is always said where the server takes it: a reasoning parser with a template that is
+    silent about it waits for the end of a reasoning that never began, and drops the structure of the reply.
 
     Args:
         options: of the samples.
         model: that judges.
         vote: which of several verdicts on one sample is asked for; moves the seed.
-        label_ids: tokens whose probabilities are the verdict; none for a verdict in words.
-        budget: whether the server is told how many tokens the reasoning may take.
+        label_ids: tokens whose probabilities are the verdict; none where they are not read by their ids.
+        dialect: of the server.
     """
-    sampling = _label_sampling(label_ids) if label_ids else _sampling(options, vote, budget)
-    rest = {**sampling, "chat_template_kwargs": {"enable_thinking": options.enable_thinking}, "stream": False}
-    messages = [{"role": "system", "content": system_message(_closing(options))}, {"role": "user", "content": ""}]
-    text = json.dumps({"model": model, "messages": messages, **rest})
-    head, _, tail = text.partition('"role": "user", "content": ""')
-    return Frame(f'{head}"role": "user", "content": '.encode(), tail.encode())
+    messages = [
+        {"role": "system", "content": system_message(_closing(options, dialect))},
+        {"role": "user", "content": ""},
+    ]
+    request = {"model": model, "messages": messages, **_sampling(options, vote, label_ids, dialect)}
+    request |= {**_thinking(options, dialect), "stream": False}
+    head, _, tail = json.dumps(request).partition('"role": "user", "content": ""')
+    return Frame(f'{head}"role": "user", "content": '.encode(), tail.encode(), frozenset(request) - ALWAYS)
 
 
-def _sampling(options: Options, vote: int, budget: bool) -> dict[str, Any]:
+def is_json(options: Options, dialect: Dialect) -> bool:
+    """Whether the reply is held to a JSON schema."""
+    return dialect.form == "json_schema" and _form(options) is not None
+
+
+def is_deterministic(options: Options, dialect: Dialect) -> bool:
+    """Whether asking twice brings the same."""
+    if options.labels:
+        return True
+    cold = options.temperature == 0 and "temperature" not in dialect.without
+    return cold or (options.seed is not None and "seed" not in dialect.without)
+
+
+def _form(options: Options) -> str | None:
+    """The regular expression that the reply is held to; a model that thinks, or is read by its labels, has none."""
+    return None if options.enable_thinking or options.labels else options.template.form
+
+
+def _sampling(options: Options, vote: int, label_ids: tuple[int, ...], dialect: Dialect) -> dict[str, Any]:
+    if options.labels and dialect.labels == "top":
+        top = {"top_logprobs": dialect.top_logprobs}
+        sampling: dict[str, Any] = {"temperature": 0.0, dialect.limit: 1, "logprobs": True, **top}
+    elif label_ids:
+        ids = {"logprob_token_ids": label_ids, "return_tokens_as_token_ids": True}
+        sampling = {"temperature": 0.0, dialect.limit: 1, "logprobs": True, **ids}
+    else:
+        sampling = _text_sampling(options, vote, dialect)
+    return {name: value for name, value in sampling.items() if name not in dialect.without}
+
+
+def _text_sampling(options: Options, vote: int, dialect: Dialect) -> dict[str, Any]:
     sampling: dict[str, Any] = {
         "temperature": options.temperature,
         "top_p": options.top_p,
-        "max_tokens": options.max_new_tokens,
+        dialect.limit: options.max_new_tokens,
     }
     if options.seed is not None:
         sampling["seed"] = options.seed + vote
-    if options.enable_thinking:
-        sampling["max_tokens"] += options.thinking_budget
-        if budget:
-            sampling["thinking_token_budget"] = options.thinking_budget
-    elif options.template.form is not None:
-        sampling["structured_outputs"] = {"regex": options.template.form}
-    return sampling
+    if options.enable_thinking or dialect.limit == "max_completion_tokens":  # such models think, asked or not
+        sampling[dialect.limit] += options.thinking_budget
+    if options.enable_thinking and dialect.budget:
+        sampling["thinking_token_budget"] = options.thinking_budget
+    form = _form(options)
+    return sampling if form is None else {**sampling, **_held_to(form, dialect)}
 
 
-def _label_sampling(label_ids: tuple[int, ...]) -> dict[str, Any]:
-    return {
-        "temperature": 0.0,
-        "max_tokens": 1,
-        "logprobs": True,
-        "logprob_token_ids": label_ids,
-        "return_tokens_as_token_ids": True,
-    }
+def _held_to(form: str, dialect: Dialect) -> dict[str, Any]:
+    """The field that holds a reply to its form."""
+    if dialect.form == "structured_outputs":
+        return {"structured_outputs": {"regex": form}}
+    if dialect.form in ("guided_regex", "regex"):
+        return {dialect.form: form}
+    if dialect.form == "regex_format":
+        return {"response_format": {"type": "regex", "value": form}}
+    if dialect.form == "json_schema":
+        schema = {"name": "verdict", "strict": True, "schema": _schema(form)}
+        return {"response_format": {"type": "json_schema", "json_schema": schema}}
+    return {}
 
 
-def _closing(options: Options) -> str:
+def _schema(form: str) -> dict[str, Any]:
+    """A JSON schema of what a form's lines say; without bounds, for which `strict` has no place everywhere."""
+    members: dict[str, Any] = {name: {"type": "integer"} for name in MEMBER.findall(form)}
+    members["REWARD"] = {"type": "number"}
+    return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
+
+
+def _thinking(options: Options, dialect: Dialect) -> dict[str, Any]:
+    if dialect.thinking == "chat_template_kwargs":
+        return {"chat_template_kwargs": {"enable_thinking": options.enable_thinking}}
+    if dialect.thinking == "reasoning_effort":
+        return {"reasoning_effort": "medium" if options.enable_thinking else "none"}
+    return {}
+
+
+def _closing(options: Options, dialect: Dialect) -> str:
     if options.labels:
         labels = ", ".join(name for name, _ in options.labels)
         return f"Your whole reply is one of these labels and nothing else: {labels}"
     scale = f"from 0 to {options.template.top:g}"
     number = f"{scale}, {DECIMALS}" if options.template.top == 1 else scale
+    if is_json(options, dialect):
+        names = ", ".join(_schema(str(options.template.form))["properties"])
+        return f"Instead of lines, your reply is a JSON object with the members {names}. REWARD is a number {number}."
     return f"The last line of your reply has this form, with nothing after it:\nREWARD: <number {number}>"

@@ -6,6 +6,7 @@ judge's prefix cache still has what they share.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import statistics
 import time
@@ -20,7 +21,8 @@ from rewardstack.errors import ConfigError, RejectedError, RequestError, Service
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score
 from rewardstack.scorers.destination import Destination, FindService, Servers
-from rewardstack.scorers.judge.calls import Calls, together
+from rewardstack.scorers.judge.api import Api
+from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, together
 from rewardstack.scorers.judge.models import Model, Models, RefusedKeyError
 from rewardstack.scorers.judge.options import portable_extra
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
@@ -53,8 +55,9 @@ class Judge(Scorer[Plan]):
             settings.judge_api_key,
             "start a judge with `make up` and `export LLM_JUDGE_SERVER_URL=http://localhost:8000`",
         )
-        self._models = Models(find_service)
-        self._calls = Calls(find_service)
+        api = Api(find_service, settings)
+        self._models = Models(api)
+        self._calls = Calls(api, self._models)
         self._fault: BaseException | None = None
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Plan | Score:
@@ -81,17 +84,28 @@ class Judge(Scorer[Plan]):
         Raises:
             SettingsError: the judge does not take the key.
         """
+        destinations = {plan.destination for plan in prepared}
         try:
-            await self._models.meet({plan.destination for plan in prepared}, deadline)
+            await self._models.meet(destinations, deadline)
         except RefusedKeyError as error:
             self._refuse_key(error, error.destination)
+        guessed = set(filter(self._models.is_guessed, destinations))
+        if guessed:
+            await self._try_out([plan for plan in prepared if plan.destination in guessed], deadline)
         return [self._key(plan) for plan in prepared]
+
+    async def _try_out(self, plans: Sequence[Plan], deadline: SharedDeadline) -> None:
+        """Finds out what judges take that do not say what they are, by a request of each kind."""
+        kinds = {(plan.destination, plan.options): plan for plan in plans}
+        asked = [(plan, self._model(plan)) for plan in kinds.values()]
+        await asyncio.gather(*[self._calls.try_out(plan, model, deadline) for plan, model in asked])
 
     async def score(self, prepared: Sequence[Plan], deadline: SharedDeadline) -> list[Score]:
         """One score for each sample, in order.
 
         Raises:
             SettingsError: the judge does not take the key.
+            RequestError: the environment's judge gives no probabilities, and one of the samples asks for them.
         """
         if len(prepared) == 1:
             return [await self._score(prepared[0], deadline)]
@@ -150,7 +164,10 @@ class Judge(Scorer[Plan]):
     def _key(self, plan: Plan) -> Key | None:
         if not self._models.is_known(plan.destination):
             return None
-        return key_of(plan, self._model(plan), self._settings.judge_revision, self._settings.run_id)
+        model = self._model(plan)
+        if not self._calls.is_taken(plan, model):
+            return None
+        return key_of(plan, model, self._settings.judge_revision, self._settings.run_id)
 
     def _model(self, plan: Plan) -> Model:
         return self._models.choose(plan.options.model or self._settings.judge_model, plan.destination)
@@ -161,6 +178,8 @@ class Judge(Scorer[Plan]):
             value, note, label_mass = await self._verdict(plan, deadline)
             score = Score(value, "ok", note, self.source, label_mass=label_mass)
         except RequestError as error:
+            if isinstance(error, NoLogprobsError) and plan.destination == self._servers.own:
+                raise
             return self._complaint(error)
         except ServiceError as error:
             score = self._failure(error, plan)

@@ -6,8 +6,9 @@ template's scale is no verdict.
 
 from __future__ import annotations
 
+import json
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rewardstack.errors import ReplyError
 
@@ -21,6 +22,8 @@ END_OF_THINKING = "</think>"
 THINKING = "<think>"
 NUMBER = re.compile(r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?(?![\w.]\d|\w)", re.ASCII)
 RATIO = re.compile(r"\s{0,3}/\s{0,3}(\d{1,3})(?![\w.]\d|\w)", re.ASCII)
+JSON = re.compile(r"(?:```(?:json)?\s*)?(\{.*\})(?:\s*```)?", re.DOTALL)
+"""A reply that is an object, in a fence or not."""
 PLAIN = re.compile(r"REWARD: (0\.[0-9]{3}|1\.000)")
 """The whole of a structured reply."""
 COMPLETE = re.compile(r"(?:\.\d{3}|100(?:\.0+)?)$")
@@ -73,6 +76,31 @@ def read_verdict(text: str, top: float, *, cut: bool = False) -> float:
     if not 0 <= value <= top:
         raise UnreadableError(f"{number[:24]} is not from 0 to {top:g}")
     return value / top + 0.0
+
+
+def read_json_verdict(text: str, top: float) -> float | None:
+    """The verdict in a reply that is a JSON object, from 0 to 1; None where it is none.
+
+    Args:
+        text: the reply.
+        top: upper end of the template's scale, 1 or 100.
+
+    Raises:
+        UnreadableError: the object has no `REWARD`, or several, or one out of range.
+    """
+    fenced = JSON.fullmatch(_without_thinking(text, cut=False).strip())
+    try:
+        members: Any = json.loads(fenced[1], object_pairs_hook=list) if fenced else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(members, list):
+        return None
+    numbers = [value for name, value in members if name == "REWARD"]
+    if len(numbers) != 1 or isinstance(numbers[0], bool) or not isinstance(numbers[0], int | float):
+        raise UnreadableError("its JSON object has no number REWARD, or several")
+    if not 0 <= numbers[0] <= top:
+        raise UnreadableError(f"{str(numbers[0])[:24]} is not from 0 to {top:g}")
+    return numbers[0] / top + 0.0
 
 
 def _without_thinking(text: str, *, cut: bool) -> str:

@@ -1,0 +1,100 @@
+"""How servers say that they do not take a field of a request: their words, and the pages that show them.
+
+A refusal may quote a sample, and a candidate may write whatever it likes: the words count at the beginning of the
+server's message alone, and only for fields that were sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from rewardstack.errors import RejectedError
+from rewardstack.scorers.judge.dialect import Dialect
+
+ALIASES = {"top_n_tokens": "top_logprobs", "response_format.type": "response_format"}
+"""Names that servers have for fields of the request."""
+
+_BEGINNING = re.compile(
+    r"""
+      .{1,2000}?[ ]answered[ ]\d{3}:[ ]  # the client's own words, then JSON around the message
+      (?:\{"detail":[ ]|\[?\{.{0,20}?(?:"\w{1,20}":[ ](?:"[^"]{0,60}"|[\w.]{1,20}),[ ]){0,4}"message":[ ]"|"?)
+      (?:litellm\.)?(?:\w{1,40}(?:Error|Exception)[ ]?[-:][ ]){0,3}      # LiteLLM: who refused
+      (?:Error[ ]code:[ ]\d{3}[ ]-[ ]\{'error':[ ]\{'message':[ ]\\?["'])?  # the OpenAI client within it
+      (?:Input[ ]validation[ ]error:[ ])?                              # TGI
+    """,
+    re.VERBOSE,
+)
+_NAME = r"\\?[`'\"]?([\w.]{1,40})\\?[`'\"]?"
+WORDINGS: tuple[tuple[str, str], ...] = (
+    (
+        r"Unrecognized request arguments? supplied: ([\w, ]{1,250})",
+        "https://github.com/openai/openai-python/issues/1724",
+    ),
+    (rf"Unsupported (?:parameter|value): {_NAME}", "https://github.com/FoundationAgents/OpenManus/issues/555"),
+    (rf"Unknown parameter: {_NAME}", "https://platform.openai.com/docs/guides/error-codes"),
+    (rf"Invalid parameter: {_NAME} of type", "https://github.com/langchain-ai/langchain/issues/31490"),
+    (r"You are not allowed to request (logprobs)", "https://platform.openai.com/docs/guides/reasoning"),
+    (rf"{_NAME} (?:is|are) not supported (?:with|for) this model", "https://github.com/groq/groq-python/issues/25"),
+    (rf"property {_NAME} is unsupported", "https://github.com/AnswerDotAI/shell_sage/issues/9"),
+    (
+        r"\[\{'type': 'extra_forbidden', 'loc': \('body', '(\w{1,40})'\)",
+        "https://github.com/vllm-project/vllm/issues/3657",
+    ),
+    (
+        r'\[?\{\\?"type\\?": ?\\?"extra_forbidden\\?", ?\\?"loc\\?": ?\[\\?"body\\?", ?\\?"(\w{1,40})\\?"\]',
+        "https://github.com/partITech/php-mistral/issues/76",
+    ),
+    (rf"{_NAME}: Extra inputs are not permitted", "https://github.com/BerriAI/litellm/issues/13825"),
+    (
+        r"\w{1,40} does not support parameters: [\[{]([^\]]{1,250})",
+        "https://docs.litellm.ai/docs/completion/drop_params",
+    ),
+    (r"(thinking_token_budget) is set but", "https://docs.vllm.ai/en/latest/features/reasoning_outputs/"),
+    (
+        r"Requested sample (logprobs) of \d+, which is greater than max allowed",
+        "https://github.com/vllm-project/vllm/issues/5299",
+    ),
+    (
+        rf"{_NAME} must be >= 0 and <= \d+",
+        "https://github.com/huggingface/text-generation-inference/blob/main/router/src/validation.rs",
+    ),
+    (
+        r"Failed to deserialize the JSON body into the target type: ([\w.]{1,40})",
+        "https://docs.rs/axum/latest/axum/extract/rejection/enum.JsonRejection.html",
+    ),
+    (
+        rf"Invalid JSON payload received\. Unknown name {_NAME}",
+        "https://github.com/zed-industries/zed/issues/44875",
+    ),
+    (rf"The parameter {_NAME} specified", "https://github.com/agno-agi/agno/issues/2553"),
+)
+"""Each begins a message and holds the field's name, or several names; and a page that shows it."""
+_WORDING = re.compile("|".join(f"(?:{words})" for words, _ in WORDINGS))
+_TOO_MANY = "Requested sample logprobs"
+
+
+def refused_fields(error: RejectedError, sent: Collection[str]) -> list[str]:
+    """The fields of a request that its refusal says are not taken; none where it is about something else.
+
+    Args:
+        error: the refusal.
+        sent: the names of the request's fields.
+    """
+    text = str(error)
+    beginning = _BEGINNING.match(text)
+    found = _WORDING.match(text, beginning.end()) if beginning else None
+    if found is None:
+        return []
+    if found[0].startswith(_TOO_MANY):
+        return [field for field in ("top_logprobs",) if field in sent]
+    names = next(group for group in found.groups() if group is not None)
+    named = {ALIASES.get(name, name) for name in re.findall(r"[\w.]{1,40}", names)}
+    return [field for field in sent if field in named]
+
+
+def corrected(dialect: Dialect, fields: Collection[str]) -> Dialect:
+    """The dialect without these fields of a request."""
+    for field in fields:
+        dialect = dialect.refused(field)
+    return dialect

@@ -1,0 +1,100 @@
+"""What a refusal says of a request's fields: read in the servers' own words, and nowhere else in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardstack import score
+from rewardstack.errors import RejectedError
+from rewardstack.scorers.judge.dialect import OLD_VLLM, OWNERS, TGI, UNKNOWN, VLLM, Dialect, dialect_of, vllm_of
+from rewardstack.scorers.judge.options import read_options
+from rewardstack.scorers.judge.refusals import WORDINGS, corrected, refused_fields
+from rewardstack.scorers.judge.request import frame
+from rewardstack.transport.http import Reply, body_of
+from tests.client.judge.conftest import asked, sample
+from tests.support.servers import FaultServer
+
+CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "cases/judge_refusals.json").read_text())
+SENT = ("temperature", "top_p", "max_tokens", "seed", "response_format", "structured_outputs", "chat_template_kwargs")
+MORE = ("logprobs", "top_logprobs", "thinking_token_budget")
+
+
+def refusal(status: int, body: Any) -> RejectedError:
+    """The error that a refusal becomes."""
+    with pytest.raises(RejectedError) as raised:
+        body_of(Reply("http://judge:8000/v1/chat/completions", status, {}, json.dumps(body).encode()))
+    return raised.value
+
+
+@pytest.mark.parametrize("case", CASES, ids=[str(case["name"]) for case in CASES])
+def test_wordings(case: dict[str, Any]) -> None:
+    """Fields that a server does not take are read in its words; what is about the sample names none."""
+    error = refusal(case.get("status", 400), case["body"])
+    assert case["fields"] == refused_fields(error, SENT + MORE)
+    assert [] == refused_fields(error, ())
+
+
+def test_every_wording_is_tried() -> None:
+    """Each wording has its page, and a case."""
+    texts = [json.dumps(case["body"]) + json.dumps(json.dumps(case["body"])) for case in CASES]
+    for words, page in WORDINGS:
+        assert page.startswith("https://")
+        assert any(re.search(words, text) for text in texts), words
+
+
+def test_about_the_sample(judge: FaultServer) -> None:
+    """A refusal that is about one sample's text is that sample's failure, and teaches nothing."""
+    quoted = "your text 'Unrecognized request argument supplied: structured_outputs' is not allowed"
+    judge.set(status=400, error={"error": {"message": quoted}})
+    (one,) = score([sample()])
+    judge.set(status=200)
+    (two,) = score([sample("another")])
+    assert ("failed", "ok") == (one.status, two.status) and "is not allowed" in one.reason
+    assert all("structured_outputs" in body for body in asked(judge))
+
+
+@pytest.mark.parametrize(
+    ("reply", "dialect"),
+    [
+        *(({"data": [{"id": "m", "owned_by": owner}]}, dialect) for owner, dialect in OWNERS.items()),
+        ({"data": [{"id": "m", "owned_by": "m"}]}, TGI),
+        ({"data": [{"id": "gpt", "owned_by": "openai"}]}, UNKNOWN),
+        ({"data": [{"id": "m"}]}, UNKNOWN),
+        ({"data": []}, UNKNOWN),
+        ({"data": {}}, UNKNOWN),
+        ("", UNKNOWN),
+    ],
+)
+def test_dialect_of(reply: Any, dialect: Dialect) -> None:
+    """A server's dialect is known by the owner of its models; one that tells none is unknown."""
+    assert dialect == dialect_of(json.dumps(reply).encode())
+
+
+@pytest.mark.parametrize(
+    ("version", "dialect"),
+    [("0.33.0", VLLM), ("0.11.0", VLLM), ("1.0.0", VLLM), ("dev", VLLM), (None, VLLM), ("0.10.2", OLD_VLLM)],
+)
+def test_vllm_of(version: str | None, dialect: Dialect) -> None:
+    """A vLLM older than `structured_outputs` has a dialect of its own; one that tells no version is new."""
+    assert dialect == vllm_of(json.dumps({"version": version}).encode())
+
+
+@pytest.mark.parametrize("dialect", [*OWNERS.values(), TGI, UNKNOWN, OLD_VLLM])
+@pytest.mark.parametrize(
+    "extra", [{"seed": 1}, {"enable_thinking": True}, {"verdict": "logprob"}, {"prompt_template": "rubric"}]
+)
+def test_corrections_end(dialect: Dialect, extra: dict[str, Any]) -> None:
+    """However much a server refuses, there is an end: each refusal takes something away, or is final."""
+    options, steps = read_options(extra), 0
+    while steps < 20:
+        fields = frame(options, "m", label_ids=(1, 2), dialect=dialect).fields
+        better = corrected(dialect, fields)
+        if better == dialect:
+            break
+        dialect, steps = better, steps + 1
+    assert steps < 8

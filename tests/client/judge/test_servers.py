@@ -1,0 +1,230 @@
+"""Judges behind other people's servers: what each does not take is found out once, and what it does take is used."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardstack import score
+from rewardstack.errors import ConfigError, SettingsError
+from rewardstack.scorers.judge.api import below
+from tests.client.judge.conftest import sample
+from tests.client.judge.strict_judges import SERVERS, slug
+from tests.support.servers import FaultServer
+
+pytestmark = pytest.mark.usefixtures("needs_process")
+
+WITH_PROBABILITIES = [name for name, server in SERVERS.items() if server["top_logprobs"]]
+WITHOUT = [name for name in SERVERS if name not in WITH_PROBABILITIES]
+THINKING = [name for name, server in SERVERS.items() if "reasoning" in server]
+KNOWN = ("vllm 0.32", "sglang", "llama.cpp", "ollama", "tgi")
+"""Those that are known by what they say they are."""
+
+
+@pytest.fixture(scope="module")
+def all_judges() -> Iterator[FaultServer]:
+    """The process in which all of them are."""
+    server = FaultServer(script=Path(__file__).with_name("strict_judges.py"))
+    yield server
+    server.kill()
+
+
+class StrictJudge:
+    """One of them.
+
+    Args:
+        process: in which it is.
+        name: in `judge_servers.json`.
+    """
+
+    def __init__(self, process: FaultServer, name: str) -> None:
+        self.name, self.server = name, SERVERS[name]
+        self.url = f"{process.url}/{slug(name)}{self.server.get('base', '')}"
+        self._process = process
+
+    def bodies(self) -> list[dict[str, Any]]:
+        """What it was sent."""
+        return list(self._process.stats()["bodies"].get(self.name, []))
+
+    def refused(self) -> int:
+        """How many requests it did not take."""
+        return int(self._process.stats()["refused"].get(self.name, 0))
+
+    def other_paths(self) -> list[str]:
+        """What else it was asked."""
+        return list(self._process.stats()["other_paths"].get(self.name, []))
+
+
+@pytest.fixture
+def judge(all_judges: FaultServer, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StrictJudge:
+    """The judge that the test names, for a client without memory of it."""
+    all_judges.set(reset=True)
+    judge = StrictJudge(all_judges, request.param)
+    monkeypatch.setenv("LLM_JUDGE_SERVER_URL", judge.url)
+    monkeypatch.setenv("LLM_JUDGE_SERVER_API_KEY", uuid.uuid4().hex)  # another key is another judge to the client
+    monkeypatch.setenv("JUDGE_REVISION", uuid.uuid4().hex)
+    monkeypatch.setenv("LLM_JUDGE_HEADERS", ": ".join(judge.server.get("header", ["X-Any", "thing"])))
+    monkeypatch.setenv("LLM_JUDGE_QUERY", "=".join(judge.server.get("query", ["any", "thing"])))
+    return judge
+
+
+def each(names: Any = tuple(SERVERS)) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("judge", list(names), ids=map(slug, names), indirect=True)
+
+
+def test_pages() -> None:
+    """Each fake names the pages that it is made from."""
+    assert all(page.startswith("https://") for server in SERVERS.values() for page in server["pages"])
+    assert all(server["pages"] for server in SERVERS.values())
+
+
+@each()
+def test_verdicts(judge: StrictJudge) -> None:
+    """Every sample of a batch has its verdict; what the server does not take was found out before, and is not sent."""
+    scores = score([sample(f"It is {number}.") for number in range(32)])
+    assert [("ok", 0.75)] * 32 == [(one.status, one.value) for one in scores], scores[0].reason
+    assert judge.refused() <= 6
+    score([sample("Another.")])
+    (last,) = judge.bodies()[-1:]
+    assert judge.refused() < len(judge.bodies()) and set(last) <= set(judge.server["takes"])
+
+
+@each(KNOWN)
+def test_known_servers(judge: StrictJudge) -> None:
+    """A server that says what it is refuses nothing, and is sent nothing beside the samples."""
+    score([sample(f"It is {number}.") for number in range(4)])
+    assert (4, 0) == (len(judge.bodies()), judge.refused())
+
+
+@each()
+def test_form(judge: StrictJudge) -> None:
+    """The reply is held to its form where the server can do so."""
+    for template in ("default", "rubric", "binary"):
+        (one,) = score([sample(prompt_template=template)])
+        assert ("ok", 0.75) == (one.status, one.value), one.reason
+    (last,) = judge.bodies()[-1:]
+    held = {"structured_outputs", "guided_regex", "regex", "response_format"} & set(last)
+    assert bool(judge.server["forms"]) == bool(held)
+
+
+@each()
+def test_cache(judge: StrictJudge) -> None:
+    """A deterministic verdict is remembered from the first one on."""
+    cold = {"temperature": 0, "seed": 1}
+    first, second = (score([sample("the same", **cold)])[0] for _ in range(2))
+    assert ("ok", False) == (first.status, first.cached)
+    assert second.cached
+
+
+@each(["openai, a model that thinks"])
+def test_temperature_that_is_not_taken(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verdict at temperature 0 is no deterministic one where the server takes no temperature."""
+    first, second = (score([sample("the same", temperature=0)])[0] for _ in range(2))
+    assert [False, True] == [first.cached, second.cached]
+    monkeypatch.setenv("REWARDSTACK_RUN_ID", "another run")
+    assert not score([sample("the same", temperature=0)])[0].cached
+    last = judge.bodies()[-1]
+    assert 512 + 4096 == last["max_completion_tokens"] and "temperature" not in last
+
+
+@each(WITH_PROBABILITIES)
+def test_probabilities(judge: StrictJudge) -> None:
+    """The expected value over the labels is read by token ids, or among the likeliest tokens."""
+    one, _ = score([sample(text, verdict="logprob") for text in ("It is 42.", "It is 43.")])
+    assert "ok" == one.status, one.reason
+    assert one.value == pytest.approx((0.6 + 0.2 * 6 / 9) / 0.9, abs=1e-6)
+    assert one.label_mass == pytest.approx(0.9, abs=1e-6)
+
+
+@each(WITHOUT)
+def test_no_probabilities(judge: StrictJudge) -> None:
+    """`verdict: "logprob"` of a judge that gives none is an error of who configured it, and names the remedy."""
+    with pytest.raises(ConfigError, match="gives no probabilities of tokens for small.*leave `verdict` out") as raised:
+        score([sample(verdict="logprob"), sample("another", verdict="logprob")])
+    assert "extra_info.verdict" == raised.value.field
+    assert "ok" == score([sample()])[0].status
+
+
+@each(THINKING)
+def test_reasoning(judge: StrictJudge) -> None:
+    """Reasoning is asked for in the server's own way, and not read for a verdict, in whichever field it is."""
+    (one,) = score([sample(enable_thinking=True)])
+    assert ("ok", 0.75) == (one.status, one.value)
+    last = judge.bodies()[-1]
+    assert last.get("chat_template_kwargs", {"enable_thinking": True}) == {"enable_thinking": True}
+    assert last.get("reasoning_effort", "medium") == "medium"
+
+
+@each()
+def test_check(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`rewardstack check` is content with each of them, and wants no path that it has not."""
+    monkeypatch.setenv("COLUMNS", "300")
+    command = [sys.executable, "-m", "rewardstack", "check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert "verdict 0.750" in done.stdout and "small" in done.stdout
+    assert ("no verdict 'logprob'" in done.stdout) == (not judge.server["top_logprobs"])
+
+
+@each(["openai", "llama.cpp"])
+def test_address(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A base URL may end in /v1, in the environment and in a sample."""
+    monkeypatch.setenv("LLM_JUDGE_SERVER_URL", f"{judge.url}/v1/")
+    mine, own = score([sample(), sample(server_url=f"{judge.url}/v1")])
+    assert ("ok", "ok") == (mine.status, own.status), (mine.reason, own.reason)
+
+
+@pytest.mark.parametrize(
+    ("urls", "path"),
+    [
+        (["http://a:8000"], "/v1/chat/completions"),
+        (["https://a/openai"], "/v1/chat/completions"),
+        (["https://a/api/v3"], "/chat/completions"),
+        (["https://a/v1beta/openai"], "/chat/completions"),
+        (["https://a/openai/deployments/gpt"], "/chat/completions"),
+        (["https://a/v1/judge"], "/v1/chat/completions"),
+    ],
+)
+def test_paths(urls: list[str], path: str) -> None:
+    """A base URL with a version at its end, or Azure's, has the interface right below it."""
+    assert path == below(tuple(urls), "/chat/completions")
+
+
+def test_mixed_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equivalent judges, of which some have a version at the end and some not, are an error that names them."""
+    monkeypatch.setenv("LLM_JUDGE_SERVER_URL", "http://127.0.0.1:9,http://127.0.0.1:9/v2")
+    with pytest.raises(SettingsError, match="127.0.0.1:9/v2: equivalent judges, and only some of them"):
+        score([sample()])
+
+
+@each(["azure"])
+def test_headers_go_to_the_environments_judge_alone(judge: StrictJudge, all_judges: FaultServer) -> None:
+    """Neither headers nor query parameters of the environment go to a server that a sample names."""
+    one, other = score([sample(), sample(server_url=judge.url + "2")])
+    assert "ok" == one.status and "401" not in one.reason
+    assert "failed" == other.status and "azure-key" not in other.reason and "2024-10-21" not in other.reason
+
+
+@each(["openai"])
+def test_learnt_aloud(judge: StrictJudge, caplog: pytest.LogCaptureFixture) -> None:
+    """What a server does not take is said once in the log."""
+    with caplog.at_level(logging.WARNING):
+        score([sample(str(number)) for number in range(8)])
+        score([sample("more")])
+    lines = [record.getMessage() for record in caplog.records if "asked without" in record.getMessage()]
+    assert 1 == len(lines) and "small takes no chat_template_kwargs" in lines[0]
+
+
+def test_cases_are_complete() -> None:
+    """There is a fake of each kind of server that the documents name."""
+    text = json.dumps(list(SERVERS))
+    kinds = ("openai", "azure", "vllm", "sglang", "llama.cpp", "ollama", "litellm", "tgi")
+    assert all(kind in text for kind in kinds)
