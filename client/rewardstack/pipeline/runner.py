@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from rewardstack.cache.key import may_be_cached, tenant_key
+from rewardstack.cache.key import CACHE_ENABLED, may_be_cached, tenant_key
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.coalescing import SLICE, Coalescer
 from rewardstack.core.deadline import Deadline, SharedDeadline
@@ -72,7 +72,7 @@ class Runner(Generic[P]):
         samples = {at: one for at, one in enumerate(prepared) if not isinstance(one, Score)}
         settled = {at: one for at, one in enumerate(prepared) if isinstance(one, Score)}
         kept = samples
-        if not all(may_be_cached(item.extra) for item in items):
+        if any(CACHE_ENABLED in item.extra for item in items):
             kept = {at: one for at, one in samples.items() if may_be_cached(items[at].extra)}
         found = await self._score(samples, kept, settled, deadline, tenant)
         scores = [found[at] for at in range(len(items))]

@@ -38,6 +38,6 @@ def read_sample(item: Any, where: str) -> Request:
     if not isinstance(source, str):
         raise ApiError(400, f"{where}.data_source must be a string, got {json_type(source)}", f"{where}.data_source")
     extra = item.get("extra_info")
-    if isinstance(extra, dict):
+    if extra and isinstance(extra, dict):
         refuse_secrets(extra, f"{where}.extra_info")
     return Request(source, item.get("solution_str"), item.get("ground_truth"), extra)  # type: ignore[arg-type]
