@@ -3,7 +3,8 @@
 `python fake_judge.py [PORT]` prints its port. `POST /_set` changes what it answers: `content`, `reasoning` and `finish`
 of a message, `raw` for a whole body, `status`, `delay` in seconds, `delays` in turn, `stuck` for the
 number of requests that are never answered, `replies` for contents in turn, `models`, `refuse`
-for a path that is not there, `ignores` for fields it does not know, `chances` of tokens; `reset` forgets everything.
+for a path that is not there, `broken` for one that answers 500, `ignores` for fields it does not know, `chances` of
+tokens; `reset` forgets everything.
 `GET /_stats` tells what it was asked. Its tokens are the words of a text, the texts of tokens its `specials`, words and
 signs, once what it `drops` is gone; a chat begins with all specials.
 """
@@ -37,6 +38,7 @@ FRESH: dict[str, Any] = {
     "owned_by": "vllm",
     "version": "0.32.0",
     "refuse": "",
+    "broken": "",
     "chances": {},
     "ignores": [],
     "specials": [],
@@ -104,11 +106,15 @@ async def models(_: web.Request) -> web.StreamResponse:
     if STATE["refuse"] == "/v1/models":
         return web.json_response({"error": "not found"}, status=404)
     COUNTS["models"] += 1
+    if STATE["broken"] == "/v1/models":
+        return web.json_response({"error": "busy"}, status=500)
     told = STATE["models"] and [{"owned_by": STATE["owned_by"], **one} for one in STATE["models"]]
     return web.json_response({"object": "list", "data": told})
 
 
 async def version(_: web.Request) -> web.StreamResponse:
+    if STATE["broken"] == "/version":
+        return web.json_response({"error": "busy"}, status=500)
     return web.json_response({"version": STATE["version"]})
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from rewardstack import Score, compute_score, score
 from rewardstack.errors import ScoringError, SettingsError
+from rewardstack.transport import discovery
 from tests.client.judge.conftest import FAKE_JUDGE, JUDGE, asked, sample
 from tests.support.servers import FaultServer, free_port
 
@@ -271,3 +272,19 @@ def test_identical_samples(judge: FaultServer) -> None:
     score([sample("same", num_samples=2, seed=1)] * 5)
     assert 16 == len(asked(judge))
     assert json.dumps(asked(judge)[0]["messages"]) == json.dumps(asked(judge)[1]["messages"])
+
+
+@pytest.mark.parametrize("broken", ["/v1/models", "/version"])
+@pytest.mark.parametrize("version", ["0.32.0", "0.8.5"])
+def test_fault_while_it_tells_anew(
+    judge: FaultServer, monkeypatch: pytest.MonkeyPatch, broken: str, version: str
+) -> None:
+    """A judge that cannot say anew what it is stays what it was: its requests and its verdicts' keys are the same."""
+    judge.set(version=version)
+    score([sample(temperature=0)])
+    monkeypatch.setattr(discovery, "FRESH", -1.0)
+    judge.set(broken=broken)
+    score([sample("another", temperature=0)])
+    first, second = ({**body, "messages": body["messages"][0], "headers": None} for body in asked(judge)[-2:])
+    assert first == second
+    assert score([sample(temperature=0)])[0].cached
