@@ -47,6 +47,7 @@ FRESH: dict[str, Any] = {
 STATE = dict(FRESH)
 COUNTS: collections.Counter[str] = collections.Counter()
 BODIES: list[dict[str, Any]] = []
+PATHS: set[str] = set()
 ANSWERED: collections.Counter[str] = collections.Counter()
 
 
@@ -55,6 +56,7 @@ def token_of(word: str) -> int:
 
 
 async def chat(request: web.Request) -> web.StreamResponse:
+    PATHS.add(request.path_qs)
     body = await request.json()
     BODIES.append({**body, "headers": dict(request.headers)})
     COUNTS["at_once"] += 1
@@ -90,6 +92,7 @@ def choice(body: dict[str, Any]) -> dict[str, Any]:
 
 
 async def tokenize(request: web.Request) -> web.StreamResponse:
+    PATHS.add(request.path_qs)
     if STATE["refuse"] == "/tokenize":
         return web.json_response({"error": "not found"}, status=404)
     COUNTS["tokenized"] += 1
@@ -102,7 +105,8 @@ async def tokenize(request: web.Request) -> web.StreamResponse:
     return web.json_response({"count": len(tokens), "max_model_len": 4096, "tokens": tokens, "token_strs": pieces})
 
 
-async def models(_: web.Request) -> web.StreamResponse:
+async def models(request: web.Request) -> web.StreamResponse:
+    PATHS.add(request.path_qs)
     if STATE["refuse"] == "/v1/models":
         return web.json_response({"error": "not found"}, status=404)
     COUNTS["models"] += 1
@@ -112,7 +116,8 @@ async def models(_: web.Request) -> web.StreamResponse:
     return web.json_response({"object": "list", "data": told})
 
 
-async def version(_: web.Request) -> web.StreamResponse:
+async def version(request: web.Request) -> web.StreamResponse:
+    PATHS.add(request.path_qs)
     if STATE["broken"] == "/version":
         return web.json_response({"error": "busy"}, status=500)
     return web.json_response({"version": STATE["version"]})
@@ -128,13 +133,15 @@ async def change(request: web.Request) -> web.StreamResponse:
         STATE.update(json.loads(json.dumps(FRESH)))
         COUNTS.clear()
         BODIES.clear()
+        PATHS.clear()
         ANSWERED.clear()
     STATE.update(state)
     return web.json_response(STATE)
 
 
 async def stats(_: web.Request) -> web.StreamResponse:
-    return web.json_response({**COUNTS, "requests": len(BODIES), "answered": ANSWERED, "bodies": BODIES})
+    seen = {**COUNTS, "requests": len(BODIES), "answered": ANSWERED, "bodies": BODIES, "paths": sorted(PATHS)}
+    return web.json_response(seen)
 
 
 if __name__ == "__main__":
