@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
 from rewardstack import compute_score, score
-from rewardstack.errors import ConfigError
 from tests.client.judge.conftest import JUDGE, asked, sample
 from tests.support.servers import FaultServer
 
@@ -84,33 +80,3 @@ def test_server_that_ignores_the_ids(judge: FaultServer) -> None:
     judge.set(ignores=["logprob_token_ids"])
     (one,) = score([sample(verdict="logprob")])
     assert "failed" == one.status and "needs vLLM with `logprob_token_ids`" in one.reason
-
-
-def reply_with(logprobs: Any) -> str:
-    """A reply with these probabilities."""
-    return json.dumps({"choices": [{"message": {"content": "9"}, "logprobs": logprobs, "finish_reason": "length"}]})
-
-
-GIVEN = {"content": [{"token": "9", "logprob": -0.1, "top_logprobs": [{"token": "9", "logprob": -0.1}]}]}
-NONE_GIVEN = [None, {"content": None}, {"content": [{"token": "9", "logprob": -0.1, "top_logprobs": []}]}]
-
-
-@pytest.mark.parametrize("logprobs", [{"content": []}, {"content": [None]}, {"content": [{"top_logprobs": [7]}]}])
-def test_reply_with_odd_probabilities(judge: FaultServer, logprobs: Any) -> None:
-    """One reply in which probabilities cannot be read is its sample's failure."""
-    judge.set(owned_by="sglang", raw=reply_with(logprobs))
-    (one,) = score([sample(verdict="logprob")])
-    assert "failed" == one.status and "the probabilities of its first token are not there" in one.reason
-
-
-@pytest.mark.parametrize("logprobs", NONE_GIVEN)
-def test_reply_without_probabilities(judge: FaultServer, logprobs: Any) -> None:
-    """A judge that has given probabilities before lacks them in one reply; one that never has gives none."""
-    judge.set(owned_by="sglang", raw=reply_with(logprobs))
-    with pytest.raises(ConfigError, match="gives no probabilities of tokens"):
-        score([sample(verdict="logprob")])
-    judge.set(raw=reply_with(GIVEN))
-    assert "ok" == score([sample(verdict="logprob")])[0].status
-    judge.set(raw=reply_with(logprobs))
-    (one,) = score([sample("another", verdict="logprob")])
-    assert "failed" == one.status and "does not tell the probabilities" in one.reason
