@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from rewardstack import Score, compute_score, score
-from rewardstack.errors import ConfigError, ScoringError, SettingsError
-from rewardstack.transport import discovery
+from rewardstack import Score, compute_score, errors, score
+from rewardstack.errors import ScoringError, SettingsError
 from tests.client.judge.conftest import FAKE_JUDGE, JUDGE, asked, sample
 from tests.support.servers import FaultServer, free_port
 
@@ -99,7 +98,7 @@ def test_fault_while_it_tells_anew(
     """A judge that cannot say anew what it is stays what it was: its requests and its verdicts' keys are the same."""
     judge.set(version=version)
     score([sample(temperature=0)])
-    monkeypatch.setattr(discovery, "FRESH", -1.0)
+    monkeypatch.setattr("rewardstack.transport.discovery.FRESH", -1.0)
     judge.set(broken=broken)
     score([sample("another", temperature=0)])
     first, second = ({**body, "messages": body["messages"][0], "headers": None} for body in asked(judge)[-2:])
@@ -128,7 +127,7 @@ def test_reply_with_odd_probabilities(judge: FaultServer, logprobs: Any) -> None
 def test_reply_without_probabilities(judge: FaultServer, logprobs: Any) -> None:
     """A judge that has given probabilities before lacks them in one reply; one that never has gives none."""
     judge.set(owned_by="sglang", raw=reply_with(logprobs))
-    with pytest.raises(ConfigError, match="gives no probabilities of tokens"):
+    with pytest.raises(errors.ConfigError, match="gives no probabilities of tokens"):
         score([sample(verdict="logprob")])
     judge.set(raw=reply_with(GIVEN))
     assert "ok" == score([sample(verdict="logprob")])[0].status

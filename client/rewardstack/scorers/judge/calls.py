@@ -57,10 +57,10 @@ class Calls:
     def __init__(self, api: Api, models: Models) -> None:
         self._api = api
         self._models = models
+        self._given: LruCache[tuple[Destination, str], bool] = LruCache(SERVERS)
         self._labels = LabelTokens(api)
         self._trials: LruCache[Hashable, asyncio.Lock] = LruCache(SERVERS)
         self._taken: LruCache[Hashable, bool] = LruCache(SERVERS)
-        self._given: LruCache[tuple[Destination, str], bool] = LruCache(SERVERS)
 
     def is_taken(self, plan: Plan, model: Model) -> bool:
         """Whether the judge is known to take such requests: by what it says it is, or because it took one."""
