@@ -75,6 +75,9 @@ def farewell(settings: Settings, urls: Mapping[str, str], logs: str, cache: str 
         key, source = KEYS[url]
         if settings[source]:
             say(f"  export {key}=..." + (f"    # one of {source}" if key != source else ""))
+        if url == "LLM_JUDGE_SERVER_URL":
+            for name in filter(settings.__getitem__, ("LLM_JUDGE_HEADERS", "LLM_JUDGE_QUERY")):
+                say(f"  export {name}=...")
     if trusted := tls.trusted(settings):
         say(f"  export {tls.TRUST}={trusted}    # clients on other machines need this file too")
     if cache:

@@ -60,6 +60,24 @@ def test_a_service_that_is_missing(cli: Cli) -> None:
     assert "jobs" not in result.out
 
 
+def test_what_the_judge_is_sent() -> None:
+    """The headers and the query that the environment names for its judge go to it and to no other server."""
+    given = {"LLM_JUDGE_HEADERS": "X-Tenant: seven", "LLM_JUDGE_QUERY": "tenant=7"}
+
+    async def ask(url: str) -> None:
+        addresses = {"REWARD_SERVER_URL": url, "LLM_JUDGE_SERVER_URL": url}
+        async with open_session() as session:
+            stack = Stack(Settings.from_env({**addresses, **given}), session)
+            for service in stack.services:
+                for server in stack.servers(service):
+                    await server.reply(f"/{service}")
+
+    with scripted_server(Answer({})) as seen:
+        asyncio.run(ask(seen.url))
+    sent = {one["path"]: one["headers"].get("X-Tenant") for one in seen.asked}
+    assert {"/rules": None, "/judge?tenant=7": "seven"} == sent
+
+
 MISUSES = {
     "not deep": ["--require=jobs"],
     "half an outage": ["--deep", "--stop-judge=true"],

@@ -30,3 +30,11 @@ def test_no_key_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """It says which keys a client needs, and shows none."""
     shown = said(capsys, **all_secrets("sesame"))
     assert "export REWARD_SERVER_API_KEY=..." in shown and "sesame" not in shown
+
+
+def test_what_the_judge_wants(capsys: pytest.CaptureFixture[str]) -> None:
+    """Headers and query parameters that the stack's judge is sent are named for clients, and not shown."""
+    shown = said(capsys, LLM_JUDGE_HEADERS="api-key: sesame", LLM_JUDGE_QUERY="tenant=7")
+    assert "export LLM_JUDGE_HEADERS=..." in shown and "export LLM_JUDGE_QUERY=..." in shown
+    assert "sesame" not in shown and "tenant=7" not in shown
+    assert "LLM_JUDGE_HEADERS" not in said(capsys)

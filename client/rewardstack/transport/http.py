@@ -105,7 +105,14 @@ async def send(
     except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
         raise UnreachableError(f"{shown}: {error or type(error).__name__}") from error
     except aiohttp.ClientError as error:
-        raise ReplyError(f"{shown}: {error or type(error).__name__}") from error
+        raise ReplyError(f"{shown}: {_fault(error)}") from None  # aiohttp's own words hold the query
+
+
+def _fault(error: aiohttp.ClientError) -> str:
+    """What is wrong with a reply, in words that do not hold its URL."""
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"{error.status}, {' '.join(error.message.split())[:MESSAGE_CHARACTERS]}"
+    return type(error).__name__
 
 
 def body_of(reply: Reply) -> bytes:

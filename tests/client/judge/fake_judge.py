@@ -3,7 +3,8 @@
 `python fake_judge.py [PORT]` prints its port. `POST /_set` changes what it answers: `content`, `reasoning` and `finish`
 of a message, `raw` for a whole body, `status`, `delay` in seconds, `delays` in turn, `stuck` for the
 number of requests that are never answered, `replies` for contents in turn, `models`, `refuse`
-for a path that is not there, `ignores` for fields it does not know, `chances` of tokens; `reset` forgets everything.
+for a path that is not there, `broken` for one that answers 500, `ignores` for fields it does not know, `chances` of
+tokens; `reset` forgets everything.
 `GET /_stats` tells what it was asked. Its tokens are the words of a text, the texts of tokens its `specials`, words and
 signs, once what it `drops` is gone; a chat begins with all specials.
 """
@@ -37,6 +38,7 @@ FRESH: dict[str, Any] = {
     "owned_by": "vllm",
     "version": "0.32.0",
     "refuse": "",
+    "broken": "",
     "chances": {},
     "ignores": [],
     "specials": [],
@@ -45,6 +47,7 @@ FRESH: dict[str, Any] = {
 STATE = dict(FRESH)
 COUNTS: collections.Counter[str] = collections.Counter()
 BODIES: list[dict[str, Any]] = []
+PATHS: set[str] = set()
 ANSWERED: collections.Counter[str] = collections.Counter()
 
 
@@ -53,6 +56,7 @@ def token_of(word: str) -> int:
 
 
 async def chat(request: web.Request) -> web.StreamResponse:
+    PATHS.add(request.path_qs)
     body = await request.json()
     BODIES.append({**body, "headers": dict(request.headers)})
     COUNTS["at_once"] += 1
@@ -88,6 +92,7 @@ def choice(body: dict[str, Any]) -> dict[str, Any]:
 
 
 async def tokenize(request: web.Request) -> web.StreamResponse:
+    PATHS.add(request.path_qs)
     if STATE["refuse"] == "/tokenize":
         return web.json_response({"error": "not found"}, status=404)
     COUNTS["tokenized"] += 1
@@ -100,15 +105,21 @@ async def tokenize(request: web.Request) -> web.StreamResponse:
     return web.json_response({"count": len(tokens), "max_model_len": 4096, "tokens": tokens, "token_strs": pieces})
 
 
-async def models(_: web.Request) -> web.StreamResponse:
+async def models(request: web.Request) -> web.StreamResponse:
+    PATHS.add(request.path_qs)
     if STATE["refuse"] == "/v1/models":
         return web.json_response({"error": "not found"}, status=404)
     COUNTS["models"] += 1
+    if STATE["broken"] == "/v1/models":
+        return web.json_response({"error": "busy"}, status=500)
     told = STATE["models"] and [{"owned_by": STATE["owned_by"], **one} for one in STATE["models"]]
     return web.json_response({"object": "list", "data": told})
 
 
-async def version(_: web.Request) -> web.StreamResponse:
+async def version(request: web.Request) -> web.StreamResponse:
+    PATHS.add(request.path_qs)
+    if STATE["broken"] == "/version":
+        return web.json_response({"error": "busy"}, status=500)
     return web.json_response({"version": STATE["version"]})
 
 
@@ -122,13 +133,15 @@ async def change(request: web.Request) -> web.StreamResponse:
         STATE.update(json.loads(json.dumps(FRESH)))
         COUNTS.clear()
         BODIES.clear()
+        PATHS.clear()
         ANSWERED.clear()
     STATE.update(state)
     return web.json_response(STATE)
 
 
 async def stats(_: web.Request) -> web.StreamResponse:
-    return web.json_response({**COUNTS, "requests": len(BODIES), "answered": ANSWERED, "bodies": BODIES})
+    seen = {**COUNTS, "requests": len(BODIES), "answered": ANSWERED, "bodies": BODIES, "paths": sorted(PATHS)}
+    return web.json_response(seen)
 
 
 if __name__ == "__main__":

@@ -66,3 +66,11 @@ def test_notes(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, state: dict[
     judge.set(**state)
     status, text = check()
     assert 0 == status and note in text
+
+
+def test_query(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the judge is asked has the query of the environment, as the client's requests have."""
+    monkeypatch.setenv("LLM_JUDGE_QUERY", "tenant=7")
+    check()
+    paths = ["/tokenize", "/v1/chat/completions", "/v1/models", "/version"]
+    assert [f"{path}?tenant=7" for path in paths] == judge.stats()["paths"]

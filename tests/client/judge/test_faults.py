@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rewardstack import Score, compute_score, score
+from rewardstack import Score, compute_score, errors, score
 from rewardstack.errors import ScoringError, SettingsError
 from tests.client.judge.conftest import FAKE_JUDGE, JUDGE, asked, sample
 from tests.support.servers import FaultServer, free_port
@@ -88,6 +88,52 @@ def test_broken_off_for_good(judge: FaultServer, monkeypatch: pytest.MonkeyPatch
     (one,) = score([sample()])
     assert ("failed", 0.0) == (one.status, one.value)
     assert "broke off its reply" in one.reason
+
+
+@pytest.mark.parametrize("broken", ["/v1/models", "/version"])
+@pytest.mark.parametrize("version", ["0.32.0", "0.8.5"])
+def test_fault_while_it_tells_anew(
+    judge: FaultServer, monkeypatch: pytest.MonkeyPatch, broken: str, version: str
+) -> None:
+    """A judge that cannot say anew what it is stays what it was: its requests and its verdicts' keys are the same."""
+    judge.set(version=version)
+    score([sample(temperature=0)])
+    monkeypatch.setattr("rewardstack.transport.discovery.FRESH", -1.0)
+    judge.set(broken=broken)
+    score([sample("another", temperature=0)])
+    first, second = ({**body, "messages": body["messages"][0], "headers": None} for body in asked(judge)[-2:])
+    assert first == second
+    assert score([sample(temperature=0)])[0].cached
+
+
+def reply_with(logprobs: Any) -> str:
+    """A reply with these probabilities."""
+    return json.dumps({"choices": [{"message": {"content": "9"}, "logprobs": logprobs, "finish_reason": "length"}]})
+
+
+GIVEN = {"content": [{"token": "9", "logprob": -0.1, "top_logprobs": [{"token": "9", "logprob": -0.1}]}]}
+NONE_GIVEN = [None, {"content": None}, {"content": [{"token": "9", "logprob": -0.1, "top_logprobs": []}]}]
+
+
+@pytest.mark.parametrize("logprobs", [{"content": []}, {"content": [None]}, {"content": [{"top_logprobs": [7]}]}])
+def test_reply_with_odd_probabilities(judge: FaultServer, logprobs: Any) -> None:
+    """One reply in which probabilities cannot be read is its sample's failure."""
+    judge.set(owned_by="sglang", raw=reply_with(logprobs))
+    (one,) = score([sample(verdict="logprob")])
+    assert "failed" == one.status and "the probabilities of its first token are not there" in one.reason
+
+
+@pytest.mark.parametrize("logprobs", NONE_GIVEN)
+def test_reply_without_probabilities(judge: FaultServer, logprobs: Any) -> None:
+    """A judge that has given probabilities before lacks them in one reply; one that never has gives none."""
+    judge.set(owned_by="sglang", raw=reply_with(logprobs))
+    with pytest.raises(errors.ConfigError, match="gives no probabilities of tokens"):
+        score([sample(verdict="logprob")])
+    judge.set(raw=reply_with(GIVEN))
+    assert "ok" == score([sample(verdict="logprob")])[0].status
+    judge.set(raw=reply_with(logprobs))
+    (one,) = score([sample("another", verdict="logprob")])
+    assert "failed" == one.status and "does not tell the probabilities" in one.reason
 
 
 def test_raise(judge: FaultServer) -> None:

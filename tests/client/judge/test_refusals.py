@@ -58,6 +58,18 @@ def test_about_the_sample(judge: FaultServer) -> None:
     assert all("structured_outputs" in body for body in asked(judge))
 
 
+def test_about_a_value(judge: FaultServer) -> None:
+    """A refusal of the value that one sample has chosen is that sample's failure, and the others keep the field."""
+    refused = "The parameter `{}` specified in the request are not valid: integer above maximum value"
+    for field, extra in (("max_tokens", {"max_new_tokens": 20000}), ("seed", {"seed": 2**53})):
+        judge.set(status=400, error={"error": {"message": refused.format(field)}})
+        (one,) = score([sample(f"too much of {field}", **extra)])
+        judge.set(status=200)
+        assert "failed" == one.status and "above maximum value" in one.reason
+    assert "ok" == score([sample("another", seed=1)])[0].status
+    assert (512, 1) == (asked(judge)[-1].get("max_tokens"), asked(judge)[-1].get("seed"))
+
+
 @pytest.mark.parametrize(
     ("reply", "dialect"),
     [

@@ -201,8 +201,19 @@ def test_paths(urls: list[str], path: str) -> None:
 def test_mixed_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equivalent judges, of which some have a version at the end and some not, are an error that names them."""
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", "http://127.0.0.1:9,http://127.0.0.1:9/v2")
-    with pytest.raises(SettingsError, match="127.0.0.1:9/v2: equivalent judges, and only some of them"):
-        score([sample()])
+    says = "LLM_JUDGE_SERVER_URL: .*127.0.0.1:9/v2: equivalent judges, and only some of them"
+    for extra in ({}, {"api_key": "mine"}):
+        with pytest.raises(SettingsError, match=says) as raised:
+            score([sample(**extra)])
+        assert "LLM_JUDGE_SERVER_URL" == raised.value.field
+
+
+@each(["openai"])
+def test_mixed_addresses_of_a_sample(judge: StrictJudge) -> None:
+    """Where a sample names such judges itself, it alone has no score, and a reason that names the field."""
+    one, two = score([sample(), sample(server_url="http://127.0.0.1:9,http://127.0.0.1:9/v2")])
+    assert ("ok", "unscored") == (one.status, two.status)
+    assert two.reason.startswith("extra_info.server_url: ") and "only some of them with a version" in two.reason
 
 
 @each(["azure"])

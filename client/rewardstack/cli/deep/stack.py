@@ -16,6 +16,7 @@ from rewardstack.cli.probes.http import Probed
 from rewardstack.client import score_on_loop
 from rewardstack.core.event_loop import run_async
 from rewardstack.score import OnError, Score
+from rewardstack.scorers.judge.api import query_of
 from rewardstack.settings import Settings
 
 PATIENCE = 60.0
@@ -65,7 +66,8 @@ class Stack:
         urls = self._urls(service)
         if not urls:
             raise LeftOut(f"{NAMES[service].url} is not set")
-        return [Probed(url, keys[service], self.session, NAMES[service]) for url in urls]
+        additions = (dict(self.settings.judge_headers), query_of(self.settings)) if service == "judge" else ()
+        return [Probed(url, keys[service], self.session, NAMES[service], *additions) for url in urls]
 
     def _urls(self, service: ServiceName) -> Sequence[str]:
         return {

@@ -47,6 +47,7 @@ class Probed:
         session: that carries the questions.
         names: for the remedies.
         headers: sent beside the key.
+        query: of every request, with its question mark; empty for none.
     """
 
     def __init__(
@@ -56,10 +57,12 @@ class Probed:
         session: aiohttp.ClientSession,
         names: Names,
         headers: Mapping[str, str] = MappingProxyType({}),
+        query: str = "",
     ) -> None:
         self.names = names
         self.has_key = bool(api_key)
         self._url = url
+        self._query = query
         self._headers = {**({"Authorization": f"Bearer {api_key}"} if api_key else {}), **headers}
         self._session = session
 
@@ -77,7 +80,7 @@ class Probed:
         """
         given = {name.replace("_", "-"): text for name, text in headers.items()}
         method = "GET" if body is None else "POST"
-        sent = send(self._session, method, self._url + path, body, {**self._headers, **given})
+        sent = send(self._session, method, self._url + path + self._query, body, {**self._headers, **given})
         try:
             return await asyncio.wait_for(sent, patience)
         except asyncio.TimeoutError:
@@ -147,6 +150,7 @@ async def probe(
     names: Names,
     look: Callable[[Probed, Finding], Awaitable[None]],
     headers: Mapping[str, str] = MappingProxyType({}),
+    query: str = "",
 ) -> Finding:
     """Tries a service in a session of its own.
 
@@ -156,11 +160,12 @@ async def probe(
         names: for the remedies.
         look: asks it and writes down what it finds; raises Trouble.
         headers: to send beside the key.
+        query: to send with every request.
     """
     finding = Finding(shown_url(url))
     try:
         async with open_session() as session:
-            await look(Probed(url, api_key, session, names, headers), finding)
+            await look(Probed(url, api_key, session, names, headers, query), finding)
     except Trouble as trouble:
         finding.trouble = trouble
     return finding

@@ -57,14 +57,14 @@ async def probe_judge(url: str, settings: Settings) -> Finding:
         settings: with the key to send and the model to ask.
     """
     look = partial(_probe, url=url, settings=settings)
-    return await probe(url, settings.judge_api_key, NAMES, look, dict(settings.judge_headers))
+    return await probe(url, settings.judge_api_key, NAMES, look, dict(settings.judge_headers), query_of(settings))
 
 
 class Asked(NamedTuple):
     """How the judge is asked.
 
     Args:
-        path: of the chat interface, with its query.
+        path: of the chat interface.
         model: that judges.
         dialect: of the server, as far as it is known.
     """
@@ -75,10 +75,9 @@ class Asked(NamedTuple):
 
 
 async def _probe(server: Probed, finding: Finding, url: str, settings: Settings) -> None:
-    query = query_of(settings)
-    served = await _served(server, url, query)
+    served = await _served(server, url)
     model = finding.version = _model(server, served, settings.judge_model)
-    asked = Asked(below((url,), CHAT) + query, model, served.dialect)
+    asked = Asked(below((url,), CHAT), model, served.dialect)
     started = time.monotonic()
     options = read_options({"temperature": 0})
     reply, asked = await _reply(server, asked, options)
@@ -92,12 +91,12 @@ async def _probe(server: Probed, finding: Finding, url: str, settings: Settings)
     finding.sample = "; ".join([f"verdict {value:.3f} in {elapsed:.0f} ms", *notes])
 
 
-async def _served(server: Probed, url: str, query: str) -> Served:
+async def _served(server: Probed, url: str) -> Served:
     """What it says of itself; a server that knows no list of models says nothing."""
     if name := deployment(url):
         return Served({name: name})
     path = below((url,), MODELS)
-    reply = await server.reply(path + query)
+    reply = await server.reply(path)
     if reply.status in NO_SUCH_PATH:
         return NOTHING
     try:
@@ -146,8 +145,7 @@ def _message(server: Probed, asked: Asked, reply: bytes) -> Mapping[str, Any]:
     except (ValueError, KeyError, IndexError, TypeError):
         message = None
     if not isinstance(message, dict):
-        path = asked.path.partition("?")[0]
-        raise Trouble(f"{path}: not the answer of an OpenAI-compatible server", server.names.another)
+        raise Trouble(f"{asked.path}: not the answer of an OpenAI-compatible server", server.names.another)
     return message
 
 

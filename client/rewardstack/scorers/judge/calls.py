@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import RejectedError, ReplyError, RequestError, ServiceError
+from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.api import Api, below
 from rewardstack.scorers.judge.labels import LabelTokens
 from rewardstack.scorers.judge.models import Model, Models
@@ -56,6 +57,7 @@ class Calls:
     def __init__(self, api: Api, models: Models) -> None:
         self._api = api
         self._models = models
+        self._given: LruCache[tuple[Destination, str], bool] = LruCache(SERVERS)
         self._labels = LabelTokens(api)
         self._trials: LruCache[Hashable, asyncio.Lock] = LruCache(SERVERS)
         self._taken: LruCache[Hashable, bool] = LruCache(SERVERS)
@@ -199,10 +201,13 @@ class Calls:
         try:
             if model.dialect.labels == "top":
                 value, mass = read_top_verdict(reply, names, values, options.label_mass_floor)
+                self._given.put((plan.destination, model.name), True)
             else:
                 ids = await self._label_ids(plan, model, deadline)
                 value, mass = read_label_verdict(reply, ids, values, options.label_mass_floor)
         except NoProbabilitiesError as error:
+            if self._given.get((plan.destination, model.name)):
+                raise
             raise NoLogprobsError(model.name) from error
         return Verdict(value, label_mass=mass)
 

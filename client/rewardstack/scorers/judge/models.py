@@ -16,7 +16,7 @@ from rewardstack.core.lru import LruCache
 from rewardstack.errors import RejectedError, ReplyError, ServiceError
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.api import MODELS, Api, below, deployment
-from rewardstack.scorers.judge.dialect import UNKNOWN, VLLM, Dialect, dialect_of, vllm_of
+from rewardstack.scorers.judge.dialect import OLD_VLLM, UNKNOWN, VLLM, Dialect, dialect_of, vllm_of
 from rewardstack.scorers.judge.refusals import corrected, refused_fields
 from rewardstack.transport.discovery import SERVERS, Discovery, briefly
 from rewardstack_settings.table import TABLE
@@ -151,24 +151,25 @@ class Models:
             return Served({name: name})
         try:
             reply = await self._api.get(destination, below(destination.urls, MODELS), deadline)
-            roots, why = read_models(reply), "it is no list of models"
+            if (roots := read_models(reply)) is None:
+                raise ReplyError("it is no list of models")
         except (RejectedError, ReplyError) as error:
             if isinstance(error, RejectedError) and error.status in (401, 403):
                 raise RefusedKeyError(str(error), error.status, destination) from error
-            roots, why = None, str(error)
-        if roots is None:
-            log.warning("the judge does not tell its models, so its verdicts are not cached: %s", why)
+            if isinstance(error, ReplyError) and destination in self._served:
+                raise  # a fault of the moment: what it said before holds
+            log.warning("the judge does not tell its models, so its verdicts are not cached: %s", error)
             return NOTHING
         dialect = dialect_of(reply)
         return Served(roots, await self._vllm(destination, deadline) if dialect is VLLM else dialect)
 
     async def _vllm(self, destination: Destination, deadline: SharedDeadline) -> Dialect:
-        """The dialect of a vLLM; that of a new one where a gateway keeps its version back."""
+        """The dialect of a vLLM; what it was before, else that of a new one, where its version does not come."""
         try:
             asked = self._api.get(destination, VERSION, deadline)
             return vllm_of(await asyncio.wait_for(asked, briefly(deadline)))
         except (ServiceError, asyncio.TimeoutError):
-            return VLLM
+            return OLD_VLLM if self._served.known(destination, NOTHING).dialect is OLD_VLLM else VLLM
 
 
 class RefusedKeyError(RejectedError):

@@ -56,7 +56,7 @@ WORDINGS: tuple[tuple[str, str], ...] = (
         "https://github.com/vllm-project/vllm/issues/5299",
     ),
     (
-        rf"{_NAME} must be >= 0 and <= \d+",
+        r"\\?[`'\"]?(top_n_tokens|top_logprobs)\\?[`'\"]? must be >= 0 and <= \d+",
         "https://github.com/huggingface/text-generation-inference/blob/main/router/src/validation.rs",
     ),
     (
@@ -72,6 +72,10 @@ WORDINGS: tuple[tuple[str, str], ...] = (
 """Each begins a message and holds the field's name, or several names; and a page that shows it."""
 _WORDING = re.compile("|".join(f"(?:{words})" for words, _ in WORDINGS))
 _TOO_MANY = "Requested sample logprobs"
+_ABOUT_VALUES = ("Failed to deserialize", "The parameter ")
+"""How wordings begin that refuse a value: no other sample need have it, where samples choose it."""
+_CHOSEN = frozenset({"temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "thinking_token_budget"})
+"""Fields whose values samples choose freely."""
 
 
 def refused_fields(error: RejectedError, sent: Collection[str]) -> list[str]:
@@ -90,6 +94,8 @@ def refused_fields(error: RejectedError, sent: Collection[str]) -> list[str]:
         return [field for field in ("top_logprobs",) if field in sent]
     names = next(group for group in found.groups() if group is not None)
     named = {ALIASES.get(name, name) for name in re.findall(r"[\w.]{1,40}", names)}
+    if found[0].startswith(_ABOUT_VALUES):
+        named -= _CHOSEN
     return [field for field in sent if field in named]
 
 

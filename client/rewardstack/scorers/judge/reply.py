@@ -116,18 +116,21 @@ def read_top_verdict(data: bytes, labels: Sequence[str], values: Sequence[float]
         As `read_label_verdict` does.
 
     Raises:
-        NoProbabilitiesError: the reply does not tell.
-        UnreadableError: they have less than `floor`.
+        NoProbabilitiesError: the reply has none, as if they had not been asked for.
+        UnreadableError: they have less than `floor`, or what the reply has cannot be read.
     """
-    choice = _choice(data)
-    try:
-        entries = choice["logprobs"]["content"][0]["top_logprobs"]
-        told = [(str(entry["token"]).strip(), min(float(entry["logprob"]), 0.0)) for entry in entries]
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise NoProbabilitiesError("the judge does not tell the probabilities of tokens") from error
-    if not told:
+    logprobs = _choice(data).get("logprobs")
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if tokens is None:
         raise NoProbabilitiesError("the judge does not tell the probabilities of tokens")
-    chances = [math.fsum(math.exp(logprob) for text, logprob in told if text == label.strip()) for label in labels]
+    try:
+        entries = tokens[0].get("top_logprobs") or ()
+        likeliest = [(str(entry["token"]).strip(), min(float(entry["logprob"]), 0.0)) for entry in entries]
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise UnreadableError("the probabilities of its first token are not there") from error
+    if not likeliest:
+        raise NoProbabilitiesError("the judge does not tell the probabilities of tokens")
+    chances = [math.fsum(math.exp(logprob) for text, logprob in likeliest if text == label.strip()) for label in labels]
     return _expected(chances, values, floor)
 
 

@@ -21,11 +21,12 @@ from rewardstack.errors import ConfigError, RejectedError, RequestError, Service
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score
 from rewardstack.scorers.destination import Destination, FindService, Servers
-from rewardstack.scorers.judge.api import Api
+from rewardstack.scorers.judge.api import Api, below
 from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, together
 from rewardstack.scorers.judge.models import Model, Models, RefusedKeyError
 from rewardstack.scorers.judge.options import portable_extra
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
+from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
 from rewardstack.settings import Settings
 
@@ -68,10 +69,11 @@ class Judge(Scorer[Plan]):
             destination: who is asked; None for whom the item and the environment name.
 
         Raises:
-            SettingsError: there is no judge to ask.
+            SettingsError: the environment names no judge, or contradicts itself.
         """
         try:
             destination = destination or self._servers.destination(item.extra)
+            self._check_addresses(destination)
             if not item.solution.strip():
                 return Score(0.0, reason="there is no answer", source=self.source)
             return make_plan(item, destination)
@@ -154,6 +156,19 @@ class Judge(Scorer[Plan]):
         fault, self._fault = self._fault, None
         if fault is not None:
             log.warning("%s: %s", self.source, fault, exc_info=fault)
+
+    def _check_addresses(self, destination: Destination) -> None:
+        """Returns where the judge's interface is at the same path of all its addresses.
+
+        Raises:
+            SettingsError: it is not; names whose addresses they are.
+        """
+        try:
+            below(destination.urls, CHAT)
+        except SettingsError as error:
+            own = destination.urls == self._servers.own.urls
+            name = self._servers.variable if own else "extra_info.server_url"
+            raise SettingsError(f"{name}: {error}", name) from error
 
     def _complaint(self, error: ConfigError) -> Score:
         """What is wrong with one item; what is wrong with the environment is raised."""
