@@ -97,6 +97,17 @@ def test_verdicts(judge: StrictJudge) -> None:
     assert judge.refused() < len(judge.bodies()) and set(last) <= set(judge.server["takes"])
 
 
+@each(["openai", "openai, a model that thinks"])
+@pytest.mark.parametrize("switch", ["environment", "sample"])
+def test_without_cache(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch, switch: str) -> None:
+    """What a server does not take is found out before a batch whose scores are not kept, too."""
+    monkeypatch.setenv("REWARD_CACHE", "off" if switch == "environment" else "on")
+    extra: dict[str, Any] = {} if switch == "environment" else {"cache_enabled": False}
+    scores = score([sample(f"It is {number}.", **extra) for number in range(32)])
+    assert {("ok", 0.75)} == {(one.status, one.value) for one in scores}, scores[0].reason
+    assert judge.refused() <= 6
+
+
 @each(KNOWN)
 def test_known_servers(judge: StrictJudge) -> None:
     """A server that says what it is refuses nothing, and is sent nothing beside the samples."""
