@@ -16,7 +16,7 @@ import pytest
 from rewardstack import score
 from rewardstack.errors import ConfigError, SettingsError
 from rewardstack.scorers.judge.api import below
-from tests.client.judge.conftest import sample
+from tests.client.judge.conftest import JUDGE, sample
 from tests.client.judge.strict_judges import SERVERS, slug
 from tests.support.servers import FaultServer
 
@@ -144,6 +144,19 @@ def test_temperature_that_is_not_taken(judge: StrictJudge, monkeypatch: pytest.M
     assert not score([sample("the same", temperature=0)])[0].cached
     last = judge.bodies()[-1]
     assert 512 + 4096 == last["max_completion_tokens"] and "temperature" not in last
+
+
+@each(["openai, a model that thinks"])
+def test_a_second_run(judge: StrictJudge, tmp_path: Path) -> None:
+    """A file is taken up again whose judge has no deterministic verdicts: their keys say nothing of who judges."""
+    rows, command = tmp_path / "in.jsonl", [sys.executable, "-m", "rewardstack", "score", "in.jsonl", "-o", "out.jsonl"]
+    for number in range(2):
+        row = {"data_source": JUDGE, "solution_str": f"It is {number}.", "ground_truth": "42"}
+        with rows.open("a") as lines:
+            lines.write(json.dumps(row) + "\n")
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert 0 == done.returncode, done.stdout + done.stderr
+    assert 2 == len((tmp_path / "out.jsonl").read_text().splitlines())
 
 
 @each(WITH_PROBABILITIES)
