@@ -108,6 +108,17 @@ def test_without_cache(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch, swit
     assert judge.refused() <= 6
 
 
+@each(["openai, a model that thinks"])
+def test_kinds(judge: StrictJudge) -> None:
+    """Requests in words are tried out, too, where one by labels, which the server does not take, has the same fields."""
+    with pytest.raises(ConfigError):
+        score([sample(verdict="logprob")])
+    before = judge.refused()
+    scores = score([sample(f"It is {number}.", enable_thinking=True) for number in range(32)])
+    assert {"ok"} == {one.status for one in scores}
+    assert judge.refused() - before <= 6
+
+
 @each(KNOWN)
 def test_known_servers(judge: StrictJudge) -> None:
     """A server that says what it is refuses nothing, and is sent nothing beside the samples."""

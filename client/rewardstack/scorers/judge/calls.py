@@ -217,7 +217,8 @@ class Calls:
 
 def _kind(plan: Plan, model: Model) -> Hashable:
     """What requests have in common that a server takes or refuses alike."""
-    return plan.destination, model.name, frame(plan.options, model.name, dialect=model.dialect).fields
+    fields = frame(plan.options, model.name, dialect=model.dialect).fields
+    return plan.destination, model.name, bool(plan.options.labels), fields
 
 
 class NoLogprobsError(RequestError):
