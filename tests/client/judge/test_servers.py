@@ -110,7 +110,7 @@ def test_without_cache(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch, swit
 
 @each(["openai, a model that thinks"])
 def test_kinds(judge: StrictJudge) -> None:
-    """Requests in words are tried out, too, where one by labels, which the server does not take, has the same fields."""
+    """Requests in words are tried out, too, where one by labels that is not taken has the same fields."""
     with pytest.raises(ConfigError):
         score([sample(verdict="logprob")])
     before = judge.refused()
@@ -155,6 +155,15 @@ def test_temperature_that_is_not_taken(judge: StrictJudge, monkeypatch: pytest.M
     assert not score([sample("the same", temperature=0)])[0].cached
     last = judge.bodies()[-1]
     assert 512 + 4096 == last["max_completion_tokens"] and "temperature" not in last
+
+
+@each(["openai, a model that thinks"])
+def test_temperatures(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes temperature 1 alone is found out before a batch with others, whose keys hold what is really sent."""
+    score([sample("hot", temperature=1), *(sample(f"cold {number}", temperature=0) for number in range(32))])
+    assert judge.refused() <= 8
+    monkeypatch.setenv("REWARDSTACK_RUN_ID", "another run")
+    assert not score([sample("cold 1", temperature=0)])[0].cached
 
 
 @each(["openai, a model that thinks"])

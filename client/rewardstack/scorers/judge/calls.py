@@ -216,9 +216,10 @@ class Calls:
 
 
 def _kind(plan: Plan, model: Model) -> Hashable:
-    """What requests have in common that a server takes or refuses alike."""
-    fields = frame(plan.options, model.name, dialect=model.dialect).fields
-    return plan.destination, model.name, bool(plan.options.labels), fields
+    """What requests have in common that a server takes or refuses alike: some take no temperature but the usual 1."""
+    options, fields = plan.options, frame(plan.options, model.name, dialect=model.dialect).fields
+    usual = "temperature" in fields and options.temperature == 1, "top_p" in fields and options.top_p == 1
+    return plan.destination, model.name, bool(options.labels), fields, usual
 
 
 class NoLogprobsError(RequestError):
