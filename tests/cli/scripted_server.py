@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,12 +14,13 @@ from typing import Any
 
 @dataclass
 class Answer:
-    """One reply: a JSON value or raw bytes; `cut` closes the connection instead."""
+    """One reply: a JSON value or raw bytes, after a delay in seconds; `cut` closes the connection instead."""
 
     body: Any = None
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     cut: bool = False
+    delay: float = 0.0
 
 
 @dataclass
@@ -42,6 +44,7 @@ def scripted_server(*answers: Answer, **by_path: Answer) -> Iterator[Scripted]:
             seen.asked.append({"path": self.path, "headers": dict(self.headers), "body": json.loads(body or b"null")})
             name = self.path.rpartition("/")[2]
             answer = by_path[name] if name in by_path else script.pop(0) if len(script) > 1 else script[0]
+            time.sleep(answer.delay)
             if answer.cut:
                 self.close_connection = True
                 return

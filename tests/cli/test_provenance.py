@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,31 @@ def test_another_function_is_told(cli: Cli, tmp_path: Path, again: str | None) -
             result = cli("score", "in.jsonl", "-o", "out.jsonl")
     assert result is not None
     assert (result.status, "otherwise: what scores gsm8k" in result.err) == ((2, True) if again else (0, False))
+
+
+def test_what_was_forgotten_is_told_no_more(score: Callable[..., Any], scoring: Cli, tmp_path: Path) -> None:
+    """Where a run that starts over ends before it knows what its rows depend on, OUT does not say the old."""
+    assert score().status == 0
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        scoring.variables["REWARD_SERVER_URL"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        process = scoring.start("score", "in.jsonl", "-o", "out.jsonl", "--force")
+        connection, _ = silent.accept()
+        with connection:
+            process.kill()
+            process.wait()
+    assert not (tmp_path / "out.jsonl.provenance").exists()
+
+
+def test_an_error_leaves_what_was_scored_before_with_its_provenance(cli: Cli, tmp_path: Path) -> None:
+    """Where a run ends by an error, it waits for what its rows depend on, so that the next run can compare."""
+    write_jsonl(tmp_path / "in.jsonl", [{**row, "data_source": "llm_judge_remote"} for row in samples(2)])
+    scored = Answer({"scores": [{"value": 1.0, "status": "ok", "reason": "", "cached": False}]})
+    types = Answer(reward_types("a").body, delay=2.0)
+    with scripted_server(scored, Answer({}, 401), reward_types=types) as server:
+        cli.variables["REWARD_SERVER_URL"] = server.url
+        assert cli("score", "in.jsonl", "-o", "out.jsonl", "--chunk-size", "1").status == 2
+    assert len(read_jsonl(tmp_path / "out.jsonl")) == 1
+    assert "llm_judge_remote" in json.loads((tmp_path / "out.jsonl.provenance").read_text())["routes"]
 
 
 def test_a_job_of_another_function_is_another_job(cli: Cli, tmp_path: Path) -> None:

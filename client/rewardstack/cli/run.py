@@ -18,7 +18,7 @@ from rewardstack.cli.interrupts import Interrupts
 from rewardstack.cli.options import Scoring
 from rewardstack.cli.pieces import Piece
 from rewardstack.cli.progress import NOT_ALL_SCORED, Tally, progress_bar
-from rewardstack.cli.provenance import Provenance, ProvenanceFile, changes, merged
+from rewardstack.cli.provenance import ASKING_SECONDS, Provenance, ProvenanceFile, changes, merged
 from rewardstack.errors import RequestError, RewardstackError, UnreachableError
 
 
@@ -80,6 +80,8 @@ class Run:
             if before:
                 self._compare(self._provenance.read(), summary)
             scores.resume()
+            if not before:
+                self._provenance.forget()
             received = self._score(scores, summary) if before < summary.rows else 0
             if scores.tally.rows < summary.rows:
                 self._tell_progress(scores, summary)
@@ -162,11 +164,15 @@ class Run:
             rows = self._source.rows(scores.kept)
             pieces = self._options.pieces(rows, scores.kept, lambda: bool(interrupts.received))
             try:
-                async with aclosing(pieces):
-                    async for piece in pieces:
-                        scores.append(piece.rows, piece.scores)
-                        bar.update(task, completed=scores.tally.rows)
-                        outage.watch(piece)
+                try:
+                    async with aclosing(pieces):
+                        async for piece in pieces:
+                            scores.append(piece.rows, piece.scores)
+                            bar.update(task, completed=scores.tally.rows)
+                            outage.watch(piece)
+                except RewardstackError:
+                    await asyncio.wait([noting], timeout=ASKING_SECONDS)
+                    raise
                 await noting
             except asyncio.CancelledError:
                 say("the rows in flight were dropped")

@@ -6,7 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from rewardstack.cache.key import CACHE_ENABLED
+from rewardstack.core.fields import Fields
 from rewardstack.core.json_types import MOST_DEEP, is_deep, is_finite, plain
+from rewardstack.errors import RequestError
 from rewardstack.score import NOTHING, Item, Request
 
 
@@ -29,6 +32,8 @@ def read_request(request: Request) -> tuple[Item, float | None]:
     if (extra and is_deep(extra)) or (not isinstance(truth, str) and is_deep(truth)):
         raise UnreadableRequestError(f"its reference or extra_info is nested more than {MOST_DEEP} deep")
     timeout = _timeout(extra) if "timeout" in extra else None
+    if CACHE_ENABLED in extra:
+        _check_flag(extra, CACHE_ENABLED)
     try:
         references = choose(as_references(truth), extra)
     except TypeError as error:
@@ -43,6 +48,13 @@ def _timeout(extra: Mapping[str, Any]) -> float | None:
     if not (is_finite(timeout) and timeout > 0):
         raise UnreadableRequestError(f"extra_info.timeout: expected seconds above 0, got {timeout!r}")
     return float(timeout)
+
+
+def _check_flag(extra: Mapping[str, Any], name: str) -> None:
+    try:
+        Fields(extra).flag(name, True)
+    except RequestError as error:
+        raise UnreadableRequestError(str(error)) from error
 
 
 def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:

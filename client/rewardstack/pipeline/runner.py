@@ -25,7 +25,7 @@ BREATH = 0.01
 """Seconds after which the loop gets a breath where samples are scored at once."""
 
 FIXED = Item("1", ("1",), {"temperature": 0})
-"""By whose key is seen whether what scores has changed; at temperature 0 it is bound to no run."""
+"""By whose key is seen whether what scores has changed; at temperature 0 it is bound to no run, where that is taken."""
 
 P = TypeVar("P")
 Reply = Score | ConfigError
@@ -88,12 +88,12 @@ class Runner(Generic[P]):
         return scores
 
     async def fingerprint(self, deadline: Deadline) -> str | None:
-        """The key of a sample that is always the same, None where it has none; raises as the scorer does."""
+        """The key of a sample that is always the same, None where it has none for good; raises as the scorer does."""
         prepared = self.scorer.prepare(FIXED)
         if isinstance(prepared, Score):
             return None
         [key] = await self.scorer.keys([prepared], SharedDeadline(deadline))
-        return None if key is None else key.text
+        return key.text if key is not None and key.deterministic else None
 
     async def _prepare(self, items: Sequence[Item]) -> list[P | Score]:
         prepared: list[P | Score] = []

@@ -105,6 +105,17 @@ def test_another_judge(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, what
     assert not cached()
 
 
+@pytest.mark.parametrize("variable", ["on", "off"])
+def test_another_model_without_cache(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    """A judge whose only model has another name now is asked for that one, also where nothing is kept."""
+    monkeypatch.setenv("REWARD_CACHE", variable)
+    score([sample("one", cache_enabled=False)])
+    judge.set(models=[{"id": "other", "root": "/models/other"}])
+    monkeypatch.setattr(discovery, "FRESH", 0.0)
+    score([sample("two", cache_enabled=False)])
+    assert ["small", "other"] == [body["model"] for body in asked(judge)]
+
+
 def test_failures_are_not_remembered(judge: FaultServer) -> None:
     """What failed is asked for again."""
     judge.set(content="no")

@@ -15,6 +15,7 @@ import pytest
 
 from rewardstack import Score, compute_score, errors, score
 from rewardstack.errors import ScoringError, SettingsError
+from rewardstack.scorers.judge import calls
 from tests.client.judge.conftest import FAKE_JUDGE, JUDGE, asked, sample
 from tests.support.servers import FaultServer, free_port
 
@@ -317,3 +318,30 @@ def test_identical_samples(judge: FaultServer) -> None:
     score([sample("same", num_samples=2, seed=1)] * 5)
     assert 16 == len(asked(judge))
     assert json.dumps(asked(judge)[0]["messages"]) == json.dumps(asked(judge)[1]["messages"])
+
+
+def trials(judge: FaultServer) -> list[dict[str, Any]]:
+    """The requests by which was found out what the judge takes."""
+    return [body for body in asked(judge) if body["messages"][-1]["content"] == calls.TRIAL]
+
+
+@pytest.mark.timeout(60)
+def test_a_slow_judge_that_is_tried_out(judge: FaultServer) -> None:
+    """What an unknown judge takes is asked briefly, for a short reply, and leaves samples most of their time."""
+    judge.set(owned_by="me", delay=2.5)
+    assert "ok" == score([sample()], timeout=4)[0].status
+    assert [16] == [body["max_tokens"] for body in trials(judge)]
+    assert 512 == asked(judge)[-1]["max_tokens"]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(("renewal", "expected"), [(30.0, 1), (0.0, 2)])
+def test_a_silent_judge_is_tried_out_again(
+    judge: FaultServer, monkeypatch: pytest.MonkeyPatch, renewal: float, expected: int
+) -> None:
+    """Where no answer came, what an unknown judge takes is asked again after a while, and not at once."""
+    monkeypatch.setattr(calls, "RENEWAL", renewal)
+    judge.set(owned_by="me", delay=30)
+    for text in ("one", "two"):
+        assert "failed" == score([sample(text, timeout=1, cache_enabled=False)])[0].status
+    assert expected == len(trials(judge))

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import cast
+
 import pytest
 
 from rewardstack import compute_score, score
+from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.scorers.destination import Destination
+from rewardstack.scorers.judge.api import Api
+from rewardstack.scorers.judge.labels import LabelTokens
+from rewardstack.scorers.judge.models import Model
+from rewardstack.transport.discovery import SERVERS
 from tests.client.judge.conftest import JUDGE, asked, sample
 from tests.support.servers import FaultServer
 
@@ -29,6 +38,26 @@ def test_request(judge: FaultServer) -> None:
     assert {"enable_thinking": False} == body["chat_template_kwargs"]
     assert "structured_outputs" not in body
     assert "one of these labels and nothing else: 0, 1, 2" in body["messages"][0]["content"]
+
+
+def test_labels_of_servers_without_end() -> None:
+    """Samples may name servers without end: the labels' tokens are kept of the last `SERVERS` of them."""
+    asked: list[Destination] = []
+
+    class Tokenizers:
+        async def post(self, destination: Destination, *_: object) -> bytes:
+            asked.append(destination)
+            return b'{"tokens": [1]}'
+
+    async def find(*servers: Destination) -> None:
+        deadline = SharedDeadline(Deadline(60))
+        for server in servers:
+            await tokens.find(["A"], Model("m", "m"), server, deadline)
+
+    tokens = LabelTokens(cast("Api", Tokenizers()))
+    servers = [Destination((f"http://{number}",), "") for number in range(SERVERS + 1)]
+    asyncio.run(find(*servers, servers[-1], servers[0]))
+    assert asked == [*servers, servers[0]]
 
 
 def test_labels_are_looked_up_once(judge: FaultServer) -> None:

@@ -16,7 +16,7 @@ import pytest
 from rewardstack import score
 from rewardstack.errors import ConfigError, SettingsError
 from rewardstack.scorers.judge.api import below
-from tests.client.judge.conftest import sample
+from tests.client.judge.conftest import JUDGE, sample
 from tests.client.judge.strict_judges import SERVERS, slug
 from tests.support.servers import FaultServer
 
@@ -97,6 +97,28 @@ def test_verdicts(judge: StrictJudge) -> None:
     assert judge.refused() < len(judge.bodies()) and set(last) <= set(judge.server["takes"])
 
 
+@each(["openai", "openai, a model that thinks"])
+@pytest.mark.parametrize("switch", ["environment", "sample"])
+def test_without_cache(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch, switch: str) -> None:
+    """What a server does not take is found out before a batch whose scores are not kept, too."""
+    monkeypatch.setenv("REWARD_CACHE", "off" if switch == "environment" else "on")
+    extra: dict[str, Any] = {} if switch == "environment" else {"cache_enabled": False}
+    scores = score([sample(f"It is {number}.", **extra) for number in range(32)])
+    assert {("ok", 0.75)} == {(one.status, one.value) for one in scores}, scores[0].reason
+    assert judge.refused() <= 6
+
+
+@each(["openai, a model that thinks"])
+def test_kinds(judge: StrictJudge) -> None:
+    """Requests in words are tried out, too, where one by labels that is not taken has the same fields."""
+    with pytest.raises(ConfigError):
+        score([sample(verdict="logprob")])
+    before = judge.refused()
+    scores = score([sample(f"It is {number}.", enable_thinking=True) for number in range(32)])
+    assert {"ok"} == {one.status for one in scores}
+    assert judge.refused() - before <= 6
+
+
 @each(KNOWN)
 def test_known_servers(judge: StrictJudge) -> None:
     """A server that says what it is refuses nothing, and is sent nothing beside the samples."""
@@ -133,6 +155,28 @@ def test_temperature_that_is_not_taken(judge: StrictJudge, monkeypatch: pytest.M
     assert not score([sample("the same", temperature=0)])[0].cached
     last = judge.bodies()[-1]
     assert 512 + 4096 == last["max_completion_tokens"] and "temperature" not in last
+
+
+@each(["openai, a model that thinks"])
+def test_temperatures(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes temperature 1 alone is found out before a batch with others, whose keys hold what is really sent."""
+    score([sample("hot", temperature=1), *(sample(f"cold {number}", temperature=0) for number in range(32))])
+    assert judge.refused() <= 8
+    monkeypatch.setenv("REWARDSTACK_RUN_ID", "another run")
+    assert not score([sample("cold 1", temperature=0)])[0].cached
+
+
+@each(["openai, a model that thinks"])
+def test_a_second_run(judge: StrictJudge, tmp_path: Path) -> None:
+    """A file is taken up again whose judge has no deterministic verdicts: their keys say nothing of who judges."""
+    rows, command = tmp_path / "in.jsonl", [sys.executable, "-m", "rewardstack", "score", "in.jsonl", "-o", "out.jsonl"]
+    for number in range(2):
+        row = {"data_source": JUDGE, "solution_str": f"It is {number}.", "ground_truth": "42"}
+        with rows.open("a") as lines:
+            lines.write(json.dumps(row) + "\n")
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert 0 == done.returncode, done.stdout + done.stderr
+    assert 2 == len((tmp_path / "out.jsonl").read_text().splitlines())
 
 
 @each(WITH_PROBABILITIES)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import Awaitable, Coroutine, Hashable, Iterable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from rewardstack.core.deadline import SharedDeadline
@@ -25,7 +28,7 @@ from rewardstack.scorers.judge.reply import (
 from rewardstack.scorers.judge.request import CHAT, frame, is_json
 from rewardstack.scorers.judge.verdict import Verdict
 from rewardstack.scorers.judge.votes import combine
-from rewardstack.transport.discovery import SERVERS
+from rewardstack.transport.discovery import RENEWAL, SERVERS
 
 ATTEMPTS = 20
 """At a reply from a judge that is not being stopped: ten seconds, for a gateway sends there until the judge is gone.
@@ -39,8 +42,12 @@ STOPPING = "after shutdown"
 """What a vLLM that is being stopped says with its 500, to every request that a gateway still sends it."""
 TRIAL = "This is a test of the interface, with nothing to judge. Give the lowest verdict."
 """The message of a request that shows what a server takes."""
-TRIAL_SHARE = 0.5
+TRIAL_SHARE = 0.15
 """Of the time there is, at most, for such requests."""
+TRIAL_TOKENS = 16
+"""Of their replies: fields are refused before a reply is begun."""
+TAKEN = math.inf
+"""In place of the time of the next trial, where none is needed any more."""
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -60,16 +67,16 @@ class Calls:
         self._given: LruCache[tuple[Destination, str], bool] = LruCache(SERVERS)
         self._labels = LabelTokens(api)
         self._trials: LruCache[Hashable, asyncio.Lock] = LruCache(SERVERS)
-        self._taken: LruCache[Hashable, bool] = LruCache(SERVERS)
+        self._next_trial: LruCache[Hashable, float] = LruCache(SERVERS)
 
     def is_taken(self, plan: Plan, model: Model) -> bool:
         """Whether the judge is known to take such requests: by what it says it is, or because it took one."""
-        return not model.dialect.guessed or self._taken.get(_kind(plan, model)) is True
+        return not model.dialect.guessed or self._next_trial.get(_kind(plan, model)) == TAKEN
 
     async def try_out(self, plan: Plan, model: Model, deadline: SharedDeadline) -> None:
         """Finds out by one request, before there are many and their scores have keys, whether a judge takes such ones.
 
-        Where no answer comes to it, the samples themselves show what is taken.
+        Where no answer comes to it, the samples themselves show what is taken, and the next trial is `RENEWAL` later.
 
         Args:
             plan: of a sample that is to be sent.
@@ -91,17 +98,18 @@ class Calls:
         self, kind: Hashable, lock: asyncio.Lock, plan: Plan, model: Model, deadline: SharedDeadline
     ) -> None:
         async with lock:
-            if self._taken.get(kind) is not None:
+            if time.monotonic() < (self._next_trial.get(kind) or 0.0):
                 return
-            self._taken.put(kind, False)
+            self._next_trial.put(kind, time.monotonic() + RENEWAL)
+            short = replace(plan.options, max_new_tokens=TRIAL_TOKENS, thinking_budget=TRIAL_TOKENS)
             try:
-                await self._ask(plan, model, TRIAL, deadline)
+                await self._ask(plan._replace(options=short), model, TRIAL, deadline)
             except NoLogprobsError:
                 pass
             except RejectedError as error:
                 if error.status not in (400, 422):
                     raise
-            self._taken.put(_kind(plan, self._models.choose(model.name, plan.destination)), True)
+            self._next_trial.put(_kind(plan, self._models.choose(model.name, plan.destination)), TAKEN)
 
     def verdict(
         self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline
@@ -163,7 +171,7 @@ class Calls:
                 model = better
             else:
                 if model.dialect.guessed:
-                    self._taken.put(_kind(plan, model), True)
+                    self._next_trial.put(_kind(plan, model), TAKEN)
                 return reply, model
 
     async def _label_ids(self, plan: Plan, model: Model, deadline: SharedDeadline) -> tuple[int, ...]:
@@ -213,8 +221,10 @@ class Calls:
 
 
 def _kind(plan: Plan, model: Model) -> Hashable:
-    """What requests have in common that a server takes or refuses alike."""
-    return plan.destination, model.name, frame(plan.options, model.name, dialect=model.dialect).fields
+    """What requests have in common that a server takes or refuses alike: some take no temperature but the usual 1."""
+    options, fields = plan.options, frame(plan.options, model.name, dialect=model.dialect).fields
+    usual = "temperature" in fields and options.temperature == 1, "top_p" in fields and options.top_p == 1
+    return plan.destination, model.name, bool(options.labels), fields, usual
 
 
 class NoLogprobsError(RequestError):

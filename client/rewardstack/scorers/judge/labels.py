@@ -9,10 +9,12 @@ from typing import Any
 
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import field_error
+from rewardstack.core.lru import LruCache
 from rewardstack.errors import RejectedError, ReplyError
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.api import Api
 from rewardstack.scorers.judge.models import Model
+from rewardstack.transport.discovery import SERVERS
 
 TOKENIZE = "/tokenize"
 
@@ -26,7 +28,7 @@ class LabelTokens:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._known: dict[Hashable, dict[str, tuple[int, ...]]] = {}
+        self._known: LruCache[Hashable, dict[str, tuple[int, ...]]] = LruCache(SERVERS)
 
     async def find(
         self,
@@ -47,7 +49,10 @@ class LabelTokens:
             RequestError: a label is not one token, or two are the same.
             ServiceError: the server does not say.
         """
-        known = self._known.setdefault((destination, model.name, model.root), {})
+        place = destination, model.name, model.root
+        known = self._known.get(place)
+        if known is None:
+            self._known.put(place, known := {})
         missing = [label for label in labels if label not in known]
         found = await asyncio.gather(*(self._tokens(label, model.name, destination, deadline) for label in missing))
         known.update(zip(missing, found, strict=True))

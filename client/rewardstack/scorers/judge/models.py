@@ -105,6 +105,10 @@ class Models:
         """Whether the judge was asked at all."""
         return destination in self._served
 
+    def is_fresh(self, destination: Destination) -> bool:
+        """Whether the judge was asked lately."""
+        return self._served.is_fresh(destination)
+
     def is_guessed(self, destination: Destination) -> bool:
         """Whether the judge was asked, and what it takes is uncertain."""
         return destination in self._served and self._served.known(destination, NOTHING).dialect.guessed

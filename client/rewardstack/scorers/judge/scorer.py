@@ -202,19 +202,24 @@ class Judge(Scorer[Plan]):
         return score
 
     def _verdict(self, plan: Plan, deadline: SharedDeadline) -> Coroutine[Any, Any, Verdict]:
-        if not self._models.is_known(plan.destination):
-            return self._first_verdict(plan, deadline)
-        if len(plan.references) > 1:
-            return self._best_verdict(plan, deadline)
-        return self._calls.verdict(plan, self._model(plan), plan.references[0], deadline)
-
-    async def _first_verdict(self, plan: Plan, deadline: SharedDeadline) -> Verdict:
-        await self._models.refresh(plan.destination, deadline)
-        return await self._verdict(plan, deadline)
-
-    async def _best_verdict(self, plan: Plan, deadline: SharedDeadline) -> Verdict:
-        """The best verdict over the references."""
         model = self._model(plan)
+        if self._models.is_fresh(plan.destination) and self._calls.is_taken(plan, model):
+            return self._verdict_of(model, plan, deadline)
+        return self._verdict_once_met(plan, deadline)
+
+    async def _verdict_once_met(self, plan: Plan, deadline: SharedDeadline) -> Verdict:
+        """The verdict of a judge that `keys` has not met, or not lately: of samples without a key, or that waited."""
+        await self._models.refresh(plan.destination, deadline)
+        await self._calls.try_out(plan, self._model(plan), deadline)
+        return await self._verdict_of(self._model(plan), plan, deadline)
+
+    def _verdict_of(self, model: Model, plan: Plan, deadline: SharedDeadline) -> Coroutine[Any, Any, Verdict]:
+        if len(plan.references) > 1:
+            return self._best_verdict(plan, model, deadline)
+        return self._calls.verdict(plan, model, plan.references[0], deadline)
+
+    async def _best_verdict(self, plan: Plan, model: Model, deadline: SharedDeadline) -> Verdict:
+        """The best verdict over the references."""
         asked = [self._calls.verdict(plan, model, reference, deadline) for reference in plan.references]
         return max(await together(asked), key=lambda verdict: verdict.value)
 
