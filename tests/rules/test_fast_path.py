@@ -73,8 +73,7 @@ def test_no_library() -> None:
         "create_app(); print(decide_plainly(ask('#### 5', ['5.0'])));"
         "print(sorted({'sympy', 'math_verify'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_environment())
-    assert done.stdout.splitlines() == ["Verdict(right=True, reason='')", "[]"]
+    assert _printed(code).splitlines() == ["Verdict(right=True, reason='')", "[]"]
 
 
 def test_master_loads_no_rules() -> None:
@@ -84,8 +83,13 @@ def test_master_loads_no_rules() -> None:
         "rooms = {'functions', 'mathematics', 'golden'};"
         "print(sorted(one for one in rooms if f'rewardstack_rules.{one}' in sys.modules))"
     )
+    assert _printed(code) == "[]\n"
+
+
+def _printed(code: str) -> str:
+    """What a new process prints that runs this code."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_environment())
-    assert done.stdout == "[]\n"
+    return done.stdout
 
 
 @pytest_asyncio.fixture

@@ -15,12 +15,12 @@ from textwrap import shorten
 from typing import Any
 
 from rewardstack.client import fingerprint_on_loop
-from rewardstack.core.event_loop import loop_thread
+from rewardstack.core.event_loop import run_async
 from rewardstack.errors import ConfigError, RewardstackError
 from rewardstack.routing.routes import RULE_PREFIX, Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definitions, parse_route
 from rewardstack.settings import Settings
-from rewardstack.transport.http import exchange, open_session
+from rewardstack.transport.http import authorization, exchange, open_session
 
 Provenance = dict[str, dict[str, Any]]
 
@@ -139,8 +139,7 @@ def _route(pattern: str, fields: Mapping[str, Any]) -> Route:
 
 async def ask_server(settings: Settings) -> Mapping[str, Any]:
     """What the reward server says of itself; nothing where none answers."""
-    key = settings.reward_server_api_key
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    headers = authorization(settings.reward_server_api_key)
     async with open_session() as session:
         for url in settings.reward_server_urls:
             asked = exchange(session, "GET", f"{url}/v1/reward_types", None, headers)
@@ -152,6 +151,6 @@ async def ask_server(settings: Settings) -> Mapping[str, Any]:
 
 async def _fingerprint(source: str, settings: Settings) -> str | None:
     try:
-        return await loop_thread().run_async(fingerprint_on_loop(source, settings, ASKING_SECONDS))
+        return await run_async(fingerprint_on_loop(source, settings, ASKING_SECONDS))
     except RewardstackError:
         return None  # whoever scores says why

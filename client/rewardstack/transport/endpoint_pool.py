@@ -20,6 +20,7 @@ from rewardstack.core.deadline import Patience, SharedDeadline
 from rewardstack.errors import DeadlineError, OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
 from rewardstack.transport.attempt import Pace
 from rewardstack.transport.endpoint import NONE, Endpoint, Message
+from rewardstack.transport.http import authorization
 
 RETRY_SHARE = 0.1
 """Of a retry, which each request earns."""
@@ -63,7 +64,7 @@ class EndpointPool:
         self, urls: Sequence[str], api_key: str, session: aiohttp.ClientSession, ceiling: int, max_retries: int
     ) -> None:
         self.last_progress = 0.0
-        headers, pace = {"Authorization": f"Bearer {api_key}"} if api_key else NONE, Pace()
+        headers, pace = authorization(api_key), Pace()
         self._endpoints = [Endpoint(url, headers, ceiling, session, pace) for url in urls]
         self._max_retries = max_retries
         self._budget = RetryBudget()

@@ -40,6 +40,11 @@ def open_session() -> aiohttp.ClientSession:
     )
 
 
+def authorization(api_key: str) -> dict[str, str]:
+    """The header that carries a key as a bearer token; none where the key is empty."""
+    return {"Authorization": f"Bearer {api_key}"} if api_key else {}
+
+
 @lru_cache(maxsize=1024)
 def proxy_of(url: str) -> str | None:
     """The proxy that the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY) names for `url`, None for none.

@@ -12,7 +12,7 @@ from typing import Any
 from rewardstack.cli.console import say
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, SettingsError, UnreachableError
 from rewardstack.settings import Settings
-from rewardstack.transport.http import exchange, open_session
+from rewardstack.transport.http import authorization, exchange, open_session
 
 ANSWER_SECONDS = 300.0
 """How long one request may take."""
@@ -37,8 +37,7 @@ class JobServer:
             raise SettingsError("REWARD_SERVER_URL: unset; name the reward server that takes the job")
         self._urls = settings.reward_server_urls
         self._patience = settings.reward_server_timeout
-        key = settings.reward_server_api_key
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._headers = authorization(settings.reward_server_api_key)
 
     async def __aenter__(self) -> JobServer:
         self._session = open_session()

@@ -12,7 +12,7 @@ import aiohttp
 
 from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
 from rewardstack.errors import OverloadError, RejectedError, ServiceError, UnreachableError
-from rewardstack.transport.http import Reply, body_of, open_session, send
+from rewardstack.transport.http import Reply, authorization, body_of, open_session, send
 
 PATIENCE = 10.0
 """Seconds for each question."""
@@ -63,7 +63,7 @@ class Probed:
         self.has_key = bool(api_key)
         self._url = url
         self._query = query
-        self._headers = {**({"Authorization": f"Bearer {api_key}"} if api_key else {}), **headers}
+        self._headers = {**authorization(api_key), **headers}
         self._session = session
 
     async def reply(self, path: str, body: bytes | None = None, patience: float = PATIENCE, **headers: str) -> Reply:

@@ -7,6 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Coroutine, Hashable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -103,9 +104,8 @@ class Calls:
             self._next_trial.put(kind, time.monotonic() + RENEWAL)
             short = replace(plan.options, max_new_tokens=TRIAL_TOKENS, thinking_budget=TRIAL_TOKENS)
             try:
-                await self._ask(plan._replace(options=short), model, TRIAL, deadline)
-            except NoLogprobsError:
-                pass
+                with suppress(NoLogprobsError):  # that there are none has then been found out
+                    await self._ask(plan._replace(options=short), model, TRIAL, deadline)
             except RejectedError as error:
                 if error.status not in (400, 422):
                     raise

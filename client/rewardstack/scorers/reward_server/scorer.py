@@ -169,7 +169,7 @@ def _body(data_source: str, samples: Sequence[tuple[Item, Sequence[str]]], cache
     records = []
     for item, fields in samples:
         extra = read_fields(item.extra, fields)
-        if not cached or (CACHE_ENABLED in item.extra and not may_be_cached(item.extra)):
+        if not (cached and may_be_cached(item.extra)):
             extra[CACHE_ENABLED] = False
         records.append(sample_record(data_source, item, extra))
     try:
