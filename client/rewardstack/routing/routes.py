@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.routing.composite import Composite, routes_of
+from rewardstack.routing.judges import NamedJudge
 from rewardstack.score import OnError
 
 RULES = (
@@ -32,10 +33,12 @@ class Leaf:
     Args:
         kind: of the scorer, such as `rule`.
         target: what the scorer is asked for, such as a reward function's name.
+        judge: the judge that a routes file names; None for the environment's, and where the kind is another.
     """
 
     kind: str
     target: str
+    judge: NamedJudge | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 from rewardstack.core.json_types import is_finite
 from rewardstack.errors import RouteError
 from rewardstack.routing.composite import FAILED_PART, Cascade, Composite, Gate, Part, WeightedSum, routes_of
+from rewardstack.routing.judges import NamedJudge, parse_judge
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.score import ON_ERROR
 
@@ -28,23 +29,47 @@ def load_routes(path: str) -> list[Route]:
     """The routes of a file.
 
     Args:
-        path: a TOML or JSON file with a table `routes`.
+        path: a TOML or JSON file with a table `routes` or a table `judges`, or both.
 
     Raises:
         RouteError: it cannot be read, or a definition in it is malformed; names the file and the route.
     """
+    routes, judges = _read(path)
+    try:
+        own = [judge_route(parse_judge(name, table, Path(path).parent)) for name, table in judges.items()]
+        return [*own, *(parse_route(name, spec) for name, spec in routes.items())]
+    except RouteError as error:
+        raise RouteError(f"{path}: {error}", error.field) from error
+
+
+def load_judges(path: str) -> list[NamedJudge]:
+    """The judges of a routes file, in its order; `load_routes` has them among its routes.
+
+    Raises:
+        RouteError: as `load_routes` does.
+    """
+    leaves = [route.target for route in load_routes(path) if isinstance(route.target, Leaf)]
+    return [leaf.judge for leaf in leaves if leaf.judge is not None]
+
+
+def judge_route(judge: NamedJudge) -> Route:
+    """The route of a judge's name."""
+    return Route(judge.name, Leaf("judge", judge.name, judge))
+
+
+def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tables `routes` and `judges` of a file."""
     try:
         text = Path(path).read_text(encoding="utf-8")
         document = json.loads(text, object_pairs_hook=_unique) if path.endswith(".json") else tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise RouteError(f"REWARDSTACK_ROUTES: {path}: {error}", "REWARDSTACK_ROUTES") from error
-    routes = document.get("routes") if isinstance(document, dict) else None
-    if not isinstance(routes, dict):
-        raise RouteError(f"REWARDSTACK_ROUTES: {path} has no table `routes`", "REWARDSTACK_ROUTES")
-    try:
-        return [parse_route(name, spec) for name, spec in routes.items()]
-    except RouteError as error:
-        raise RouteError(f"{path}: {error}", error.field) from error
+    tables = document if isinstance(document, dict) else {}
+    routes, judges = tables.get("routes", {}), tables.get("judges", {})
+    if not tables.keys() & {"routes", "judges"} or not isinstance(routes, dict) or not isinstance(judges, dict):
+        why = f"{path} has no table `routes` or `judges`"
+        raise RouteError(f"REWARDSTACK_ROUTES: {why}", "REWARDSTACK_ROUTES")
+    return routes, judges
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,0 +1,166 @@
+"""Judges by name: the tables `[judges.NAME]` of a routes file. `docs/routing.md` has their fields.
+
+What stands in `options` is the judge's own to read, which is done where all routes are put together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rewardstack.core.json_types import plain
+from rewardstack.errors import RouteError, SettingsError
+from rewardstack.settings import parse_urls
+
+FIELDS = ("address", "model", "api_key_variable", "template", "template_path", "options", "replicas")
+NAME = re.compile(r"(?!v\d)[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+"""What a path can hold; `v1` at its end would be taken for the interface's version."""
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+MOST_REPLICAS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class NamedJudge:
+    """A judge as a routes file names it.
+
+    Args:
+        name: of its route.
+        address: base URLs of equivalent servers; empty for one below the environment's own judges (`/judges/NAME`).
+        model: that judges, as it is served; empty where `address` is given and says it.
+        api_key_variable: the environment variable that holds its key; empty for none.
+        template: a prompt template, by its name or as a text; empty where samples may say it.
+        options: what `extra_info` may say of a judge, by the same names.
+        replicas: of it that `make up` starts where it has no address.
+    """
+
+    name: str
+    address: tuple[str, ...] = ()
+    model: str = ""
+    api_key_variable: str = ""
+    template: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    replicas: int = 1
+
+    @property
+    def asked(self) -> tuple[object, ...]:
+        """Who is asked for what: two names with an equal one are one judge."""
+        return frozenset(self.address), self.model, self.template, dict(self.options)
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """Its table, in JSON; a template's file as its text."""
+        given = {
+            "address": list(self.address),
+            "model": self.model,
+            "api_key_variable": self.api_key_variable,
+            "template": self.template,
+            "options": dict(self.options),
+            "replicas": self.replicas if self.replicas > 1 else None,
+        }
+        return {name: value for name, value in given.items() if value}
+
+    def error(self, field: str, complaint: str) -> RouteError:
+        """What is raised where a field of it cannot be used; both as `judge_error` has them."""
+        return judge_error(self.name, field, complaint)
+
+
+def judge_error(name: str, field: str, complaint: str) -> RouteError:
+    """What is raised where a judge's table cannot be used.
+
+    Args:
+        name: of the judge.
+        field: such as `options.temperature`; empty for the table itself.
+        complaint: with the remedy.
+    """
+    where = f"judges.{name}.{field}" if field else f"judges.{name}"
+    return RouteError(f"{where}: {complaint}", where)
+
+
+def parse_judge(name: str, table: object, folder: Path | None = None) -> NamedJudge:
+    """A judge from its table.
+
+    Args:
+        name: of the judge.
+        table: with `address` or `model`, or both, and what else there is to say.
+        folder: to which a `template_path` is relative; None for the current directory.
+
+    Raises:
+        RouteError: the definition is malformed; names the field.
+    """
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        why = "letters, digits, `_`, `-` and `.`, the first one a letter or a digit, and not as in a version (`v1`)"
+        raise RouteError(f"judges: a judge's name has {why}; got {str(name)[:64]!r}", "judges")
+    if not isinstance(table, Mapping):
+        raise judge_error(name, "", f"expected a table, got {type(table).__name__}")
+    if unknown := [one for one in table if one not in FIELDS]:
+        raise judge_error(name, str(unknown[0]), f"is not known; known: {', '.join(FIELDS)}")
+    judge = NamedJudge(
+        name,
+        _address(name, table.get("address", ())),
+        _text(name, table, "model"),
+        _text(name, table, "api_key_variable"),
+        _template(name, table, folder or Path()),
+        _options(name, table.get("options", {})),
+        _replicas(name, table.get("replicas", 1)),
+    )
+    _check_together(judge, table)
+    return judge
+
+
+def _check_together(judge: NamedJudge, table: Mapping[str, Any]) -> None:
+    """What goes with an address, and what goes without."""
+    variable = judge.api_key_variable
+    if variable and not VARIABLE.fullmatch(variable):  # not shown: it may be the key itself
+        raise judge.error("api_key_variable", "must be the name of the environment variable that holds the key")
+    if judge.address and "replicas" in table:
+        raise judge.error("replicas", "is for judges that `make up` starts; leave it out, or leave out address")
+    if not judge.address and variable:
+        why = "goes with address; a judge without one is asked with LLM_JUDGE_SERVER_API_KEY"
+        raise judge.error("api_key_variable", why)
+    if not judge.address and not judge.model:
+        raise judge.error("", "needs address, or model for one that `make up` starts")
+
+
+def _address(name: str, value: Any) -> tuple[str, ...]:
+    urls = [value] if isinstance(value, str) else value
+    if not isinstance(urls, (list, tuple)) or not all(isinstance(url, str) and url.strip() for url in urls):
+        raise judge_error(name, "address", "must be a base URL, or a list of equivalent ones")
+    try:
+        return parse_urls(",".join(urls), f"judges.{name}.address")
+    except SettingsError as error:
+        raise RouteError(str(error), error.field) from None
+
+
+def _text(name: str, table: Mapping[str, Any], field: str) -> str:
+    value = table.get(field, "")
+    if not isinstance(value, str) or (field in table and not value.strip()):
+        raise judge_error(name, field, f"must be a non-empty string, got {type(value).__name__}")
+    return value
+
+
+def _template(name: str, table: Mapping[str, Any], folder: Path) -> str:
+    template, path = _text(name, table, "template"), _text(name, table, "template_path")
+    if template and path:
+        raise judge_error(name, "template_path", "stands beside template; leave one of them out")
+    if not path:
+        return template
+    try:
+        return (folder / path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise judge_error(name, "template_path", str(error)) from error
+
+
+def _options(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise judge_error(name, "options", f"must be a table, got {type(value).__name__}")
+    options: dict[str, Any] = plain(value)
+    return options
+
+
+def _replicas(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_REPLICAS:
+        raise judge_error(name, "replicas", f"must be a whole number from 1 to {MOST_REPLICAS}")
+    return value
