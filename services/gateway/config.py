@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from services.gateway.tls import Tls
 from services.stack.rundir import ROOT
@@ -16,34 +17,66 @@ WITH_TLS = " ssl; include tls.conf"
 """What follows the address and port of a server that speaks TLS."""
 TRIES = 2
 """Servers that a request is sent to where the first breaks."""
+NO_JUDGES: Mapping[str, str] = MappingProxyType({})
 
 
 def files(
-    servers: Mapping[str, Sequence[str]], settings: Settings, listen: Mapping[str, str], tls: Tls | None = None
+    servers: Mapping[str, Sequence[str]],
+    settings: Settings,
+    listen: Mapping[str, str],
+    tls: Tls | None = None,
+    judges: Mapping[str, str] = NO_JUDGES,
 ) -> dict[str, str]:
     """The text of each file, by name; nginx is started with their folder as its prefix and `-c nginx.conf`.
 
     Args:
         servers: where those of each service listen, as nginx writes it, such as `unix:/run/judge.sock`.
         settings: of the stack.
-        listen: address and port of the gateway by service.
+        listen: address and port of the gateway by service; a named judge's has none of its own.
         tls: that it speaks there; None for none.
+        judges: the service that each named judge is.
     """
+    services = [service for service in servers if service in listen]
     values: dict[str, str | Sequence[str]] = {
         **settings,
         # nginx gives up root's rights unless told otherwise, and could then not read a private directory.
         "NGINX_USER": "user root;" if os.geteuid() == 0 else "",
-        "SERVICES": "\n    ".join(f"include {service}.conf;" for service in servers),
+        "SERVICES": "\n    ".join(f"include {service}.conf;" for service in services),
         "TRIES": str(TRIES),
         "KEY_QUESTION": "/key" if settings["REWARD_SERVER_API_KEYS"] else "off",
         **({"TLS_FOLDER": str(tls.folder), "TLS_VERSION": tls.version} if tls else {}),
-        **{f"LISTEN_{service.upper()}": listen[service] + (WITH_TLS if tls else "") for service in servers},
-        **{f"{service.upper()}_SERVER": listed for service, listed in servers.items()},
+        **{f"LISTEN_{service.upper()}": listen[service] + (WITH_TLS if tls else "") for service in services},
+        **{f"{service.upper()}_SERVER": servers[service] for service in services},
+        "JUDGE_UPSTREAM": "judge",
+        **named_judges(judges, servers, settings),
     }
-    names = ["nginx", "common", *servers, *(["tls"] if tls else [])]
-    if "judge" in servers:
-        names.append(f"judge-{settings['JUDGE_BALANCING']}")
+    names = ["nginx", "common", *services, *(["tls"] if tls else [])]
+    if "judge" in services:
+        names.append(balancing(settings))
     return {f"{name}.conf": fill(TEMPLATES / f"{name}.conf.template", values) for name in names}
+
+
+def named_judges(judges: Mapping[str, str], servers: Mapping[str, Sequence[str]], settings: Settings) -> dict[str, str]:
+    """What stands in the templates of judges by name, by the variable.
+
+    Args:
+        judges: the service that each is: the default judge's, or one of its own.
+        servers: where those of each service listen, as nginx writes it.
+        settings: of the stack.
+    """
+    template = TEMPLATES / f"{balancing(settings)}.conf.template"
+    own = dict.fromkeys(service for service in judges.values() if service != "judge")
+    return {
+        "NAMED_JUDGES": "\n    ".join(f"/judges/{name} {service};" for name, service in judges.items()),
+        "NAMED_JUDGE_UPSTREAMS": "".join(
+            fill(template, {**settings, "JUDGE_UPSTREAM": service, "JUDGE_SERVER": servers[service]}) for service in own
+        ),
+    }
+
+
+def balancing(settings: Settings) -> str:
+    """The name of the file that says how a judge's requests find a replica."""
+    return f"judge-{settings['JUDGE_BALANCING']}"
 
 
 def command(nginx: str, folder: Path) -> list[str]:

@@ -124,9 +124,11 @@ def environment(vllm: Vllm, model: Model, gpus: Sequence[str], cpu_cache: str) -
     return own
 
 
-def replica_name(number: int) -> str:
-    """Of a replica, counted from 1."""
-    return "judge" if number == 1 else f"judge-{number}"
+def replica_name(number: int, judge: str = "judge") -> str:
+    """Of a replica, counted from 1; that of a named judge, in whose name a hyphen may stand, has a dot before it."""
+    if number == 1:
+        return judge
+    return f"{judge}{'.' if '.' in judge else '-'}{number}"
 
 
 def _shared(vllm: Vllm) -> list[str]:

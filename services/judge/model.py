@@ -54,6 +54,18 @@ def resolve(asked: str, python: str, models: Models) -> Model:
     Raises:
         StackError: this is neither a folder nor a name, or the small model could not be unpacked.
     """
+    model = find(asked, python, models)
+    if model is None:
+        say(f"    no model hub can be reached and {asked} is not in its cache: {SMALL} judges instead, a poor judge")
+    return model or _small(python, models)
+
+
+def find(asked: str, python: str, models: Models) -> Model | None:
+    """The model asked for, None where it cannot be had; arguments as those of `resolve`.
+
+    Raises:
+        StackError: as `resolve` does.
+    """
     if asked == SMALL:
         return _small(python, models)
     if Path(asked).is_dir():
@@ -61,10 +73,7 @@ def resolve(asked: str, python: str, models: Models) -> Model:
     found = _where(asked, python)
     if found == "malformed":
         raise StackError(f"{asked!r} is no folder, and no name on a model hub", "write it like Qwen/Qwen3-32B")
-    if found != "unreachable":
-        return Model(source=asked, name=asked, local=found == "cached")
-    say(f"    no model hub can be reached and {asked} is not in its cache: {SMALL} judges instead, a poor judge")
-    return _small(python, models)
+    return None if found == "unreachable" else Model(source=asked, name=asked, local=found == "cached")
 
 
 def _small(python: str, models: Models) -> Model:

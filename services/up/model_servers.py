@@ -1,10 +1,10 @@
-"""Which model servers `make up` starts: the judge, the embedding server, both or none."""
+"""Which model servers `make up` starts: the judge, the embedding server, judges by name, or none."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,11 +15,12 @@ from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
 from services.stack.settings import Settings, load
+from services.up.services import kind_of
 
 
 @dataclass(frozen=True)
 class ModelServer:
-    """One of the two.
+    """A judge or an embedding server.
 
     Args:
         name: of the service.
@@ -27,6 +28,9 @@ class ModelServer:
         url: the setting that names one that runs elsewhere.
         port: the setting of its port at the gateway.
         memory: bytes that it takes with a small model on a processor.
+        model: that it serves; empty where the settings say which.
+        replicas: of it; the default judge's stand in the settings.
+        judges: names of the file of routes that it answers to; with others it is the same server.
     """
 
     name: str
@@ -34,6 +38,9 @@ class ModelServer:
     url: str
     port: str
     memory: int
+    model: str = ""
+    replicas: int = 1
+    judges: tuple[str, ...] = field(default=(), compare=False)
 
 
 JUDGE = ModelServer("judge", "JUDGE", "LLM_JUDGE_SERVER_URL", "JUDGE_PORT", 4 * GIB)
@@ -59,18 +66,26 @@ class Choice:
     left_out: dict[str, str]
 
 
-def choose(settings: Settings, running: Collection[str], obstacle: Callable[[Settings], str] = obstacle) -> Choice:
+def choose(
+    settings: Settings,
+    running: Collection[str],
+    servers: Sequence[ModelServer] = SERVERS,
+    obstacle: Callable[[Settings], str] = obstacle,
+) -> Choice:
     """The servers to start.
 
     Args:
         settings: of the stack.
         running: names of what runs already, which has the memory it needs.
+        servers: of which some are chosen.
         obstacle: says why none can run here; empty where they can.
     """
     choice, free = Choice([], {}), machine.free_memory()
-    for server in SERVERS:
+    for server in servers:
         need = 0 if server.name in running else memory(server, settings)
-        if reason := _left_out(server, settings, need, free, obstacle):
+        if server.judges and JUDGE not in (server, *choice.chosen):
+            choice.left_out[server.name] = "it is asked at the judge's port, and there is no judge"
+        elif reason := _left_out(server, settings, need, free, obstacle):
             choice.left_out[server.name] = reason
         else:
             choice.chosen.append(server)
@@ -80,7 +95,27 @@ def choose(settings: Settings, running: Collection[str], obstacle: Callable[[Set
 
 def memory(server: ModelServer, settings: Settings) -> int:
     """Bytes that a server takes with all of its replicas."""
-    return server.memory * (settings.number("JUDGE_REPLICAS") if server is JUDGE else 1)
+    return server.memory * copies(server, settings)
+
+
+def copies(server: ModelServer, settings: Settings) -> int:
+    """How many replicas a server has."""
+    return settings.number("JUDGE_REPLICAS") if server == JUDGE else server.replicas
+
+
+def judges(chosen: Iterable[ModelServer]) -> list[ModelServer]:
+    """Those of these that are judges, the default one first."""
+    return [server for server in chosen if kind_of(server.name) == JUDGE.name]
+
+
+def without(chosen: Iterable[ModelServer], lost: str) -> list[ModelServer]:
+    """These without the one of a name; named judges, which are asked at the default one's port, go with that."""
+    return [server for server in chosen if server.name != lost and not server.name.startswith(f"{lost}.")]
+
+
+def named(chosen: Iterable[ModelServer]) -> dict[str, str]:
+    """The service that each named judge is, which the gateway leads its path to."""
+    return {name: server.name for server in chosen for name in server.judges}
 
 
 def _left_out(

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+import re
+
 ROW = "{:<10} {:<9} {:>8} {:>10}  {}"
 """Service, state, process or container, uptime and health."""
+NAME = re.compile(r"(?P<service>(?P<kind>[a-z]+)(\.[a-z0-9_-]+)?)([-.]\d+)?")
+"""Such as `worker`, `judge-2` (the second replica), `judge.small` (a judge of that name) or `judge.small.2`."""
 LOG_LINES = 100
 """Of each service, that `make logs` begins with."""
+
+
+def kind_of(name: str) -> str:
+    """What a service or a replica is, such as `judge`: named judges are of one kind with the default one."""
+    return _part(name, "kind")
+
+
+def service_of(name: str) -> str:
+    """The name of a replica without its number."""
+    return _part(name, "service")
+
+
+def _part(name: str, part: str) -> str:
+    match = NAME.fullmatch(name)
+    assert match, name  # made here
+    return match[part]
+
 
 LOADING = ("judge", "embedding")
 """The services that load a model first."""

@@ -11,6 +11,7 @@ from rewardstack_rules.jobs.link import connect
 from services.stack import probes
 from services.stack.ports import EMBEDDING_BACKEND, LOOPBACK
 from services.stack.rundir import RunDir, Running
+from services.up.services import kind_of
 
 READY = {"rules": "/ready", "judge": "/health"}
 """What those services are asked that listen on a Unix socket."""
@@ -43,7 +44,7 @@ def hangs(name: str, run: RunDir, running: Running) -> str:
 
 
 def _probe(name: str, run: RunDir, running: Running, paths: Mapping[str, str], patience: float) -> str:
-    kind = name.partition("-")[0]
+    kind = kind_of(name)
     if kind == "gateway":
         port = running.ports.get("REWARD_PORT") or running.ports["JUDGE_PORT"]
         ask = probes.https if running.tls else probes.http

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 from services.judge import engine
-from services.judge.model import default, resolve
+from services.judge.model import Model, default, find, resolve
 from services.models import machine
 from services.models.environment import Models
 from services.models.machine import Gpu
@@ -15,7 +16,8 @@ from services.stack import ports
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir, Running
 from services.stack.settings import Settings
-from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
+from services.up import model_servers
+from services.up.model_servers import EMBEDDING, ModelServer
 from services.up.native.environments import Environments
 from services.up.native.programs import Program
 
@@ -41,7 +43,8 @@ def programs(
         StackError: there are too few GPUs, or a model cannot be had.
     """
     gpus = machine.gpus()
-    made = _judge(settings, run, gpus, given) if JUDGE in chosen else []
+    judges = model_servers.judges(chosen)
+    made = _judges(judges, settings, run, gpus, given) if judges else []
     if EMBEDDING in chosen:
         taken = {name for program in made for name in program.environment.get("CUDA_VISIBLE_DEVICES", "").split(",")}
         left = [gpu.name for gpu in gpus if gpu.name not in taken]
@@ -49,12 +52,14 @@ def programs(
     return made
 
 
-def _judge(settings: Settings, run: RunDir, gpus: list[Gpu], given: Environments) -> list[Program]:
+def _judges(
+    judges: Sequence[ModelServer], settings: Settings, run: RunDir, gpus: list[Gpu], given: Environments
+) -> list[Program]:
+    """The replicas of each judge, all of which share the machine's GPUs."""
     models = Models(Path(settings["MODELS_DIR"]))
     found = engine.find(models.python)
     if found is None:
         raise StackError(f"{models.venv} has no vLLM", f"remove {models.venv}, then make up again")
-    model = resolve(settings["JUDGE_MODEL"] or default(gpus), models.python, models)
     options = engine.Options(
         dtype=settings["JUDGE_DTYPE"],
         max_model_len=settings["JUDGE_MAX_MODEL_LEN"],
@@ -62,15 +67,31 @@ def _judge(settings: Settings, run: RunDir, gpus: list[Gpu], given: Environments
         tensor_parallel_size=settings.number("JUDGE_TENSOR_PARALLEL_SIZE"),
         further=tuple(shlex.split(settings["JUDGE_VLLM_ARGS"])),
     )
-    shares = machine.shares(gpus, settings.number("JUDGE_REPLICAS"), options.tensor_parallel_size)
+    copies = [model_servers.copies(judge, settings) for judge in judges]
+    shares = iter(machine.shares(gpus, sum(copies), options.tensor_parallel_size))
     hub, keys, versions = given.model_server("judge")
     made = []
-    for number, share in enumerate(shares, start=1):
-        name = engine.replica_name(number)
-        command = engine.command(found, model, ["--uds", str(run.socket(name))], options)
-        own = engine.environment(found, model, share, settings["VLLM_CPU_KVCACHE_SPACE"])
-        made.append(replica(name, command, run, {**hub, **own}, keys, versions))
+    for judge, count in zip(judges, copies, strict=True):
+        model = _model(judge, settings, gpus, models)
+        for number, share in enumerate(islice(shares, count), start=1):
+            name = engine.replica_name(number, judge.name)
+            command = engine.command(found, model, ["--uds", str(run.socket(name))], options)
+            own = engine.environment(found, model, share, settings["VLLM_CPU_KVCACHE_SPACE"])
+            made.append(replica(name, command, run, {**hub, **own}, keys, versions))
     return made
+
+
+def _model(judge: ModelServer, settings: Settings, gpus: list[Gpu], models: Models) -> Model:
+    """The model of a judge; a named one is asked for its own, for which no other stands in."""
+    if not judge.model:
+        return resolve(settings["JUDGE_MODEL"] or default(gpus), models.python, models)
+    model = find(judge.model, models.python, models)
+    if model is None:
+        raise StackError(
+            f"judges.{judge.judges[0]}.model: no model hub can be reached and {judge.model} is not in its cache",
+            "name a folder, or give the judge an address",
+        )
+    return model
 
 
 def replica(

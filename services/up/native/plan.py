@@ -12,8 +12,8 @@ from services.models.environment import Models
 from services.stack import packages, ports
 from services.stack.rundir import RunDir
 from services.stack.settings import Settings
-from services.up import model_servers
-from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
+from services.up import model_servers, named_judges
+from services.up.model_servers import EMBEDDING, ModelServer
 from services.up.native.supervision import Supervision
 from services.up.native.up import up
 from services.up.plan import Plan, Service, in_gib
@@ -32,7 +32,8 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     last, supervision = run.recall(), Supervision(run)
     running = last.services if last and supervision.states() else []
     left = bool(running or supervision.members())
-    choice = model_servers.choose(settings, running)
+    default = settings["JUDGE_MODEL"] or model.default(machine.gpus())
+    choice = model_servers.choose(settings, running, named_judges.servers(settings, default))
     return Plan(
         way="native",
         reason=reason,
@@ -59,12 +60,10 @@ def _services(settings: Settings) -> list[Service]:
 
 def _model_service(server: ModelServer, settings: Settings) -> Service:
     models, gpus = Models(Path(settings["MODELS_DIR"])), machine.gpus()
-    program, served = {
-        JUDGE: ("vLLM", settings["JUDGE_MODEL"] or model.default(gpus)),
-        EMBEDDING: ("run_tei_python.py", settings["EMBEDDING_MODEL"] or (ON_GPU if gpus else CARRIED)),
-    }[server]
+    if server == EMBEDDING:
+        program, served = "run_tei_python.py", settings["EMBEDDING_MODEL"] or (ON_GPU if gpus else CARRIED)
+    else:
+        program, served = "vLLM", server.model or settings["JUDGE_MODEL"] or model.default(gpus)
     where = f" of {models.venv}" if environment.ready(models) else f", to be installed in {models.venv}"
-    copies = settings.number("JUDGE_REPLICAS") if server is JUDGE else 1
-    return Service(
-        server.name, f"{program}{where}, {served}", copies, f"about {in_gib(model_servers.memory(server, settings))}"
-    )
+    memory = f"about {in_gib(model_servers.memory(server, settings))}"
+    return Service(server.name, f"{program}{where}, {served}", model_servers.copies(server, settings), memory)

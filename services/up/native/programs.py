@@ -14,6 +14,7 @@ from typing import Any
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import Settings
 from services.stack.template import fill
+from services.up.services import service_of
 
 TEMPLATE = ROOT / "services/up/native/templates/program.conf"
 LAUNCH = (sys.executable, "-m", "services.up.native.launch")
@@ -60,7 +61,7 @@ class Program:
     @property
     def service(self) -> str:
         """The name without the number of a replica."""
-        return self.name.partition("-")[0]
+        return service_of(self.name)
 
     @property
     def description(self) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def describe(
     return Stack(
         [replace(program, prefix=prefix) for program in (*stores, *behind, *workers, nginx)],
         {f"{one.service}.conf": one.configuration for one in (cache, queue)},
-        gateway_files(behind, settings, _tls(settings, secrets)),
+        gateway_files(behind, settings, _tls(settings, secrets), model_servers.named(chosen)),
         secrets,
         urls,
         _ports(settings, chosen, backend),
@@ -162,15 +162,22 @@ def _tls(settings: Settings, secrets: Secrets) -> Tls | None:
     return Tls(secrets.folder, " ".join(map(secrets.digest, found))) if found else None
 
 
-def gateway_files(behind: Sequence[Program], settings: Settings, tls: Tls | None = None) -> dict[str, str]:
+def gateway_files(
+    behind: Sequence[Program],
+    settings: Settings,
+    tls: Tls | None = None,
+    judges: Mapping[str, str] = gateway.NO_JUDGES,
+) -> dict[str, str]:
     """The gateway's files, by name.
 
     Args:
         behind: programs that it passes requests to.
         settings: of the stack.
         tls: that it speaks; None for none.
+        judges: the service that each named judge is.
     """
     servers: dict[str, list[str]] = {}
     for program in behind:
         servers.setdefault(program.service, []).append(program.server)
-    return gateway.files(servers, settings, {name: settings.listen(port) for name, port in PORTS.items()}, tls)
+    listen = {name: settings.listen(port) for name, port in PORTS.items()}
+    return gateway.files(servers, settings, listen, tls, judges)

@@ -14,6 +14,7 @@ from services.up.model_servers import ModelServer
 from services.up.native.stack import Stack, describe
 from services.up.native.supervision import Supervision
 from services.up.native.waiting import NeverWell, Watch
+from services.up.services import service_of
 
 
 def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
@@ -101,7 +102,7 @@ def _without(
     if error.service not in started:
         raise error  # it was well once, and is started again for ever
     supervision.halt(error.service)
-    left = [server for server in chosen if server.name != error.service.partition("-")[0]]
+    left = model_servers.without(chosen, service_of(error.service))
     if any(settings[server.switch] == "on" for server in chosen if server not in left) or len(left) == len(chosen):
         raise error
     say(f"==> no {error}")

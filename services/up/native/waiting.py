@@ -11,7 +11,7 @@ from services.stack.rundir import RunDir
 from services.stack.settings import Settings
 from services.up.native.health import probe
 from services.up.native.supervision import State, Supervision
-from services.up.services import LOADING, REMEDIES
+from services.up.services import LOADING, REMEDIES, kind_of
 
 POLL_SECONDS = 0.2
 SAY_SECONDS = 30.0
@@ -27,7 +27,7 @@ class NeverWell(StackError):
     """
 
     def __init__(self, service: str, why: str) -> None:
-        super().__init__(f"{service}: {why}", f"{REMEDIES[service.partition('-')[0]]}; then make up again")
+        super().__init__(f"{service}: {why}", f"{REMEDIES[kind_of(service)]}; then make up again")
         self.service = service
 
 
@@ -73,7 +73,7 @@ class Watch:
         return time.monotonic() - self._start
 
     def _hopeless(self, name: str, ended: bool, problem: str) -> str:
-        limit = "MODEL_UP_TIMEOUT" if name.partition("-")[0] in LOADING else "UP_TIMEOUT"
+        limit = "MODEL_UP_TIMEOUT" if kind_of(name) in LOADING else "UP_TIMEOUT"
         if ended:
             return "it ends while it is starting"
         late = problem and self._passed > self.settings.number(limit)
