@@ -92,9 +92,18 @@ def shares(gpus: Sequence[Gpu], replicas: int, size: int) -> list[list[str]]:
     """
     if not gpus:
         return [[] for _ in range(replicas)]
+    require(gpus, replicas, size)
+    return [[gpu.name for gpu in gpus[first : first + size]] for first in range(0, replicas * size, size)]
+
+
+def require(gpus: Sequence[Gpu], replicas: int, size: int) -> None:
+    """Check that these GPUs are enough; arguments as those of `shares`.
+
+    Raises:
+        StackError: there are too few.
+    """
     if replicas * size > len(gpus):
         raise StackError(
             f"{replicas} replicas on {size} GPUs each need {replicas * size} GPUs, and {len(gpus)} can be used here",
             "ask for fewer replicas, or a smaller tensor parallel size",
         )
-    return [[gpu.name for gpu in gpus[first : first + size]] for first in range(0, replicas * size, size)]

@@ -14,12 +14,13 @@ from urllib.parse import urlsplit
 
 from services.judge import model
 from services.models import machine
+from services.models.machine import Gpu
 from services.stack import ports
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import KEYS, SECRETS, Settings
 from services.up import model_servers
-from services.up.compose import users_files
+from services.up.compose import named_judges, users_files
 from services.up.compose.engine import Engine
 from services.up.compose.limits import limits
 from services.up.compose.project import Project, steered
@@ -42,7 +43,10 @@ class Composition:
         environment: variables for them.
         urls: where clients find the services, by the client's variable.
         ports: address and port by the name of the setting.
-        configured: the services by name, as Compose reads them from the files.
+        configured: the services by name, as Compose reads them from the files, and those of named judges.
+        chosen: model servers.
+        gpus: those of each judge's container.
+        gateway: variables of the gateway for named judges.
     """
 
     project: Project
@@ -51,18 +55,27 @@ class Composition:
     urls: Mapping[str, str]
     ports: Mapping[str, tuple[str, int]]
     configured: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    chosen: Sequence[ModelServer] = ()
+    gpus: Mapping[str, str] = field(default_factory=dict)
+    gateway: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def services(self) -> list[str]:
         """The names of the services."""
         return sorted(self.configured)
 
+    @property
+    def further(self) -> dict[str, Mapping[str, Any]]:
+        """What none of the files has: the services of named judges, and what the gateway is told of them."""
+        judges = (server.name for server in model_servers.judges(self.chosen) if server != JUDGE)
+        return {"gateway": {"environment": self.gateway}, **{name: self.configured[name] for name in judges}}
+
     def act(self, *arguments: str) -> bool:
         """Run a command of `docker compose` on it in view of the user; returns whether it succeeded."""
         return self.project.act(*self._files(), *arguments, environment=self.environment)
 
     def read(self) -> Composition:
-        """With the services as Compose reads them.
+        """With the services as Compose reads them, and those of named judges, which are made from the default one's.
 
         Raises:
             StackError: Compose cannot read them; says why.
@@ -77,7 +90,10 @@ class Composition:
         )
         if done.returncode != 0:
             raise StackError(f"docker compose config: {done.stderr.strip()}", "see docs/settings.md")
-        return replace(self, configured=json.loads(done.stdout)["services"])
+        # Compose writes $ twice.
+        found = json.loads(done.stdout.replace("$$", "$"))["services"]
+        named = named_judges.services(self.chosen, found.get(JUDGE.name, {}), self.gpus)
+        return replace(self, configured={**found, **named})
 
     def _files(self) -> list[str]:
         files = [part for file in self.files for part in ("--file", str(file))]
@@ -120,13 +136,32 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
         # Containers have these as files.
         **dict.fromkeys(SECRETS, ""),
     }
-    gpus = machine.gpus() if project.engine.gpus else []
-    if JUDGE in chosen and settings["JUDGE_GPUS"] == "all":
-        machine.shares(gpus, settings.number("JUDGE_REPLICAS"), settings.number("JUDGE_TENSOR_PARALLEL_SIZE"))
-    if gpus and not settings["JUDGE_MODEL"] and model.default(gpus) != model.LARGE:
-        environment["JUDGE_MODEL"] = settings["JUDGE_CPU_MODEL"]
+    gpus = usable_gpus(project.engine)
+    handed_out = named_judges.gpus_of(settings, chosen, gpus)
+    environment["JUDGE_MODEL"] = judge_model(settings, gpus)
+    environment["JUDGE_GPUS"] = handed_out.get(JUDGE.name, settings["JUDGE_GPUS"])
     files = [ROOT / name for name in _files(settings, bool(gpus))]
-    return Composition(project, files, environment, urls, _ports(settings))
+    return Composition(
+        project,
+        files,
+        environment,
+        urls,
+        _ports(settings),
+        chosen=chosen,
+        gpus=handed_out,
+        gateway=named_judges.variables(chosen, settings),
+    )
+
+
+def usable_gpus(engine: Engine) -> list[Gpu]:
+    """The GPUs of this machine that containers can be given."""
+    return machine.gpus() if engine.gpus else []
+
+
+def judge_model(settings: Settings, gpus: list[Gpu]) -> str:
+    """The model of the default judge: the one that is named, or one that these GPUs can hold."""
+    by_default = "JUDGE_GPU_MODEL" if gpus and model.default(gpus) == model.LARGE else "JUDGE_CPU_MODEL"
+    return settings["JUDGE_MODEL"] or settings[by_default]
 
 
 def published_cache(settings: Settings) -> bool:

@@ -1,4 +1,4 @@
-"""The compose file that `make up` writes: the user's files, and what Compose does not see by itself.
+"""The compose file that `make up` writes: the user's files, named judges, and what Compose does not see by itself.
 
 Compose makes a container anew when its configuration has changed, but does not see that a mounted file has: a label
 says so. And a container that ends before it was ever well stays ended, so that `docker compose up --wait` fails at once
@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from services.stack.rundir import RunDir
@@ -21,13 +22,19 @@ LABEL = "rewardstack.files"
 SKIPPED = "__pycache__"
 
 
-def write(run: RunDir, services: Mapping[str, Mapping[str, Any]], mounted: Mounts) -> Path:
+def write(
+    run: RunDir,
+    services: Mapping[str, Mapping[str, Any]],
+    mounted: Mounts,
+    further: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> Path:
     """Write it; returns its path.
 
     Args:
         run: directory of the stack; the secrets are there.
         services: as Compose reads them from the other files.
         mounted: the user's files.
+        further: services that the other files lack, or what they lack of one.
     """
     users = [
         {"type": "bind", "source": str(source), "target": target, "read_only": True}
@@ -39,7 +46,9 @@ def write(run: RunDir, services: Mapping[str, Mapping[str, Any]], mounted: Mount
         binds = [mount["source"] for mount in (*service.get("volumes", ()), *own) if mount["type"] == "bind"]
         keys = [secrets.folder(run) / secret["source"] for secret in service.get("secrets", ())]
         label = _digest([*(_content(Path(path)) for path in binds), *(_version(key) for key in keys)])
-        written[name] = {"restart": "no", "labels": {LABEL: label}, "volumes": own}
+        more = further.get(name, {})
+        labels, volumes = {**more.get("labels", {}), LABEL: label}, [*more.get("volumes", ()), *own]
+        written[name] = {**more, "restart": "no", "labels": labels, "volumes": volumes}
     file = run.path / "compose.override.json"
     # Compose reads $ as the beginning of a variable.
     file.write_text(json.dumps({"services": written}, indent=1).replace("$", "$$"), encoding="utf-8")

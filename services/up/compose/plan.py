@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import Settings
-from services.up import model_servers
+from services.up import model_servers, named_judges
 from services.up.compose import composition, record
-from services.up.compose.engine import Engine, has_image, require
+from services.up.compose.composition import Composition
+from services.up.compose.engine import has_image, require
 from services.up.compose.project import Project
 from services.up.compose.up import up
-from services.up.model_servers import SERVERS
 from services.up.plan import Plan, Service, in_gib
+from services.up.services import kind_of
 
 MODEL = {"judge": 0, "embedding": 1}
 """Where the model stands in the command of the services that serve one."""
@@ -36,13 +35,14 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     _require_own(project, run)
     containers = project.containers()
     running = {container.service for container in containers if container.state == "running"}
-    choice = model_servers.choose(settings, running, lambda _: "")
+    default = composition.judge_model(settings, composition.usable_gpus(project.engine))
+    choice = model_servers.choose(settings, running, named_judges.servers(settings, default), lambda _: "")
     described = composition.describe(settings, run, project, choice.chosen).read()
     unused = composition.unused_gpus(project.engine)
     return Plan(
         way="compose",
         reason=reason,
-        services=[_service(name, described.configured[name], project.engine, settings) for name in described.services],
+        services=[_service(name, described, settings) for name in described.services],
         running=running,
         ports=described.ports,
         held={port for container in containers for port in container.ports},
@@ -70,15 +70,16 @@ def _require_own(project: Project, run: RunDir) -> None:
         )
 
 
-def _service(name: str, configured: Mapping[str, Any], engine: Engine, settings: Settings) -> Service:
+def _service(name: str, described: Composition, settings: Settings) -> Service:
+    configured = described.configured[name]
     runs = configured["image"]
     if "build" in configured:
         runs += " (built here)"
-    elif not has_image(engine, runs):
+    elif not has_image(described.project.engine, runs):
         runs += " (to be fetched)"
-    if name in MODEL and configured.get("command"):
-        runs += f", {configured['command'][MODEL[name]]}"
-    server = next((server for server in SERVERS if server.name == name), None)
+    if kind_of(name) in MODEL and configured.get("command"):
+        runs += f", {configured['command'][MODEL[kind_of(name)]]}"
+    server = next((server for server in described.chosen if server.name == name), None)
     needs = f"about {in_gib(model_servers.memory(server, settings))}" if server else ""
     bound = int(configured.get("mem_limit", 0))
     return Service(name, runs, configured.get("scale", 1), needs or (f"up to {in_gib(bound)}" if bound else ""))

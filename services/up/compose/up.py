@@ -9,7 +9,7 @@ from services.stack.console import TAIL_LINES, say, step
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
 from services.stack.settings import Settings
-from services.up import samples
+from services.up import model_servers, samples
 from services.up.compose import composition as composing
 from services.up.compose import images, override, record, secrets, users_files
 from services.up.compose.composition import Composition
@@ -17,7 +17,7 @@ from services.up.compose.engine import has_image
 from services.up.compose.project import Container, Project
 from services.up.compose.record import Composed
 from services.up.model_servers import ModelServer
-from services.up.services import REMEDIES
+from services.up.services import REMEDIES, kind_of
 
 BUILT = "rules"
 """The service whose image is built; the workers have the same one, and would build it a second time."""
@@ -37,11 +37,11 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
     """
     composition = _compose(settings, run, project, chosen)
     build(composition)
-    _fetch(composition)
     with step(f"starting {', '.join(composition.services)}; waiting until every one is well"):
         lost = _start_all(composition, chosen, settings)
     if lost:
-        chosen = [server for server in chosen if server not in lost]
+        for server in lost:
+            chosen = model_servers.without(chosen, server.name)
         with step("starting without it"):
             composition = _compose(settings, run, project, chosen)
             _start_all(composition, chosen, settings)
@@ -53,9 +53,12 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
 
 def _compose(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Composition:
     """What Compose is handed, once the files that it names are there, and no service runs that is not in it."""
-    composition = composing.describe(settings, run, project, chosen).read()
     secrets.write(settings, run)
-    written = override.write(run, composition.configured, users_files.mounts(settings))
+    composition = composing.describe(settings, run, project, chosen).read()
+    _fetch(composition)
+    programs = images.programs(project.engine, composition.configured)
+    composition = replace(composition, environment={**composition.environment, **programs}).read()
+    written = override.write(run, composition.configured, users_files.mounts(settings), composition.further)
     record.remember(run, Composed(project.name, composition.services))
     if gone := sorted({container.service for container in project.containers()} - {*composition.services}):
         project.act("rm", "--stop", "--force", *gone)
@@ -98,8 +101,6 @@ def _start_all(composition: Composition, chosen: Sequence[ModelServer], settings
     Raises:
         StackError: another one did not become well; the last lines of its log are printed first.
     """
-    programs = images.programs(composition.project.engine, composition.configured)
-    composition = replace(composition, environment={**composition.environment, **programs})
     models = [server.name for server in chosen]
     _start(composition, {*composition.services} - {*models}, settings, "UP_TIMEOUT")
     if models:
@@ -132,7 +133,7 @@ def _failure(project: Project, sick: Sequence[Container], seconds: str) -> Stack
         say("---")
     first = next((container for container in guilty if container.state != "running"), guilty[0])
     why = f"not well after {seconds}" if first.state == "running" else "it ends while it is starting"
-    remedy = REMEDIES.get(first.service, f"make logs s={first.service}")
+    remedy = REMEDIES.get(kind_of(first.service), f"make logs s={first.service}")
     return StackError(f"{first.service}: {why}: {project.problem(first)}", f"{remedy}; then make up again")
 
 
