@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from rewardstack.core.fields import Fields
+from rewardstack.core.fields import Fields, is_missing
 from rewardstack.errors import RequestError, RouteError
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.scorers.judge.options import OPTIONS, read_options
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class Named:
-    """What a routes file says of a judge, as its scorer needs it.
+    """What a routes file says of a judge, as its scorer needs it: its name, its source, and where things are set.
 
     Args:
         judge: the definition.
@@ -37,9 +37,18 @@ class Named:
         self.name = judge.name
         self.source = f"llm_judge:{judge.name}"
         self.address = f"judges.{judge.name}.address" if judge.address else "LLM_JUDGE_SERVER_URL"
+        self.key = judge.api_key_variable or f"the variable that judges.{judge.name}.api_key_variable names"
+        if not judge.address:
+            self.key = "LLM_JUDGE_SERVER_API_KEY"
+        self.model = f"judges.{judge.name}.model"
         self._judge = judge
         self._fixed = {**judge.options, **({"prompt_template": judge.template} if judge.template else {})}
         self._ignored = frozenset((*MOVING, *(TEMPLATES if judge.template else ())))
+
+    def addresses(self, settings: Settings) -> tuple[str, ...]:
+        """Base URLs of the servers that are asked; none where the environment would have to name them."""
+        below = (f"{url}/{BELOW}/{self.name}" for url in settings.judge_urls)
+        return self._judge.address or tuple(below)
 
     def settings(self, settings: Settings) -> Settings:
         """Those of the environment with this judge in place of its own.
@@ -48,11 +57,10 @@ class Named:
             SettingsError: the variable that holds its key is not set.
         """
         judge = self._judge
+        own = replace(settings, judge_urls=self.addresses(settings), judge_model=judge.model)
         if not judge.address:
-            urls = tuple(f"{url}/{BELOW}/{judge.name}" for url in settings.judge_urls)
-            return replace(settings, judge_urls=urls, judge_model=judge.model)
-        key = key_in(judge.api_key_variable) if judge.api_key_variable else ""
-        own = replace(settings, judge_urls=judge.address, judge_api_key=key, judge_model=judge.model)
+            return own
+        own = replace(own, judge_api_key=key_in(judge.api_key_variable) if judge.api_key_variable else "")
         known = set(judge.address) <= set(settings.judge_urls)
         return own if known else replace(own, judge_headers=(), judge_query=())
 
@@ -76,17 +84,6 @@ class Named:
         field = _field(self.name, name)
         return RequestError(str(error).replace(f"extra_info.{name}", field, 1), field)
 
-    @property
-    def key_remedy(self) -> tuple[str, str]:
-        """Where its key is set: the variable or field, and what to do there."""
-        judge = self._judge
-        if not judge.address:
-            return "LLM_JUDGE_SERVER_API_KEY", "set LLM_JUDGE_SERVER_API_KEY to the judge's key"
-        if judge.api_key_variable:
-            return judge.api_key_variable, f"set {judge.api_key_variable} to the judge's key"
-        field = f"judges.{judge.name}.api_key_variable"
-        return field, f"name the variable that holds the judge's key in {field}"
-
 
 def check_named(judge: NamedJudge) -> None:
     """Returns where the judge's reader takes its template and its options.
@@ -94,9 +91,11 @@ def check_named(judge: NamedJudge) -> None:
     Raises:
         RouteError: it does not; names the field, such as `judges.small.options.temperature`.
     """
-    for name in judge.options:
+    for name, value in judge.options.items():
         if name not in KNOWN:
             raise judge.error(f"options.{name}", f"is not known; known: {', '.join(KNOWN)}")
+        if is_missing(value):
+            raise judge.error(f"options.{name}", "has no value; leave it out")
     try:
         read_options(Named(judge).extra({}))
     except RequestError as error:

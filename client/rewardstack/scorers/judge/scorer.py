@@ -34,8 +34,8 @@ from rewardstack.settings import Settings
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
 """How vLLM says that a prompt does not fit."""
 
-KEY_REMEDY = "LLM_JUDGE_SERVER_API_KEY", "set LLM_JUDGE_SERVER_API_KEY to the judge's key"
-"""The variable that holds the key of the environment's judges, and what to do where they do not take it."""
+KEY = "LLM_JUDGE_SERVER_API_KEY"
+"""The variable that holds the key of the environment's judges."""
 
 log = logging.getLogger(__name__)
 
@@ -244,7 +244,7 @@ class Judge(Scorer[Plan]):
             if any(words in str(error) for words in TOO_LONG):
                 return self._too_long(error, plan)
             if error.status == 404 and (served := ", ".join(self._models.served(plan.destination))):
-                where = "LLM_JUDGE_MODEL or model_name" if self._named is None else f"judges.{self._named.name}.model"
+                where = "LLM_JUDGE_MODEL or model_name" if self._named is None else self._named.model
                 return Score.failed(f"{error}; set {where} to one of: {served}", self.source)
         if error.__cause__ is not None:
             self._fault = error
@@ -260,5 +260,5 @@ class Judge(Scorer[Plan]):
     def _refuse_key(self, error: RejectedError, destination: Destination) -> None:
         """An environment that does not fit concerns every sample, unlike a key that a sample brings."""
         if error.status in (401, 403) and destination == self._servers.own:
-            variable, remedy = KEY_REMEDY if self._named is None else self._named.key_remedy
-            raise SettingsError(f"{error}; {remedy}", variable) from error
+            key = KEY if self._named is None else self._named.key
+            raise SettingsError(f"{error}; set {key} to the judge's key", key) from error
