@@ -21,7 +21,7 @@ from rewardstack.api import (
     compute_score_batched,
     score,
 )
-from rewardstack.client import register_route
+from rewardstack.client import register_judge, register_route
 from rewardstack.errors import RewardstackError
 from rewardstack.score import Request, Score
 
@@ -36,6 +36,7 @@ __all__ = [
     "ascore",
     "compute_score",
     "compute_score_batched",
+    "register_judge",
     "register_route",
     "score",
 ]

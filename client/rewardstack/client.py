@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.event_loop import loop_thread
 from rewardstack.pipeline.pipeline import Pipeline
+from rewardstack.routing.judges import parse_judge
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
-from rewardstack.routing.syntax import load_routes, parse_route
+from rewardstack.routing.syntax import judge_route, load_routes, parse_route
 from rewardstack.score import OnError, Request, Score
 from rewardstack.scorers.factory import Backends
+from rewardstack.scorers.judge import check_named
 from rewardstack.settings import Settings
 
 _registered: dict[str, Route] = {}
@@ -33,7 +36,9 @@ class Client:
         if identity not in self._pipelines:
             self._pipelines.clear()
             cache, tenant = self._cache(settings), tenant_of(settings.reward_server_api_key)
-            pipeline = Pipeline(route_table(settings), self._backends.scorers(settings, cache, tenant), cache)
+            routes = route_table(settings)
+            scorers = self._backends.scorers(settings, cache, tenant, routes.judges)
+            pipeline = Pipeline(routes, scorers, cache)
             self._pipelines[identity] = pipeline, tenant
         return self._pipelines[identity]
 
@@ -61,19 +66,42 @@ def register_route(name: str, spec: object) -> None:
     Raises:
         RouteError: it is malformed, or there is a route of that name.
     """
-    route = parse_route(name, spec)
-    RouteTable([*builtin_routes(), *_registered.values(), route])
-    _registered[name] = route
+    _register(parse_route(name, spec))
+
+
+def register_judge(name: str, table: Mapping[str, Any]) -> None:
+    """Adds a judge to this process's table, as a route of its name.
+
+    Args:
+        name: the `data_source` it takes; also whatever begins with it and an underscore.
+        table: as `[judges.NAME]` in a routes file (`docs/routing.md`).
+
+    Raises:
+        RouteError: it is malformed, or there is a route of that name.
+    """
+    judge = parse_judge(name, table)
+    check_named(judge)
+    _register(judge_route(judge))
+
+
+def _register(route: Route) -> None:
+    RouteTable([*builtin_routes(), *_registered.values(), route]).check_judges()
+    _registered[route.name] = route
 
 
 def route_table(settings: Settings) -> RouteTable:
     """Every route in force: the built-in ones, those of the routes file, those registered.
 
     Raises:
-        RouteError: the file cannot be read, or two of them have one name.
+        RouteError: the file cannot be read, two of them have one name, a judge's options cannot be used, or two parts
+            of one route ask the same judge.
     """
     own = load_routes(settings.routes_file) if settings.routes_file else []
-    return RouteTable([*builtin_routes(), *own, *_registered.values()])
+    routes = RouteTable([*builtin_routes(), *own, *_registered.values()])
+    for judge in routes.judges.values():
+        check_named(judge)
+    routes.check_judges()
+    return routes
 
 
 async def score_on_loop(

@@ -62,6 +62,7 @@ class Score:
         latency_ms: milliseconds from the call to this score.
         label_mass: probability the judge put on its labels (`verdict: "logprob"` only).
         parts: the values of a reward's parts, by name.
+        agreement: share of the votes that gave the most frequent value; None where there are not several votes.
     """
 
     value: float | None
@@ -72,6 +73,7 @@ class Score:
     latency_ms: float = 0.0
     label_mass: float | None = None
     parts: dict[str, float] | None = None
+    agreement: float | None = None
 
     @classmethod
     def unscored(cls, reason: str, source: str = "") -> Score:

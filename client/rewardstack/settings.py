@@ -137,6 +137,20 @@ def read(settings: Mapping[str, Setting], texts: Mapping[str, str]) -> dict[str,
         raise SettingsError(str(error), error.name) from None
 
 
+def key_in(variable: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The key that a variable of the user's choice holds.
+
+    Raises:
+        SettingsError: it is not set, or holds what no header can.
+    """
+    key = environ.get(variable, "").strip()
+    if not key:
+        raise SettingsError(f"{variable} is not set; the routes file names it for a judge's key", variable)
+    if not (key.isascii() and key.isprintable()):
+        raise SettingsError(f"{variable} holds what is no key: it has control characters, or is not ASCII", variable)
+    return key
+
+
 def parse_urls(text: str, name: str) -> tuple[str, ...]:
     """Base URLs from a comma-separated list.
 

@@ -34,7 +34,7 @@ MALFORMED: dict[str, bytes] = {
     "an empty list": b"[]",
     "too deep": b"[" * 100_000,
     "too short": b'["89abcdef",1.0]',
-    "too long": b'["89abcdef",1.0,"s","",null,null,null]',
+    "too long": b'["89abcdef",1.0,"s","",null,null,null,null]',
     "another key's": b'["00000000",1.0,"s"]',
     "no key": b'[1.0,"s",""]',
     "value null": b'["89abcdef",null,"s"]',

@@ -138,7 +138,7 @@ async def test_what_leaves_the_trainer_without_a_key(server: FaultServer) -> Non
     deadline = SharedDeadline(Deadline(30))
     backends = Backends()
     try:
-        rule, _ = backends.scorers(settings, ResultCache(settings), "")["rule"]("math")
+        rule, _ = backends.scorers(settings, ResultCache(settings), "", {})["rule"]("math")
         sample = rule.prepare(Item("a", ("1",), {"tolerance": 1, "name": object()}))
         assert "ok" == (await rule.score([sample], deadline))[0].status
     finally:

@@ -12,7 +12,7 @@ from rewardstack.core.wire import read_scores, score_record
 from rewardstack.pipeline.runner import _timed
 from rewardstack.score import Score
 
-FULL = Score(0.5, "ok", "why", "llm_judge", cached=True, latency_ms=2.0, label_mass=0.75, parts={"format": 1.0})
+FULL = Score(0.5, "ok", "why", "llm_judge", True, 2.0, label_mass=0.75, parts={"format": 1.0}, agreement=0.8)
 NAMES = [field.name for field in fields(Score)]
 
 

@@ -8,13 +8,16 @@ from typing import Any
 from rewardstack.core.json_types import is_finite
 from rewardstack.score import Score
 
+MOST = 7
+"""Members of a value: the key's end, and what a score says."""
 CHECK = 8
 """Characters of its key that a value carries, so that a reply that belongs to another key is not taken for its own."""
 
 
 def encode(key: str, score: Score) -> bytes:
     """A score with status `ok` as the bytes to store under `key`."""
-    record: list[Any] = [key[-CHECK:], score.value, score.source, score.reason, score.label_mass, score.parts]
+    said = score.value, score.source, score.reason, score.label_mass, score.parts, score.agreement
+    record: list[Any] = [key[-CHECK:], *said]
     while record[-1] in (None, ""):
         record.pop()
     return json.dumps(record, separators=(",", ":")).encode()
@@ -26,16 +29,18 @@ def decode(key: str, data: bytes) -> Score | None:
         record = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(record, list) or not 3 <= len(record) <= 6:
+    if not isinstance(record, list) or not 3 <= len(record) <= MOST:
         return None
-    check, value, source, reason, label_mass, parts = record + [None] * (6 - len(record))
+    check, value, source, reason, label_mass, parts, agreement = record + [None] * (MOST - len(record))
     if check != key[-CHECK:]:
         return None
     if not (is_finite(value) and isinstance(source, str) and isinstance(reason, (str, type(None)))):
         return None
-    if not (label_mass is None or is_finite(label_mass)) or not (parts is None or _are_parts(parts)):
+    if not all(share is None or is_finite(share) for share in (label_mass, agreement)):
         return None
-    return Score(float(value), "ok", reason or "", source, cached=True, label_mass=label_mass, parts=parts)
+    if not (parts is None or _are_parts(parts)):
+        return None
+    return Score(float(value), "ok", reason or "", source, True, 0.0, label_mass, parts, agreement)
 
 
 def _are_parts(parts: Any) -> bool:

@@ -7,6 +7,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from rich.table import Table
@@ -19,9 +20,11 @@ from rewardstack.cli.deep.stack import Stack
 from rewardstack.cli.probes.cache import probe_cache
 from rewardstack.cli.probes.embedding import probe_embedding
 from rewardstack.cli.probes.finding import Finding, Trouble
-from rewardstack.cli.probes.judge import probe_judge
+from rewardstack.cli.probes.judge import probe_judge, probe_named
 from rewardstack.cli.probes.reward_server import probe_reward_server
+from rewardstack.client import route_table
 from rewardstack.errors import SettingsError
+from rewardstack.scorers.judge import Named
 from rewardstack.settings import Settings
 from rewardstack.transport.http import open_session
 
@@ -35,7 +38,7 @@ class Target(NamedTuple):
 
     Args:
         name: what people call it.
-        variable: that holds its addresses.
+        variable: that holds its addresses; of a judge that a routes file names, its field there.
         addresses: those configured.
         probe: tries one of them.
     """
@@ -52,6 +55,19 @@ SERVICES = (
     Target("embedding server", "EMBEDDING_SERVER_URL", lambda settings: settings.embedding_urls, probe_embedding),
     Target("cache", "REWARD_CACHE_URL", lambda settings: list(filter(None, [settings.cache_url])), probe_cache),
 )
+
+
+def _targets(settings: Settings) -> list[Target]:
+    """The services of the environment, and the judges that the routes file names.
+
+    Raises:
+        RouteError: the file cannot be used.
+    """
+    return [*SERVICES, *(_judge(Named(judge)) for judge in route_table(settings).judges.values())]
+
+
+def _judge(named: Named) -> Target:
+    return Target(f"judge {named.name}", named.address, named.addresses, partial(probe_named, named))
 
 
 def add_parser(commands: Any) -> None:
@@ -79,17 +95,21 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         SettingsError: a variable is malformed, or none is set; or options contradict each other.
+        RouteError: the routes file cannot be used.
     """
     settings = _settings()
-    if not any(service.addresses(settings) for service in SERVICES):
+    services = _targets(settings)
+    if not any(service.addresses(settings) for service in services):
         variables = " or ".join(service.variable for service in SERVICES)
         raise SettingsError(f"nothing to check: set {variables} (after `make up`: http://localhost:6000)")
     checks = _checks(args, settings)
-    return asyncio.run(_run(args, settings, checks))
+    return asyncio.run(_run(args, settings, services, checks))
 
 
-async def _run(args: argparse.Namespace, settings: Settings, checks: Mapping[str, Check]) -> int:
-    findings = await _probe_all(settings)
+async def _run(
+    args: argparse.Namespace, settings: Settings, services: Sequence[Target], checks: Mapping[str, Check]
+) -> int:
+    findings = await _probe_all(settings, services)
     failed = any(one.trouble for _, found in findings for one in found)
     if not args.json:
         out.print(_table_of_services(findings))
@@ -159,12 +179,12 @@ def _checks(args: argparse.Namespace, settings: Settings) -> Mapping[str, Check]
     return with_outage(command(args.stop_judge), command(args.start_judge))
 
 
-async def _probe_all(settings: Settings) -> list[tuple[Target, list[Finding]]]:
+async def _probe_all(settings: Settings, services: Sequence[Target]) -> list[tuple[Target, list[Finding]]]:
     async def probe(service: Target) -> list[Finding]:
         return await asyncio.gather(*(service.probe(address, settings) for address in service.addresses(settings)))
 
-    found = await asyncio.gather(*(probe(service) for service in SERVICES))
-    return list(zip(SERVICES, found, strict=True))
+    found = await asyncio.gather(*(probe(service) for service in services))
+    return list(zip(services, found, strict=True))
 
 
 def _table_of_services(findings: list[tuple[Target, list[Finding]]]) -> Table:

@@ -17,8 +17,9 @@ from typing import Any
 from rewardstack.client import fingerprint_on_loop
 from rewardstack.core.event_loop import run_async
 from rewardstack.errors import ConfigError, RewardstackError
+from rewardstack.routing.judges import parse_judge
 from rewardstack.routing.routes import RULE_PREFIX, Leaf, Route, RouteTable
-from rewardstack.routing.syntax import definitions, parse_route
+from rewardstack.routing.syntax import definitions, judge_route, parse_route
 from rewardstack.settings import Settings
 from rewardstack.transport.http import authorization, exchange, open_session
 
@@ -102,8 +103,9 @@ async def of_routes(routes: RouteTable, sources: Iterable[str], settings: Settin
     found = await asyncio.gather(*(_fingerprint(source, settings) for source in leaves))
     services: dict[str, Any] = {name: said for name, said in zip(leaves, found, strict=True) if said is not None}
     judged = [source for source in leaves if defined[source]["kind"] == "judge"]
-    if judged and not settings.judge_urls:
-        services |= of_server(await ask_server(settings), judged)["services"]
+    relayed = [source for source in judged if not defined[source].get("judge", {}).get("address")]
+    if relayed and not settings.judge_urls:
+        services |= of_server(await ask_server(settings), relayed)["services"]
     return {"routes": defined, "settings": settings.keyed if judged else {}, "services": services}
 
 
@@ -133,6 +135,8 @@ def of_server(said: Mapping[str, Any], sources: Iterable[str]) -> Provenance:
 def _route(pattern: str, fields: Mapping[str, Any]) -> Route:
     if "kind" not in fields:
         return parse_route(pattern, fields)
+    if "judge" in fields:
+        return judge_route(parse_judge(fields["target"], fields["judge"]))
     leaf = Leaf(fields["kind"], fields["target"])
     return Route(pattern.removesuffix("*"), leaf, not pattern.endswith("*"), fields.get("on_error"))
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from textwrap import shorten
 from typing import Any
 
 from rewardstack.cli.console import new_table, out, plain_text, print_json
 from rewardstack.client import route_table
-from rewardstack.routing.composite import Cascade, Gate, WeightedSum, routes_of
+from rewardstack.routing.composite import Cascade, Composite, Gate, Majority, Part, WeightedSum, routes_of
+from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.routes import Leaf, Route
 from rewardstack.routing.syntax import definition
 from rewardstack.score import OnError
 from rewardstack.scorers.embedding import Embedding
-from rewardstack.scorers.judge import Judge
+from rewardstack.scorers.judge import BELOW, Judge
 from rewardstack.scorers.reward_server.scorer import RemoteRule
 from rewardstack.settings import Settings
 
@@ -23,7 +25,9 @@ LEAVES: dict[str, tuple[str, OnError]] = {
     "embedding": ("embedding server", Embedding.on_error),
 }
 """For each kind of leaf the service that scores it, and its policy."""
-COMPOSITES: dict[type, str] = {WeightedSum: "sum", Gate: "gate", Cascade: "cascade"}
+COMPOSITES: dict[type, str] = {WeightedSum: "sum", Majority: "majority", Gate: "gate", Cascade: "cascade"}
+SHOWN = 40
+"""Characters of a template that the table shows."""
 COMPOSITE_POLICY: OnError = "zero"
 CAPTION = "NAME takes NAME and NAME_...; NAME* takes whatever begins with NAME; the longest wins"
 
@@ -77,5 +81,30 @@ def _target(route: Route) -> tuple[str, str, str]:
     """Kind, service and policy of a route."""
     if isinstance(route.target, Leaf):
         service, policy = LEAVES[route.target.kind]
-        return route.target.kind, f"{service}: {route.target.target or '*'}", route.on_error or policy
-    return COMPOSITES[type(route.target)], ", ".join(routes_of(route.target)), route.on_error or COMPOSITE_POLICY
+        who = route.target.target or "*" if route.target.judge is None else _judge(route.target.judge)
+        return route.target.kind, f"{service}: {who}", route.on_error or policy
+    return COMPOSITES[type(route.target)], ", ".join(_parts(route.target)), route.on_error or COMPOSITE_POLICY
+
+
+def _judge(judge: NamedJudge) -> str:
+    """Whom a judge of the routes file asks, and how, in words."""
+    address = ", ".join(judge.address) or f"below LLM_JUDGE_SERVER_URL, at /{BELOW}/{judge.name}"
+    said = [address, *filter(None, (judge.model, judge.api_key_variable and f"key in {judge.api_key_variable}"))]
+    said += [f"template {shorten(judge.template, SHOWN, placeholder=' ...')}"] if judge.template else []
+    return "; ".join(said + [f"{name} {value}" for name, value in judge.options.items()])
+
+
+def _parts(composite: Composite) -> list[str]:
+    """What it is made of; of a cascade's parts also what leaves a sample to the next."""
+    if not isinstance(composite, Cascade):
+        return list(routes_of(composite))
+    return [" ".join([part.route, *filter(None, (_doubt(part),))]) for part in composite.parts]
+
+
+def _doubt(part: Part) -> str:
+    """When a part of a cascade leaves a sample undecided."""
+    below = [f"below {part.at_least:g}"] if part.at_least is not None else []
+    between = [f"between {part.unsure[0]:g} and {part.unsure[1]:g}"] if part.unsure else []
+    votes = [f"with less than {part.agreement:g} of its votes alike"] if part.agreement is not None else []
+    said = [*below, *between, *votes]
+    return f"(undecided {' or '.join(said)})" if said else ""

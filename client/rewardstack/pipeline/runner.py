@@ -283,4 +283,5 @@ def milliseconds(since: float) -> float:
 def _timed(score: Score, elapsed: float, *, cached: bool) -> Score:
     """A copy of its own: what the cache and other waiters hold is not the caller's to change."""
     parts = None if score.parts is None else dict(score.parts)
-    return Score(score.value, score.status, score.reason, score.source, cached, elapsed, score.label_mass, parts)
+    said = score.value, score.status, score.reason, score.source
+    return Score(*said, cached, elapsed, score.label_mass, parts, score.agreement)

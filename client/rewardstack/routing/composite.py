@@ -1,8 +1,8 @@
-"""Routes made of other routes: a weighted sum, a gate, a cascade. Their syntax stands in `docs/routing.md`.
+"""Routes made of other routes: a weighted sum, a majority, a gate, a cascade. Their syntax stands in `docs/routing.md`.
 
 A part without a value leaves the whole without one: failed where a part failed, unscored where one is unscored. With
 `failed_part = "zero"` such a part counts 0, with `"skip"` it is left out; a whole without one of its parts says so in
-its reason, and is a `fallback` where that part failed. Where no part has a value, a sum or a cascade has none either.
+its reason, and is a `fallback` where that part failed. Where no part has a value, a whole of several has none either.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from rewardstack.core.votes import agreement, majority
 from rewardstack.score import Item, Score, Status
 
 Evaluate = Callable[[str, Sequence[Item]], Awaitable[list[Score]]]
@@ -28,11 +29,22 @@ class Part:
         route: the `data_source` by which it is scored.
         weight: its factor in a sum.
         at_least: in a gate the value that opens it, in a cascade the value that decides; None: any value decides.
+        unsure: in a cascade the bounds of the values between which none decides; None for none.
+        agreement: in a cascade the share of votes, from 0 to 1, that must agree for a value to decide; None: any.
     """
 
     route: str
     weight: float = 1.0
     at_least: float | None = None
+    unsure: tuple[float, float] | None = None
+    agreement: float | None = None
+
+    def decides(self, score: Score) -> bool:
+        """Whether a score of it that has a value needs no further part."""
+        value = score.value or 0.0
+        low, high = self.unsure or (value, value)
+        enough = self.at_least is None or value >= self.at_least
+        return enough and not low < value < high and (score.agreement or 0.0) >= (self.agreement or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,28 @@ class WeightedSum:
             whole, present = sum(p.weight for p in self.parts), sum(p.weight for p, _ in there)
             total *= whole / present if present else 1.0
         return _whole(total, self.parts, scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Majority:
+    """The value that most parts gave, the mean of them where several are; `agreement` is the share that gave it."""
+
+    parts: tuple[Part, ...]
+    failed_part: FailedPart = "fail"
+
+    async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
+        """One score an item, with the parts' values in `parts`."""
+        columns = await asyncio.gather(*(evaluate(part.route, items) for part in self.parts))
+        return [self._combine(row) for row in zip(*columns, strict=True)]
+
+    def _combine(self, scores: Sequence[Score]) -> Score:
+        valueless = _valueless(self.parts, scores)
+        values = [score.value for score in scores if score.value is not None]
+        if not values or (valueless is not None and self.failed_part == "fail"):
+            return valueless or Score.unscored("no part has a value")
+        if self.failed_part == "zero":
+            values += [0.0] * (len(scores) - len(values))
+        return replace(_whole(majority(values), self.parts, scores), agreement=agreement(values, len(scores)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +162,10 @@ class Cascade:
     def _decides(self, part: Part, score: Score) -> bool:
         if score.value is None:
             return score.status == "failed" and self.failed_part == "fail"
-        return part.at_least is None or score.value >= part.at_least
+        return part.decides(score)
 
 
-Composite = WeightedSum | Gate | Cascade
+Composite = WeightedSum | Majority | Gate | Cascade
 
 
 def routes_of(composite: Composite) -> tuple[str, ...]:

@@ -96,6 +96,43 @@ class RouteTable:
     def __iter__(self) -> Iterator[Route]:
         return iter(sorted(self._routes.values(), key=lambda route: route.name))
 
+    @property
+    def judges(self) -> dict[str, NamedJudge]:
+        """Those that have a name, by it."""
+        leaves = [route.target for route in self._routes.values() if isinstance(route.target, Leaf)]
+        return {leaf.target: leaf.judge for leaf in leaves if leaf.judge is not None}
+
+    def check_judges(self) -> None:
+        """Returns where no two parts of one composite ask the same judge for the same thing.
+
+        Raises:
+            RouteError: two do; names the route, and both.
+        """
+        for route in self:
+            if isinstance(route.target, Leaf):
+                continue
+            parts = [(part, judge) for part in routes_of(route.target) if (judge := self._judge(part))]
+            for at, (part, judge) in enumerate(parts):
+                for earlier, other in parts[:at]:
+                    if judge == other:
+                        why = f"{earlier!r} and {part!r} ask the same judge for the same; give them different ones"
+                        raise RouteError(f"route {route.name!r}: {why} (`[judges.NAME]`)", route.name)
+
+    def _judge(self, source: str) -> tuple[object, ...] | None:
+        """What the judge that scores a source, also by a second name, is asked; None where none or several do."""
+        seen: set[str] = set()
+        while source not in seen:
+            seen.add(source)
+            route = self._taking(source)
+            if route is None:
+                break
+            if isinstance(route.target, Leaf):
+                named = () if route.target.judge is None else route.target.judge.asked
+                return ("judge", *named) if route.target.kind == "judge" else None
+            parts = routes_of(route.target)
+            source = parts[0] if len(parts) == 1 else source
+        return None
+
     def find(self, source: str) -> Route:
         """The route that takes `source`.
 
@@ -122,11 +159,16 @@ class RouteTable:
     def _search(self, source: str) -> Route:
         if not isinstance(source, str) or not source:
             raise UnknownSourceError(f"data_source: expected a name, got {source!r}", "data_source")
-        taking = [route for route in self._routes.values() if route.takes(source)]
-        if not taking:
+        taking = self._taking(source)
+        if taking is None:
             known = ", ".join(self.names())
             raise UnknownSourceError(f"data_source {source!r} has no route; known: {known}", "data_source")
-        return max(taking, key=lambda route: len(route.name))
+        return taking
+
+    def _taking(self, source: str) -> Route | None:
+        """The route that takes a source, None where none does."""
+        taking = (route for route in self._routes.values() if route.takes(source))
+        return max(taking, key=lambda route: len(route.name), default=None)
 
 
 def builtin_routes() -> list[Route]:

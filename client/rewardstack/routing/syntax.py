@@ -11,7 +11,7 @@ from typing import Any
 
 from rewardstack.core.json_types import is_finite
 from rewardstack.errors import RouteError
-from rewardstack.routing.composite import FAILED_PART, Cascade, Composite, Gate, Part, WeightedSum, routes_of
+from rewardstack.routing.composite import FAILED_PART, Cascade, Composite, Gate, Majority, Part, WeightedSum, routes_of
 from rewardstack.routing.judges import NamedJudge, parse_judge
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.score import ON_ERROR
@@ -21,8 +21,23 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-OPTIONS = {"route": "", "sum": "weight", "cascade": "at_least"}
+KINDS = ("route", "sum", "majority", "gate", "cascade")
+OPTIONS = {
+    "route": (),
+    "sum": ("weight",),
+    "majority": (),
+    "gate": ("at_least",),
+    "then": (),
+    "cascade": ("at_least", "unsure", "agreement"),
+}
 """What a part of each kind of route may be given beside its `route`."""
+LISTS: dict[str, type[WeightedSum | Majority | Cascade]] = {
+    "route": Cascade,
+    "sum": WeightedSum,
+    "majority": Majority,
+    "cascade": Cascade,
+}
+"""What is made of a list of parts."""
 
 
 def load_routes(path: str) -> list[Route]:
@@ -85,7 +100,7 @@ def parse_route(name: str, spec: object) -> Route:
 
     Args:
         name: the `data_source`, or its beginning before an underscore.
-        spec: another route's name, or a table with one of `route`, `sum`, `gate`, `cascade`, and optionally `on_error`.
+        spec: another route's name, or a table with one of `KINDS`, and optionally `on_error`.
 
     Raises:
         RouteError: the definition is malformed; names the field.
@@ -109,17 +124,27 @@ def definition(route: Route) -> dict[str, Any]:
     written: dict[str, Any]
     if isinstance(target, Leaf):
         written = {"kind": target.kind, "target": target.target}
+        if target.judge is not None:
+            written["judge"] = target.judge.definition
     elif isinstance(target, Gate):
         check = {"route": target.check.route, "at_least": target.check.at_least}
         written = {"gate": check, "then": target.then.route, "else": target.otherwise}
     elif isinstance(target, WeightedSum):
         written = {"sum": [{"route": part.route, "weight": part.weight} for part in target.parts]}
+    elif isinstance(target, Majority):
+        written = {"majority": [{"route": part.route} for part in target.parts]}
     else:
-        least = ({} if part.at_least is None else {"at_least": part.at_least} for part in target.parts)
-        written = {"cascade": [{"route": part.route, **one} for part, one in zip(target.parts, least, strict=True)]}
+        written = {"cascade": [_written(part) for part in target.parts]}
     if not isinstance(target, Leaf):
         written["failed_part"] = target.failed_part
     return written if route.on_error is None else {**written, "on_error": route.on_error}
+
+
+def _written(part: Part) -> dict[str, Any]:
+    """A cascade's part as a table."""
+    unsure = None if part.unsure is None else list(part.unsure)
+    given = {"at_least": part.at_least, "unsure": unsure, "agreement": part.agreement}
+    return {"route": part.route, **{name: value for name, value in given.items() if value is not None}}
 
 
 def definitions(routes: RouteTable, sources: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -144,7 +169,7 @@ def parse_composite(name: str, fields: Mapping[str, Any]) -> Composite:
 
     Args:
         name: of the route, for errors.
-        fields: with one of `route`, `sum`, `gate` or `cascade`.
+        fields: with one of `KINDS`.
 
     Raises:
         RouteError: it is malformed; names the field.
@@ -163,22 +188,22 @@ class _Parser:
         failed_part = self._fields.pop("failed_part", "fail")
         if failed_part not in FAILED_PART:
             raise self._error("failed_part", f"must be one of {', '.join(FAILED_PART)}")
-        kinds = [kind for kind in ("route", "sum", "gate", "cascade") if kind in self._fields]
+        kinds = [kind for kind in KINDS if kind in self._fields]
         if len(kinds) != 1:
-            raise self._error("", "needs exactly one of route, sum, gate, cascade")
+            raise self._error("", f"needs exactly one of {', '.join(KINDS)}")
         kind = kinds[0]
         value = self._fields.pop(kind)
         made: Composite
         if kind == "gate":
             made = Gate(
-                self._part("gate", {"at_least": 1.0, **self._table("gate", value)}, "at_least"),
+                self._part("gate", {"at_least": 1.0, **self._table("gate", value)}),
                 self._part("then", self._fields.pop("then", None)),
                 self._number("else", self._fields.pop("else", 0.0)),
                 failed_part,
             )
         else:
             parts = self._parts(kind, [value] if kind == "route" else value)
-            made = WeightedSum(parts, failed_part) if kind == "sum" else Cascade(parts, failed_part)
+            made = LISTS[kind](parts, failed_part)
             if kind == "sum" and failed_part == "skip" and (least := min(part.weight for part in parts)) < 0:
                 raise self._error("sum.weight", f"must not be negative where failed_part is skip, got {least:g}")
         if self._fields:
@@ -188,17 +213,32 @@ class _Parser:
     def _parts(self, field: str, value: Any) -> tuple[Part, ...]:
         if not isinstance(value, (list, tuple)) or not value:
             raise self._error(field, "must be a non-empty list of routes")
-        return tuple(self._part(field, part, OPTIONS[field]) for part in value)
+        return tuple(self._part(field, part) for part in value)
 
-    def _part(self, field: str, value: Any, option: str = "") -> Part:
+    def _part(self, field: str, value: Any) -> Part:
         table = self._table(field, value)
         route = table.pop("route", None)
         if not isinstance(route, str) or not route:
             raise self._error(field, "needs a route's name under `route`")
-        if unknown := set(table) - {option}:
+        if unknown := set(table) - set(OPTIONS[field]):
             raise self._error(f"{field}.{min(unknown)}", "is not known")
-        numbers = {name: self._number(f"{field}.{name}", number) for name, number in table.items()}
-        return Part(route, **numbers)
+        return Part(route, **{name: self._option(f"{field}.{name}", given) for name, given in table.items()})
+
+    def _option(self, field: str, value: Any) -> Any:
+        if field == "cascade.unsure":
+            return self._bounds(field, value)
+        number = self._number(field, value)
+        if field == "cascade.agreement" and not 0 < number <= 1:
+            raise self._error(field, f"must be a share of votes, above 0 and at most 1, got {value!r}")
+        return number
+
+    def _bounds(self, field: str, value: Any) -> tuple[float, float]:
+        if not isinstance(value, (list, tuple)) or len(value) != 2:
+            raise self._error(field, "must be two numbers, such as [0.2, 0.8]")
+        low, high = (self._number(field, one) for one in value)
+        if low >= high:
+            raise self._error(field, f"must begin with the lower bound, got {list(value)!r}")
+        return low, high
 
     def _table(self, field: str, value: Any) -> dict[str, Any]:
         if isinstance(value, str):

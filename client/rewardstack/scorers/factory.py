@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache as cache_calls
 from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.coalescing import one_lane
 from rewardstack.pipeline.scorer import MakeScorer, Scorer, Sending
-from rewardstack.routing.routes import EMBEDDING, JUDGE
+from rewardstack.routing.judges import NamedJudge
+from rewardstack.routing.routes import EMBEDDING
 from rewardstack.scorers.destination import FindService
 from rewardstack.scorers.embedding import FIELDS as EMBEDDING_FIELDS
 from rewardstack.scorers.embedding import LANE_SIZE, Embedding, VectorStore
 from rewardstack.scorers.judge import FIELDS as JUDGE_FIELDS
-from rewardstack.scorers.judge import Judge
+from rewardstack.scorers.judge import Judge, Named
 from rewardstack.scorers.reward_server.relay import Relay, Relayable
 from rewardstack.scorers.reward_server.reward_types import RewardTypes
 from rewardstack.scorers.reward_server.scorer import RemoteRule
@@ -36,13 +38,16 @@ class Backends:
         self._types = RewardTypes()
         self._vectors: dict[ResultCache, VectorStore] = {}
 
-    def scorers(self, settings: Settings, cache: ResultCache, tenant: str) -> dict[str, MakeScorer]:
+    def scorers(
+        self, settings: Settings, cache: ResultCache, tenant: str, judges: Mapping[str, NamedJudge]
+    ) -> dict[str, MakeScorer]:
         """The makers of scorers, by kind of leaf.
 
         Args:
             settings: the servers, their keys, how long to wait for them.
             cache: whose Redis keeps vectors as well.
             tenant: separates those who may not see what vectors others have had made.
+            judges: those that have a name, by it.
         """
 
         @cache_calls  # every sample asks; `_services` keeps them all anyway
@@ -53,10 +58,13 @@ class Backends:
             rule = RemoteRule(name, settings, find_service, self._types)
             return rule, Sending(rule.lane)
 
-        def make_judge(_: str) -> Sent:
-            judge = Judge(settings, find_service)
+        def make_judge(name: str) -> Sent:
+            named = Named(judges[name]) if name in judges else None
+            own = settings if named is None else named.settings(settings)
+            judge = Judge(own, find_service, named)
             sending = Sending(judge.lane, judge.order, judge.report)
-            return _or_relay(judge, sending, settings.judge_urls, JUDGE, JUDGE_FIELDS, settings, find_service)
+            movable, urls = named is None, own.judge_urls
+            return _or_relay(judge, sending, urls, name, JUDGE_FIELDS, settings, find_service, movable=movable)
 
         def make_embedding(_: str) -> Sent:
             embedding = Embedding(settings, find_service, self._vector_store(cache, settings), tenant)
@@ -97,9 +105,11 @@ def _or_relay(
     fields: tuple[str, ...],
     settings: Settings,
     find_service: FindService,
+    *,
+    movable: bool = True,
 ) -> Sent:
     """`scorer` where its own service is known; else, where a reward server is, what that one has in its place."""
     if urls or not settings.reward_server_urls:
         return scorer, sending
-    relay = Relay(scorer, data_source, fields, settings, find_service)
+    relay = Relay(scorer, data_source, fields, settings, find_service, movable=movable)
     return relay, relay.sending(sending)

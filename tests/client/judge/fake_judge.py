@@ -1,12 +1,12 @@
 """vLLM's interface with faults on demand, for what a real server cannot be made to do.
 
 `python fake_judge.py [PORT]` prints its port. `POST /_set` changes what it answers: `content`, `reasoning` and `finish`
-of a message, `raw` for a whole body, `status`, `delay` in seconds, `delays` in turn, `stuck` for the
-number of requests that are never answered, `replies` for contents in turn, `models`, `refuse`
-for a path that is not there, `broken` for one that answers 500, `ignores` for fields it does not know, `chances` of
-tokens; `reset` forgets everything.
+of a message, `by_model` for contents by the model that is asked, `raw` for a whole body, `status`, `delay` in seconds,
+`delays` in turn, `stuck` for the number of requests that are never answered, `replies` for contents in turn, `models`,
+`refuse` for a path that is not there, `broken` for one that answers 500, `ignores` for fields it does not know,
+`chances` of tokens; `reset` forgets everything.
 `GET /_stats` tells what it was asked. Its tokens are the words of a text, the texts of tokens its `specials`, words and
-signs, once what it `drops` is gone; a chat begins with all specials.
+signs, once what it `drops` is gone; a chat begins with all specials. Below `/judges/NAME` it answers likewise.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tests.support.serving import run
 
 FRESH: dict[str, Any] = {
     "content": None,
+    "by_model": {},
     "reasoning": None,
     "finish": "stop",
     "raw": None,
@@ -78,7 +79,7 @@ async def chat(request: web.Request) -> web.StreamResponse:
 
 
 def choice(body: dict[str, Any]) -> dict[str, Any]:
-    content = STATE["replies"].pop(0) if STATE["replies"] else STATE["content"]
+    content = STATE["replies"].pop(0) if STATE["replies"] else STATE["by_model"].get(body["model"], STATE["content"])
     if content is None:
         content = f"REWARD: 0.{zlib.crc32(body['messages'][-1]['content'].encode()) % 1000:03}"
     message = {"role": "assistant", "content": content or None, "reasoning": STATE["reasoning"]}
@@ -147,11 +148,17 @@ async def stats(_: web.Request) -> web.StreamResponse:
 if __name__ == "__main__":
     run(
         [
-            web.post("/v1/chat/completions", chat),
-            web.post("/tokenize", tokenize),
-            web.get("/v1/models", models),
-            web.get("/health", health),
-            web.get("/version", version),
+            *(
+                handler
+                for below in ("", "/judges/{name}")
+                for handler in (
+                    web.post(f"{below}/v1/chat/completions", chat),
+                    web.post(f"{below}/tokenize", tokenize),
+                    web.get(f"{below}/v1/models", models),
+                    web.get(f"{below}/health", health),
+                    web.get(f"{below}/version", version),
+                )
+            ),
             web.post("/_set", change),
             web.get("/_stats", stats),
         ]

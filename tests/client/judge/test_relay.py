@@ -84,7 +84,7 @@ def test_reward_server_without_a_judge(tmp_path: Path) -> None:
 async def relay(kind: str) -> tuple[Scorer[object], Sending[object]]:
     """What a client has for a leaf of this kind that knows a reward server alone."""
     settings, backends = Settings.from_env({"REWARD_SERVER_URL": SERVER}), Backends()
-    made = backends.scorers(settings, ResultCache(settings), "")[kind]("")
+    made = backends.scorers(settings, ResultCache(settings), "", {})[kind]("")
     await backends.close()
     return made
 

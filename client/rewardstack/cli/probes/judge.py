@@ -9,14 +9,15 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from rewardstack.cli.probes.finding import Finding, Trouble
+from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
 from rewardstack.cli.probes.http import Names, Probed, probe
-from rewardstack.errors import RejectedError, ReplyError, ServiceError
+from rewardstack.errors import RejectedError, ReplyError, ServiceError, SettingsError
 from rewardstack.scorers.judge.api import MODELS, below, deployment, query_of
 from rewardstack.scorers.judge.dialect import VLLM, Dialect, dialect_of, vllm_of
 from rewardstack.scorers.judge.fences import neutral
 from rewardstack.scorers.judge.labels import TOKENIZE
 from rewardstack.scorers.judge.models import DEFAULT, NOTHING, VERSION, Served, read_models
+from rewardstack.scorers.judge.named import Named
 from rewardstack.scorers.judge.options import Options, read_options
 from rewardstack.scorers.judge.refusals import corrected, refused_fields
 from rewardstack.scorers.judge.reply import read_text_verdict, read_top_verdict, reasoning_of
@@ -56,8 +57,22 @@ async def probe_judge(url: str, settings: Settings) -> Finding:
         url: its base URL.
         settings: with the key to send and the model to ask.
     """
-    look = partial(_probe, url=url, settings=settings)
-    return await probe(url, settings.judge_api_key, NAMES, look, dict(settings.judge_headers), query_of(settings))
+    return await _probe_as(url, settings, NAMES, "LLM_JUDGE_MODEL")
+
+
+async def probe_named(named: Named, url: str, settings: Settings) -> Finding:
+    """Tries a judge that a routes file names, as `probe_judge` does; the settings are the environment's."""
+    try:
+        own = named.settings(settings)
+    except SettingsError as error:
+        trouble = Trouble(str(error), f"set {named.key} to the judge's key")
+        return Finding(shown_url(url), trouble=trouble)
+    return await _probe_as(url, own, Names(named.address, named.key, "--api-key"), named.model)
+
+
+async def _probe_as(url: str, settings: Settings, names: Names, model_name: str) -> Finding:
+    look = partial(_probe, url=url, settings=settings, model_name=model_name)
+    return await probe(url, settings.judge_api_key, names, look, dict(settings.judge_headers), query_of(settings))
 
 
 class Asked(NamedTuple):
@@ -74,9 +89,9 @@ class Asked(NamedTuple):
     dialect: Dialect
 
 
-async def _probe(server: Probed, finding: Finding, url: str, settings: Settings) -> None:
+async def _probe(server: Probed, finding: Finding, url: str, settings: Settings, model_name: str) -> None:
     served = await _served(server, url)
-    model = finding.version = _model(server, served, settings.judge_model)
+    model = finding.version = _model(served, settings.judge_model, model_name)
     asked = Asked(below((url,), CHAT), model, served.dialect)
     started = time.monotonic()
     options = read_options({"temperature": 0})
@@ -113,12 +128,12 @@ async def _served(server: Probed, url: str) -> Served:
     return Served(roots, dialect)
 
 
-def _model(server: Probed, served: Served, wanted: str) -> str:
-    """The model that a sample would be judged by."""
+def _model(served: Served, wanted: str, model_name: str) -> str:
+    """The model that a sample would be judged by; `model_name` is where it is set."""
     model = wanted or (next(iter(served.roots)) if len(served.roots) == 1 else DEFAULT)
     if served is not NOTHING and model not in served.roots and not (served.dialect.guessed and wanted):
         known = ", ".join(served.roots) or "none"
-        raise Trouble(f"it does not serve {model!r}", f"set LLM_JUDGE_MODEL to one that it serves: {known}")
+        raise Trouble(f"it does not serve {model!r}", f"set {model_name} to one that it serves: {known}")
     return model
 
 

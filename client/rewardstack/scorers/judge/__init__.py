@@ -1,6 +1,7 @@
 """The LLM judge: a chat model behind vLLM's OpenAI-compatible interface is shown the candidate and gives a verdict."""
 
+from rewardstack.scorers.judge.named import BELOW, Named, check_named
 from rewardstack.scorers.judge.options import FIELDS
 from rewardstack.scorers.judge.scorer import Judge
 
-__all__ = ["FIELDS", "Judge"]
+__all__ = ["BELOW", "FIELDS", "Judge", "Named", "check_named"]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.lru import LruCache
+from rewardstack.core.votes import agreement
 from rewardstack.errors import RejectedError, ReplyError, RequestError, ServiceError
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.api import Api, below
@@ -140,7 +141,7 @@ class Calls:
         if 2 * len(values) <= len(outcomes):
             raise next(one for one in outcomes if isinstance(one, BaseException))
         note = "" if len(values) == len(outcomes) else f"{len(values)} of {len(outcomes)} votes"
-        return Verdict(combine(values, plan.options.aggregate), note)
+        return Verdict(combine(values, plan.options.aggregate), note, agreement=agreement(values, len(outcomes)))
 
     async def _in_words(self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline) -> Verdict:
         options = plan.options

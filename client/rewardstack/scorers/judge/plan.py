@@ -73,7 +73,7 @@ def _affinity(text: str) -> Mapping[str, str]:
     return {AFFINITY: blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()}
 
 
-def key_of(plan: Plan, model: Model, revision: str, run_id: str) -> Key | None:
+def key_of(plan: Plan, model: Model, revision: str, run_id: str, name: str = "") -> Key | None:
     """The key of the plan's score, None where the judge does not say what it is.
 
     It is made of all that the rendered messages are a function of: the texts, the template, and the code that renders.
@@ -83,22 +83,23 @@ def key_of(plan: Plan, model: Model, revision: str, run_id: str) -> Key | None:
         model: that judges.
         revision: the operator's name for the state of the judge.
         run_id: within which a stochastic verdict is remembered; empty for this process.
+        name: that a routes file gives the judge; empty for the environment's.
     """
     if model.root is None:
         return None
     options = plan.options
     deterministic = is_deterministic(options, model.dialect)
     scope = "" if deterministic else run_id or f"{_PROCESS}:{os.getpid()}"
-    text = extended(_state(options, model, revision, scope), plan.problem, plan.candidate, *plan.references)
+    text = extended(_state(options, model, revision, scope, name), plan.problem, plan.candidate, *plan.references)
     return Key(PREFIX + text, deterministic and options.num_samples == 1, UNIT)
 
 
 @lru_cache(maxsize=512)
-def _state(options: Options, model: Model, revision: str, scope: str) -> Any:
+def _state(options: Options, model: Model, revision: str, scope: str, name: str) -> Any:
     request = frame(options, model.name, dialect=model.dialect)
     reading = (options.labels, options.label_mass_floor, options.num_samples, options.aggregate)
     sent = request.head.decode(), request.tail.decode()
-    texts = (repr(options.template), repr(reading), *sent)
+    texts = (repr(options.template), repr(reading), *sent, *([name] if name else ()))
     return digest(("judge", FLOW_VERSION, _sources(), str(model.root), revision, scope, *texts))
 
 

@@ -24,6 +24,7 @@ from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.judge.api import Api, below
 from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, together
 from rewardstack.scorers.judge.models import Model, Models, RefusedKeyError
+from rewardstack.scorers.judge.named import Named
 from rewardstack.scorers.judge.options import portable_extra
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
 from rewardstack.scorers.judge.request import CHAT
@@ -32,6 +33,9 @@ from rewardstack.settings import Settings
 
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
 """How vLLM says that a prompt does not fit."""
+
+KEY = "LLM_JUDGE_SERVER_API_KEY"
+"""The variable that holds the key of the environment's judges."""
 
 log = logging.getLogger(__name__)
 
@@ -42,16 +46,20 @@ class Judge(Scorer[Plan]):
     Args:
         settings: the servers, their key, the model, how long to wait.
         find_service: opens connections.
+        named: what a routes file says of it; None for the environment's judge.
     """
 
     on_error: OnError = "zero"
     source = "llm_judge"
 
-    def __init__(self, settings: Settings, find_service: FindService) -> None:
+    def __init__(self, settings: Settings, find_service: FindService, named: Named | None = None) -> None:
         self.timeout = settings.judge_timeout
         self._settings = settings
+        self._named = named
+        if named is not None:
+            self.source = named.source
         self._servers = Servers(
-            "LLM_JUDGE_SERVER_URL",
+            named.address if named is not None else "LLM_JUDGE_SERVER_URL",
             settings.judge_urls,
             settings.judge_api_key,
             "start a judge with `make up` and `export LLM_JUDGE_SERVER_URL=http://localhost:8000`",
@@ -72,6 +80,7 @@ class Judge(Scorer[Plan]):
             SettingsError: the environment names no judge, or contradicts itself.
         """
         try:
+            item = self._own(item)
             destination = destination or self._servers.destination(item.extra)
             self._check_addresses(destination)
             if not item.solution.strip():
@@ -130,7 +139,7 @@ class Judge(Scorer[Plan]):
 
         The text of a template's file goes with it: the server does not know the file.
         """
-        return replace(item, extra=portable_extra(item.extra, plan.problem))
+        return replace(item, extra=portable_extra(self._own(item).extra, plan.problem))
 
     def report(self, scores: Sequence[Score], seconds: float) -> None:
         """One line in the log on a batch; a traceback with it where an exception spoilt a reply.
@@ -157,6 +166,10 @@ class Judge(Scorer[Plan]):
         if fault is not None:
             log.warning("%s: %s", self.source, fault, exc_info=fault)
 
+    def _own(self, item: Item) -> Item:
+        """The item as this judge reads it: what a routes file says of the judge holds."""
+        return item if self._named is None else replace(item, extra=self._named.extra(item.extra))
+
     def _check_addresses(self, destination: Destination) -> None:
         """Returns where the judge's interface is at the same path of all its addresses.
 
@@ -182,7 +195,8 @@ class Judge(Scorer[Plan]):
         model = self._model(plan)
         if not self._calls.is_taken(plan, model):
             return None
-        return key_of(plan, model, self._settings.judge_revision, self._settings.run_id)
+        name = self._named.name if self._named is not None else ""
+        return key_of(plan, model, self._settings.judge_revision, self._settings.run_id, name)
 
     def _model(self, plan: Plan) -> Model:
         return self._models.choose(plan.options.model or self._settings.judge_model, plan.destination)
@@ -190,12 +204,13 @@ class Judge(Scorer[Plan]):
     async def _score(self, plan: Plan, deadline: SharedDeadline) -> Score:
         started = time.monotonic()
         try:
-            value, note, label_mass = await self._verdict(plan, deadline)
-            score = Score(value, "ok", note, self.source, label_mass=label_mass)
+            value, note, label_mass, agreement = await self._verdict(plan, deadline)
+            score = Score(value, "ok", note, self.source, label_mass=label_mass, agreement=agreement)
         except RequestError as error:
+            said = error if self._named is None else self._named.restated(error)
             if isinstance(error, NoLogprobsError) and plan.destination == self._servers.own:
-                raise
-            return self._complaint(error)
+                raise said from error
+            return self._complaint(said)
         except ServiceError as error:
             score = self._failure(error, plan)
         score.latency_ms = (time.monotonic() - started) * 1000
@@ -229,7 +244,8 @@ class Judge(Scorer[Plan]):
             if any(words in str(error) for words in TOO_LONG):
                 return self._too_long(error, plan)
             if error.status == 404 and (served := ", ".join(self._models.served(plan.destination))):
-                return Score.failed(f"{error}; set LLM_JUDGE_MODEL or model_name to one of: {served}", self.source)
+                where = "LLM_JUDGE_MODEL or model_name" if self._named is None else self._named.model
+                return Score.failed(f"{error}; set {where} to one of: {served}", self.source)
         if error.__cause__ is not None:
             self._fault = error
         return Score.failed(str(error), self.source)
@@ -244,6 +260,5 @@ class Judge(Scorer[Plan]):
     def _refuse_key(self, error: RejectedError, destination: Destination) -> None:
         """An environment that does not fit concerns every sample, unlike a key that a sample brings."""
         if error.status in (401, 403) and destination == self._servers.own:
-            raise SettingsError(
-                f"{error}; set LLM_JUDGE_SERVER_API_KEY to the judge's key", "LLM_JUDGE_SERVER_API_KEY"
-            ) from error
+            key = KEY if self._named is None else self._named.key
+            raise SettingsError(f"{error}; set {key} to the judge's key", key) from error

@@ -37,11 +37,13 @@ class Verdict(NamedTuple):
         value: from 0 to 1.
         note: what else there is to say.
         label_mass: probability that it put on its labels; None for a verdict in words.
+        agreement: the share of its votes that agree; None where there are not several.
     """
 
     value: float
     note: str = ""
     label_mass: float | None = None
+    agreement: float | None = None
 
 
 class UnreadableError(ReplyError):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from rewardstack.core.votes import majority
 from rewardstack.scorers.judge.options import Aggregate
-
-DECIMALS = 3
-"""To which verdicts are rounded before they are counted."""
 
 
 def combine(values: Sequence[float], how: Aggregate) -> float:
@@ -21,5 +19,5 @@ def combine(values: Sequence[float], how: Aggregate) -> float:
     if how == "median":
         return statistics.median(values)
     if how == "majority":
-        return statistics.fmean(statistics.multimode(round(value, DECIMALS) for value in values))
+        return majority(values)
     return statistics.fmean(values)

@@ -63,6 +63,7 @@ class Relay(Scorer[Relayed[P]]):
         fields: of `extra_info` that it reads, but for those that say where and how long to ask.
         settings: the reward servers and their key.
         find_service: opens connections.
+        movable: whether samples may name a server themselves.
     """
 
     def __init__(
@@ -72,6 +73,8 @@ class Relay(Scorer[Relayed[P]]):
         fields: Sequence[str],
         settings: Settings,
         find_service: FindService,
+        *,
+        movable: bool = True,
     ) -> None:
         self.source, self.on_error, self.timeout = scorer.source, scorer.on_error, scorer.timeout
         self.fallback = _of_prepared(scorer.fallback) if scorer.fallback is not None else None
@@ -81,10 +84,11 @@ class Relay(Scorer[Relayed[P]]):
         self._destination = Destination(settings.reward_server_urls, settings.reward_server_api_key)
         self._find = find_service
         self._cached = settings.cache_on
+        self._movable = movable
 
     def prepare(self, item: Item) -> Relayed[P] | Score:
         """As the scorer prepares it, for the reward server unless it names a server of its own."""
-        own = bool(Fields(item.extra).get("server_url"))
+        own = self._movable and bool(Fields(item.extra).get("server_url"))
         prepared = self._scorer.prepare(item, None if own else self._destination)
         if isinstance(prepared, Score):
             return prepared

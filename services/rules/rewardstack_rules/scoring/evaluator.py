@@ -161,7 +161,8 @@ class Evaluator:
         backends, cache = self._shared
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
         make_rule = partial(self._make_rule, self._verdicts.of(tenant))
-        return Pipeline(self._routes, {**backends.scorers(alone, cache, tenant), "rule": make_rule}, cache)
+        scorers = backends.scorers(alone, cache, tenant, self._routes.judges)
+        return Pipeline(self._routes, {**scorers, "rule": make_rule}, cache)
 
     def _make_rule(self, verdicts: Verdicts, name: str) -> tuple[Scorer[Any], Sending[Any]]:
         rule = self._registry.get(name)

@@ -75,7 +75,8 @@ SCORE = exactly(
         "cached": {"type": "boolean"},
         "latency_ms": NUMBER,
         "details": FREE,
-    }
+    },
+    {"agreement": {"type": "number", "minimum": 0, "maximum": 1}},
 )
 
 

@@ -1,0 +1,113 @@
+"""Judges that a routes file names: whom they ask, what they are called, and what of a sample holds for them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from rewardstack.core.fields import Fields, is_missing
+from rewardstack.errors import RequestError, RouteError
+from rewardstack.routing.judges import NamedJudge
+from rewardstack.scorers.judge.options import OPTIONS, read_options
+from rewardstack.settings import Settings, key_in
+
+BELOW = "judges"
+"""Below an address of the environment's: where judges without an address of their own are, each by its name."""
+TEMPLATES = ("prompt_template", "prompt_template_path")
+MODELS = ("model_name", "model")
+MOVING = ("server_url", "api_key", *MODELS)
+"""Fields of `extra_info` by which a sample chooses its judge, unless it has a name."""
+KNOWN = tuple(name for name in OPTIONS if name not in TEMPLATES + MODELS)
+"""What a table's `options` may hold."""
+
+log = logging.getLogger(__name__)
+
+
+class Named:
+    """What a routes file says of a judge, as its scorer needs it: its name, its source, and where things are set.
+
+    Args:
+        judge: the definition.
+    """
+
+    def __init__(self, judge: NamedJudge) -> None:
+        self.name = judge.name
+        self.source = f"llm_judge:{judge.name}"
+        self.address = f"judges.{judge.name}.address" if judge.address else "LLM_JUDGE_SERVER_URL"
+        self.key = judge.api_key_variable or f"the variable that judges.{judge.name}.api_key_variable names"
+        if not judge.address:
+            self.key = "LLM_JUDGE_SERVER_API_KEY"
+        self.model = f"judges.{judge.name}.model"
+        self._judge = judge
+        self._fixed = {**judge.options, **({"prompt_template": judge.template} if judge.template else {})}
+        self._ignored = frozenset((*MOVING, *(TEMPLATES if judge.template else ())))
+
+    def addresses(self, settings: Settings) -> tuple[str, ...]:
+        """Base URLs of the servers that are asked; none where the environment would have to name them."""
+        below = (f"{url}/{BELOW}/{self.name}" for url in settings.judge_urls)
+        return self._judge.address or tuple(below)
+
+    def settings(self, settings: Settings) -> Settings:
+        """Those of the environment with this judge in place of its own.
+
+        Raises:
+            SettingsError: the variable that holds its key is not set.
+        """
+        judge = self._judge
+        own = replace(settings, judge_urls=self.addresses(settings), judge_model=judge.model)
+        if not judge.address:
+            return own
+        own = replace(own, judge_api_key=key_in(judge.api_key_variable) if judge.api_key_variable else "")
+        known = set(judge.address) <= set(settings.judge_urls)
+        return own if known else replace(own, judge_headers=(), judge_query=())
+
+    def extra(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A sample's `extra_info` with what the file says in place of what the sample does.
+
+        Where the sample would have another judge or another model, that is passed over, and said once.
+        """
+        if not self._fixed and not any(name in extra for name in self._ignored):
+            return extra
+        for name in MOVING:
+            if name in extra and Fields(extra).get(name):
+                _warn(self.name, name)
+        return {**{name: value for name, value in extra.items() if name not in self._ignored}, **self._fixed}
+
+    def restated(self, error: RequestError) -> RequestError:
+        """An error of a sample's option that is the file's, by the name that it has there."""
+        name = (error.field or "").removeprefix("extra_info.")
+        if name not in self._fixed:
+            return error
+        field = _field(self.name, name)
+        return RequestError(str(error).replace(f"extra_info.{name}", field, 1), field)
+
+
+def check_named(judge: NamedJudge) -> None:
+    """Returns where the judge's reader takes its template and its options.
+
+    Raises:
+        RouteError: it does not; names the field, such as `judges.small.options.temperature`.
+    """
+    for name, value in judge.options.items():
+        if name not in KNOWN:
+            raise judge.error(f"options.{name}", f"is not known; known: {', '.join(KNOWN)}")
+        if is_missing(value):
+            raise judge.error(f"options.{name}", "has no value; leave it out")
+    try:
+        read_options(Named(judge).extra({}))
+    except RequestError as error:
+        name = (error.field or "").removeprefix("extra_info.")
+        field = _field(judge.name, name)
+        raise RouteError(str(error).replace(f"extra_info.{name}", field, 1), field) from error
+
+
+def _field(judge: str, option: str) -> str:
+    return f"judges.{judge}.template" if option in TEMPLATES else f"judges.{judge}.options.{option}"
+
+
+@lru_cache(maxsize=1024)
+def _warn(judge: str, field: str) -> None:
+    log.warning("extra_info.%s has no effect on the judge %r: the routes file says whom it asks", field, judge)
