@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from rewardstack.errors import SettingsError
@@ -138,12 +139,16 @@ def read(settings: Mapping[str, Setting], texts: Mapping[str, str]) -> dict[str,
 
 
 def key_in(variable: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The key that a variable of the user's choice holds.
+    """The key that a variable of the user's choice holds, or the file that the variable with `_FILE` behind it names.
 
     Raises:
-        SettingsError: it is not set, or holds what no header can.
+        SettingsError: neither is set, the file cannot be read, or it holds what no header can.
     """
-    key = environ.get(variable, "").strip()
+    file = environ.get(f"{variable}_FILE", "")
+    try:
+        key = (environ.get(variable, "") or (Path(file).read_text(encoding="utf-8") if file else "")).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{variable}_FILE: {file} cannot be read: {error}", f"{variable}_FILE") from None
     if not key:
         raise SettingsError(f"{variable} is not set; the routes file names it for a judge's key", variable)
     if not (key.isascii() and key.isprintable()):

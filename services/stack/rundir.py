@@ -81,8 +81,15 @@ class RunDir:
         self.path.chmod(0o700)
 
     def socket(self, service: str) -> Path:
-        """The Unix socket that a service behind the gateway listens on."""
-        return self.path / f"{service}.sock"
+        """The Unix socket that a service behind the gateway listens on.
+
+        Raises:
+            StackError: its path is too long.
+        """
+        path = self.path / f"{service}.sock"
+        if len(str(path)) > MAX_SOCKET_PATH:
+            raise StackError(f"{path} is too long for a Unix socket", "set RUN_DIR to a shorter path")
+        return path
 
     def program(self, service: str) -> Path:
         """What a service is started with."""

@@ -1,15 +1,18 @@
-"""The judges that the file of routes names without an address: the servers that `make up` starts for them."""
+"""The judges that the file of routes names: which servers `make up` starts for them, and what their clients need."""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from rewardstack.errors import RouteError
 from rewardstack.routing.judges import NamedJudge
-from rewardstack.routing.syntax import load_judges
+from rewardstack.routing.syntax import load_judges, template_files
 from services.stack.errors import StackError
-from services.stack.settings import Settings
+from services.stack.settings import KEYS, Settings
 from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -50,8 +53,7 @@ def to_be_started(settings: Settings) -> list[NamedJudge]:
     Raises:
         StackError: as `servers` does.
     """
-    judges = [judge for file in settings.files("REWARDSTACK_ROUTES") for judge in _read(str(file))]
-    found = [judge for judge in judges if not judge.address]
+    found = [judge for judge in _judges(settings) if not judge.address]
     for judge in found:
         if not NAME.fullmatch(judge.name):
             raise StackError(
@@ -60,6 +62,42 @@ def to_be_started(settings: Settings) -> list[NamedJudge]:
                 "give it another name, or an address",
             )
     return found
+
+
+def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The keys of judges that run elsewhere, by the variables that the file names.
+
+    Raises:
+        StackError: one is not set, or as `servers` does.
+    """
+    found = {}
+    for judge in _judges(settings):
+        variable = judge.api_key_variable
+        if not variable or variable in KEYS:
+            continue
+        if not environ.get(variable):
+            raise StackError(f"judges.{judge.name}.api_key_variable: {variable} is not set", f"export {variable}=...")
+        found[variable] = environ[variable]
+    return found
+
+
+def key_file(variable: str) -> str:
+    """The name of the file that holds the key of a variable."""
+    return f"judge_key_{variable}"
+
+
+def templates(routes: Path) -> list[str]:
+    """The files that judges take their templates from, as a file of routes names them: from its own folder on.
+
+    Raises:
+        StackError: as `servers` does.
+    """
+    return template_files(str(routes)) if _read(str(routes)) else []
+
+
+def _judges(settings: Settings) -> list[NamedJudge]:
+    """Those of every file of routes."""
+    return [judge for file in settings.files("REWARDSTACK_ROUTES") for judge in _read(str(file))]
 
 
 def _read(file: str) -> list[NamedJudge]:

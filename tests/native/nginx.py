@@ -21,14 +21,22 @@ class Gateway:
         folder: its prefix.
         servers: addresses of those behind it, by service.
         configured: settings that the templates are filled in with.
+        judges: the service that each named judge is.
     """
 
-    def __init__(self, folder: Path, servers: Mapping[str, Sequence[str]], configured: settings.Settings) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        servers: Mapping[str, Sequence[str]],
+        configured: settings.Settings,
+        judges: Mapping[str, str] = gateway.NO_JUDGES,
+    ) -> None:
         run = RunDir(str(folder))
         run.make()
-        self.ports = {service: free_port() for service in servers}
+        # Named judges have no ports of their own.
+        self.ports = {service: free_port() for service in servers if "." not in service}
         listen = {service: f"127.0.0.1:{port}" for service, port in self.ports.items()}
-        template.write(gateway.files(servers, configured, listen), folder)
+        template.write(gateway.files(servers, configured, listen, judges=judges), folder)
         self.log = folder / "gateway.log"
         with self.log.open("wb") as log:
             command = gateway.command(packages.find()["nginx"], folder)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from services.gateway.config import NO_JUDGES
 from tests.native.nginx import Gateway, load
 from tests.support.servers import FaultServer, wait_for_port
 from tests.support.waiting import eventually
@@ -40,6 +41,8 @@ UNLISTED = {
     ],
     "embedding": ["/", "/docs", "/rerank", "/predict", "/embed_all", "/embed_sparse", "/decode", "/ping", "/_stats"],
 }
+JUDGES = {"small": "judge.small", "exact": "judge"}
+"""A judge with servers of its own, and one that is the default judge."""
 NO_SUCH_PATH = '{"error": "no such path at the gateway; docs/rules.md lists the paths of the reward server"}\n'
 
 pytestmark = pytest.mark.usefixtures("needs_nginx")
@@ -60,20 +63,33 @@ class Scene:
         return [judge.stats().get(path, 0) for judge in self.judges]
 
 
+def by_default(addresses: list[str]) -> dict[str, list[str]]:
+    """Three judges of one name and an embedding server."""
+    return {"judge": addresses[:3], "embedding": addresses[3:]}
+
+
+def named(addresses: list[str]) -> dict[str, list[str]]:
+    """The default judge, two replicas of the judge `small`, and an embedding server."""
+    return {"judge": addresses[:1], "judge.small": addresses[1:3], "embedding": addresses[3:]}
+
+
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Callable[..., Scene]]:
     """Starts a scene with settings of the test's; gone after it."""
     with ExitStack() as stack:
 
-        def start(**values: object) -> Scene:
+        def start(
+            divide: Callable[[list[str]], dict[str, list[str]]] = by_default,
+            judges: Mapping[str, str] = NO_JUDGES,
+            **values: object,
+        ) -> Scene:
             with ThreadPoolExecutor(4) as pool:
                 servers = list(pool.map(lambda _: FaultServer(script=UPSTREAM), range(4)))
             for server in servers:
                 stack.callback(server.kill)
             configured = load(**{"JUDGE_TIMEOUT": 1, "GATEWAY_TIMEOUT": 1, **values})
             addresses = [f"127.0.0.1:{server.port}" for server in servers]
-            behind = {"judge": addresses[:3], "embedding": addresses[3:]}
-            started = Gateway(tmp_path, behind, configured)
+            started = Gateway(tmp_path, divide(addresses), configured, judges)
             stack.callback(started.stop)
             return Scene(started, servers[:3])
 
@@ -217,3 +233,44 @@ def test_log(scene: Callable[..., Scene]) -> None:
     assert f"port={started.gateway.ports['judge']} POST {CHAT} 200 " in logged
     assert " upstream=127.0.0.1:" in logged and " answer=0." in logged
     assert "secret" not in logged
+
+
+def test_named_judges(scene: Callable[..., Scene]) -> None:
+    """Below /judges/NAME each path of a judge leads to that judge's servers, and to the default one's where they share.
+
+    No other path and no other name leads anywhere, however it is written.
+    """
+    started = scene(named, JUDGES)
+    for path in (*LISTED["judge"], "/v1/models?limit=1"):
+        before = started.asked(path.partition("?")[0])
+        status, body = started.gateway.ask(f"/judges/small{path}", service="judge")
+        assert (status, json.loads(body)["path"]) == (200, path.partition("?")[0])
+        assert started.gateway.ask(f"/judges/exact{path}", service="judge")[0] == 200
+        default, *small = [now - then for now, then in zip(started.asked(path.partition("?")[0]), before, strict=True)]
+        assert (path, default, sum(small)) == (path, 1, 1)
+    for path in (*UNLISTED["judge"], "/gateway/health", "/gateway/status", "/judges/small/v1/models"):
+        assert (path, started.gateway.ask(f"/judges/small{path}", b"{}", "judge")) == (path, (404, NO_SUCH_PATH))
+    for name in ("other", "default", "judge", "Small", "", "small/..", "judge.small"):
+        assert (name, started.gateway.ask(f"/judges/{name}/v1/models", service="judge")[0]) == (name, 404)
+
+
+@pytest.mark.parametrize("balancing", ["least_conn", "affinity"])
+def test_named_judges_are_judges(scene: Callable[..., Scene], balancing: str) -> None:
+    """A named judge has the default one's ways: keys, affinity, a second try, and time to think."""
+    started = scene(named, JUDGES, JUDGE_BALANCING=balancing)
+    chat, tokenize = f"/judges/small{CHAT}", "/judges/small/tokenize"
+    header = {"X-Prompt-Affinity": "one problem"}
+    assert [started.gateway.ask(chat, b"{}", "judge", header)[0] for _ in range(6)] == [200] * 6
+    assert sorted(started.asked()) == ([0, 0, 6] if balancing == "affinity" else [0, 3, 3])
+    for judge in started.judges[1:]:
+        judge.set(key="Bearer right")
+    assert started.gateway.ask(tokenize, b"{}", "judge")[0] == 401
+    assert started.gateway.ask(tokenize, b"{}", "judge", {"Authorization": "Bearer right"})[0] == 200
+    assert [sum(started.asked(path)[1:]) for path in ("/tokenize", "/v1/models")] == [1, 2]
+    started.judges[1].set(mode="drop")
+    right = {"Authorization": "Bearer right"}
+    assert [started.gateway.ask(chat, b"{}", "judge", right)[0] for _ in range(6)] == [200] * 6
+    for judge in started.judges[1:]:
+        judge.kill()
+    assert started.gateway.ask(chat, b"{}", "judge", right)[0] == 502
+    assert started.chat() == 200

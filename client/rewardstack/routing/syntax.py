@@ -67,6 +67,16 @@ def load_judges(path: str) -> list[NamedJudge]:
     return [leaf.judge for leaf in leaves if leaf.judge is not None]
 
 
+def template_files(path: str) -> list[str]:
+    """The files that the judges of a routes file take their templates from, as it names them.
+
+    Raises:
+        RouteError: the routes file cannot be read.
+    """
+    tables = (table for table in _read(path)[1].values() if isinstance(table, dict))
+    return [table["template_path"] for table in tables if isinstance(table.get("template_path"), str)]
+
+
 def judge_route(judge: NamedJudge) -> Route:
     """The route of a judge's name."""
     return Route(judge.name, Leaf("judge", judge.name, judge))

@@ -25,6 +25,7 @@ from services.up.compose.engine import Engine
 from services.up.compose.limits import limits
 from services.up.compose.project import Project, steered
 from services.up.model_servers import JUDGE, SERVERS, ModelServer
+from services.up.named_judges import key_file, keys
 
 NAME = "rewardstack"
 """Of the project, unless COMPOSE_PROJECT_NAME says otherwise."""
@@ -47,6 +48,7 @@ class Composition:
         chosen: model servers.
         gpus: those of each judge's container.
         gateway: variables of the gateway for named judges.
+        keys: variables of the keys of judges elsewhere.
     """
 
     project: Project
@@ -58,6 +60,7 @@ class Composition:
     chosen: Sequence[ModelServer] = ()
     gpus: Mapping[str, str] = field(default_factory=dict)
     gateway: Mapping[str, str] = field(default_factory=dict)
+    keys: Sequence[str] = ()
 
     @property
     def services(self) -> list[str]:
@@ -66,9 +69,17 @@ class Composition:
 
     @property
     def further(self) -> dict[str, Mapping[str, Any]]:
-        """What none of the files has: the services of named judges, and what the gateway is told of them."""
+        """What none of the files has: services of named judges, and what gateway and reward server are told of them."""
         judges = (server.name for server in model_servers.judges(self.chosen) if server != JUDGE)
-        return {"gateway": {"environment": self.gateway}, **{name: self.configured[name] for name in judges}}
+        whoever_scores = {
+            "environment": {f"{name}_FILE": f"/run/secrets/{key_file(name)}" for name in self.keys},
+            "secrets": [{"source": key_file(name)} for name in self.keys],
+        }
+        return {
+            "gateway": {"environment": self.gateway},
+            **dict.fromkeys(users_files.READERS, whoever_scores),
+            **{name: self.configured[name] for name in judges},
+        }
 
     def act(self, *arguments: str) -> bool:
         """Run a command of `docker compose` on it in view of the user; returns whether it succeeded."""
@@ -150,6 +161,7 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
         chosen=chosen,
         gpus=handed_out,
         gateway=named_judges.variables(chosen, settings),
+        keys=[*keys(settings)],
     )
 
 

@@ -42,17 +42,24 @@ def write(
     ]
     written = {}
     for name, service in services.items():
-        own = users if name in READERS else []
+        own, more = users if name in READERS else [], further.get(name, {})
         binds = [mount["source"] for mount in (*service.get("volumes", ()), *own) if mount["type"] == "bind"]
-        keys = [secrets.folder(run) / secret["source"] for secret in service.get("secrets", ())]
-        label = _digest([*(_content(Path(path)) for path in binds), *(_version(key) for key in keys)])
-        more = further.get(name, {})
+        keys = [secret["source"] for part in (service, more) for secret in part.get("secrets", ())]
+        versions = (_version(secrets.folder(run) / key) for key in dict.fromkeys(keys))
+        label = _digest([*(_content(Path(path)) for path in binds), *versions])
         labels, volumes = {**more.get("labels", {}), LABEL: label}, [*more.get("volumes", ()), *own]
         written[name] = {**more, "restart": "no", "labels": labels, "volumes": volumes}
     file = run.path / "compose.override.json"
     # Compose reads $ as the beginning of a variable.
-    file.write_text(json.dumps({"services": written}, indent=1).replace("$", "$$"), encoding="utf-8")
+    text = json.dumps({"services": written, "secrets": _secrets(run, further)}, indent=1)
+    file.write_text(text.replace("$", "$$"), encoding="utf-8")
     return file
+
+
+def _secrets(run: RunDir, further: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """The files of the secrets that are named there."""
+    names = {secret["source"] for more in further.values() for secret in more.get("secrets", ())}
+    return {name: {"file": str(secrets.folder(run) / name)} for name in sorted(names)}
 
 
 def _content(path: Path) -> str:

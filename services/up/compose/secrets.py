@@ -9,6 +9,7 @@ from pathlib import Path
 from services.gateway import tls
 from services.stack.rundir import RunDir
 from services.stack.settings import Settings
+from services.up import named_judges
 
 
 def folder(run: RunDir) -> Path:
@@ -23,6 +24,7 @@ def write(settings: Settings, run: RunDir) -> None:
     where.chmod(0o700)
     password = settings["CACHE_PASSWORD"]
     contents = {
+        **{named_judges.key_file(name): key for name, key in named_judges.keys(settings).items()},
         "cache_password": password,
         "embedding_server_api_key": settings["EMBEDDING_SERVER_API_KEY"],
         "grafana_admin_password": settings["GRAFANA_ADMIN_PASSWORD"],
@@ -40,7 +42,8 @@ def write(settings: Settings, run: RunDir) -> None:
             file.write_text(text, encoding="utf-8")
         # The directory keeps other users out; in the containers other users than this one read the file.
         file.chmod(0o644)
-    for name in tls.FILES.keys() - contents.keys():
+    once = {*tls.FILES, *(file.name for file in where.glob(named_judges.key_file("*")))}
+    for name in once - contents.keys():
         (where / name).unlink(missing_ok=True)
 
 

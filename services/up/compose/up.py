@@ -52,7 +52,11 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
 
 
 def _compose(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Composition:
-    """What Compose is handed, once the files that it names are there, and no service runs that is not in it."""
+    """What Compose is handed, once the files that it names are there, and no service runs that is not in it.
+
+    Raises:
+        StackError: Compose cannot read the files, or an image cannot be had.
+    """
     secrets.write(settings, run)
     composition = composing.describe(settings, run, project, chosen).read()
     _fetch(composition)

@@ -12,6 +12,7 @@ from services.stack.given import GIVEN_TO, HUB, from_environment
 from services.stack.rundir import ROOT
 from services.stack.secrets import Secrets
 from services.stack.settings import USERS_FILES, Settings
+from services.up import named_judges
 from services.up.native.programs import digest
 
 SCORING = (ROOT / "client", ROOT / "services/rules/rewardstack_rules")
@@ -37,9 +38,13 @@ class Environments:
     def __init__(
         self, values: Mapping[str, str], hidden: Mapping[str, str], settings: Settings, secrets: Secrets
     ) -> None:
+        keys = named_judges.keys(settings)
+        self._judges = {name: secrets.add(named_judges.key_file(name), text) for name, text in keys.items()}
         self._values, self._secrets = values, secrets
         self._hidden = {name: secrets.add(name.lower(), text) for name, text in hidden.items() if text}
         self._users = [path for name in USERS_FILES for path in settings.files(name)]
+        routes = settings.files("REWARDSTACK_ROUTES")
+        self._users += [file.parent / name for file in routes for name in named_judges.templates(file)]
         self._users += map(Path, filter(None, [values[TRUST]]))
 
     def scoring(self, service: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -48,9 +53,11 @@ class Environments:
         own = [name for name in GIVEN_TO[service] if name in self._hidden]
         variables = {name: self._values[name] for name in names}
         variables |= {f"{name}_FILE": str(self._hidden[name]) for name in own}
+        variables |= {f"{name}_FILE": str(file) for name, file in self._judges.items()}
         code = {folder.name: _code([folder]) for folder in SCORING}
         files = {str(path): _contents([path]) for path in (*self._users, PACKAGES)}
-        return variables, {**code, **files, **self._versions(own)}
+        keys = {name: self._secrets.digest(file.name) for name, file in self._judges.items()}
+        return variables, {**code, **files, **keys, **self._versions(own)}
 
     def model_server(self, service: str) -> tuple[dict[str, str], dict[str, Path], dict[str, str]]:
         """Variables, files of secrets and versions of the judge or the embedding server."""
