@@ -1,4 +1,4 @@
-"""Judges that the file of routes names, as `make up` starts them: which servers, their programs, the gateway's files."""
+"""Judges that the file of routes names, as `make up` starts them: servers, programs, the files of the gateway."""
 
 from __future__ import annotations
 
