@@ -50,11 +50,22 @@ def behave(stack: Tree, mode: str) -> None:
     (stack.path / "models/venv/bin/mode").write_text(mode)
 
 
-def told(stack: Tree) -> dict[str, Any]:
-    """What a replica tells of itself."""
-    url = f"http://127.0.0.1:{stack.environment['JUDGE_PORT']}/v1/models"
+def told(stack: Tree, judge: str = "") -> dict[str, Any]:
+    """What a replica tells of itself: the default judge's, or one below the path of another."""
+    url = f"http://127.0.0.1:{stack.environment['JUDGE_PORT']}{judge}/v1/models"
     with urllib.request.urlopen(url, timeout=20) as reply:
         return dict(json.loads(reply.read()))
+
+
+def score(stack: Tree, source: str) -> tuple[str, float]:
+    """Status and value of a sample that the reward server scores by a route."""
+    item = {"data_source": source, "solution_str": "Four.", "ground_truth": "4", "extra_info": {"question": "2 + 2?"}}
+    request = urllib.request.Request(
+        f"{stack.url}/v1/score", json.dumps({"items": [item]}).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        [scored] = json.loads(reply.read())["scores"]
+    return scored["status"], scored["value"]
 
 
 class Load:
@@ -116,6 +127,36 @@ def test_key(stack: Tree) -> None:
     assert sorted(name for name in before if after[name] != before[name]) == ["judge", "rules", "worker"]
     assert told(stack)["environment"]["VLLM_API_KEY"] == KEY
     assert KEY not in said + "".join(str(process.cmdline()) for process in working_in(stack))
+
+
+def test_named_judges(stack: Tree) -> None:
+    """Judges of a routes file are started beside the default one, and what reward requests name is asked of them.
+
+    One that goes from the file is stopped; all others keep their processes.
+    """
+    up(stack)
+    names = (*SERVICES, "judge", "judge.small", "judge.small.2", "judge.large")
+    before = pids(stack, names)
+    models = {name: stack.path / "models" / name for name in ("small", "large")}
+    for folder in models.values():
+        folder.mkdir()
+    tables = {name: f'[judges.{name}]\nmodel = "{folder}"\n' for name, folder in models.items()}
+    file = stack.path / "judges.toml"
+    file.write_text(tables["large"] + tables["small"] + "replicas = 2\n")
+    plan = stack.run("plan", REWARDSTACK_ROUTES=str(file)).stdout
+    assert [f"{name} " in plan for name in ("judge.small x2", "judge.large")] == [True, True]
+    said = up(stack, REWARDSTACK_ROUTES=str(file))
+    after = pids(stack, names)
+    assert "==> starting judge.small.2" in said and sorted(after) == sorted(names)
+    assert [name for name in names if before.get(name) == after[name]] == ["cache", "queue", "gateway", "judge"]
+    assert len({told(stack, "/judges/small")["pid"] for _ in range(8)}) == 2
+    assert [told(stack, f"/judges/{name}")["arguments"][1] for name in models] == [str(one) for one in models.values()]
+    assert score(stack, "small") == ("ok", 0.5)
+    assert "the stub begins" in stack.run("logs", "--service", "judge.small.2").stdout
+    file.write_text(tables["small"] + "replicas = 2\n")
+    assert "==> stopping judge.large" in up(stack, REWARDSTACK_ROUTES=str(file))
+    last = pids(stack, names)
+    assert [last.get(name) == after[name] for name in names[5:]] == [True, True, True, False]
 
 
 def test_never_well(stack: Tree) -> None:
