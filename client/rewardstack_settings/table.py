@@ -176,7 +176,7 @@ RULES = Section("Reward server", [
             "reward function of a `/get_reward` request that names none, and of `rule_remote.py`"),
     Setting("REWARD_FUNCTIONS", "", Files(several=True), SCORING,
             "Python files with your own reward functions, separated by colons"),
-    Setting("REWARDSTACK_ROUTES", "", Files(), CLIENT, "file of further routes"),
+    Setting("REWARDSTACK_ROUTES", "", Files(), ("up", *CLIENT), "file of further routes, and of judges by name"),
     Setting("DATASET_PATH", "", Files(), SCORING, "file of questions and golden answers, for requests that bring none"),
     Setting("GOLDEN_THRESHOLD", "0.9", PART, SCORING,
             "how like a prompt the nearest question of that file must be, from 0 to 1; below it the sample is "
@@ -236,7 +236,8 @@ JUDGE = Section("LLM judge", [
             "no place for a key, for servers write it into their logs"),
     Setting("LLM_JUDGE_SERVER_TIMEOUT", "60", DURATION, CLIENT,
             "seconds a sample may wait for a judge without progress"),
-    Setting("LLM_JUDGE_MODEL", "", OPTIONAL_NAME, CLIENT, "the model that judges; empty: the one that it serves"),
+    Setting("LLM_JUDGE_MODEL", "", OPTIONAL_NAME, ("up", *CLIENT),
+            "the model that judges; empty: the one that it serves"),
     Setting("JUDGE_REVISION", "", Text(), CLIENT,
             "your name for the state of the judge; another name, and no earlier verdict is read from the cache"),
     Setting("REWARDSTACK_RUN_ID", "", Text(), CLIENT,

@@ -11,6 +11,20 @@ NAME = re.compile(r"(?P<service>(?P<kind>[a-z]+)(\.[a-z0-9_-]+)?)([-.]\d+)?")
 LOG_LINES = 100
 """Of each service, that `make logs` begins with."""
 
+LOADING = ("judge", "embedding")
+"""The services that load a model first."""
+
+REMEDIES = {
+    "cache": "see that CACHE_PORT is free and CACHE_MAX_MEMORY fits this machine",
+    "queue": "see that QUEUE_PORT is free and that the disk of RUN_DIR has room",
+    "rules": "see what the log says of REWARD_FUNCTIONS and the other settings of the reward server",
+    "worker": "see what the log says of REWARD_FUNCTIONS and the other settings of the reward server",
+    "judge": "see what the log says of the model and of memory; JUDGE=off leaves the judge out",
+    "embedding": "see what the log says of the model and of memory; EMBEDDING=off leaves it out",
+    "gateway": "see that its ports are free and BIND_ADDRESS is an address of this machine",
+}
+"""What usually helps where a service does not come up."""
+
 
 def kind_of(name: str) -> str:
     """What a service or a replica is, such as `judge`: named judges are of one kind with the default one."""
@@ -25,18 +39,3 @@ def service_of(name: str) -> str:
 def _part(name: str, part: str) -> str:
     match = NAME.fullmatch(name)
     return match[part] if match else name
-
-
-LOADING = ("judge", "embedding")
-"""The services that load a model first."""
-
-REMEDIES = {
-    "cache": "see that CACHE_PORT is free and CACHE_MAX_MEMORY fits this machine",
-    "queue": "see that QUEUE_PORT is free and that the disk of RUN_DIR has room",
-    "rules": "see what the log says of REWARD_FUNCTIONS and the other settings of the reward server",
-    "worker": "see what the log says of REWARD_FUNCTIONS and the other settings of the reward server",
-    "judge": "see what the log says of the model and of memory; JUDGE=off leaves the judge out",
-    "embedding": "see what the log says of the model and of memory; EMBEDDING=off leaves it out",
-    "gateway": "see that its ports are free and BIND_ADDRESS is an address of this machine",
-}
-"""What usually helps where a service does not come up."""

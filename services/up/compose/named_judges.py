@@ -63,7 +63,8 @@ def services(
 
 def _service(server: ModelServer, judge: Mapping[str, Any], gpus: str) -> dict[str, Any]:
     made = deepcopy({name: value for name, value in judge.items() if name != "profiles"})
-    made["command"][0] = server.model
+    # A user's own image may be given no command.
+    made["command"] = [server.model, *(made.get("command") or ())[1:]]
     if not gpus:
         return {**made, "scale": server.replicas}
     made["command"][made["command"].index(REPLICAS_FLAG) + 1] = str(server.replicas)
