@@ -96,3 +96,18 @@ def test_named_judges(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, tmp_p
     assert "judge other" in text and "set judges.other.model to one that it serves: small" in text
     assert "ABSENT_KEY is not set" in text and "set ABSENT_KEY to the judge's key" in text
     assert 3 == len(judge.stats()["bodies"])
+
+
+def test_named_judge_that_cannot_do_what_is_asked(
+    judge: FaultServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is a note on any judge is a fault of one whose verdicts are to be read from probabilities."""
+    judge.set(content="REWARD: 0.750", refuse="/tokenize")
+    labelled = {"address": judge.url, "model": "small", "options": {"verdict": "logprob"}}
+    (tmp_path / "routes.json").write_text(json.dumps({"judges": {"labelled": labelled}}))
+    monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.json"))
+    monkeypatch.delenv("LLM_JUDGE_SERVER_URL")
+    status, text = check()
+    assert 1 == status
+    assert "no verdict 'logprob': /tokenize does not answer" in text
+    assert "leave `verdict` out of judges.labelled.options" in text

@@ -87,6 +87,14 @@ def test_same_judge_twice(routed: Routed, case: dict[str, Any]) -> None:
         route_table(Settings.from_env())
 
 
+@pytest.mark.parametrize("part", ["gsm8k", "alias"])
+def test_votes_where_there_are_none(routed: Routed, part: str) -> None:
+    """That votes shall agree is refused of a part that has none."""
+    routed(JUDGES, mine={"cascade": [{"route": part, "agreement": 0.5}, "small"]}, alias="embedding_remote")
+    with pytest.raises(RouteError, match=f"route 'mine', cascade.agreement: '{part}' has no votes"):
+        route_table(Settings.from_env())
+
+
 @pytest.mark.parametrize("spec", CASES["no_twins"], ids=json.dumps)
 def test_different_judges(routed: Routed, spec: dict[str, Any]) -> None:
     """Parts that differ in whom they ask or for what are no twins, nor is a part of a part."""
