@@ -168,13 +168,14 @@ def test_a_definition_is_what_a_routes_file_holds(name: str) -> None:
 
 
 def test_a_judges_definition() -> None:
-    """The provenance of a named judge is its definition, which a server's list of routes carries as well."""
-    table = {"address": ["http://a:1"], "model": "m", "template": "binary", "options": {"temperature": 0}}
+    """The provenance of a named judge is what scores depend on of its table, here and on a server, not its address."""
+    kept = {"model": "m", "template": "binary", "options": {"temperature": 0}}
+    table = {**kept, "address": ["http://a:1"], "api_key_variable": "KEY"}
     routes = [judge_route(parse_judge("small", table)), parse_route("both", {"sum": ["small", "gsm8k"]})]
     known = RouteTable([*builtin_routes(), *routes])
     told = json.loads(json.dumps({route.pattern: definition(route) for route in known}))
     found = of_server({"routes": told, "reward_types": {}, "settings": {}}, ["both"])["routes"]
-    assert found["small"] == {"kind": "judge", "target": "small", "judge": table}
+    assert found["small"] == {"kind": "judge", "target": "small", "judge": kept}
     assert found == definitions(known, ["both"])
 
 
