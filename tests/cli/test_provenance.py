@@ -7,12 +7,16 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
+from rewardstack.cli import provenance
 from rewardstack.cli.provenance import changes, merged, of_server
+from rewardstack.routing.judges import parse_judge
 from rewardstack.routing.routes import RouteTable, builtin_routes
-from rewardstack.routing.syntax import definition, definitions, parse_route
+from rewardstack.routing.syntax import definition, definitions, judge_route, parse_route
+from rewardstack.settings import Settings
 
 from .conftest import Cli
 from .samples import own, read_jsonl, read_parquet, samples, write_jsonl
@@ -24,6 +28,8 @@ COMPOSITES: dict[str, dict[str, Any]] = {
     "summed": {"sum": [{"route": "gsm8k", "weight": 0.5}, "math"], "failed_part": "skip", "on_error": "none"},
     "gated": {"gate": {"route": "gsm8k", "at_least": 0.5}, "then": "math", "else": -1},
     "cascaded": {"cascade": [{"route": "exact_match", "at_least": 1}, "gsm8k"]},
+    "by difficulty": {"cascade": [{"route": "small", "unsure": [0.2, 0.8], "agreement": 0.75}, "large"]},
+    "voted": {"majority": ["small", "medium", "large"], "failed_part": "zero"},
 }
 
 
@@ -159,6 +165,36 @@ def test_a_definition_is_what_a_routes_file_holds(name: str) -> None:
     """The definition of a composite, read again, is the same route."""
     route = parse_route(name, COMPOSITES[name])
     assert parse_route(name, definition(route)) == route
+
+
+def test_a_judges_definition() -> None:
+    """The provenance of a named judge is what scores depend on of its table, here and on a server, not its address."""
+    kept = {"model": "m", "template": "binary", "options": {"temperature": 0}}
+    table = {**kept, "address": ["http://a:1"], "api_key_variable": "KEY"}
+    routes = [judge_route(parse_judge("small", table)), parse_route("both", {"sum": ["small", "gsm8k"]})]
+    known = RouteTable([*builtin_routes(), *routes])
+    told = json.loads(json.dumps({route.pattern: definition(route) for route in known}))
+    found = of_server({"routes": told, "reward_types": {}, "settings": {}}, ["both"])["routes"]
+    assert found["small"] == {"kind": "judge", "target": "small", "judge": kept}
+    assert found == definitions(known, ["both"])
+
+
+async def test_who_is_asked_about_a_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reward server is asked about a judge that it is sent samples for, and not about one with an address."""
+    asked: list[str] = []
+
+    async def ask(_: Settings) -> dict[str, Any]:
+        asked.append("server")
+        return {}
+
+    monkeypatch.setattr(provenance, "ask_server", ask)
+    monkeypatch.setattr(provenance, "_fingerprint", AsyncMock(return_value=None))
+    tables = {"near": {"address": "http://a:1"}, "far": {"model": "m"}}
+    routes = RouteTable([judge_route(parse_judge(name, table)) for name, table in tables.items()])
+    await provenance.of_routes(routes, ["near"], Settings.from_env({}))
+    assert [] == asked
+    await provenance.of_routes(routes, ["far"], Settings.from_env({}))
+    assert ["server"] == asked
 
 
 def test_a_server_tells_what_is_behind_its_routes() -> None:

@@ -22,6 +22,23 @@ sum = [{ route = "gsm8k", weight = 0.8 }, { route = "example_math", weight = 0.2
 """
 
 
+JUDGES = """
+[judges.small]
+address = ["http://a:1", "http://b:1"]
+model = "Qwen/Qwen3-4B"
+api_key_variable = "SMALL_KEY"
+template = "binary"
+options = { temperature = 0 }
+
+[judges.large]
+model = "Qwen/Qwen3-32B"
+replicas = 2
+
+[routes.hard]
+cascade = [{ route = "small", unsure = [0.2, 0.8], agreement = 0.75 }, "large"]
+"""
+
+
 def rows(out: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("│")[1:5]] for line in out.splitlines() if "│" in line]
 
@@ -101,3 +118,20 @@ def test_routes_for_programs(cli: Cli, tmp_path: Path) -> None:
     }
     assert records["strict"] == expected
     assert json.loads(cli("routes", "strict_1", "--json").out) == [expected]
+
+
+def test_judges_are_listed(cli: Cli, tmp_path: Path) -> None:
+    """A judge is shown with whom it asks for what, and never with its key; a cascade with what it leaves undecided."""
+    (tmp_path / "routes.toml").write_text(JUDGES)
+    cli.variables |= {"REWARDSTACK_ROUTES": "routes.toml", "SMALL_KEY": "hush", "COLUMNS": "400"}
+    result = cli("routes")
+    listed = {row[0]: row[1:] for row in rows(result.out)}
+    small = "http://a:1, http://b:1; Qwen/Qwen3-4B; key in SMALL_KEY; template binary; temperature 0"
+    assert listed["small"] == ["judge", f"LLM judge: {small}", "zero"]
+    assert "LLM_JUDGE_SERVER_URL, at /judges/large; Qwen/Qwen3-32B" in listed["large"][1]
+    doubt = "undecided between 0.2 and 0.8 or with less than 0.75 of its votes alike"
+    assert listed["hard"] == ["cascade", f"small ({doubt}), large", "zero"]
+    shown = cli("routes", "--json").out
+    records = {one["name"]: one for one in json.loads(shown)}
+    assert records["large"]["judge"] == {"model": "Qwen/Qwen3-32B", "replicas": 2}
+    assert (records["small"]["judge"]["address"], "hush" in result.out + shown) == (["http://a:1", "http://b:1"], False)

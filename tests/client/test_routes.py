@@ -156,7 +156,8 @@ def test_file_against_what_is_registered(tmp_path: Path, monkeypatch: pytest.Mon
 def test_shipped_example() -> None:
     """Every route of the shipped example is well-formed, and so is whatever it is made of."""
     routes = RouteTable([*builtin_routes(), *load_routes(str(ROOT / "examples" / "routes.toml"))])
-    assert {"Cascade", "Gate", "WeightedSum"} == {
+    assert {"small", "large"} == routes.judges.keys()
+    assert {"Cascade", "Gate", "Majority", "WeightedSum"} == {
         type(routes.find(route.name).target).__name__ for route in routes if not isinstance(route.target, Leaf)
     }
 

@@ -15,12 +15,15 @@ import pytest
 from rewardstack.routing.routes import RULES
 from rewardstack.routing.syntax import load_routes
 from tests.rules.conftest import RewardServer, clean_environment, running
+from tests.support.servers import FaultServer
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = (ROOT / "docs" / "routing.md").read_text()
 FENCE = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+JUDGES = re.compile(r"http://localhost:(800[01])")
+"""Where the document has its judges."""
 PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 
 
@@ -47,14 +50,23 @@ def reward_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardSe
         yield one
 
 
+@pytest.fixture(scope="module")
+def judge() -> Iterator[FaultServer]:
+    """A server for the judges that the document names, each below an address of its own."""
+    one = FaultServer(script=ROOT / "tests" / "client" / "judge" / "fake_judge.py")
+    one.set(content="REWARD: 1.000", chances={"1": 0.9, "0": 0.1})
+    yield one
+    one.kill()
+
+
 @pytest.mark.parametrize("heading", sections())
-def test_examples(heading: str, reward_server: RewardServer, tmp_path: Path) -> None:
+def test_examples(heading: str, reward_server: RewardServer, judge: FaultServer, tmp_path: Path) -> None:
     """Files, commands and code of a section, taken in their order, print what the comments say."""
     python = f"timeout 50 '{sys.executable}' -W error"
     script = ["set -eu"]
     for block in sections()[heading]:
         if block.file:
-            (tmp_path / block.file).write_text(block.text)
+            (tmp_path / block.file).write_text(JUDGES.sub(rf"{judge.url}/judges/\1", block.text))
         elif block.language == "python":
             script.append(f"{python} - <<'END_OF_PYTHON'\n{block.text}END_OF_PYTHON")
         else:

@@ -283,5 +283,5 @@ def milliseconds(since: float) -> float:
 def _timed(score: Score, elapsed: float, *, cached: bool) -> Score:
     """A copy of its own: what the cache and other waiters hold is not the caller's to change."""
     parts = None if score.parts is None else dict(score.parts)
-    said = score.value, score.status, score.reason, score.source
-    return Score(*said, cached, elapsed, score.label_mass, parts, score.agreement)
+    value, status, mass, agreement = score.value, score.status, score.label_mass, score.agreement
+    return Score(value, status, score.reason, score.source, cached, elapsed, mass, parts, agreement)

@@ -50,6 +50,11 @@ class NamedJudge:
         return frozenset(self.address), self.model, self.template, dict(self.options)
 
     @property
+    def keyed(self) -> dict[str, Any]:
+        """What its scores depend on of its table, in JSON: not where it is, or under which key."""
+        return {name: self.definition[name] for name in ("model", "template", "options") if name in self.definition}
+
+    @property
     def definition(self) -> dict[str, Any]:
         """Its table, in JSON; a template's file as its text."""
         given = {

@@ -5,11 +5,11 @@ A `Route` is either a leaf, which a scorer of its kind serves, or a composite of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rewardstack.errors import RouteError, UnknownSourceError
-from rewardstack.routing.composite import Composite, routes_of
+from rewardstack.routing.composite import Cascade, Composite, routes_of
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.score import OnError
 
@@ -39,6 +39,11 @@ class Leaf:
     kind: str
     target: str
     judge: NamedJudge | None = None
+
+    @property
+    def asked(self) -> tuple[object, ...]:
+        """Of judges: who is asked for what; equal ones are the same."""
+        return () if self.judge is None else self.judge.asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +108,35 @@ class RouteTable:
         return {leaf.target: leaf.judge for leaf in leaves if leaf.judge is not None}
 
     def check_judges(self) -> None:
-        """Returns where no two parts of one composite ask the same judge for the same thing.
+        """Returns where parts that ask judges can do what their composites are for.
 
         Raises:
-            RouteError: two do; names the route, and both.
+            RouteError: two parts of one ask the same judge for the same thing, or votes are to agree where none are
+                cast; names the route, and the parts.
         """
         for route in self:
-            if isinstance(route.target, Leaf):
-                continue
-            parts = [(part, judge) for part in routes_of(route.target) if (judge := self._judge(part))]
-            for at, (part, judge) in enumerate(parts):
-                for earlier, other in parts[:at]:
-                    if judge == other:
-                        why = f"{earlier!r} and {part!r} ask the same judge for the same; give them different ones"
-                        raise RouteError(f"route {route.name!r}: {why} (`[judges.NAME]`)", route.name)
+            if not isinstance(route.target, Leaf):
+                self._check_twins(route.name, routes_of(route.target))
+            if isinstance(route.target, Cascade):
+                self._check_votes(route.name, route.target)
 
-    def _judge(self, source: str) -> tuple[object, ...] | None:
-        """What the judge that scores a source, also by a second name, is asked; None where none or several do."""
+    def _check_twins(self, name: str, parts: Sequence[str]) -> None:
+        asked = [(part, leaf.asked) for part in parts if (leaf := self._leaf(part)) and leaf.kind == "judge"]
+        for at, (part, judge) in enumerate(asked):
+            for earlier, other in asked[:at]:
+                if judge == other:
+                    why = f"{earlier!r} and {part!r} ask the same judge for the same; give them different ones"
+                    raise RouteError(f"route {name!r}: {why} (`[judges.NAME]`)", name)
+
+    def _check_votes(self, name: str, cascade: Cascade) -> None:
+        for part in cascade.parts:
+            leaf = self._leaf(part.route) if part.agreement is not None else None
+            if leaf is not None and leaf.kind != "judge":
+                why = f"{part.route!r} has no votes that could agree; leave it out, or take a judge"
+                raise RouteError(f"route {name!r}, cascade.agreement: {why}", "cascade.agreement")
+
+    def _leaf(self, source: str) -> Leaf | None:
+        """What scores a source, also by a second name; None where nothing or several do."""
         seen: set[str] = set()
         while source not in seen:
             seen.add(source)
@@ -127,8 +144,7 @@ class RouteTable:
             if route is None:
                 break
             if isinstance(route.target, Leaf):
-                named = () if route.target.judge is None else route.target.judge.asked
-                return ("judge", *named) if route.target.kind == "judge" else None
+                return route.target
             parts = routes_of(route.target)
             source = parts[0] if len(parts) == 1 else source
         return None

@@ -160,6 +160,8 @@ def _written(part: Part) -> dict[str, Any]:
 def definitions(routes: RouteTable, sources: Iterable[str]) -> dict[str, dict[str, Any]]:
     """The definitions of the routes that take `sources`, and of all that those are made of, by the source.
 
+    Of a judge with a name they say what scores depend on, which its address is not.
+
     Raises:
         UnknownSourceError: no route takes one of them.
     """
@@ -170,7 +172,10 @@ def definitions(routes: RouteTable, sources: Iterable[str]) -> dict[str, dict[st
         if source not in found:
             route = routes.find(source)
             found[source] = definition(route)
-            waiting += () if isinstance(route.target, Leaf) else routes_of(route.target)
+            if not isinstance(route.target, Leaf):
+                waiting += routes_of(route.target)
+            elif route.target.judge is not None:
+                found[source]["judge"] = route.target.judge.keyed
     return found
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,3 +76,38 @@ def test_query(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     check()
     paths = ["/tokenize", "/v1/chat/completions", "/v1/models", "/version"]
     assert [f"{path}?tenant=7" for path in paths] == judge.stats()["paths"]
+
+
+def test_named_judges(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each judge of the routes file is tried, with its own model and key; the remedy names its own fields."""
+    judge.set(content="REWARD: 0.750", specials=["<|im_end|>", "[|user|]", "<think>"])
+    judges: dict[str, dict[str, Any]] = {
+        "direct": {"address": judge.url, "model": "small"},
+        "below": {"model": "small"},
+        "other": {"address": judge.url, "model": "absent"},
+        "keyless": {"address": judge.url, "api_key_variable": "ABSENT_KEY"},
+    }
+    (tmp_path / "routes.json").write_text(json.dumps({"judges": judges}))
+    monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.json"))
+    monkeypatch.setenv("COLUMNS", "200")
+    status, text = check()
+    assert (1, 3) == (status, text.count("verdict 0.750 in"))
+    assert "/judges/below" in text
+    assert "judge other" in text and "set judges.other.model to one that it serves: small" in text
+    assert "ABSENT_KEY is not set" in text and "set ABSENT_KEY to the judge's key" in text
+    assert 3 == len(judge.stats()["bodies"])
+
+
+def test_named_judge_that_cannot_do_what_is_asked(
+    judge: FaultServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is a note on any judge is a fault of one whose verdicts are to be read from probabilities."""
+    judge.set(content="REWARD: 0.750", refuse="/tokenize")
+    labelled = {"address": judge.url, "model": "small", "options": {"verdict": "logprob"}}
+    (tmp_path / "routes.json").write_text(json.dumps({"judges": {"labelled": labelled}}))
+    monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.json"))
+    monkeypatch.delenv("LLM_JUDGE_SERVER_URL")
+    status, text = check()
+    assert 1 == status
+    assert "no verdict 'logprob': /tokenize does not answer" in text
+    assert "leave `verdict` out of judges.labelled.options" in text

@@ -12,7 +12,7 @@ import pytest
 
 from rewardstack import Request, Score, client, register_judge, score
 from rewardstack.client import route_table
-from rewardstack.errors import RouteError, SettingsError
+from rewardstack.errors import RequestError, RouteError, SettingsError
 from rewardstack.routing.syntax import load_judges
 from rewardstack.settings import Settings
 from tests.client.judge.conftest import asked
@@ -84,6 +84,14 @@ def test_same_judge_twice(routed: Routed, case: dict[str, Any]) -> None:
     routed(JUDGES, mine=case["route"], alias="small")
     first, second = case["parts"]
     with pytest.raises(RouteError, match=f"route 'mine': '{first}' and '{second}' ask the same judge"):
+        route_table(Settings.from_env())
+
+
+@pytest.mark.parametrize("part", ["gsm8k", "alias"])
+def test_votes_where_there_are_none(routed: Routed, part: str) -> None:
+    """That votes shall agree is refused of a part that has none."""
+    routed(JUDGES, mine={"cascade": [{"route": part, "agreement": 0.5}, "small"]}, alias="embedding_remote")
+    with pytest.raises(RouteError, match=f"route 'mine', cascade.agreement: '{part}' has no votes"):
         route_table(Settings.from_env())
 
 
@@ -203,6 +211,16 @@ def test_option_of_the_file_that_the_judge_cannot_serve(routed: Routed, judge: F
     routed({"small": {"address": judge.url, "options": {"verdict": "logprob", "labels": labels}}})
     found = one("small")
     assert "unscored" == found.status and found.reason.startswith("judges.small.options.labels: 'Not one token'")
+
+
+def test_probabilities_that_the_file_asks_for_in_vain(routed: Routed, judge: FaultServer) -> None:
+    """That a judge gives none is an error of who wrote the file, by the field that is wrong there."""
+    choice = {"message": {"content": "1"}, "logprobs": None, "finish_reason": "stop"}
+    judge.set(owned_by="sglang", raw=json.dumps({"choices": [choice]}))
+    routed({"small": {"address": judge.url, "options": {"verdict": "logprob"}}})
+    with pytest.raises(RequestError, match="^judges.small.options.verdict: .*leave `verdict` out") as caught:
+        one("small")
+    assert "judges.small.options.verdict" == caught.value.field
 
 
 def test_registered_judge(judge: FaultServer) -> None:

@@ -33,6 +33,7 @@ PROBLEM, REFERENCE, CANDIDATE = "What is 6 times 7?", "42", "6 times 7 is 42."
 
 UPGRADE = "it is an old vLLM, or no vLLM: `structured_outputs` needs vLLM 0.11 or later, the older `guided_*` are gone"
 FREE = "it does not hold replies to a form, and the model keeps to none of its own; take a stronger model"
+NO_LABELS = "no verdict 'logprob'"
 NO_SUCH_PATH = (404, 405, 501)
 SILENT_TEMPLATE = (
     "start it without --reasoning-parser: its chat template does not heed `enable_thinking`, so the parser takes the "
@@ -57,7 +58,7 @@ async def probe_judge(url: str, settings: Settings) -> Finding:
         url: its base URL.
         settings: with the key to send and the model to ask.
     """
-    return await _probe_as(url, settings, NAMES, "LLM_JUDGE_MODEL")
+    return await _probe_as(url, settings, NAMES, None)
 
 
 async def probe_named(named: Named, url: str, settings: Settings) -> Finding:
@@ -67,11 +68,11 @@ async def probe_named(named: Named, url: str, settings: Settings) -> Finding:
     except SettingsError as error:
         trouble = Trouble(str(error), f"set {named.key} to the judge's key")
         return Finding(shown_url(url), trouble=trouble)
-    return await _probe_as(url, own, Names(named.address, named.key, "--api-key"), named.model)
+    return await _probe_as(url, own, Names(named.address, named.key, "--api-key"), named)
 
 
-async def _probe_as(url: str, settings: Settings, names: Names, model_name: str) -> Finding:
-    look = partial(_probe, url=url, settings=settings, model_name=model_name)
+async def _probe_as(url: str, settings: Settings, names: Names, named: Named | None) -> Finding:
+    look = partial(_probe, url=url, settings=settings, named=named)
     return await probe(url, settings.judge_api_key, names, look, dict(settings.judge_headers), query_of(settings))
 
 
@@ -89,9 +90,9 @@ class Asked(NamedTuple):
     dialect: Dialect
 
 
-async def _probe(server: Probed, finding: Finding, url: str, settings: Settings, model_name: str) -> None:
+async def _probe(server: Probed, finding: Finding, url: str, settings: Settings, named: Named | None) -> None:
     served = await _served(server, url)
-    model = finding.version = _model(served, settings.judge_model, model_name)
+    model = finding.version = _model(served, settings.judge_model, named.model if named else "LLM_JUDGE_MODEL")
     asked = Asked(below((url,), CHAT), model, served.dialect)
     started = time.monotonic()
     options = read_options({"temperature": 0})
@@ -103,6 +104,9 @@ async def _probe(server: Probed, finding: Finding, url: str, settings: Settings,
     except UnreadableError as error:
         raise Trouble(str(error), UPGRADE if asked.dialect == VLLM else FREE) from error
     notes += await (_notes(server, model) if asked.dialect.labels == "ids" else _foreign_notes(server, asked))
+    lacking = [note for note in notes if note.startswith(NO_LABELS)]
+    if lacking and named is not None and named.is_labelled:
+        raise Trouble(lacking[0], f"leave `verdict` out of judges.{named.name}.options")
     finding.sample = "; ".join([f"verdict {value:.3f} in {elapsed:.0f} ms", *notes])
 
 
@@ -192,7 +196,7 @@ async def _foreign_notes(server: Probed, asked: Asked) -> list[str]:
     except UnreadableError:
         return notes
     except (Trouble, ReplyError):
-        return [*notes, "no verdict 'logprob': it gives no probabilities"]
+        return [*notes, f"{NO_LABELS}: it gives no probabilities"]
     return notes
 
 
@@ -202,7 +206,7 @@ async def _notes(server: Probed, model: str) -> list[str]:
         quiet, thinking = [await _prompt_tokens(server, model, thinks) for thinks in (False, True)]
         unbroken = await _unbroken(server, model)
     except Trouble:
-        return [f"no verdict 'logprob': {TOKENIZE} does not answer"]
+        return [f"{NO_LABELS}: {TOKENIZE} does not answer"]
     if unbroken:
         raise Trouble(f"candidates can write its control tokens: {', '.join(unbroken)}", "judge by another model")
     return ["its template does not heed enable_thinking"] if quiet == thinking else []

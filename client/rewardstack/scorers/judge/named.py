@@ -45,6 +45,11 @@ class Named:
         self._fixed = {**judge.options, **({"prompt_template": judge.template} if judge.template else {})}
         self._ignored = frozenset((*MOVING, *(TEMPLATES if judge.template else ())))
 
+    @property
+    def is_labelled(self) -> bool:
+        """Whether its verdicts are always read from probabilities."""
+        return self._judge.options.get("verdict") == "logprob"
+
     def addresses(self, settings: Settings) -> tuple[str, ...]:
         """Base URLs of the servers that are asked; none where the environment would have to name them."""
         below = (f"{url}/{BELOW}/{self.name}" for url in settings.judge_urls)
