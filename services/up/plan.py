@@ -10,7 +10,7 @@ from services.models.machine import GIB
 from services.stack.console import say
 
 WAYS = {"compose": "containers", "native": "local processes"}
-ROW = "{:<12} {:<14} {:<16} {}"
+ROW = "{:<16} {:<14} {:<16} {}"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-ROW = "{:<10} {:<9} {:>8} {:>10}  {}"
+ROW = "{:<16} {:<9} {:>8} {:>10}  {}"
 """Service, state, process or container, uptime and health."""
 NAME = re.compile(r"(?P<service>(?P<kind>[a-z]+)(\.[a-z0-9_-]+)?)([-.]\d+)?")
 """Such as `worker`, `judge-2` (the second replica), `judge.small` (a judge of that name) or `judge.small.2`."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.errors import SettingsError
-from rewardstack.settings import DEFAULTS, Settings, parse_urls
+from rewardstack.settings import DEFAULTS, Settings, key_in, parse_urls
 
 
 def test_empty_environment() -> None:
@@ -116,3 +117,14 @@ def test_pairs_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="LLM_JUDGE_HEADERS: its value is not a list") as refused:
         Settings.from_env({"LLM_JUDGE_HEADERS": text})
     assert "hush" not in str(refused.value)
+
+
+def test_key_of_the_users_variable(tmp_path: Path) -> None:
+    """A judge's key is what the variable that is named holds, or the file that the one with _FILE names; never empty."""
+    file = tmp_path / "key"
+    file.write_text("from-a-file\n")
+    assert key_in("MY_KEY", {"MY_KEY": "plain", "MY_KEY_FILE": str(file)}) == "plain"
+    assert key_in("MY_KEY", {"MY_KEY_FILE": str(file)}) == "from-a-file"
+    for environ, words in (({}, "MY_KEY is not set"), ({"MY_KEY_FILE": "/nowhere"}, "MY_KEY_FILE: /nowhere cannot")):
+        with pytest.raises(SettingsError, match=words):
+            key_in("MY_KEY", environ)
