@@ -83,9 +83,10 @@ def choose(
     choice, free = Choice([], {}), machine.free_memory()
     for server in servers:
         need = 0 if server.name in running else memory(server, settings)
+        reason = _left_out(server, settings, need, free, obstacle)
         if server.judges and JUDGE not in (server, *choice.chosen):
-            choice.left_out[server.name] = "it is asked at the judge's port, and there is no judge"
-        elif reason := _left_out(server, settings, need, free, obstacle):
+            reason = reason or "it is asked at the judge's port, and there is no judge"
+        if reason:
             choice.left_out[server.name] = reason
         else:
             choice.chosen.append(server)

@@ -92,7 +92,8 @@ def templates(routes: Path) -> list[str]:
     Raises:
         StackError: as `servers` does.
     """
-    return template_files(str(routes)) if _read(str(routes)) else []
+    _read(str(routes))
+    return template_files(str(routes))
 
 
 def _judges(settings: Settings) -> list[NamedJudge]:

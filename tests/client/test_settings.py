@@ -120,7 +120,7 @@ def test_pairs_refused(text: str) -> None:
 
 
 def test_key_of_the_users_variable(tmp_path: Path) -> None:
-    """A judge's key is what the variable that is named holds, or the file that the one with _FILE names; never empty."""
+    """A judge's key is what the variable that is named holds, or the file that the one with _FILE names."""
     file = tmp_path / "key"
     file.write_text("from-a-file\n")
     assert key_in("MY_KEY", {"MY_KEY": "plain", "MY_KEY_FILE": str(file)}) == "plain"

@@ -67,7 +67,8 @@ def _service(server: ModelServer, judge: Mapping[str, Any], gpus: str) -> dict[s
     made["command"] = [server.model, *(made.get("command") or ())[1:]]
     if not gpus:
         return {**made, "scale": server.replicas}
-    made["command"][made["command"].index(REPLICAS_FLAG) + 1] = str(server.replicas)
+    if REPLICAS_FLAG in made["command"]:
+        made["command"][made["command"].index(REPLICAS_FLAG) + 1] = str(server.replicas)
     for device in made["deploy"]["resources"]["reservations"]["devices"]:
         device["device_ids"] = [gpus]
     return made
