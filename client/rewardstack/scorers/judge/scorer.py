@@ -23,7 +23,7 @@ from rewardstack.score import Item, OnError, Score
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.judge.api import Api, below
 from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, together
-from rewardstack.scorers.judge.models import Model, Models, RefusedKeyError
+from rewardstack.scorers.judge.models import Model, Models
 from rewardstack.scorers.judge.options import portable_extra
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
 from rewardstack.scorers.judge.request import CHAT
@@ -55,6 +55,7 @@ class Judge(Scorer[Plan]):
             settings.judge_urls,
             settings.judge_api_key,
             "start a judge with `make up` and `export LLM_JUDGE_SERVER_URL=http://localhost:8000`",
+            "LLM_JUDGE_HEADERS" if settings.judge_headers else "",
         )
         api = Api(find_service, settings)
         self._models = Models(api)
@@ -81,16 +82,9 @@ class Judge(Scorer[Plan]):
             return self._complaint(error)
 
     async def keys(self, prepared: Sequence[Plan], deadline: SharedDeadline) -> list[Key | None]:
-        """A key for each sample, None where the judge does not say what it serves.
-
-        Raises:
-            SettingsError: the judge does not take the key.
-        """
+        """A key for each sample, None where the judge does not say what it serves."""
         destinations = {plan.destination for plan in prepared}
-        try:
-            await self._models.meet(destinations, deadline)
-        except RefusedKeyError as error:
-            self._refuse_key(error, error.destination)
+        await self._models.meet(destinations, deadline)
         guessed = set(filter(self._models.is_guessed, destinations))
         if guessed:
             await self._try_out([plan for plan in prepared if plan.destination in guessed], deadline)
@@ -106,7 +100,6 @@ class Judge(Scorer[Plan]):
         """One score for each sample, in order.
 
         Raises:
-            SettingsError: the judge does not take the key.
             RequestError: the environment's judge gives no probabilities, and one of the samples asks for them.
         """
         if len(prepared) == 1:
@@ -225,7 +218,7 @@ class Judge(Scorer[Plan]):
 
     def _failure(self, error: ServiceError, plan: Plan) -> Score:
         if isinstance(error, RejectedError):
-            self._refuse_key(error, plan.destination)
+            error = self._servers.explained(error, plan.destination)
             if any(words in str(error) for words in TOO_LONG):
                 return self._too_long(error, plan)
             if error.status == 404 and (served := ", ".join(self._models.served(plan.destination))):
@@ -240,10 +233,3 @@ class Judge(Scorer[Plan]):
         if len(plan.candidate) > rest + plan.options.template.size:
             return Score(0.0, reason="the candidate is longer than the judge's context", source=self.source)
         return Score.failed(f"{error}; raise the judge's MAX_MODEL_LEN, or lower max_new_tokens", self.source)
-
-    def _refuse_key(self, error: RejectedError, destination: Destination) -> None:
-        """An environment that does not fit concerns every sample, unlike a key that a sample brings."""
-        if error.status in (401, 403) and destination == self._servers.own:
-            raise SettingsError(
-                f"{error}; set LLM_JUDGE_SERVER_API_KEY to the judge's key", "LLM_JUDGE_SERVER_API_KEY"
-            ) from error
