@@ -194,7 +194,7 @@ class EndpointPool:
     def cause(self) -> str:
         """What is known of each endpoint, and how many wait for their turn."""
         known = [cause for endpoint in self._endpoints if (cause := endpoint.cause())]
-        if self._queue:
+        if len(self._queue) > 1:
             known.append(f"{len(self._queue)} requests wait for their turn")
         return "; ".join(known) or "nothing is on its way to it"
 

@@ -138,7 +138,8 @@ def body_of(reply: Reply) -> bytes:
     """
     if 200 <= reply.status < 300:
         return reply.data
-    message = f"{reply.url} answered {reply.status}: {_complaint(reply.data)}"
+    complaint = _complaint(reply.data)
+    message = f"{reply.url} answered {reply.status}{': ' if complaint else ''}{complaint}"
     if reply.status in OVERLOADED:
         raise OverloadError(message, _retry_after(reply.headers.get("Retry-After", "")))
     if reply.status < 500:
