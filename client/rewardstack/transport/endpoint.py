@@ -127,7 +127,8 @@ class Endpoint:
         return reply
 
     def _found(self) -> None:
-        self.incident.over()
+        if self.incident.error is not None:
+            self.incident.over()
         self._lapsed = ""
         self.limiter.succeeded()
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from rewardstack.cli.console import say
-from rewardstack.cli.waiting import wait_aloud
+from rewardstack.cli.console import say, wait_aloud
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, SettingsError, UnreachableError
 from rewardstack.scorers.reward_server.scorer import reward_servers
 from rewardstack.settings import Settings

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
+from rewardstack.cli.console import wait_aloud
 from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
-from rewardstack.cli.waiting import wait_aloud
 from rewardstack.errors import OverloadError, RejectedError, ServiceError, UnreachableError
 from rewardstack.transport.http import Reply, authorization, body_of, open_session, send
 
