@@ -60,6 +60,14 @@ def test_samples_behind_others_have_the_cause(server: FaultServer, monkeypatch: 
     assert {True} == {f"{server.url} has sent nothing for" in reason for reason in reasons(200, timeout=0.5)}
 
 
+def test_the_calls_own_limit_is_named(server: FaultServer) -> None:
+    """Where the call's limit ends it, the reason says so many seconds, not the service's timeout."""
+    assert "ok" == score([Request("math", "warm")])[0].status
+    server.freeze()
+    (one,) = score([Request("math", "limited")], timeout=0.5)
+    assert one.reason.startswith("no answer within 0.5 s; ") and server.url in one.reason
+
+
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What lasts is said after a tenth of a second."""

@@ -35,18 +35,20 @@ class Awaited(Protocol):
 class Deadline:
     """How long one caller waits.
 
-    Its attribute `awaited` is the service that something of the call was last sent to, None before that.
+    Its attribute `awaited` is the service that something of the call was last sent to, None before that; `allowed` are
+    the seconds that it waits where there is no progress.
 
     Args:
         timeout: seconds without progress after which the caller gives up.
         limit: seconds after which it gives up whatever happens; None for no limit.
     """
 
-    __slots__ = ("_expires", "_queues", "awaited", "limit_at", "timeout")
+    __slots__ = ("_expires", "_queues", "allowed", "awaited", "limit_at", "timeout")
 
     def __init__(self, timeout: float, limit: float | None = None) -> None:
         now = time.monotonic()
         self.timeout = timeout
+        self.allowed = timeout if limit is None else min(timeout, limit)
         self.limit_at = math.inf if limit is None else now + limit
         self._expires = now + timeout
         self._queues: dict[Clock, int] = {}
@@ -99,6 +101,11 @@ class SharedDeadline:
     def timeout(self) -> float:
         """Seconds one attempt may take."""
         return self.patience[0]
+
+    @property
+    def allowed(self) -> float:
+        """Seconds that the most patient waits where there is no progress."""
+        return max(deadline.allowed for deadline in self._deadlines.values())
 
     def absorb(self, other: SharedDeadline) -> None:
         """Lets all who wait under `other` wait for this call."""
@@ -184,4 +191,4 @@ def why_late(deadline: Deadline | SharedDeadline, call: SharedDeadline | None = 
     """
     awaited = (call.awaited if call is not None else None) or deadline.awaited
     cause = awaited.cause() if awaited is not None else otherwise
-    return f"no answer within {deadline.timeout:g} s{'; ' if cause else ''}{cause}"
+    return f"no answer within {round(deadline.allowed, 2):g} s{'; ' if cause else ''}{cause}"

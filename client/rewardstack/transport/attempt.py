@@ -80,7 +80,8 @@ class Attempt:
         """Interrupts the attempt, or sends it once more, where it is time to; gives the seconds until the next look."""
         left = self._patience.left()
         if left <= 0:
-            self.interrupt(DeadlineError(f"no answer within {self._patience.deadline.timeout:g} s; {self._cause()}"))
+            allowed = round(self._patience.deadline.allowed, 2)
+            self.interrupt(DeadlineError(f"no answer within {allowed:g} s; {self._cause()}"))
             return SOON
         if self._once_more is None or self._second is not None:
             return left

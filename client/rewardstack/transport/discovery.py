@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from rewardstack.core.deadline import Deadline, SharedDeadline, why_late
+from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import DeadlineError, RejectedError, RewardstackError
 
@@ -61,7 +61,8 @@ class _Request(Generic[T]):
         try:
             return await asyncio.wait_for(asyncio.shield(self.task), None if seconds == math.inf else seconds)
         except asyncio.TimeoutError:
-            raise DeadlineError(why_late(self.deadline)) from None
+            awaited = self.deadline.awaited
+            raise DeadlineError(f"no answer in time{f'; last: {awaited.cause()}' if awaited else ''}") from None
 
 
 class Discovery(Generic[D, T]):
