@@ -29,6 +29,7 @@ def reasons(count: int = 3, **extra: object) -> set[str]:
 CAUSES: dict[str, tuple[Callable[[FaultServer], object], float, list[str]]] = {
     "dead": (FaultServer.kill, 0.5, ["{url}/", "connection refused", "('127.0.0.1', {port})"]),
     "stopped": (FaultServer.freeze, 0.5, ["{url} has sent nothing for 0.", "s; 1 request of ours wait"]),
+    "silent": (FaultServer.freeze, 3.6, ["{url}: no answer even to GET /health; {url} has sent nothing for 3."]),
     "stopped for long": (FaultServer.freeze, 6.0, ["{url}: accepts requests and does not answer"]),
     "refuses": (lambda server: server.set(mode="503"), 2.0, ["{url}/v1/score answered 503: mode 503 (", "times)"]),
     "busy": (lambda server: server.set(delay=60), 2.6, ["{url} lives and is working on 1 request of ours, the oldest"]),
@@ -89,6 +90,16 @@ def test_said_once_while_it_lasts(soon: None, server: FaultServer, caplog: pytes
         caller.join()
     (line,) = [record.getMessage() for record in caplog.records if SAID in record.getMessage()]
     assert line.startswith(f"{server.url}/v1/score")
+
+
+def test_silence_is_said_after_three_seconds(server: FaultServer, caplog: pytest.LogCaptureFixture) -> None:
+    """A server that takes connections and sends nothing is said while the samples still wait."""
+    assert "ok" == score([Request("math", "warm")])[0].status
+    server.freeze()
+    with caplog.at_level(logging.WARNING, "rewardstack"):
+        reasons(timeout=4.0)
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[0] == f"{server.url}: no answer even to GET /health; for 3 s now, and {SAID}" and 2 == len(lines)
 
 
 async def test_incidents(soon: None, caplog: pytest.LogCaptureFixture) -> None:

@@ -17,7 +17,7 @@ from rewardstack.core.deadline import HEADER, Patience
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
 from rewardstack.transport.attempt import LEAST, Attempt, OnceMore, Pace
 from rewardstack.transport.http import CONNECT_TIMEOUT, exchange
-from rewardstack.transport.incident import Incident
+from rewardstack.transport.incident import SAID_AFTER, Incident
 from rewardstack.transport.limiter import Limiter
 
 SILENCE = 2.0
@@ -215,12 +215,18 @@ class Endpoint:
             return
 
     async def _lives(self) -> bool:
+        silent = UnreachableError(f"{self._url}: no answer even to GET /health")
+        noting = asyncio.get_running_loop().call_later(SAID_AFTER - SILENCE, self.incident.note, silent, self._heard_at)
         try:
             await asyncio.wait_for(exchange(self._session, "GET", f"{self._url}/health", None, {}), PING_TIMEOUT)
         except (asyncio.TimeoutError, UnreachableError):
             return False
         except ServiceError:
-            return True
+            pass
+        finally:
+            noting.cancel()
+        if self.incident.error is silent:
+            self.incident.over()
         return True
 
     def close(self) -> None:
