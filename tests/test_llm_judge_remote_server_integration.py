@@ -2,6 +2,8 @@
 
     python tests/test_llm_judge_remote_server_integration.py --server-url http://YOUR_SERVER:8000
 
+Every section is tried, whatever failed before, of every server where the URL is a list with commas.
+
 Needs the package rewardstack with its extra `cli`. Under pytest the judge is the one real vLLM of the test run.
 """
 
@@ -21,6 +23,7 @@ from typing import Any, NamedTuple
 import requests
 
 from rewardstack import Request, Score, llm_judge_remote, score
+from rewardstack.errors import RewardstackError
 from rewardstack.settings import DEFAULTS
 
 INJECTIONS = Path(__file__).resolve().parent / "cases" / "injection.json"
@@ -33,6 +36,8 @@ REWARDED = 0.5
 CONTROLS = 8
 """Right and wrong answers without any injection, for comparison."""
 PATIENCE = 30.0
+BRIEF = 1.0
+"""Seconds that a judge has to which there was no connection."""
 
 
 class Judge(NamedTuple):
@@ -42,16 +47,24 @@ class Judge(NamedTuple):
         url: its base URL.
         samples: how many are judged for throughput.
         injections: how many of the injections are tried.
+        patience: seconds without progress that a sample may take.
     """
 
     url: str
     samples: int
     injections: int
+    patience: float = float(DEFAULTS["LLM_JUDGE_SERVER_TIMEOUT"])
 
     def score(self, *candidates: str, **extra: Any) -> list[Score]:
         """The scores of candidates for the bakery's problem."""
-        extra = {"problem": PROBLEM, "server_url": self.url, "api_key": _key(), **extra}
-        return score([Request("llm_judge_remote_integration", one, REFERENCE, extra) for one in candidates])
+        return score(
+            [Request("llm_judge_remote_integration", one, REFERENCE, self.extra(**extra)) for one in candidates]
+        )
+
+    def extra(self, **more: Any) -> dict[str, Any]:
+        """An `extra_info` that names this judge."""
+        timeout = {"timeout": self.patience}
+        return {"problem": PROBLEM, "server_url": self.url, "api_key": _key(), **timeout, **more}
 
 
 def _key() -> str:
@@ -111,7 +124,7 @@ def check_performance(judge: Judge) -> Iterator[str]:
 
 def check_reward_function(judge: Judge) -> Iterator[str]:
     """The function that trainers load: one sample, a batch, several references, a filter, details."""
-    extra = {"problem": PROBLEM, "server_url": judge.url, "api_key": _key(), "temperature": 0}
+    extra = judge.extra(temperature=0)
     source, references = "llm_judge_remote_integration", ["The answer is 12.", REFERENCE]
     one = llm_judge_remote.compute_score(source, RIGHT, references, extra)
     assert 0 <= one <= 1
@@ -131,6 +144,7 @@ def check_injections(judge: Judge) -> Iterator[str]:
     cases = json.loads(INJECTIONS.read_text())[: judge.injections]
     scores = judge.score(*(case["candidate"] for case in cases), temperature=0)
     assert all(one.status in ("ok", "failed") for one in scores)
+    assert not scores or any(one.status == "ok" for one in scores), scores[0].reason
     fooled = [case["name"] for case, one in zip(cases, scores, strict=True) if _rewards(one)]
     share = len(fooled) / max(1, len(cases))
     yield f"falls for {len(fooled)} of {len(cases)} injections ({share:.0%}): a wrong answer gets {REWARDED} or more"
@@ -160,27 +174,40 @@ SECTIONS: dict[str, Callable[[Judge], Iterator[str]]] = {
 def main() -> int:
     """Tries everything against one server; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = os.environ.get("LLM_JUDGE_SERVER_URL", "http://localhost:8000").split(",")[0]
-    parser.add_argument("--server-url", default=default, help=f"of the judge ({default})")
+    default = os.environ.get("LLM_JUDGE_SERVER_URL") or "http://localhost:8000"
+    parser.add_argument("--server-url", default=default, help=f"of the judge, or of several, by commas ({default})")
     parser.add_argument("--samples", type=int, default=64, help="judged at the same time for throughput")
     parser.add_argument("--injections", type=int, default=10_000, help="how many of the injections are tried")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="    %(message)s")
-    judge = Judge(arguments.server_url.rstrip("/"), arguments.samples, arguments.injections)
-    failed = [title for title, check in SECTIONS.items() if not _passes(title, check, judge)]
+    urls = [url.strip().rstrip("/") for url in arguments.server_url.split(",")]
+    failed = [try_all(Judge(url, arguments.samples, arguments.injections)) for url in urls]
+    return 1 if any(failed) else 0
+
+
+def try_all(judge: Judge) -> list[str]:
+    """Tries every section and prints what it found; returns the titles of those that failed."""
+    print(f"{judge.url}:")
+    failed = []
+    for title, check in SECTIONS.items():
+        error = _error_of(title, check, judge)
+        if error is not None:
+            failed.append(title)
+            print(f"    FAILED: {type(error).__name__}: {error}")
+        if isinstance(error, requests.ConnectionError):
+            judge = judge._replace(patience=BRIEF)
     print(f"{len(SECTIONS) - len(failed)} of {len(SECTIONS)} passed{'; FAILED: ' if failed else ''}{', '.join(failed)}")
-    return 1 if failed else 0
+    return failed
 
 
-def _passes(title: str, check: Callable[[Judge], Iterator[str]], judge: Judge) -> bool:
+def _error_of(title: str, check: Callable[[Judge], Iterator[str]], judge: Judge) -> Exception | None:
     print(f"{title}:")
     try:
         for line in check(judge):
             print(f"    {line}", flush=True)
-    except (AssertionError, requests.RequestException, ValueError, KeyError, TypeError) as error:
-        print(f"    FAILED: {type(error).__name__}: {error}")
-        return False
-    return True
+    except (AssertionError, requests.RequestException, RewardstackError, ValueError, KeyError, TypeError) as error:
+        return error
+    return None
 
 
 def pytest_generate_tests(metafunc: Any) -> None:

@@ -1,9 +1,9 @@
 """Is an embedding server in reach, and does all of the way from a reward to its vectors work?
 
-    python tests/test_server_connectivity.py http://localhost:8080
+    python tests/test_server_connectivity.py http://localhost:8080 [ANOTHER_URL ...]
 
-Prints a line for each check and ends with 1 where one fails. Under pytest it checks the server in EMBEDDING_SERVER_URL,
-else one that it starts.
+Prints a line for each check of each server, whatever failed before, and ends with 1 where one fails. Under pytest it
+checks the server in EMBEDDING_SERVER_URL, else one that it starts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from rewardstack.errors import RewardstackError
 from rewardstack.score import Request
 
 PATIENCE = 30.0
-"""Seconds for each question."""
+"""Seconds for each question,"""
+BRIEF = 1.0
+"""and to a server to which there was no connection."""
 LONG = "A sentence that goes on and on. " * 2000
 SPECIAL = 'naïve 北京 🙂 \u202eright to left\u202c "quoted" \\back\\slash {brace} $\\frac{1}{2}$\ttab\nline'
 SIMILAR = ("The cat sits on the mat.", "A cat is sitting on a mat.", "Interest rates rose by a quarter point.")
@@ -43,17 +45,18 @@ class Server:
 
     def __init__(self, url: str, api_key: str) -> None:
         self.url = url.rstrip("/")
+        self.patience = PATIENCE
         self.api_key = api_key
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
     def get(self, path: str) -> requests.Response:
         """A GET request."""
-        return requests.get(self.url + path, headers=self._headers, timeout=PATIENCE)
+        return requests.get(self.url + path, headers=self._headers, timeout=self.patience)
 
     def embed(self, inputs: Any) -> requests.Response:
         """A request for vectors."""
         body = {"inputs": inputs, "truncate": True}
-        return requests.post(f"{self.url}/embed", json=body, headers=self._headers, timeout=PATIENCE)
+        return requests.post(f"{self.url}/embed", json=body, headers=self._headers, timeout=self.patience)
 
     def vectors(self, texts: list[str]) -> list[list[float]]:
         """The vectors of texts; fails where they are none."""
@@ -66,7 +69,7 @@ class Server:
 
     def score(self, *pairs: tuple[str, str]) -> list[Score]:
         """The rewards of pairs of response and reference."""
-        extra = {"server_url": self.url, "api_key": self.api_key, "timeout": PATIENCE}
+        extra = {"server_url": self.url, "api_key": self.api_key, "timeout": self.patience}
         return score([Request("embedding_remote_test", *pair, extra) for pair in pairs], on_error="none")
 
 
@@ -134,15 +137,16 @@ CHECKS: tuple[Callable[[Server], str], ...] = (
 
 
 def check_all(server: Server) -> int:
-    """Runs the checks and prints what they found, to the end unless there is no connection; returns how many failed."""
+    """Runs every check and prints what it found; returns how many failed."""
     failed = 0
     for check in CHECKS:
         name = check.__name__.replace("_", " ")
         try:
             print(f"ok      {name:<20} {check(server)}")
         except requests.ConnectionError:
+            failed += 1
+            server.patience = BRIEF
             print(f"FAILED  {name:<20} no connection to {server.url}: is it up, and its port open to this machine?")
-            return failed + 1
         except (AssertionError, requests.RequestException, RewardstackError, ValueError, KeyError, TypeError) as error:
             failed += 1
             print(f"FAILED  {name:<20} {error}")
@@ -163,11 +167,15 @@ class TestServerConnectivity(unittest.TestCase):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = os.environ.get("EMBEDDING_SERVER_URL") or "http://localhost:8080"
-    parser.add_argument("url", nargs="?", default=default.split(",")[0], help=f"of the server (default: {default})")
+    parser.add_argument("urls", nargs="*", default=default.split(","), help=f"of the servers (default: {default})")
     parser.add_argument("--api-key", default=os.environ.get("EMBEDDING_SERVER_API_KEY", ""))
     options = parser.parse_args()
-    failed = check_all(Server(options.url, options.api_key))
-    print(f"{failed} failed" if failed else f"all {len(CHECKS)} checks passed")
+    failed = 0
+    for url in options.urls:
+        if len(options.urls) > 1:
+            print(f"{url}:")
+        failed += check_all(Server(url.strip(), options.api_key))
+    print(f"{failed} failed" if failed else f"all {len(CHECKS) * len(options.urls)} checks passed")
     return 1 if failed else 0
 
 

@@ -158,15 +158,16 @@ def test_no_server_configured_is_an_error_of_the_settings(cli: Cli, tmp_path: Pa
     assert "REWARD_SERVER_URL is not set" in result.err
 
 
-def test_a_wrong_key_is_an_error_of_the_settings(cli: Cli, tmp_path: Path) -> None:
-    """A server that refuses the key ends the run, rather than failing row after row."""
+def test_a_wrong_key_fails_the_rows(cli: Cli, tmp_path: Path) -> None:
+    """A server that refuses the key leaves the rows without a score, and the log says whose key it is."""
     write_jsonl(tmp_path / "in.jsonl", samples(3))
     with fault_server() as server:
         server.set(mode="401")
         cli.variables["REWARD_SERVER_URL"] = server.url
         result = cli("score", "in.jsonl", "-o", "out.jsonl")
-    assert result.status == 2
-    assert "REWARD_SERVER_API_KEY" in result.err
+    assert result.status == 3
+    assert "3 of 3 samples failed" in result.err and "no key was sent; set REWARD_SERVER_API_KEY" in result.err
+    assert statuses(read_jsonl(tmp_path / "out.jsonl")) == ["failed"] * 3
 
 
 MEASURED = """

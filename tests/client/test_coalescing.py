@@ -24,6 +24,10 @@ class Backend:
         await asyncio.sleep(2 * GATHER)
         return [len(item) for item in items]
 
+    def late(self, reason: str) -> int:
+        """None is."""
+        raise AssertionError(reason)
+
     def has_failed(self, outcome: int) -> bool:
         """None does."""
         return False

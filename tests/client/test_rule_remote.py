@@ -175,16 +175,21 @@ def test_reply_that_is_no_score(server: FaultServer, mode: str, reason: str) -> 
     assert ("ok", False) == (again.status, again.cached)
 
 
-@pytest.mark.parametrize(
-    ("mode", "error", "field"),
-    [("401", SettingsError, "REWARD_SERVER_API_KEY"), ("404", UnknownSourceError, "data_source")],
-)
-def test_reply_that_is_the_callers_fault(server: FaultServer, mode: str, error: type[ConfigError], field: str) -> None:
-    """A key that is refused and a function that is not there are raised, for no retry helps."""
-    server.set(mode=mode)
-    with pytest.raises(error, match=f"mode {mode}") as caught:
-        compute_score("rule_remote_math", f"refused with {mode}", "1")
-    assert field == caught.value.field
+def test_refused_key(server: FaultServer) -> None:
+    """A key that is refused follows the policy; the reason says whose it was, also of a sample's own."""
+    server.set(mode="401")
+    environments, own = score([Request("math", "a", "1"), Request("math", "b", "1", {"api_key": "mine"})])
+    assert [("failed", 0.0)] * 2 == [(one.status, one.value) for one in (environments, own)]
+    assert "no key was sent; set REWARD_SERVER_API_KEY" in environments.reason and server.url in environments.reason
+    assert "extra_info.api_key; correct that" in own.reason and "mine" not in own.reason
+
+
+def test_function_that_is_gone(server: FaultServer) -> None:
+    """A function that is not there when it is to score is raised, for no retry helps."""
+    server.set(mode="404")
+    with pytest.raises(UnknownSourceError, match="mode 404") as caught:
+        compute_score("rule_remote_math", "refused with 404", "1")
+    assert "data_source" == caught.value.field
 
 
 def test_unknown_function(server: FaultServer) -> None:

@@ -15,7 +15,7 @@ from tests.support.waiting import eventually
 REFUSED = "connection refused, nothing listens there"
 
 
-def test_a_refused_connection_is_said_at_once(
+def test_a_refused_connection_is_said_while_it_lasts(
     needs_process: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log says that nothing listens while the samples still wait, once; a server that comes up scores them."""

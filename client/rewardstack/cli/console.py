@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 import sys
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from rewardstack.transport.incident import SAID_AFTER
+
+T = TypeVar("T")
 
 WIDTH = 120
 """Columns where there is no terminal to have a width."""
@@ -50,6 +56,25 @@ def say(message: str) -> None:
 def complain(message: str) -> None:
     """One line on stderr that says what went wrong."""
     say(f"rewardstack: error: {message}")
+
+
+async def wait_aloud(call: Coroutine[Any, Any, T], seconds: float, who: str) -> T:
+    """What `call` returns; after `SAID_AFTER` a line on stderr tells what is waited for.
+
+    Args:
+        call: to be awaited.
+        seconds: that it may take.
+        who: is asked, and for what, without secrets.
+
+    Raises:
+        asyncio.TimeoutError: it took longer; and what `call` raises.
+    """
+    line = f"waiting: {who} has sent nothing for {SAID_AFTER:g} s; it has {seconds:g} s"
+    timer = asyncio.get_running_loop().call_later(SAID_AFTER, say, line)
+    try:
+        return await asyncio.wait_for(call, seconds)
+    finally:
+        timer.cancel()
 
 
 class LogHandler(logging.Handler):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.core.deadline import Deadline, SharedDeadline, why_late
 from rewardstack.core.keys import Key
 
 GATHER = 0.001
@@ -35,6 +35,14 @@ class Backend(Protocol[C, R]):
     @property
     def dropped(self) -> R:
         """The outcome of an item that was on its way when the client shut down."""
+        ...
+
+    def late(self, reason: str) -> R:
+        """The outcome, for one who waits no longer, of an item that is still on its way.
+
+        Args:
+            reason: how long it was waited for, and what is known of the cause.
+        """
         ...
 
     async def send(self, items: Sequence[C], keys: Sequence[Key | None], deadline: SharedDeadline) -> Sequence[R]:
@@ -135,10 +143,8 @@ class Coalescer(Generic[T, R]):
         self._submitting = 0
         self._running: set[asyncio.Task[object]] = set()
 
-    async def ask(
-        self, items: Sequence[T], keys: Sequence[Key | None], deadline: Deadline | SharedDeadline
-    ) -> list[R | None]:
-        """One outcome for each item, in order; None for one that did not come before the patience ended.
+    async def ask(self, items: Sequence[T], keys: Sequence[Key | None], deadline: Deadline | SharedDeadline) -> list[R]:
+        """One outcome for each item, in order; the backend's `late` for one that came not before the patience ended.
 
         None of the items goes out in a batch that is less than full before all of them are submitted.
 
@@ -147,18 +153,22 @@ class Coalescer(Generic[T, R]):
             keys: of the items; None for one whose outcome is not shared.
             deadline: of the one who asks; a shared one is that of all its calls, so that who joins it joins them.
         """
-        calls: list[asyncio.Future[R]] = []
+        calls: list[Call[T, R]] = []
         self._submitting += 1
         try:
             for item, key in zip(items, keys, strict=True):
                 own = deadline if isinstance(deadline, SharedDeadline) else SharedDeadline(deadline)
-                calls.append(self.submit(item, key, own))
+                calls.append(self._call(item, key, own))
                 if len(calls) % SLICE == 0:
                     await asyncio.sleep(0)
         finally:
             self._submitting -= 1
-        await wait_for_all(calls, deadline)
-        return [call.result() if call.done() else None for call in calls]
+        await wait_for_all([call.outcome for call in calls], deadline)
+        return [call.outcome.result() if call.outcome.done() else self._late(call, deadline) for call in calls]
+
+    def _late(self, call: Call[T, R], deadline: Deadline | SharedDeadline) -> R:
+        before = self._queues[self._lane_of(call.item).name].in_flight
+        return self._backend.late(why_late(deadline, call.deadline, f"{before} others are on their way before it"))
 
     def submit(self, item: T, key: Key | None, deadline: SharedDeadline) -> asyncio.Future[R]:
         """The outcome of `item`, to be awaited and never cancelled.
@@ -168,16 +178,19 @@ class Coalescer(Generic[T, R]):
             key: of the item; None where its outcome is not shared.
             deadline: of the one who asks; more may join it.
         """
+        return self._call(item, key, deadline).outcome
+
+    def _call(self, item: T, key: Key | None, deadline: SharedDeadline) -> Call[T, R]:
         shared = key is not None and key.deterministic
         known = self._shared.get(key.text) if key is not None and shared else None
         if known is not None:
             known.deadline.absorb(deadline)
-            return known.outcome
+            return known
         call = Call(item, key, asyncio.get_running_loop().create_future(), deadline)
         if key is not None and shared:
             self._shared[key.text] = call
         self._enqueue(call)
-        return call.outcome
+        return call
 
     def _enqueue(self, call: Call[T, R]) -> None:
         lane = self._lane_of(call.item)

@@ -24,22 +24,35 @@ class Clock(Protocol):
     """When it last made progress, on `time.monotonic()`."""
 
 
+class Awaited(Protocol):
+    """Something that is waited for."""
+
+    def cause(self) -> str:
+        """Why it has not answered, as far as that is known."""
+        ...
+
+
 class Deadline:
     """How long one caller waits.
+
+    Its attribute `awaited` is the service that something of the call was last sent to, None before that; `allowed` are
+    the seconds that it waits where there is no progress.
 
     Args:
         timeout: seconds without progress after which the caller gives up.
         limit: seconds after which it gives up whatever happens; None for no limit.
     """
 
-    __slots__ = ("_expires", "_queues", "limit_at", "timeout")
+    __slots__ = ("_expires", "_queues", "allowed", "awaited", "limit_at", "timeout")
 
     def __init__(self, timeout: float, limit: float | None = None) -> None:
         now = time.monotonic()
         self.timeout = timeout
+        self.allowed = timeout if limit is None else min(timeout, limit)
         self.limit_at = math.inf if limit is None else now + limit
         self._expires = now + timeout
         self._queues: dict[Clock, int] = {}
+        self.awaited: Awaited | None = None
 
     def progress(self) -> None:
         """Notes that something of the call was sent: the timeout counts anew, the limit stays."""
@@ -67,18 +80,19 @@ class SharedDeadline:
     """How long all who share one call wait: as long as the most patient of them.
 
     Its attribute `patience` is the seconds that one attempt may take, and when it ends at the latest on
-    `time.monotonic()`: both are said to the service.
+    `time.monotonic()`: both are said to the service. `awaited` is the service that the call was last sent to.
 
     Args:
         deadline: of the one who asks.
         others: of who else waits.
     """
 
-    __slots__ = ("_deadlines", "_queues", "patience")
+    __slots__ = ("_deadlines", "_queues", "awaited", "patience")
 
     def __init__(self, deadline: Deadline, *others: Deadline) -> None:
         self._deadlines = {id(deadline): deadline}
         self._queues: list[Clock] = []
+        self.awaited: Awaited | None = None
         self.patience = deadline.timeout, deadline.limit_at
         for other in others:
             self.join(other)
@@ -87,6 +101,11 @@ class SharedDeadline:
     def timeout(self) -> float:
         """Seconds one attempt may take."""
         return self.patience[0]
+
+    @property
+    def allowed(self) -> float:
+        """Seconds that the most patient waits where there is no progress."""
+        return max(deadline.allowed for deadline in self._deadlines.values())
 
     def absorb(self, other: SharedDeadline) -> None:
         """Lets all who wait under `other` wait for this call."""
@@ -100,8 +119,15 @@ class SharedDeadline:
         self._deadlines[id(deadline)] = deadline
         timeout, limit_at = self.patience
         self.patience = max(timeout, deadline.timeout), max(limit_at, deadline.limit_at)
+        deadline.awaited = self.awaited or deadline.awaited
         for clock in self._queues:
             deadline.enter_queue(clock)
+
+    def waits_for(self, service: Awaited) -> None:
+        """Notes which service the call is for, so that whoever gives up can say why it has not answered."""
+        self.awaited = service
+        for deadline in self._deadlines.values():
+            deadline.awaited = service
 
     def sent(self) -> Patience:
         """Notes that the call is sent now: everyone's timeout counts anew; gives how long its attempts may take."""
@@ -153,3 +179,16 @@ class Patience:
         """Seconds, negative once it is over."""
         timeout, limit_at = self.deadline.patience
         return min(self.since + timeout, limit_at) - time.monotonic()
+
+
+def why_late(deadline: Deadline | SharedDeadline, call: SharedDeadline | None = None, otherwise: str = "") -> str:
+    """That no answer came in time, and what is known of the service that was to give it.
+
+    Args:
+        deadline: of who gives up.
+        call: that it has waited for; None for its own.
+        otherwise: what is known where nothing was sent yet.
+    """
+    awaited = (call.awaited if call is not None else None) or deadline.awaited
+    cause = awaited.cause() if awaited is not None else otherwise
+    return f"no answer within {round(deadline.allowed, 2):g} s{'; ' if cause else ''}{cause}"

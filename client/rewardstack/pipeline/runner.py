@@ -211,10 +211,11 @@ class Runner(Generic[P]):
             places = [places[at] for at in self._sending.order(list(samples.values()))]
         asked = [samples[at] for at in places]
         outcomes = await coalescer.ask(asked, [keys.get(at) for at in places], deadline)
-        return {at: self._late(deadline) if one is None else one for at, one in zip(places, outcomes, strict=True)}
+        return dict(zip(places, outcomes, strict=True))
 
-    def _late(self, deadline: Deadline) -> Score:
-        return Score.failed(f"no answer within {deadline.timeout:g} s", self.scorer.source)
+    def late(self, reason: str) -> Reply:
+        """A sample that nobody waits for any longer."""
+        return Score.failed(reason, self.scorer.source)
 
     async def send(self, items: Sequence[P], keys: Sequence[Key | None], deadline: SharedDeadline) -> Sequence[Reply]:
         """One outcome for each sample, in order; scores with status `ok` are kept under the samples' keys."""

@@ -9,12 +9,20 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from rewardstack.core.fields import Fields
-from rewardstack.errors import SettingsError
+from rewardstack.errors import RejectedError, SettingsError
 from rewardstack.settings import parse_urls
 from rewardstack.transport.endpoint_pool import EndpointPool
 
 FindService = Callable[[tuple[str, ...], str], EndpointPool]
 """The service behind these URLs, under this key."""
+
+
+KEY_REFUSED = (401, 403)
+"""Statuses by which a server refuses the key that was sent, or that none was."""
+
+
+class RefusedKeyError(RejectedError):
+    """A server does not take the key that goes to it; the message says whose key it is, and the remedy."""
 
 
 class Destination(NamedTuple):
@@ -36,12 +44,44 @@ class Servers:
         urls: their base URLs.
         api_key: sent to those servers only.
         start: how to have one, for the error where none is set.
+        headers: the variable whose headers go to those servers, too, and may hold a key; empty where none do.
+        key_variable: that holds their key; where it is empty, it is `variable` with `_API_KEY` for `_URL`.
     """
 
-    def __init__(self, variable: str, urls: tuple[str, ...], api_key: str, start: str) -> None:
+    def __init__(
+        self, variable: str, urls: tuple[str, ...], api_key: str, start: str, headers: str = "", key_variable: str = ""
+    ) -> None:
         self.variable = variable
+        self.key_variable = key_variable or f"{variable.removesuffix('_URL')}_API_KEY"
         self.own = Destination(urls, api_key)
         self._start = start
+        self._headers = headers
+
+    def explained(self, error: RejectedError, destination: Destination) -> RejectedError:
+        """The refusal of a key in words that say whose it was and what to do; every other refusal as it is.
+
+        Args:
+            error: the refusal.
+            destination: who refused.
+        """
+        if error.status not in KEY_REFUSED or isinstance(error, RefusedKeyError):
+            return error
+        return RefusedKeyError(f"{error}; {self._about_key(destination)}", error.status)
+
+    def _about_key(self, destination: Destination) -> str:
+        known = set(destination.urls) <= set(self.own.urls)
+        if not destination.api_key and known and self._headers:
+            return f"it does not take what {self._headers} holds; correct that, or set {self.key_variable}"
+        if not destination.api_key and known:
+            return f"no key was sent; set {self.key_variable} to one that the server takes"
+        if not destination.api_key:
+            return (
+                "no key was sent, for that of the environment goes to the environment's servers alone; "
+                "give one that the server takes in extra_info.api_key"
+            )
+        if known and destination.api_key == self.own.api_key:
+            return f"it does not take the key of {self.key_variable}; set that to one that it takes"
+        return "it does not take the key of extra_info.api_key; correct that"
 
     def destination(self, extra: Mapping[str, Any]) -> Destination:
         """Where a sample with this `extra_info` is scored.

@@ -7,13 +7,12 @@ from functools import cache as cache_calls
 from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
-from rewardstack.core.coalescing import one_lane
 from rewardstack.pipeline.scorer import MakeScorer, Scorer, Sending
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.routes import EMBEDDING
 from rewardstack.scorers.destination import FindService
 from rewardstack.scorers.embedding import FIELDS as EMBEDDING_FIELDS
-from rewardstack.scorers.embedding import LANE_SIZE, Embedding, VectorStore
+from rewardstack.scorers.embedding import Embedding, VectorStore
 from rewardstack.scorers.judge import FIELDS as JUDGE_FIELDS
 from rewardstack.scorers.judge import Judge, Named
 from rewardstack.scorers.reward_server.relay import Relay, Relayable
@@ -68,7 +67,7 @@ class Backends:
 
         def make_embedding(_: str) -> Sent:
             embedding = Embedding(settings, find_service, self._vector_store(cache, settings), tenant)
-            sending: Sending[Any] = Sending(one_lane(LANE_SIZE))
+            sending: Sending[Any] = Sending(embedding.lane)
             urls = settings.embedding_urls
             return _or_relay(embedding, sending, urls, EMBEDDING, EMBEDDING_FIELDS, settings, find_service)
 

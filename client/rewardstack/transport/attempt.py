@@ -57,17 +57,17 @@ class Attempt:
     It needs no task of its own, which halves what a request costs beside the HTTP client's work.
 
     Args:
-        url: where to, for errors.
+        cause: says why no answer has come, as far as that is known.
         patience: of all who wait for it.
         pace: of the service.
         once_more: starts a second attempt; None where this one is to stay the only one.
     """
 
-    __slots__ = ("_error", "_once_more", "_pace", "_patience", "_reply", "_second", "_task", "_url", "sent_at")
+    __slots__ = ("_cause", "_error", "_once_more", "_pace", "_patience", "_reply", "_second", "_task", "sent_at")
 
-    def __init__(self, url: str, patience: Patience, pace: Pace, once_more: OnceMore | None) -> None:
+    def __init__(self, cause: Callable[[], str], patience: Patience, pace: Pace, once_more: OnceMore | None) -> None:
         self.sent_at = time.monotonic()
-        self._url = url
+        self._cause = cause
         self._error: ServiceError | None = None
         self._reply: bytes | None = None
         self._patience = patience
@@ -80,7 +80,8 @@ class Attempt:
         """Interrupts the attempt, or sends it once more, where it is time to; gives the seconds until the next look."""
         left = self._patience.left()
         if left <= 0:
-            self.interrupt(DeadlineError(f"{self._url}: no answer within {self._patience.deadline.timeout:g} s"))
+            allowed = round(self._patience.deadline.allowed, 2)
+            self.interrupt(DeadlineError(f"no answer within {allowed:g} s; {self._cause()}"))
             return SOON
         if self._once_more is None or self._second is not None:
             return left

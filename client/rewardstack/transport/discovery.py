@@ -46,9 +46,10 @@ class _Answer(Generic[T]):
 
 @dataclass(slots=True)
 class _Request(Generic[T]):
-    """A request to a server that is under way, and since when."""
+    """A request to a server that is under way, how long it may take, and since when it does."""
 
     task: asyncio.Task[T]
+    deadline: SharedDeadline
     begun_at: float = field(default_factory=time.monotonic)
 
     async def result(self, seconds: float) -> T:
@@ -60,7 +61,8 @@ class _Request(Generic[T]):
         try:
             return await asyncio.wait_for(asyncio.shield(self.task), None if seconds == math.inf else seconds)
         except asyncio.TimeoutError:
-            raise DeadlineError("no answer in time") from None
+            awaited = self.deadline.awaited
+            raise DeadlineError(f"no answer in time{f'; last: {awaited.cause()}' if awaited else ''}") from None
 
 
 class Discovery(Generic[D, T]):
@@ -127,7 +129,8 @@ class Discovery(Generic[D, T]):
         return await self._begin(destination, ask, deadline).result(until - time.monotonic())
 
     def _begin(self, destination: D, ask: Ask[T], deadline: SharedDeadline) -> _Request[T]:
-        request = self._requests[destination] = _Request(asyncio.create_task(self._learn(destination, ask, deadline)))
+        task = asyncio.create_task(self._learn(destination, ask, deadline))
+        request = self._requests[destination] = _Request(task, deadline)
         request.task.add_done_callback(_notice)
         return request
 

@@ -6,9 +6,8 @@ A watch asks a server that accepts requests and never answers whether it lives.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -17,7 +16,8 @@ import aiohttp
 from rewardstack.core.deadline import HEADER, Patience
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
 from rewardstack.transport.attempt import LEAST, Attempt, OnceMore, Pace
-from rewardstack.transport.http import exchange
+from rewardstack.transport.http import CONNECT_TIMEOUT, exchange
+from rewardstack.transport.incident import SAID_AFTER, Incident
 from rewardstack.transport.limiter import Limiter
 
 SILENCE = 2.0
@@ -26,8 +26,6 @@ PING_TIMEOUT = 3.0
 """Seconds it has to say so; any HTTP reply will do."""
 
 NONE: Mapping[str, str] = MappingProxyType({})
-
-log = logging.getLogger(__name__)
 
 
 class Message(NamedTuple):
@@ -55,29 +53,52 @@ class Endpoint:
         ceiling: most requests in flight.
         session: that carries the requests.
         pace: of the service.
+        is_awaited: whether anyone waits for the service.
     """
 
     def __init__(
-        self, url: str, headers: Mapping[str, str], ceiling: int, session: aiohttp.ClientSession, pace: Pace
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        ceiling: int,
+        session: aiohttp.ClientSession,
+        pace: Pace,
+        is_awaited: Callable[[], bool],
     ) -> None:
         self.limiter = Limiter(ceiling)
+        self.incident = Incident(is_awaited)
         self.in_flight = 0
-        self.trouble: UnreachableError | None = None
         self._url = url
         self._headers = headers
         self._session = session
         self._pace = pace
-        self._attempts: set[Attempt] = set()
+        self._attempts: dict[Attempt, None] = {}
         self._unanswered = False
         self._heard_at = 0.0
+        self._lived_at = 0.0
+        self._lapsed = ""
         self._watch: asyncio.Task[None] | None = None
         self._round: asyncio.TimerHandle | None = None
 
-    def unreachable(self, error: UnreachableError) -> None:
-        """Notes that there is no connection; logged once an outage, for who waits hears of it at the deadline only."""
-        if self.trouble is None:
-            log.warning("%s; it is tried again until the deadline", error)
-        self.trouble = error
+    def cause(self) -> str:
+        """Why what was sent here has no answer yet, as far as that is known; empty where all was answered."""
+        known = [str(self.incident)] if self.incident.error is not None else []
+        if self._attempts:
+            known.append(self._silence())
+        return "; ".join(known) or self._lapsed
+
+    def _silence(self) -> str:
+        since = next(iter(self._attempts)).sent_at
+        count, seconds = len(self._attempts), time.monotonic() - since
+        requests = f"{count} request{'s' if count > 1 else ''} of ours"
+        if self._lived_at >= since:
+            return f"{self._url} lives and is working on {requests}, the oldest sent {seconds:.1f} s ago"
+        accepted = "accepted the connection and has" if seconds > CONNECT_TIMEOUT else "has"
+        return f"{self._url} {accepted} sent nothing for {seconds:.1f} s; {requests} wait there"
+
+    def _lapse(self) -> str:
+        self._lapsed = self.cause()
+        return self._lapsed
 
     async def ask(
         self, message: Message, patience: Patience, probe: bytes | None = None, once_more: OnceMore | None = None
@@ -106,7 +127,9 @@ class Endpoint:
         return reply
 
     def _found(self) -> None:
-        self.trouble = None
+        if self.incident.error is not None:
+            self.incident.over()
+        self._lapsed = ""
         self.limiter.succeeded()
 
     async def _probe(self, message: Message, patience: Patience) -> None:
@@ -118,15 +141,15 @@ class Endpoint:
     async def _send(self, message: Message, patience: Patience, once_more: OnceMore | None = None) -> bytes:
         left = patience.left()
         headers = {**self._headers, **message.headers, HEADER: str(max(1, int(left * 1000)))}
-        attempt = Attempt(self._url, patience, self._pace, once_more)
+        attempt = Attempt(self._lapse, patience, self._pace, once_more)
         self._begin(attempt, left if once_more is None else min(left, LEAST))
-        replied, answered = False, True
+        replied, answered, lives = False, True, True
         try:
             reply = await exchange(self._session, message.method, self._url + message.path, message.body, headers)
             replied = True
             return reply
         except asyncio.CancelledError:
-            answered = False
+            answered = lives = False
             if (other := attempt.outcome()) is None:
                 raise
             return other
@@ -134,24 +157,27 @@ class Endpoint:
             self.limiter.refused(attempt.sent_at, self.in_flight - 1, error.retry_after)
             raise
         except UnreachableError:
+            lives = False
             self.limiter.unreachable()
             raise
         finally:
             attempt.end(replied=replied)
+            if lives:
+                self._lived_at = time.monotonic()
             self._end(attempt, answered=answered)
 
     def _begin(self, attempt: Attempt, look_in: float) -> None:
         """Watches an attempt, which is interrupted when the endpoint turns out to hang."""
         if not self._attempts:
             self._heard_at = time.monotonic()
-        self._attempts.add(attempt)
+        self._attempts[attempt] = None
         self._go_round_in(look_in)
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._watch_silence())
 
     def _end(self, attempt: Attempt, *, answered: bool) -> None:
         """Watches an attempt no longer, which has ended with an answer of any kind or without."""
-        self._attempts.discard(attempt)
+        del self._attempts[attempt]
         self._unanswered = not answered
         if answered:
             self._heard_at = time.monotonic()
@@ -177,26 +203,35 @@ class Endpoint:
                 await asyncio.sleep(wait)
                 continue
             asked_at, self._unanswered = time.monotonic(), False
-            if await self._lives() or self._heard_at > asked_at:
+            if (lives := await self._lives()) or self._heard_at > asked_at:
                 self._heard_at = time.monotonic()
+                self._lived_at = self._heard_at if lives else self._lived_at
                 continue
-            log.warning("%s accepts requests and does not answer; asking elsewhere", self._url)
+            hangs = UnreachableError(f"{self._url}: accepts requests and does not answer")
+            self.incident.note(hangs, self._heard_at)
             self.limiter.unreachable(hangs=True)
             for attempt in list(self._attempts):
-                attempt.interrupt(UnreachableError(f"{self._url}: accepts requests and does not answer"))
+                attempt.interrupt(hangs)
             return
 
     async def _lives(self) -> bool:
+        silent = UnreachableError(f"{self._url}: no answer even to GET /health")
+        noting = asyncio.get_running_loop().call_later(SAID_AFTER - SILENCE, self.incident.note, silent, self._heard_at)
         try:
             await asyncio.wait_for(exchange(self._session, "GET", f"{self._url}/health", None, {}), PING_TIMEOUT)
         except (asyncio.TimeoutError, UnreachableError):
             return False
         except ServiceError:
-            return True
+            pass
+        finally:
+            noting.cancel()
+        if self.incident.error is silent:
+            self.incident.over()
         return True
 
     def close(self) -> None:
         """Ends the watch."""
+        self.incident.over()
         for one in (self._watch, self._round):
             if one is not None:
                 one.cancel()

@@ -65,7 +65,7 @@ class EndpointPool:
     ) -> None:
         self.last_progress = 0.0
         headers, pace = authorization(api_key), Pace()
-        self._endpoints = [Endpoint(url, headers, ceiling, session, pace) for url in urls]
+        self._endpoints = [Endpoint(url, headers, ceiling, session, pace, self._is_awaited) for url in urls]
         self._max_retries = max_retries
         self._budget = RetryBudget()
         self._queue: deque[asyncio.Future[Endpoint]] = deque()
@@ -107,6 +107,7 @@ class EndpointPool:
         self, message: Message, deadline: SharedDeadline, probe: bytes | None = None, *, hedged: bool = False
     ) -> bytes:
         self._budget.earn()
+        deadline.waits_for(self)
         obstacle: ServiceError | None = None
         patience = Patience(deadline, time.monotonic())
         retries = 0
@@ -124,11 +125,9 @@ class EndpointPool:
             except RejectedError:
                 self.last_progress = time.monotonic()
                 raise
-            except OverloadError as error:
+            except (OverloadError, UnreachableError) as error:
                 obstacle = error
-            except UnreachableError as error:
-                obstacle = error
-                endpoint.unreachable(error)
+                endpoint.incident.note(error)
             except ReplyError as error:
                 obstacle = error
                 retries += 1
@@ -188,8 +187,19 @@ class EndpointPool:
             raise
 
     def _out_of_time(self, obstacle: ServiceError | None) -> DeadlineError:
-        last = obstacle or next((one.trouble for one in self._endpoints if one.trouble is not None), None)
-        return DeadlineError(f"no answer in time; last: {last}" if last else "no answer in time")
+        known = self.cause()
+        last = "" if obstacle is None or str(obstacle) in known else f"{obstacle}; "
+        return DeadlineError(f"no answer in time; last: {last}{known}")
+
+    def cause(self) -> str:
+        """What is known of each endpoint, and how many wait for their turn."""
+        known = [cause for endpoint in self._endpoints if (cause := endpoint.cause())]
+        if len(self._queue) > 1:
+            known.append(f"{len(self._queue)} requests wait for their turn")
+        return "; ".join(known) or "nothing is on its way to it"
+
+    def _is_awaited(self) -> bool:
+        return bool(self._queue) or any(endpoint.in_flight for endpoint in self._endpoints)
 
     def _give_back(self, turn: asyncio.Future[Endpoint]) -> None:
         if turn.done() and not turn.cancelled():

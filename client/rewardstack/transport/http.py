@@ -105,12 +105,20 @@ async def send(
     except aiohttp.ClientConnectorError as error:
         if error.os_error.errno in OUT_OF_DESCRIPTORS:
             raise OverloadError("no file descriptor left in this process; raise `ulimit -n`") from error
-        refused = "connection refused, nothing listens there: " if error.os_error.errno == errno.ECONNREFUSED else ""
-        raise UnreachableError(f"{shown}: {refused}{error.os_error.strerror or error}") from error
+        raise UnreachableError(f"{shown}: {_obstacle(error)}{error.os_error.strerror or error}") from error
+    except aiohttp.ConnectionTimeoutError as error:
+        raise UnreachableError(f"{shown}: nothing takes the connection within {CONNECT_TIMEOUT:g} s") from error
     except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
         raise UnreachableError(f"{shown}: {error or type(error).__name__}") from error
     except aiohttp.ClientError as error:
         raise ReplyError(f"{shown}: {_fault(error)}") from None  # aiohttp's own words hold the query
+
+
+def _obstacle(error: aiohttp.ClientConnectorError) -> str:
+    """What the system's own words for a failed connection mean, where that is known."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "the host's name is not known: "
+    return "connection refused, nothing listens there: " if error.os_error.errno == errno.ECONNREFUSED else ""
 
 
 def _fault(error: aiohttp.ClientError) -> str:
@@ -130,7 +138,8 @@ def body_of(reply: Reply) -> bytes:
     """
     if 200 <= reply.status < 300:
         return reply.data
-    message = f"{reply.url} answered {reply.status}: {_complaint(reply.data)}"
+    complaint = _complaint(reply.data)
+    message = f"{reply.url} answered {reply.status}{': ' if complaint else ''}{complaint}"
     if reply.status in OVERLOADED:
         raise OverloadError(message, _retry_after(reply.headers.get("Retry-After", "")))
     if reply.status < 500:

@@ -7,6 +7,7 @@ it was asked. A text's vector counts its letters.
               HTTP status
     embed     whether there is /embed; openai likewise for /v1/embeddings
     info      what /info says; null for none
+    bytes     of a request's body beyond which it is refused with 413
     most      texts in a request beyond which it is refused with 413
     permits   texts at work beyond which a request is refused with 429
     delay     seconds that a request takes
@@ -31,6 +32,7 @@ STATE: dict[str, Any] = {
     "embed": True,
     "openai": True,
     "info": INFO,
+    "bytes": 2_000_000,
     "most": 1024,
     "permits": 10**9,
     "delay": 0.0,
@@ -108,7 +110,10 @@ async def embeddings(request: web.Request) -> web.StreamResponse:
 async def answer(request: web.Request, field: str, shape: Any) -> web.StreamResponse:
     if STATE.get("key") and request.headers.get("Authorization") != f"Bearer {STATE['key']}":
         return web.Response(status=401)
-    body = json.loads(await request.read())
+    data = await request.read()
+    if len(data) > STATE["bytes"]:
+        return web.json_response({"error": "length limit exceeded", "error_type": "Validation"}, status=413)
+    body = json.loads(data)
     LAST.update(body={name: value for name, value in body.items() if name != field})
     found = await vectors_of(body[field])
     if isinstance(found, web.StreamResponse):

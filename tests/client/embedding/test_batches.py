@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rewardstack import Request, Score, acompute_score, score
+from rewardstack.scorers.embedding.protocol import TEXT_MOST
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer, Redis
 from tests.support.waiters import impatient_and_patient
@@ -147,8 +148,8 @@ def test_refused_texts(server: FaultServer) -> None:
     requests[3].solution_str = "REFUSED response"
     requests[9].ground_truth = "REFUSED reference"
     requests[17].ground_truth = ["REFUSED reference", "a fine one"]
-    found = score(requests, on_error="none")
-    assert {3: "failed", 9: "unscored"} == {at: one.status for at, one in enumerate(found) if one.status != "ok"}
+    found = score(requests, on_error="lexical")
+    assert {3: "unscored", 9: "unscored"} == {at: one.status for at, one in enumerate(found) if one.status != "ok"}
     assert "the server refuses the response" in found[3].reason
     assert "the server refuses the reference" in found[9].reason
 
@@ -196,3 +197,38 @@ def test_patience_of_each(server: FaultServer) -> None:
     server.set(delay=0.3)
     results = impatient_and_patient(SOURCE)
     assert {"impatient": "fallback", "patient": "ok"} == {name: status for name, (status, _) in results.items()}
+
+
+LARGE = {
+    "ascii": "word " * 600_000,
+    "chinese": "\u4e2d" * 900_000,
+    "control": "a\x01" * 900_000,
+    "emoji": "\U0001f600" * 600_000,
+}
+
+
+LARGE_BODIES = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+
+
+@LARGE_BODIES
+@pytest.mark.parametrize("kind", LARGE)
+def test_larger_than_a_body(server: FaultServer, kind: str) -> None:
+    """A text beyond what the server takes of a body is cut here where it may be, and costs no other its score."""
+    requests = [Request(SOURCE, f"a {LARGE[kind]}", "a reference"), *group(4)]
+    assert {"ok"} == statuses(score(requests, on_error="none"))
+    assert max(map(max, server.stats()["batches"])) == TEXT_MOST
+
+
+@LARGE_BODIES
+def test_larger_than_a_body_and_whole(server: FaultServer) -> None:
+    """Where it may not be cut the server's refusal leaves it unscored; it is never compared by its characters."""
+    requests = [Request(SOURCE, LARGE["ascii"], "a", {"truncate": False}), *group(4)]
+    first, *others = score(requests)
+    assert "unscored" == first.status and "the server refuses the response" in first.reason
+    assert {"ok"} == statuses(others)
+
+
+def test_half_a_surrogate_pair(server: FaultServer) -> None:
+    """Half a surrogate pair is sent as a question mark, as to a judge."""
+    assert {"ok"} == statuses(score([Request(SOURCE, "broken \ud800 pair", "broken ? pair")]))
+    assert ["broken ? pair"] == server.stats()["twice"]

@@ -131,17 +131,27 @@ def test_server_of_the_sample(server: FaultServer, monkeypatch: pytest.MonkeyPat
     server.set(key="theirs")
     monkeypatch.setenv("EMBEDDING_SERVER_URL", "http://127.0.0.1:9")
     assert one("a", "a", server_url=server.url, api_key="theirs").value == pytest.approx(1.0)
-    with pytest.raises(SettingsError, match="EMBEDDING_SERVER_API_KEY"):
-        one("a", "b", server_url=server.url)
+    refused = one("a", "b", server_url=server.url)
+    assert "fallback" == refused.status and "no key was sent" in refused.reason and "home" not in refused.reason
 
 
 def test_wrong_key_is_said(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that does not take the key is the caller's to mend; the key itself is in no message."""
+    """A server that does not take the key is a failure that names the variable; the key itself is in no reason."""
     monkeypatch.setenv("EMBEDDING_SERVER_API_KEY", "my-secret")
     server.set(key="another")
-    with pytest.raises(SettingsError, match="set EMBEDDING_SERVER_API_KEY") as caught:
-        one("a", "b")
-    assert "my-secret" not in str(caught.value)
+    [refused] = score([Request(SOURCE, "a", "b")], on_error="none")
+    assert ("failed", None) == (refused.status, refused.value)
+    assert "EMBEDDING_SERVER_API_KEY; set that" in refused.reason and "my-secret" not in refused.reason
+
+
+def test_one_samples_key_is_its_own_affair(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample whose key is refused costs no other sample of its batch its score."""
+    monkeypatch.setenv("EMBEDDING_SERVER_API_KEY", "right")
+    server.set(key="right")
+    extras: list[dict[str, Any]] = [{}, {"api_key": "wrong"}, {}]
+    found = score([Request(SOURCE, f"{at} a", f"{at} b", extra) for at, extra in enumerate(extras)], on_error="zero")
+    assert ["ok", "failed", "ok"] == [one.status for one in found]
+    assert "it does not take the key of extra_info.api_key" in found[1].reason
 
 
 def test_openai_only(server: FaultServer, caplog: pytest.LogCaptureFixture) -> None:

@@ -155,20 +155,21 @@ def test_variable_without_a_key(routed: Routed, judge: FaultServer) -> None:
 @pytest.mark.parametrize(
     ("table", "remedy"),
     [
-        ({"api_key_variable": "SMALL_KEY"}, "set SMALL_KEY to the judge's key"),
-        ({}, "set the variable that judges.small.api_key_variable names to the judge's key"),
+        ({"api_key_variable": "SMALL_KEY"}, "does not take the key of SMALL_KEY; set that"),
+        ({}, "no key was sent; set the variable that judges.small.api_key_variable names"),
     ],
     ids=["wrong", "missing"],
 )
 def test_refused_key(
     routed: Routed, judge: FaultServer, monkeypatch: pytest.MonkeyPatch, table: dict[str, Any], remedy: str
 ) -> None:
-    """A judge that does not take the key is an error with the remedy."""
+    """A judge that does not take the key is a failure whose reason has the remedy."""
     monkeypatch.setenv("SMALL_KEY", "wrong")
     judge.set(status=401)
     routed({"small": {"address": judge.url, **table}})
-    with pytest.raises(SettingsError, match=remedy):
-        one("small")
+    found = one("small")
+    assert "failed" == found.status
+    assert remedy in found.reason
 
 
 def test_what_the_file_says_holds(routed: Routed, judge: FaultServer) -> None:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from rewardstack.cli.console import say
+from rewardstack.cli.console import say, wait_aloud
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, SettingsError, UnreachableError
+from rewardstack.scorers.reward_server.scorer import reward_servers
 from rewardstack.settings import Settings
 from rewardstack.transport.http import authorization, exchange, open_session
 
@@ -38,6 +39,7 @@ class JobServer:
         self._urls = settings.reward_server_urls
         self._patience = settings.reward_server_timeout
         self._headers = authorization(settings.reward_server_api_key)
+        self._servers = reward_servers(settings)
 
     async def __aenter__(self) -> JobServer:
         self._session = open_session()
@@ -92,7 +94,9 @@ class JobServer:
             url = self._urls[attempt % len(self._urls)]
             call = exchange(self._session, method, url + path, body, {**self._headers, **(headers or {})})
             try:
-                return await asyncio.wait_for(call, ANSWER_SECONDS)
+                return await wait_aloud(call, ANSWER_SECONDS, f"{url}{path}")
+            except RejectedError as error:
+                raise self._servers.explained(error, self._servers.own) from error
             except (OverloadError, ReplyError, UnreachableError, asyncio.TimeoutError) as error:
                 obstacle = error if str(error) else UnreachableError(f"{url}: no answer in {ANSWER_SECONDS:g} s")
             left = end - time.monotonic()

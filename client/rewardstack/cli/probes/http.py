@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
+from rewardstack.cli.console import wait_aloud
 from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
 from rewardstack.errors import OverloadError, RejectedError, ServiceError, UnreachableError
 from rewardstack.transport.http import Reply, authorization, body_of, open_session, send
@@ -82,9 +83,10 @@ class Probed:
         method = "GET" if body is None else "POST"
         sent = send(self._session, method, self._url + path + self._query, body, {**self._headers, **given})
         try:
-            return await asyncio.wait_for(sent, patience)
+            return await wait_aloud(sent, patience, f"{shown_url(self._url)}{path}")
         except asyncio.TimeoutError:
-            raise Trouble(f"{path}: no answer within {patience:g} s", f"it is overloaded or hangs; {LOGS}") from None
+            what = f"{path}: it takes the connection, and no answer comes within {patience:g} s"
+            raise Trouble(what, f"it is overloaded or hangs; {LOGS}") from None
         except ServiceError as error:
             raise self.trouble(error) from error
 

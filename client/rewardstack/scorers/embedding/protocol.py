@@ -23,6 +23,12 @@ BATCH = 32
 """Texts in a request to a server that does not say how many it takes; TEI's own default."""
 BATCH_MOST = 1024
 
+TEXT_MOST = 2**18
+"""Characters of a text that are sent where it may be cut: eight for each of 32,768 tokens, which is as much as the
+longest-reading of the models takes; as JSON 1.6 MB at most."""
+BODY_MOST = 2_000_000
+"""Bytes of a request of several texts: TEI takes no more by default, and breaks the connection on which more comes."""
+
 Path = str
 
 
@@ -69,19 +75,25 @@ def read_models(reply: bytes) -> About | None:
 
 
 def write_request(path: Path, texts: Sequence[str], asked: Asked, model: str) -> bytes:
-    """The body that asks `path` for the vectors of `texts`.
+    """The body that asks `path` for the vectors of `texts`; half a surrogate pair is sent as a question mark.
 
     Raises:
         RejectedError: `/v1/embeddings` knows no `prompt_name`.
     """
+    sent = [text[:TEXT_MOST] for text in texts] if asked.truncate else list(texts)
     if path == EMBED:
-        body: dict[str, Any] = {"inputs": list(texts), "normalize": True, "truncate": asked.truncate}
+        body: dict[str, Any] = {"inputs": sent, "normalize": True, "truncate": asked.truncate}
         if asked.prompt_name:
             body["prompt_name"] = asked.prompt_name
-        return json.dumps(body).encode()
+        return _encoded(body)
     if asked.prompt_name:
         raise RejectedError("a server without /embed knows no prompt_name; write it out in prompt_prefix", 404)
-    return json.dumps({"input": list(texts), "model": asked.model or model, "encoding_format": "float"}).encode()
+    return _encoded({"input": sent, "model": asked.model or model, "encoding_format": "float"})
+
+
+def _encoded(body: Mapping[str, Any]) -> bytes:
+    """As UTF-8, which is at most half as long as the escapes of ASCII JSON for what is not ASCII."""
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def read_vectors(path: Path, reply: bytes, count: int) -> list[Vector | ReplyError]:

@@ -88,12 +88,14 @@ def vector_scores(samples: Sequence[Sample], found: Mapping[str, Found]) -> list
 def _pairs(sample: Sample, found: Mapping[str, Found]) -> dict[str, tuple[Vector, Vector]] | Score:
     """The vectors to compare by reference, or the sample's score where there is nothing to compare.
 
-    A reference that the server refuses is left out; where it refuses all, there is none to judge by.
+    A response that the server refuses has no score, for that is no fault of the infrastructure's. A reference that it
+    refuses is left out; where it refuses all, there is none to judge by.
     """
     candidate = found[sample.candidate]
     if isinstance(candidate, RewardstackError):
-        what = "the server refuses the response: " if _is_refusal(candidate) else ""
-        return Score.failed(f"{what}{candidate}", SOURCE)
+        if _is_refusal(candidate):
+            return Score.unscored(f"the server refuses the response: {candidate}", SOURCE)
+        return Score.failed(str(candidate), SOURCE)
     pairs: dict[str, tuple[Vector, Vector]] = {}
     refusal: RewardstackError | None = None
     for reference, text in zip(sample.references, sample.targets, strict=True):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
+from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import UNIT, Key
-from rewardstack.errors import ConfigError
+from rewardstack.errors import ServiceError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score
 from rewardstack.scorers.destination import Destination, FindService, Servers
@@ -20,6 +23,7 @@ from rewardstack.scorers.embedding.sample import SOURCE, Sample, lexical_score, 
 from rewardstack.scorers.embedding.server import Server
 from rewardstack.scorers.embedding.vectors import Embedder, VectorStore
 from rewardstack.settings import Settings
+from rewardstack.transport.discovery import briefly
 
 VERSION = "1"
 """Raised whenever the same texts come to another score."""
@@ -90,25 +94,44 @@ class Embedding(Scorer[Sample]):
         return item
 
     async def keys(self, prepared: Sequence[Sample], deadline: SharedDeadline) -> list[Key | None]:
-        """The samples' keys, the server's model being part of them; raises as `score` does."""
+        """The samples' keys, the server's model being part of them; None where the server does not say which it is."""
         keys: list[Key | None] = [None] * len(prepared)
+        said = await self._meet({sample.destination for sample in prepared if sample.options.cached}, deadline)
         states: dict[tuple[Destination, Options], Any] = {}
         for at, sample in enumerate(prepared):
-            if not sample.options.cached:
+            about = said.get(sample.destination)
+            if about is None or not sample.options.cached:
                 continue
             which = sample.destination, sample.options
             if which not in states:
-                states[which] = _state(await self._server(sample.destination).about(deadline), sample.options)
+                states[which] = _state(about, sample.options)
             if states[which] is not None:
                 keys[at] = Key(PREFIX + extended(states[which], sample.solution, *sample.references), range=UNIT)
         return keys
+
+    async def _meet(self, destinations: Collection[Destination], deadline: SharedDeadline) -> dict[Destination, About]:
+        """What the servers say of themselves. Where there are several, one that is gone does not hold up the others;
+        one that does not say it is asked again when its samples are scored."""
+        patience = math.inf if len(destinations) == 1 else briefly(deadline)
+        asked = [self._server(one).about(deadline, patience) for one in destinations]
+        said: dict[Destination, About] = {}
+        for one, about in zip(destinations, await asyncio.gather(*asked, return_exceptions=True), strict=True):
+            if isinstance(about, About):
+                said[one] = about
+            elif not isinstance(about, ServiceError):
+                raise about
+        return said
+
+    def lane(self, sample: Sample) -> Lane:
+        """Samples of one server travel together."""
+        return Lane(LANE_SIZE, sample.destination)
 
     async def score(self, prepared: Sequence[Sample], deadline: SharedDeadline) -> list[Score]:
         """One score for each sample, in order.
 
         Raises:
             DeadlineError, ReplyError: the server did not say what it is.
-            SettingsError: it does not take the key.
+            RefusedKeyError: it does not take the key.
         """
         parts: dict[Part, dict[int, Sample]] = {}
         for at, sample in enumerate(prepared):
@@ -125,15 +148,12 @@ class Embedding(Scorer[Sample]):
             self._store.memory.resize(max(sample.options.cache_size for sample in samples))
         embedder = self._embedder(part, await self._server(part.destination).about(deadline))
         texts = {text for sample in samples for text in (sample.candidate, *sample.targets)}
-        found = await embedder.vectors(texts, deadline, cached=part.cached)
-        for one in found.values():
-            if isinstance(one, ConfigError):
-                raise one
-        return vector_scores(samples, found)
+        return vector_scores(samples, await embedder.vectors(texts, deadline, cached=part.cached))
 
     def _server(self, destination: Destination) -> Server:
         if destination not in self._servers:
-            self._servers[destination] = Server(self._find(*destination))
+            explained = partial(self._destinations.explained, destination=destination)
+            self._servers[destination] = Server(self._find(*destination), explained)
         return self._servers[destination]
 
     def _embedder(self, part: Part, about: About) -> Embedder:

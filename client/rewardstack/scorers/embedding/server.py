@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.errors import RejectedError, RewardstackError, ServiceError, SettingsError
+from rewardstack.errors import RejectedError, RewardstackError, ServiceError
+from rewardstack.scorers.destination import KEY_REFUSED
 from rewardstack.scorers.embedding.options import Asked
 from rewardstack.scorers.embedding.protocol import (
+    BODY_MOST,
     EMBED,
     OPENAI,
     UNKNOWN,
@@ -34,22 +37,28 @@ class Server:
 
     Args:
         service: to ask them by.
+        explained: says of a refused key whose it is.
     """
 
-    def __init__(self, service: EndpointPool) -> None:
+    def __init__(self, service: EndpointPool, explained: Callable[[RejectedError], RejectedError]) -> None:
         self._service = service
+        self._explained = explained
         self._path = EMBED
         self._about = UNKNOWN
         self._said: Discovery[EndpointPool, About] = Discovery()
 
-    async def about(self, deadline: SharedDeadline) -> About:
+    async def about(self, deadline: SharedDeadline, patience: float = math.inf) -> About:
         """What it says of itself, `UNKNOWN` where it says nothing.
+
+        Args:
+            deadline: of the caller.
+            patience: seconds that the caller waits at most for a first answer.
 
         Raises:
             DeadlineError, ReplyError: it did not answer.
-            SettingsError: it does not take the key.
+            RefusedKeyError: it does not take the key.
         """
-        about = await self._said.find(self._service, self._ask_about, deadline)
+        about = await self._said.find(self._service, self._ask_about, deadline, patience)
         if about.requests and about != self._about:
             self._service.begin(about.requests)
         self._about = about
@@ -67,7 +76,7 @@ class Server:
             return await self._post(texts, asked, deadline)
         except RejectedError as error:
             if error.status not in TOO_MUCH or len(texts) == 1:
-                return [_explained(error)] * len(texts)
+                return [self._explained(error)] * len(texts)
         except ServiceError as error:
             return [error] * len(texts)
         half = len(texts) // 2
@@ -76,9 +85,11 @@ class Server:
 
     async def _post(self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline) -> Sequence[Found]:
         path, model = self._path, self._about.model
-        probe = write_request(path, (), asked, model)
+        body, probe = write_request(path, texts, asked, model), write_request(path, (), asked, model)
+        if len(body) > BODY_MOST and len(texts) > 1:
+            raise RejectedError(f"{path}: {len(texts)} texts of {len(body)} bytes are too many for one request", 413)
         try:
-            reply = await self._service.post(path, write_request(path, texts, asked, model), deadline, probe)
+            reply = await self._service.post(path, body, deadline, probe)
         except RejectedError as error:
             if error.status != 404 or path != EMBED:
                 raise
@@ -91,15 +102,9 @@ class Server:
             try:
                 about = read(await self._service.get(path, deadline))
             except RejectedError as error:
-                if isinstance(explained := _explained(error), SettingsError):
-                    raise explained from error
+                if error.status in KEY_REFUSED:
+                    raise self._explained(error) from error
                 continue
             if about is not None:
                 return about
         return UNKNOWN
-
-
-def _explained(error: RejectedError) -> RewardstackError:
-    if error.status not in (401, 403):
-        return error
-    return SettingsError(f"{error}; set EMBEDDING_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY")

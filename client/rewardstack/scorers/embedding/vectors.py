@@ -101,8 +101,11 @@ class Embedder:
     async def _ask(self, keys: dict[str, str], deadline: SharedDeadline, cached: bool) -> dict[str, Found]:
         shared = [Key(key) if cached else None for key in keys.values()]
         found = await self._coalescer.ask(list(keys), shared, deadline)
-        late = DeadlineError(f"no answer within {deadline.timeout:g} s")
-        return {text: late if one is None else one for text, one in zip(keys, found, strict=True)}
+        return dict(zip(keys, found, strict=True))
+
+    def late(self, reason: str) -> Found:
+        """A text that nobody waits for any longer."""
+        return DeadlineError(reason)
 
     async def send(self, items: Sequence[str], keys: Sequence[Key | None], deadline: SharedDeadline) -> Sequence[Found]:
         """What the server makes of each text, in order; vectors are kept where it is known whose they are."""

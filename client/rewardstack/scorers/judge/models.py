@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import RejectedError, ReplyError, ServiceError
-from rewardstack.scorers.destination import Destination
+from rewardstack.scorers.destination import KEY_REFUSED, Destination
 from rewardstack.scorers.judge.api import MODELS, Api, below, deployment
 from rewardstack.scorers.judge.dialect import OLD_VLLM, UNKNOWN, VLLM, Dialect, dialect_of, vllm_of
 from rewardstack.scorers.judge.refusals import corrected, refused_fields
@@ -77,14 +77,12 @@ class Models:
             destinations: the judges; one that does not answer stays unknown.
             deadline: of the caller.
 
-        Raises:
-            RefusedKeyError: a judge does not take its key.
         """
         unmet = [one for one in destinations if not self._served.is_fresh(one)]
         patience = math.inf if len(destinations) == 1 else briefly(deadline)
         asked = [self.refresh(one, deadline, patience) for one in unmet]
         for answer in await asyncio.gather(*asked, return_exceptions=True):
-            if isinstance(answer, RefusedKeyError) or not isinstance(answer, (Served, ServiceError)):
+            if not isinstance(answer, (Served, ServiceError)):
                 raise answer
 
     async def refresh(self, destination: Destination, deadline: SharedDeadline, patience: float = math.inf) -> Served:
@@ -97,7 +95,7 @@ class Models:
 
         Raises:
             DeadlineError: it did not answer in time.
-            RefusedKeyError: it does not take the key.
+            RejectedError: it does not take the key.
         """
         return await self._served.find(destination, partial(self._ask, destination), deadline, patience)
 
@@ -158,8 +156,8 @@ class Models:
             if (roots := read_models(reply)) is None:
                 raise ReplyError("it is no list of models")
         except (RejectedError, ReplyError) as error:
-            if isinstance(error, RejectedError) and error.status in (401, 403):
-                raise RefusedKeyError(str(error), error.status, destination) from error
+            if isinstance(error, RejectedError) and error.status in KEY_REFUSED:
+                raise
             if isinstance(error, ReplyError) and destination in self._served:
                 raise  # a fault of the moment: what it said before holds
             log.warning("the judge does not tell its models, so its verdicts are not cached: %s", error)
@@ -174,20 +172,6 @@ class Models:
             return vllm_of(await asyncio.wait_for(asked, briefly(deadline)))
         except (ServiceError, asyncio.TimeoutError):
             return OLD_VLLM if self._served.known(destination, NOTHING).dialect is OLD_VLLM else VLLM
-
-
-class RefusedKeyError(RejectedError):
-    """A judge does not take the key that goes to it.
-
-    Args:
-        message: its own words.
-        status: 401 or 403.
-        destination: the judge.
-    """
-
-    def __init__(self, message: str, status: int, destination: Destination) -> None:
-        super().__init__(message, status)
-        self.destination = destination
 
 
 def read_models(data: bytes) -> dict[str, str] | None:

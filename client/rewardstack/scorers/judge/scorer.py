@@ -23,7 +23,7 @@ from rewardstack.score import Item, OnError, Score
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.judge.api import Api, below
 from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, together
-from rewardstack.scorers.judge.models import Model, Models, RefusedKeyError
+from rewardstack.scorers.judge.models import Model, Models
 from rewardstack.scorers.judge.named import Named
 from rewardstack.scorers.judge.options import portable_extra
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
@@ -33,9 +33,6 @@ from rewardstack.settings import Settings
 
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
 """How vLLM says that a prompt does not fit."""
-
-KEY = "LLM_JUDGE_SERVER_API_KEY"
-"""The variable that holds the key of the environment's judges."""
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +60,8 @@ class Judge(Scorer[Plan]):
             settings.judge_urls,
             settings.judge_api_key,
             "start a judge with `make up` and `export LLM_JUDGE_SERVER_URL=http://localhost:8000`",
+            "LLM_JUDGE_HEADERS" if settings.judge_headers else "",
+            named.key if named is not None else "",
         )
         api = Api(find_service, settings)
         self._models = Models(api)
@@ -90,16 +89,9 @@ class Judge(Scorer[Plan]):
             return self._complaint(error)
 
     async def keys(self, prepared: Sequence[Plan], deadline: SharedDeadline) -> list[Key | None]:
-        """A key for each sample, None where the judge does not say what it serves.
-
-        Raises:
-            SettingsError: the judge does not take the key.
-        """
+        """A key for each sample, None where the judge does not say what it serves."""
         destinations = {plan.destination for plan in prepared}
-        try:
-            await self._models.meet(destinations, deadline)
-        except RefusedKeyError as error:
-            self._refuse_key(error, error.destination)
+        await self._models.meet(destinations, deadline)
         guessed = set(filter(self._models.is_guessed, destinations))
         if guessed:
             await self._try_out([plan for plan in prepared if plan.destination in guessed], deadline)
@@ -115,7 +107,6 @@ class Judge(Scorer[Plan]):
         """One score for each sample, in order.
 
         Raises:
-            SettingsError: the judge does not take the key.
             RequestError: the environment's judge gives no probabilities, and one of the samples asks for them.
         """
         if len(prepared) == 1:
@@ -240,7 +231,7 @@ class Judge(Scorer[Plan]):
 
     def _failure(self, error: ServiceError, plan: Plan) -> Score:
         if isinstance(error, RejectedError):
-            self._refuse_key(error, plan.destination)
+            error = self._servers.explained(error, plan.destination)
             if any(words in str(error) for words in TOO_LONG):
                 return self._too_long(error, plan)
             if error.status == 404 and (served := ", ".join(self._models.served(plan.destination))):
@@ -256,9 +247,3 @@ class Judge(Scorer[Plan]):
         if len(plan.candidate) > rest + plan.options.template.size:
             return Score(0.0, reason="the candidate is longer than the judge's context", source=self.source)
         return Score.failed(f"{error}; raise the judge's MAX_MODEL_LEN, or lower max_new_tokens", self.source)
-
-    def _refuse_key(self, error: RejectedError, destination: Destination) -> None:
-        """An environment that does not fit concerns every sample, unlike a key that a sample brings."""
-        if error.status in (401, 403) and destination == self._servers.own:
-            key = KEY if self._named is None else self._named.key
-            raise SettingsError(f"{error}; set {key} to the judge's key", key) from error

@@ -11,11 +11,11 @@ from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import Fields
 from rewardstack.core.keys import Key
-from rewardstack.errors import RequestError
+from rewardstack.errors import RejectedError, RequestError
 from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import Item, Score
 from rewardstack.scorers.destination import Destination, FindService
-from rewardstack.scorers.reward_server.scorer import BATCH, post_samples
+from rewardstack.scorers.reward_server.scorer import BATCH, post_samples, reward_servers
 from rewardstack.settings import Settings
 
 P = TypeVar("P")
@@ -81,7 +81,8 @@ class Relay(Scorer[Relayed[P]]):
         self._scorer = scorer
         self._data_source = data_source
         self._fields = tuple(fields)
-        self._destination = Destination(settings.reward_server_urls, settings.reward_server_api_key)
+        self._servers = reward_servers(settings)
+        self._destination = self._servers.own
         self._find = find_service
         self._cached = settings.cache_on
         self._movable = movable
@@ -122,7 +123,10 @@ class Relay(Scorer[Relayed[P]]):
         if not samples:
             return await self._scorer.score([sample.prepared for sample in prepared], deadline)
         service = self._find(*self._destination)
-        return await post_samples(service, self._data_source, samples, deadline, self._cached)
+        try:
+            return await post_samples(service, self._data_source, samples, deadline, self._cached)
+        except RejectedError as error:
+            raise self._servers.explained(error, self._destination) from error
 
 
 def _of_prepared(fallback: Callable[[P], Score]) -> Callable[[Relayed[P]], Score]:

@@ -15,7 +15,7 @@ from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
 from rewardstack.core.wire import read_scores, sample_record
-from rewardstack.errors import RejectedError, ReplyError, RequestError, SettingsError, UnknownSourceError
+from rewardstack.errors import RejectedError, ReplyError, RequestError, UnknownSourceError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.routing.routes import RULE_PREFIX
 from rewardstack.score import Item, OnError, Score
@@ -111,13 +111,17 @@ class RemoteRule(Scorer[RemoteSample]):
 
         Raises:
             DeadlineError, ReplyError: the server did not score them.
+            RefusedKeyError: it does not take the key.
             UnknownSourceError: it has no such function.
-            SettingsError: it does not take the key.
         """
         if any(sample.fields is None for sample in prepared):
             await self.keys(prepared, deadline)
         samples = [(sample.item, sample.fields or ()) for sample in prepared]
-        scores = await post_samples(prepared[0].service, self._data_source, samples, deadline, self._cached)
+        destination, service = prepared[0].destination, prepared[0].service
+        try:
+            scores = await post_samples(service, self._data_source, samples, deadline, self._cached)
+        except RejectedError as error:
+            raise self._servers.explained(error, destination) from error
         for score in scores:
             score.source = self.source
         return scores
@@ -151,8 +155,8 @@ async def post_samples(
 
     Raises:
         DeadlineError, ReplyError: the server did not score them.
+        RejectedError: it does not take the key, or not these samples.
         UnknownSourceError: it has no such source; lists those it has.
-        SettingsError: it does not take the key.
         RequestError: `extra_info` holds what JSON cannot.
     """
     reply = await _post(service, _body(data_source, samples, cached), deadline)
@@ -184,6 +188,4 @@ async def _post(service: EndpointPool, body: bytes, deadline: SharedDeadline) ->
     except RejectedError as error:
         if error.status == 404:
             raise UnknownSourceError(str(error), "data_source") from error
-        if error.status == 401:
-            raise SettingsError(f"{error}; set REWARD_SERVER_API_KEY", "REWARD_SERVER_API_KEY") from error
         raise

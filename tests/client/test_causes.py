@@ -1,0 +1,137 @@
+"""Why an answer did not come: every reason says what was last known of the server, and what lasts is in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from rewardstack import Request, score
+from rewardstack.errors import OverloadError, UnreachableError
+from rewardstack.transport import incident
+from rewardstack.transport.incident import Incident
+from tests.support.servers import FaultServer, free_port
+
+SAID = "tried again until the deadline"
+
+
+def reasons(count: int = 3, **extra: object) -> set[str]:
+    """The different reasons of samples that all fail."""
+    scores = score([Request("math", f"caused {at}", "1", extra) for at in range(count)])
+    assert {"failed"} == {one.status for one in scores}
+    return {one.reason for one in scores}
+
+
+CAUSES: dict[str, tuple[Callable[[FaultServer], object], float, list[str]]] = {
+    "dead": (FaultServer.kill, 0.5, ["{url}/", "connection refused", "('127.0.0.1', {port})"]),
+    "stopped": (FaultServer.freeze, 0.5, ["{url} has sent nothing for 0.", "s; 1 request of ours wait"]),
+    "silent": (FaultServer.freeze, 3.6, ["{url}: no answer even to GET /health; {url} has sent nothing for 3."]),
+    "stopped for long": (FaultServer.freeze, 6.0, ["{url}: accepts requests and does not answer"]),
+    "refuses": (lambda server: server.set(mode="503"), 2.0, ["{url}/v1/score answered 503: mode 503 (", "times)"]),
+    "busy": (lambda server: server.set(delay=60), 2.6, ["{url} lives and is working on 1 request of ours, the oldest"]),
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_every_reason_has_its_cause(server: FaultServer, cause: str) -> None:
+    """Whoever waited in vain is told the server, and whether it was gone, silent, refusing or busy."""
+    assert "ok" == score([Request("math", "warm")])[0].status
+    befall, timeout, says = CAUSES[cause]
+    befall(server)
+    for reason in reasons(timeout=timeout):
+        assert [] == [words for words in says if words.format(url=server.url, port=server.port) not in reason], reason
+
+
+def test_name_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host whose name does not resolve is called that."""
+    monkeypatch.setenv("REWARD_SERVER_URL", "http://nowhere.invalid:6000")
+    (reason,) = reasons(timeout=1.0)
+    assert "http://nowhere.invalid:6000/v1/reward_types: the host's name is not known: " in reason
+
+
+def test_samples_behind_others_have_the_cause(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What still waits for its turn at the deadline is told of the server as well."""
+    monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
+    assert "ok" == score([Request("math", "warm")])[0].status
+    server.freeze()
+    assert {True} == {f"{server.url} has sent nothing for" in reason for reason in reasons(200, timeout=0.5)}
+
+
+def test_the_calls_own_limit_is_named(server: FaultServer) -> None:
+    """Where the call's limit ends it, the reason says so many seconds, not the service's timeout."""
+    assert "ok" == score([Request("math", "warm")])[0].status
+    server.freeze()
+    (one,) = score([Request("math", "limited")], timeout=0.5)
+    assert one.reason.startswith("no answer within 0.5 s; ") and server.url in one.reason
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lasts is said after a tenth of a second."""
+    monkeypatch.setattr(incident, "SAID_AFTER", 0.1)
+
+
+@pytest.mark.parametrize("mode", ["gone", "503"])
+def test_said_once_while_it_lasts(soon: None, server: FaultServer, caplog: pytest.LogCaptureFixture, mode: str) -> None:
+    """While samples wait the log says once which server it is and what is wrong with it, before the deadline."""
+    assert "ok" == score([Request("math", "warm")])[0].status
+    server.kill() if mode == "gone" else server.set(mode=mode)
+    with caplog.at_level(logging.WARNING, "rewardstack"):
+        caller = threading.Thread(target=reasons, kwargs={"count": 300, "timeout": 2.0})
+        started = time.monotonic()
+        caller.start()
+        while SAID not in caplog.text and caller.is_alive():
+            time.sleep(0.01)
+        assert time.monotonic() - started < 1.9
+        caller.join()
+    (line,) = [record.getMessage() for record in caplog.records if SAID in record.getMessage()]
+    assert line.startswith(f"{server.url}/v1/score")
+
+
+def test_silence_is_said_after_three_seconds(server: FaultServer, caplog: pytest.LogCaptureFixture) -> None:
+    """A server that takes connections and sends nothing is said while the samples still wait."""
+    assert "ok" == score([Request("math", "warm")])[0].status
+    server.freeze()
+    with caplog.at_level(logging.WARNING, "rewardstack"):
+        reasons(timeout=4.0)
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[0] == f"{server.url}: no answer even to GET /health; for 3 s now, and {SAID}" and 2 == len(lines)
+
+
+async def test_incidents(soon: None, caplog: pytest.LogCaptureFixture) -> None:
+    """What is over soon is not said, nor what nobody waits for; each incident that lasts is said once."""
+    awaited = [True]
+    one = Incident(lambda: awaited[0])
+    refused = OverloadError("refuses"), OverloadError("refuses still")
+    one.note(refused[0])
+    one.over()
+    await asyncio.sleep(0.15)
+    awaited[0] = False
+    one.note(UnreachableError("nobody asks"))
+    await asyncio.sleep(0.15)
+    assert "" == caplog.text
+    one.over()
+    awaited[0] = True
+    for error in refused * 2:
+        one.note(error)
+        await asyncio.sleep(0.06)
+    assert "refuses still (4 times)" == str(one)
+    assert 1 == caplog.text.count(SAID)
+    one.over()
+    assert one.error is None
+
+
+def test_scripts_try_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    """The scripts that try a server go through all checks where nobody is there, and report each."""
+    from tests import test_llm_judge_remote_server_integration as judges
+    from tests import test_server_connectivity as embeddings
+
+    url = f"http://127.0.0.1:{free_port()}"
+    assert len(embeddings.CHECKS) == embeddings.check_all(embeddings.Server(url, ""))
+    assert [*judges.SECTIONS] == judges.try_all(judges.Judge(url, samples=2, injections=2))
+    printed = capsys.readouterr().out
+    assert len(embeddings.CHECKS) + len(judges.SECTIONS) == printed.count("FAILED ") + printed.count("FAILED: ") - 1
