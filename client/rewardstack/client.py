@@ -13,6 +13,7 @@ from rewardstack.routing.routes import Route, RouteTable, builtin_routes
 from rewardstack.routing.syntax import load_routes, parse_route
 from rewardstack.score import OnError, Request, Score
 from rewardstack.scorers.factory import Backends
+from rewardstack.scorers.names import warn_of_slips
 from rewardstack.settings import Settings
 
 _registered: dict[str, Route] = {}
@@ -81,6 +82,7 @@ async def score_on_loop(
 ) -> list[Score]:
     """`Pipeline.score` with the client of the process's loop, on which this runs."""
     pipeline, tenant = _client().pipeline(settings)
+    warn_of_slips(requests)
     return await pipeline.score(requests, on_error=on_error, limit=limit, tenant=tenant)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rewardstack.errors import RequestError
 from rewardstack.pipeline.items import as_references, choose
 
 CASES = json.loads((Path(__file__).resolve().parents[1] / "cases" / "references.json").read_text())
@@ -70,5 +71,5 @@ def test_targets_in_an_array() -> None:
 
 def test_target_of_another_kind() -> None:
     """A target that is no text is refused by its own name, not the ground truth's."""
-    with pytest.raises(TypeError, match=r"^extra_info\.target_gt: expected .* got dict$"):
+    with pytest.raises(RequestError, match=r"^extra_info\.target_gt: expected .* got dict$"):
         choose(FRUIT, {"target_gt": {"answer": "pear"}})

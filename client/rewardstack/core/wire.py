@@ -29,7 +29,7 @@ def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Rec
 
 def score_record(score: Score) -> Record:
     """A score with all that is known of it."""
-    return {
+    record = {
         "value": score.value,
         "status": score.status,
         "reason": score.reason,
@@ -38,6 +38,7 @@ def score_record(score: Score) -> Record:
         "latency_ms": score.latency_ms,
         "details": score.details if score.parts is None else {**score.details, "parts": score.parts},
     }
+    return {**record, "field": score.field} if score.field else record
 
 
 def read_scores(records: Sequence[Mapping[str, Any]]) -> list[Score]:
@@ -63,4 +64,5 @@ def _read_score(record: Mapping[str, Any]) -> Score:
         cached=record.get("cached") is True,
         label_mass=float(details["label_mass"]) if details.get("label_mass") else None,
         parts={str(name): float(part) for name, part in details["parts"].items()} if details.get("parts") else None,
+        field=str(record.get("field") or ""),
     )

@@ -18,6 +18,11 @@ RULES = (
     *("example_coding", "example_math", "example_safety"),
 )
 """The reward functions every reward server has; a test holds this list to its registry."""
+RULE_OPTIONS = (
+    *("method", "format_score", "ngram_size", "repetition_unit", "pattern", "pattern_match", "schema"),
+    *("target_length", "min_length", "max_length", "length_buffer", "length_unit"),
+)
+"""The fields of `extra_info` that those functions read; a test holds this list to their registry, too."""
 RULE_PREFIX = "rule_remote_"
 JUDGE = "llm_judge_remote"
 EMBEDDING = "embedding_remote"

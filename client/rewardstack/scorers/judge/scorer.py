@@ -16,15 +16,16 @@ from typing import Any
 
 from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.fields import field_error
 from rewardstack.core.keys import Key
-from rewardstack.errors import ConfigError, RejectedError, RequestError, ServiceError, SettingsError
+from rewardstack.errors import RejectedError, RequestError, ServiceError, SettingsError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.judge.api import Api, below
 from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, together
 from rewardstack.scorers.judge.models import Model, Models, RefusedKeyError
-from rewardstack.scorers.judge.options import portable_extra
+from rewardstack.scorers.judge.options import portable_extra, read_options
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
 from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
@@ -69,16 +70,15 @@ class Judge(Scorer[Plan]):
             destination: who is asked; None for whom the item and the environment name.
 
         Raises:
+            RequestError: an option is malformed, or the template needs a reference and there is none.
             SettingsError: the environment names no judge, or contradicts itself.
         """
-        try:
-            destination = destination or self._servers.destination(item.extra)
-            self._check_addresses(destination)
-            if not item.solution.strip():
-                return Score(0.0, reason="there is no answer", source=self.source)
-            return make_plan(item, destination)
-        except ConfigError as error:
-            return self._complaint(error)
+        destination = destination or self._servers.destination(item.extra)
+        self._check_addresses(destination)
+        if not item.solution.strip():
+            read_options(item.extra)  # where they are wrong, every sample says so
+            return Score(0.0, reason="there is no answer", source=self.source)
+        return make_plan(item, destination)
 
     async def keys(self, prepared: Sequence[Plan], deadline: SharedDeadline) -> list[Key | None]:
         """A key for each sample, None where the judge does not say what it serves.
@@ -142,7 +142,7 @@ class Judge(Scorer[Plan]):
         taken = [score.latency_ms for score in scores if score.latency_ms and not score.cached] or [0.0]
         log.info(
             "%s: %d samples in %.2f s, %.1f a second; latency median %.0f ms, longest %.0f ms; "
-            "%d cached, %d failed, %d of them without a readable verdict",
+            "%d cached, %d failed, %d of them without a readable verdict, %d unscored",
             self.source,
             len(scores),
             seconds,
@@ -152,6 +152,7 @@ class Judge(Scorer[Plan]):
             sum(score.cached for score in scores),
             sum(score.status == "failed" for score in scores),
             sum(score.reason.startswith(UNREADABLE) for score in scores),
+            sum(score.status == "unscored" for score in scores),
         )
         fault, self._fault = self._fault, None
         if fault is not None:
@@ -161,20 +162,15 @@ class Judge(Scorer[Plan]):
         """Returns where the judge's interface is at the same path of all its addresses.
 
         Raises:
-            SettingsError: it is not; names whose addresses they are.
+            SettingsError: those of the environment are not.
+            RequestError: those that the sample names are not.
         """
         try:
             below(destination.urls, CHAT)
         except SettingsError as error:
-            own = destination.urls == self._servers.own.urls
-            name = self._servers.variable if own else "extra_info.server_url"
-            raise SettingsError(f"{name}: {error}", name) from error
-
-    def _complaint(self, error: ConfigError) -> Score:
-        """What is wrong with one item; what is wrong with the environment is raised."""
-        if error.field == self._servers.variable:
-            raise error
-        return Score.unscored(str(error), self.source)
+            if destination.urls != self._servers.own.urls:
+                raise field_error("server_url", str(error)) from error
+            raise SettingsError(f"{self._servers.variable}: {error}", self._servers.variable) from error
 
     def _key(self, plan: Plan) -> Key | None:
         if not self._models.is_known(plan.destination):
@@ -195,7 +191,7 @@ class Judge(Scorer[Plan]):
         except RequestError as error:
             if isinstance(error, NoLogprobsError) and plan.destination == self._servers.own:
                 raise
-            return self._complaint(error)
+            return Score.unscored(str(error), self.source, error.field)
         except ServiceError as error:
             score = self._failure(error, plan)
         score.latency_ms = (time.monotonic() - started) * 1000

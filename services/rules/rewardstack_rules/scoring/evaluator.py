@@ -149,7 +149,7 @@ class Evaluator:
 
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
         try:
-            return await self._pipeline(tenant).score(requests, limit=limit, tenant=tenant)
+            return await self._pipeline(tenant).score(requests, limit=limit, tenant=tenant, strict=False)
         except ScoringError as error:  # the policy `raise` is for those who can catch
             return error.scores
 

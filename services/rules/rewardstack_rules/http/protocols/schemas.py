@@ -75,7 +75,8 @@ SCORE = exactly(
         "cached": {"type": "boolean"},
         "latency_ms": NUMBER,
         "details": FREE,
-    }
+    },
+    {"field": TEXT},
 )
 
 
@@ -94,6 +95,7 @@ JOB = exactly(
         "progress": {"type": "number", "minimum": 0, "maximum": 1},
         "statuses": exactly(dict.fromkeys(STATUSES, COUNT)),
         "cached": COUNT,
+        "error": nullable(TEXT),
         "submitted_at": TIME,
         **{name: nullable(TIME) for name in ("started_at", "ended_at", "expires_at")},
     }
