@@ -71,10 +71,12 @@ def route_table(settings: Settings) -> RouteTable:
     """Every route in force: the built-in ones, those of the routes file, those registered.
 
     Raises:
-        RouteError: the file cannot be read, or two of them have one name.
+        RouteError: the file cannot be read, two of them have one name, or one is made of what there is not.
     """
     own = load_routes(settings.routes_file) if settings.routes_file else []
-    return RouteTable([*builtin_routes(), *own, *_registered.values()])
+    routes = RouteTable([*builtin_routes(), *own, *_registered.values()])
+    routes.check()
+    return routes
 
 
 async def score_on_loop(

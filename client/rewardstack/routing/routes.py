@@ -113,6 +113,18 @@ class RouteTable:
                 self._found[source] = route
         return route
 
+    def check(self) -> None:
+        """Returns where every part of every route has a route, and none leads back to itself.
+
+        Raises:
+            RouteError: names the route that is at fault.
+        """
+        for route in self._routes.values():
+            try:
+                self._check(route, ())
+            except UnknownSourceError as error:
+                raise RouteError(f"route {route.name!r}: {error}", route.name) from error
+
     def _check(self, route: Route, above: tuple[str, ...]) -> None:
         """Every part of a composite has a route, and none leads back to it."""
         if route.name in above:

@@ -31,6 +31,7 @@ from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
 from rewardstack.settings import Settings
 
+VARIABLE = "LLM_JUDGE_SERVER_URL"
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
 """How vLLM says that a prompt does not fit."""
 
@@ -43,16 +44,20 @@ class Judge(Scorer[Plan]):
     Args:
         settings: the servers, their key, the model, how long to wait.
         find_service: opens connections.
+
+    Raises:
+        SettingsError: the judges' addresses do not go together.
     """
 
     on_error: OnError = "zero"
     source = "llm_judge"
 
     def __init__(self, settings: Settings, find_service: FindService) -> None:
+        check_judges(settings)
         self.timeout = settings.judge_timeout
         self._settings = settings
         self._servers = Servers(
-            "LLM_JUDGE_SERVER_URL",
+            VARIABLE,
             settings.judge_urls,
             settings.judge_api_key,
             "start a judge with `make up` and `export LLM_JUDGE_SERVER_URL=http://localhost:8000`",
@@ -74,7 +79,8 @@ class Judge(Scorer[Plan]):
             SettingsError: the environment names no judge, or contradicts itself.
         """
         destination = destination or self._servers.destination(item.extra)
-        self._check_addresses(destination)
+        if destination.urls != self._servers.own.urls:
+            _check_addresses(destination)
         if not item.solution.strip():
             read_options(item.extra)  # where they are wrong, every sample says so
             return Score(0.0, reason="there is no answer", source=self.source)
@@ -158,20 +164,6 @@ class Judge(Scorer[Plan]):
         if fault is not None:
             log.warning("%s: %s", self.source, fault, exc_info=fault)
 
-    def _check_addresses(self, destination: Destination) -> None:
-        """Returns where the judge's interface is at the same path of all its addresses.
-
-        Raises:
-            SettingsError: those of the environment are not.
-            RequestError: those that the sample names are not.
-        """
-        try:
-            below(destination.urls, CHAT)
-        except SettingsError as error:
-            if destination.urls != self._servers.own.urls:
-                raise field_error("server_url", str(error)) from error
-            raise SettingsError(f"{self._servers.variable}: {error}", self._servers.variable) from error
-
     def _key(self, plan: Plan) -> Key | None:
         if not self._models.is_known(plan.destination):
             return None
@@ -243,3 +235,23 @@ class Judge(Scorer[Plan]):
             raise SettingsError(
                 f"{error}; set LLM_JUDGE_SERVER_API_KEY to the judge's key", "LLM_JUDGE_SERVER_API_KEY"
             ) from error
+
+
+def check_judges(settings: Settings) -> None:
+    """Returns where the interface of the environment's judges, if it has any, is at the same path of all addresses.
+
+    Raises:
+        SettingsError: it is not.
+    """
+    try:
+        below(settings.judge_urls, CHAT)
+    except SettingsError as error:
+        raise SettingsError(f"{VARIABLE}: {error}", VARIABLE) from error
+
+
+def _check_addresses(destination: Destination) -> None:
+    """The same of those that a sample names; raises RequestError."""
+    try:
+        below(destination.urls, CHAT)
+    except SettingsError as error:
+        raise field_error("server_url", str(error)) from error
