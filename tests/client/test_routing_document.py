@@ -49,8 +49,8 @@ def reward_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardSe
 
 @pytest.mark.parametrize("heading", sections())
 def test_examples(heading: str, reward_server: RewardServer, tmp_path: Path) -> None:
-    """Files, commands and code of a section, taken in their order, print what the comments say, and warn of no more than
-    what is unscored."""
+    """Files, commands and code of a section, taken in their order, print what the comments say; they warn of nothing
+    but samples that are unscored."""
     python = f"timeout 50 '{sys.executable}' -W error"
     script = ["set -eu"]
     for block in sections()[heading]:
