@@ -27,6 +27,9 @@ BREATH = 0.01
 FIXED = Item("1", ("1",), {"temperature": 0})
 """By whose key is seen whether what scores has changed; at temperature 0 it is bound to no run, where that is taken."""
 
+SAID = {"failed": "failed", "unscored": "are unscored"}
+"""Of samples without a score, by their status."""
+
 P = TypeVar("P")
 Reply = Score | ConfigError
 """What becomes of a sample that is sent."""
@@ -265,10 +268,11 @@ def warn_of_missing(source: str, scores: Sequence[Score], count: int) -> None:
         scores: of the batch, at least those that have none.
         count: of the samples in the batch.
     """
-    for status, what in (("failed", "failed"), ("unscored", "are unscored")):
-        lost = [score.reason for score in scores if score.status == status]
+    missing = [score for score in scores if score.status in SAID]
+    for status in SAID if missing else ():
+        lost = [score.reason for score in missing if score.status == status]
         if lost:
-            log.warning("%s: %d of %d samples %s; the first: %s", source, len(lost), count, what, lost[0])
+            log.warning("%s: %d of %d samples %s; the first: %s", source, len(lost), count, SAID[status], lost[0])
 
 
 def checked(score: Score) -> Score:
