@@ -34,7 +34,7 @@ def read_request(request: Request) -> tuple[Item, float | None]:
     timeout = _timeout(extra) if "timeout" in extra else None
     if CACHE_ENABLED in extra:
         Fields(extra).flag(CACHE_ENABLED, True)
-    return Item(request.solution_str, choose(_references(truth, "ground_truth"), extra), extra), timeout
+    return Item(request.solution_str, choose(as_references(truth), extra), extra), timeout
 
 
 def _timeout(extra: Mapping[str, Any]) -> float | None:
@@ -44,13 +44,6 @@ def _timeout(extra: Mapping[str, Any]) -> float | None:
     if not (is_finite(timeout) and timeout > 0):
         raise unfit("timeout", "seconds above 0", timeout)
     return float(timeout)
-
-
-def _references(value: Any, field: str) -> tuple[str, ...]:
-    try:
-        return as_references(value, field)
-    except TypeError as error:
-        raise RequestError(str(error), field) from error
 
 
 def raise_if_all_wrong(scores: Sequence[Score]) -> None:
@@ -77,7 +70,7 @@ def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, 
         Its strings in order, blank ones left out. Numbers are written as Python writes them.
 
     Raises:
-        TypeError: it holds something else; the message says what.
+        RequestError: it holds something else; the message says what.
     """
     if isinstance(ground_truth, str):
         return (ground_truth,) if ground_truth.strip() else ()
@@ -95,11 +88,11 @@ def _text(value: Any, field: str) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise TypeError(f"{field}: expected a string or a list of strings, got {type(value).__name__}")
+        raise RequestError(f"{field}: expected a string or a list of strings, got {type(value).__name__}", field)
     try:
         return str(value)
     except ValueError as error:
-        raise TypeError(f"{field}: {error}") from error
+        raise RequestError(f"{field}: {error}", field) from error
 
 
 def choose(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, ...]:
@@ -115,7 +108,7 @@ def choose(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, 
     """
     if not extra:
         return references
-    wanted = set(_references(extra.get("target_gt"), "extra_info.target_gt"))
+    wanted = set(as_references(extra.get("target_gt"), "extra_info.target_gt"))
     if wanted:
         references = tuple(one for one in references if one in wanted) or references
     if extra.get("filter_gt_by_prompt_token") and isinstance(extra.get("prompt"), str):

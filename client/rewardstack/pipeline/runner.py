@@ -101,7 +101,11 @@ class Runner(Generic[P]):
     async def _prepare(self, items: Sequence[Item]) -> list[P | Score]:
         prepared: list[P | Score] = []
         for start in range(0, len(items), SLICE):
-            prepared += map(self._prepared, items[start : start + SLICE])
+            part = items[start : start + SLICE]
+            try:
+                prepared += [*map(self.scorer.prepare, part)]
+            except RequestError:
+                prepared += map(self._prepared, part)
             if len(prepared) < len(items):
                 await asyncio.sleep(0)
         return prepared
@@ -300,5 +304,14 @@ def milliseconds(since: float) -> float:
 def _timed(score: Score, elapsed: float, *, cached: bool) -> Score:
     """A copy of its own: what the cache and other waiters hold is not the caller's to change."""
     parts = None if score.parts is None else dict(score.parts)
-    said = score.value, score.status, score.reason, score.source
-    return Score(*said, cached, elapsed, score.label_mass, parts, score.field)
+    return Score(
+        score.value,
+        score.status,
+        score.reason,
+        score.source,
+        cached,
+        elapsed,
+        score.label_mass,
+        parts,
+        score.field,
+    )

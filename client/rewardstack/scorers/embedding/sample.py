@@ -55,12 +55,12 @@ def read_sample(item: Item, find_destination: Callable[[Mapping[str, Any]], Dest
         RequestError: an option is malformed.
         ConfigError: whatever `find_destination` raises.
     """
-    options = read_options(item.extra)
+    options, destination = read_options(item.extra), find_destination(item.extra)
     if not item.references:
         return Score.unscored(NO_REFERENCE, SOURCE)
     if not item.solution.strip():
         return Score(0.0, reason="the response is empty", source=SOURCE)
-    return Sample(item.solution, item.references, options, find_destination(item.extra))
+    return Sample(item.solution, item.references, options, destination)
 
 
 def lexical_score(sample: Sample) -> Score:
