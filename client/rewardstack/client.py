@@ -16,6 +16,7 @@ from rewardstack.routing.syntax import judge_route, load_routes, parse_route
 from rewardstack.score import OnError, Request, Score
 from rewardstack.scorers.factory import Backends
 from rewardstack.scorers.judge import check_named
+from rewardstack.scorers.names import warn_of_slips
 from rewardstack.settings import Settings
 
 _registered: dict[str, Route] = {}
@@ -93,11 +94,12 @@ def route_table(settings: Settings) -> RouteTable:
     """Every route in force: the built-in ones, those of the routes file, those registered.
 
     Raises:
-        RouteError: the file cannot be read, two of them have one name, a judge's options cannot be used, or two parts
-            of one route ask the same judge.
+        RouteError: the file cannot be read, two of them have one name, one is made of what there is not, a judge's
+            options cannot be used, or two parts of one route ask the same judge.
     """
     own = load_routes(settings.routes_file) if settings.routes_file else []
     routes = RouteTable([*builtin_routes(), *own, *_registered.values()])
+    routes.check()
     for judge in routes.judges.values():
         check_named(judge)
     routes.check_judges()
@@ -109,6 +111,7 @@ async def score_on_loop(
 ) -> list[Score]:
     """`Pipeline.score` with the client of the process's loop, on which this runs."""
     pipeline, tenant = _client().pipeline(settings)
+    warn_of_slips(requests)
     return await pipeline.score(requests, on_error=on_error, limit=limit, tenant=tenant)
 
 

@@ -63,6 +63,8 @@ class Score:
         label_mass: probability the judge put on its labels (`verdict: "logprob"` only).
         parts: the values of a reward's parts, by name.
         agreement: share of the votes that gave the most frequent value; None where there are not several votes.
+        field: of the sample that is to blame where it is `unscored`, such as `extra_info.temperature`; empty where no
+            single one is.
     """
 
     value: float | None
@@ -74,11 +76,12 @@ class Score:
     label_mass: float | None = None
     parts: dict[str, float] | None = None
     agreement: float | None = None
+    field: str = ""
 
     @classmethod
-    def unscored(cls, reason: str, source: str = "") -> Score:
-        """A sample that cannot be judged: its reference or its own shape is at fault."""
-        return cls(None, "unscored", reason, source)
+    def unscored(cls, reason: str, source: str = "", field: str | None = None) -> Score:
+        """A sample that cannot be judged: its reference, an option or its own shape is at fault."""
+        return cls(None, "unscored", reason, source, field=field or "")
 
     @classmethod
     def failed(cls, reason: str, source: str = "") -> Score:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rewardstack.errors import RequestError
 from rewardstack.pipeline.items import as_references, choose
 
 CASES = json.loads((Path(__file__).resolve().parents[1] / "cases" / "references.json").read_text())
@@ -47,13 +48,13 @@ def test_references_from_a_data_loader(ground_truth: Any, references: tuple[str,
 @pytest.mark.parametrize("case", CASES["refused"], ids=lambda case: repr(case["ground_truth"]))
 def test_ground_truth_of_another_kind(case: dict[str, Any]) -> None:
     """A ground truth that is neither text nor number is refused by field and type."""
-    with pytest.raises(TypeError, match=f"^ground_truth: expected .* got {case['type']}$"):
+    with pytest.raises(RequestError, match=f"^ground_truth: expected .* got {case['type']}$"):
         as_references(case["ground_truth"])
 
 
 def test_number_that_python_does_not_write() -> None:
     """An integer beyond what Python writes in digits is refused as any other unusable ground truth is."""
-    with pytest.raises(TypeError, match="^ground_truth: "):
+    with pytest.raises(RequestError, match="^ground_truth: "):
         as_references(10**5000)
 
 
@@ -70,5 +71,5 @@ def test_targets_in_an_array() -> None:
 
 def test_target_of_another_kind() -> None:
     """A target that is no text is refused by its own name, not the ground truth's."""
-    with pytest.raises(TypeError, match=r"^extra_info\.target_gt: expected .* got dict$"):
+    with pytest.raises(RequestError, match=r"^extra_info\.target_gt: expected .* got dict$"):
         choose(FRUIT, {"target_gt": {"answer": "pear"}})

@@ -61,7 +61,8 @@ def judge() -> Iterator[FaultServer]:
 
 @pytest.mark.parametrize("heading", sections())
 def test_examples(heading: str, reward_server: RewardServer, judge: FaultServer, tmp_path: Path) -> None:
-    """Files, commands and code of a section, taken in their order, print what the comments say."""
+    """Files, commands and code of a section, taken in their order, print what the comments say; they warn of nothing
+    but samples that are unscored."""
     python = f"timeout 50 '{sys.executable}' -W error"
     script = ["set -eu"]
     for block in sections()[heading]:
@@ -75,7 +76,8 @@ def test_examples(heading: str, reward_server: RewardServer, judge: FaultServer,
     done = subprocess.run(
         ["bash", "-c", "\n".join(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
     )
-    assert (0, "") == (done.returncode, done.stderr)
+    assert 0 == done.returncode, done.stderr
+    assert all("samples are unscored; the first: " in line for line in done.stderr.splitlines()), done.stderr
     assert [text for block in sections()[heading] for text in PRINTED.findall(block.text)] == done.stdout.splitlines()
 
 

@@ -78,6 +78,29 @@ def test_a_chunk_that_has_a_result_is_done(store: JobStore, ledger: Ledger) -> N
     assert [] == results(store, canceled)
 
 
+@pytest.mark.parametrize(
+    ("fields", "status", "error"),
+    [
+        (["extra_info.a"] * 6, "failed", "extra_info.a: no 0"),
+        (["extra_info.a"] * 5 + ["extra_info.b"], "finished", ""),
+        (["extra_info.a"] * 4 + [""] * 2, "finished", ""),
+        ([""] + ["extra_info.a"] * 5, "finished", ""),
+        (["solution_str"] * 6, "finished", ""),
+        (["extra_info.a"], "finished", ""),
+    ],
+)
+def test_an_option_that_is_wrong(store: JobStore, ledger: Ledger, fields: list[str], status: str, error: str) -> None:
+    """A job of several samples ends as failed, with the reason, where one option is wrong in all of all its chunks."""
+    job_id = store.submit(requests_of(*map(str, range(len(fields)))), "")
+    said = [score_record(Score.unscored(f"{field}: no {at}", field=field)) for at, field in enumerate(fields)]
+    for number, start in enumerate(range(0, len(said), SIZE)):
+        ledger.commit(begin(ledger, job_id, number), said[start : start + SIZE])
+
+    state = store.state("", job_id)
+    assert state is not None and (state.status, state.error) == (status, error)
+    assert len(fields) == state.done == len(results(store, job_id))
+
+
 def test_handing_back_is_no_death(store: JobStore, ledger: Ledger) -> None:
     """A chunk that a worker hands back is as if it had not been begun."""
     job_id = store.submit(requests_of("a"), "")

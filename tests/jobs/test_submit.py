@@ -192,6 +192,16 @@ def test_rows_without_a_score(own: Site, command: Make, tmp_path: Path) -> None:
     assert ["ok", "ok", "unscored"] == [row["status"] for row in read_jsonl(tmp_path / "out.jsonl")]
 
 
+def test_an_option_wrong_in_every_row(jobs: Site, command: Make, tmp_path: Path) -> None:
+    """The command ends with the error that the job ended with, however much of it came before."""
+    write_jsonl(tmp_path / "in.jsonl", rows(12, extra_info={"method": "lax"}))
+
+    result = command(jobs)("submit", "in.jsonl", "--wait", "-o", "out.jsonl")
+
+    assert result.status in (1, 2) and "extra_info.method: expected one of strict, flexible, got 'lax'" in result.err
+    assert "(in all of 12 rows)" in result.err
+
+
 @pytest.mark.parametrize(
     ("content", "arguments", "variables", "status", "complaint"),
     [

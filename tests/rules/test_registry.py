@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rewardstack.errors import RouteError, SettingsError, UnknownSourceError
+from rewardstack.routing.routes import RULE_OPTIONS
 from rewardstack_rules.functions.catalogue import load_registry
 
 HEADER = "from rewardstack_rules import reward_function\n"
@@ -26,6 +27,11 @@ def test_own_function(file: Path) -> None:
     registry = load_registry([file])
 
     assert (registry.get("mine").isolated, "gsm8k" in registry) == (True, True)
+
+
+def test_options_of_the_built_in_functions() -> None:
+    """The list that clients have of the fields that built-in functions read is theirs."""
+    assert {*RULE_OPTIONS} == {field for rule in load_registry([]) for field in rule.fields}
 
 
 def test_helpers_are_no_reward_functions(file: Path, tmp_path: Path) -> None:

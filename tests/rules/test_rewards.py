@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rewardstack.errors import RequestError
 from rewardstack.routing.routes import RULES
 from rewardstack_rules.functions.builtin.format import answer_in_format
 from rewardstack_rules.functions.builtin.gsm8k import gsm8k
@@ -17,7 +18,6 @@ from rewardstack_rules.functions.builtin.length import length
 from rewardstack_rules.functions.builtin.multiple_choice import multiple_choice
 from rewardstack_rules.functions.builtin.repetition import repetition
 from rewardstack_rules.functions.catalogue import load_registry
-from rewardstack_rules.functions.outcome import Unscored
 from rewardstack_rules.scoring.task import evaluate
 from tests.rules.conftest import RewardServer
 
@@ -111,10 +111,14 @@ def test_json_beyond_bounds(response: str, value: float) -> None:
 @pytest.mark.parametrize(
     ("rule", "extra", "reason"),
     [
-        ("json_schema", {"schema": {"title": "a" * 100_001}}, "extra_info.schema is longer than 100000 characters"),
-        ("json_schema", {"schema": json.loads('{"not": ' * 300 + "{}" + "}" * 300)}, "extra_info.schema is too deeply"),
-        ("regex_format", {"pattern": "a" * 2_001}, "extra_info.pattern is longer than 2000 characters"),
-        ("regex_format", {"pattern": "(" * 999 + ")" * 999}, "extra_info.pattern is no regular expression"),
+        ("json_schema", {"schema": {"title": "a" * 100_001}}, "extra_info.schema: is longer than 100000 characters"),
+        (
+            "json_schema",
+            {"schema": json.loads('{"not": ' * 300 + "{}" + "}" * 300)},
+            "extra_info.schema: is too deeply",
+        ),
+        ("regex_format", {"pattern": "a" * 2_001}, "extra_info.pattern: is longer than 2000 characters"),
+        ("regex_format", {"pattern": "(" * 999 + ")" * 999}, "extra_info.pattern: is no regular expression"),
         ("regex_format", {}, "extra_info.pattern is missing"),
         ("gsm8k", {"method": "x" * 1000}, "extra_info.method: expected one of strict, flexible, got 'xxx"),
         (
@@ -129,6 +133,7 @@ def test_unusable_option(rule: str, extra: dict[str, Any], reason: str) -> None:
     outcome = evaluate(REGISTRY.get(rule), "1", ["1"], extra)
 
     assert (outcome.value, outcome.reason.startswith(reason), len(outcome.reason) < 200) == (None, True, True)
+    assert reason.startswith(outcome.field) and outcome.field.startswith("extra_info.")
 
 
 def test_nothing_is_fetched() -> None:
@@ -137,7 +142,7 @@ def test_nothing_is_fetched() -> None:
         server.setblocking(False)
         schema = {"$ref": f"http://127.0.0.1:{server.getsockname()[1]}/schema"}
 
-        with pytest.raises(Unscored, match=r"extra_info.schema: a \$ref leads out of the schema"):
+        with pytest.raises(RequestError, match=r"extra_info.schema: a \$ref leads out of the schema"):
             json_schema("1", schema=schema)
 
         with pytest.raises(BlockingIOError):

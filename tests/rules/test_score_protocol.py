@@ -94,6 +94,24 @@ def test_one_bad_sample(server: RewardServer, change: dict[str, Any], status: st
     assert (before["value"], after["value"]) == (1.0, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("source", "extra", "field"),
+    [
+        ("gsm8k", {"method": "lax"}, "extra_info.method"),
+        ("gsm8k", {"timeout": "soon"}, "extra_info.timeout"),
+        ("length", {}, "extra_info.target_length"),
+        ("regex_format", {"pattern": "("}, "extra_info.pattern"),
+        ("json_schema", {}, "extra_info.schema"),
+    ],
+)
+def test_wrong_option_of_all(server: RewardServer, source: str, extra: dict[str, Any], field: str) -> None:
+    """An option that is wrong in every sample is each sample's outcome, which names it; inline and isolated."""
+    scores = server.score(*[RIGHT | {"data_source": source, "extra_info": extra}] * 3)
+
+    assert [("unscored", field)] * 3 == [(score["status"], score["field"]) for score in scores]
+    assert all(score["reason"].startswith(field) for score in scores)
+
+
 def test_integer_of_a_million_digits(server: RewardServer) -> None:
     """A number that Python would refuse to read is a sample's outcome like any other number."""
     body = '{"items": [{"data_source": "gsm8k", "solution_str": %s, "ground_truth": "1"}]}' % ("1" * 10**6)

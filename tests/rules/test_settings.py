@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from rewardstack.errors import ConfigError
+from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 from tests.rules.conftest import clean_environment
 
@@ -62,3 +65,34 @@ def test_start_with_a_wrong_setting(arguments: list[str], complaint: str) -> Non
     done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr.startswith(f"run_reward_server: {complaint}")) == (1, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("REWARDSTACK_ROUTES", "/not/there.toml", "REWARDSTACK_ROUTES: /not/there.toml"),
+        ("REWARDSTACK_ROUTES", '{"routes": {"mine": ["gsm8k"]}}', ".*: route 'mine': expected a table"),
+        ("REWARDSTACK_ROUTES", '{"routes": {"mine": "nowhere"}}', "route 'mine': data_source 'nowhere' has no route"),
+        (
+            "REWARDSTACK_ROUTES",
+            '{"routes": {"mine": "rule_remote_x"}}',
+            "route 'mine': no reward function is named 'x'",
+        ),
+        ("LLM_JUDGE_SERVER_URL", "http://a/v1beta/openai,http://b", "LLM_JUDGE_SERVER_URL: "),
+        ("LLM_JUDGE_HEADERS", "Bearer", "LLM_JUDGE_HEADERS: "),
+        ("EMBEDDING_SERVER_TIMEOUT", "x", "EMBEDDING_SERVER_TIMEOUT: "),
+        ("REWARD_CACHE_URL", "localhost", "REWARD_CACHE_URL: "),
+    ],
+)
+def test_what_the_pipeline_reads(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, value: str, complaint: str
+) -> None:
+    """A server or worker with a malformed setting or route of the pipeline's does not start, and says which it is."""
+    if value.startswith("{"):
+        routes = tmp_path / "routes.json"
+        routes.write_text(value)
+        value = str(routes)
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(ConfigError, match=f"^{complaint}"):
+        Evaluator(Settings.from_env({}), load_registry([]))

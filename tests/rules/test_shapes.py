@@ -80,7 +80,9 @@ def test_fields_are_handed_over() -> None:
 
 def test_missing_field() -> None:
     """Without a field that a function cannot do without the sample is unscored, and the reason names the field."""
-    assert read_shape(with_fields).evaluate("a", ["b"], {}) == Outcome(None, "extra_info.unit is missing")
+    assert read_shape(with_fields).evaluate("a", ["b"], {}) == Outcome(
+        None, "extra_info.unit is missing", field="extra_info.unit"
+    )
 
 
 def test_fields_named_like_arguments() -> None:

@@ -1,7 +1,8 @@
 """A reward server's interface with faults on demand, for what a real one cannot be made to do.
 
 `python fault_server.py [PORT]` prints its port. `POST /_set {"mode": …, "delay": seconds}` changes how it scores,
-`GET /_stats` tells what it was asked. Every response is worth its length in characters.
+`GET /_stats` tells what it was asked. Every response is worth its length in characters; `said` are fields of its score
+that are otherwise.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ async def answer(request: web.Request) -> web.StreamResponse:
         request.transport.close()
     if mode == "garbage":
         return web.Response(body=b"<html>", content_type="application/json")
-    scores: list[dict[str, Any]] = [{"value": len(i["solution_str"]), "status": "ok", "reason": ""} for i in items]
+    said = STATE.get("said", {})
+    scores: list[dict[str, Any]] = [
+        {"value": len(item["solution_str"]), "status": "ok", "reason": "", **said} for item in items
+    ]
     if mode == "short":
         scores.pop()
     if mode == "nan":

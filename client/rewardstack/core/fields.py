@@ -11,6 +11,8 @@ from rewardstack.errors import RequestError
 
 C = TypeVar("C", bound=str)
 D = TypeVar("D")
+OPTIONS = "extra_info"
+"""What holds the options of a sample; names of its fields begin with it in errors."""
 LONGEST = 50
 """Characters of a value that an error shows."""
 
@@ -52,7 +54,7 @@ class Fields:
             return default
         if not is_finite(value) or not low <= value <= high or (above and value == low):
             bounds = f"above {low:g} and at most {high:g}" if above else f"from {low:g} to {high:g}"
-            raise _unfit(name, f"a number {bounds}", value)
+            raise unfit(name, f"a number {bounds}", value)
         return float(value)
 
     def whole(self, name: str, default: D, low: int, high: int) -> int | D:
@@ -61,14 +63,14 @@ class Fields:
         if value is None:
             return default
         if not is_finite(value) or value != int(value) or not low <= value <= high:
-            raise _unfit(name, f"a whole number from {low} to {high}", value)
+            raise unfit(name, f"a whole number from {low} to {high}", value)
         return int(value)
 
     def flag(self, name: str, default: bool) -> bool:
         """True or False."""
         value = self.get(name)
         if not isinstance(value, (bool, type(None))):
-            raise _unfit(name, "true or false", value)
+            raise unfit(name, "true or false", value)
         return default if value is None else value
 
     def choice(self, name: str, choices: Sequence[C]) -> C:
@@ -77,7 +79,7 @@ class Fields:
         if value is None:
             return choices[0]
         if value not in choices:
-            raise _unfit(name, f"one of {', '.join(choices)}", value)
+            raise unfit(name, f"one of {', '.join(choices)}", value)
         return choices[choices.index(value)]
 
 
@@ -93,10 +95,17 @@ def field_error(name: str, why: str) -> RequestError:
         name: of the field.
         why: and the remedy.
     """
-    return RequestError(f"extra_info.{name}: {why}", f"extra_info.{name}")
+    return RequestError(f"{OPTIONS}.{name}: {why}", f"{OPTIONS}.{name}")
 
 
-def _unfit(name: str, expected: str, value: Any) -> RequestError:
+def unfit(name: str, expected: str, value: Any) -> RequestError:
+    """What is raised where the value of a field of `extra_info` does not fit.
+
+    Args:
+        name: of the field.
+        expected: instead of the value.
+        value: is shown where it is simple, and cut where it is long.
+    """
     simple = isinstance(value, (str, float)) or is_finite(value)  # a larger integer may have digits without end
     shown = repr(value) if simple or isinstance(value, bool) else f"a value of type {type(value).__name__}"
     return field_error(name, f"expected {expected}, got {shown if len(shown) <= LONGEST else shown[:LONGEST] + '…'}")

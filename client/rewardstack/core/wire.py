@@ -29,8 +29,7 @@ def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Rec
 
 def score_record(score: Score) -> Record:
     """A score with all that is known of it."""
-    agreement = {} if score.agreement is None else {"agreement": score.agreement}
-    return {
+    record = {
         "value": score.value,
         "status": score.status,
         "reason": score.reason,
@@ -38,8 +37,12 @@ def score_record(score: Score) -> Record:
         "cached": score.cached,
         "latency_ms": score.latency_ms,
         "details": score.details if score.parts is None else {**score.details, "parts": score.parts},
-        **agreement,
     }
+    if score.agreement is not None:
+        record["agreement"] = score.agreement
+    if score.field:
+        record["field"] = score.field
+    return record
 
 
 def read_scores(records: Sequence[Mapping[str, Any]]) -> list[Score]:
@@ -66,4 +69,5 @@ def _read_score(record: Mapping[str, Any]) -> Score:
         label_mass=float(details["label_mass"]) if details.get("label_mass") else None,
         parts={str(name): float(part) for name, part in details["parts"].items()} if details.get("parts") else None,
         agreement=None if record.get("agreement") is None else float(record["agreement"]),
+        field=str(record.get("field") or ""),
     )

@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewardstack.cache.key import CACHE_ENABLED
-from rewardstack.core.fields import Fields
+from rewardstack.core.fields import OPTIONS, Fields, unfit
 from rewardstack.core.json_types import MOST_DEEP, is_deep, is_finite, plain
 from rewardstack.errors import RequestError
-from rewardstack.score import NOTHING, Item, Request
+from rewardstack.score import NOTHING, Item, Request, Score
 
-
-class UnreadableRequestError(ValueError):
-    """A request that cannot be scored; the message names the field that is wrong."""
+FILTERS = ("target_gt", "filter_gt_by_prompt_token", "prompt")
+"""Fields of `extra_info` by which references are chosen."""
 
 
 def read_request(request: Request) -> tuple[Item, float | None]:
     """The request as an item, and its own timeout in seconds if it has one.
 
     Raises:
-        UnreadableRequestError: it is malformed.
+        RequestError: it is malformed; names the field.
     """
     extra = NOTHING if request.extra_info is None else request.extra_info
     if not isinstance(extra, Mapping):
-        raise UnreadableRequestError(f"extra_info: expected an object, got {type(extra).__name__}")
+        raise RequestError(f"extra_info: expected an object, got {type(extra).__name__}", OPTIONS)
     if not isinstance(request.solution_str, str):
-        raise UnreadableRequestError(f"solution_str: expected a string, got {type(request.solution_str).__name__}")
+        kind = type(request.solution_str).__name__
+        raise RequestError(f"solution_str: expected a string, got {kind}", "solution_str")
     truth = request.ground_truth
     if (extra and is_deep(extra)) or (not isinstance(truth, str) and is_deep(truth)):
-        raise UnreadableRequestError(f"its reference or extra_info is nested more than {MOST_DEEP} deep")
+        raise RequestError(f"its reference or extra_info is nested more than {MOST_DEEP} deep")
     timeout = _timeout(extra) if "timeout" in extra else None
     if CACHE_ENABLED in extra:
-        _check_flag(extra, CACHE_ENABLED)
-    try:
-        references = choose(as_references(truth), extra)
-    except TypeError as error:
-        raise UnreadableRequestError(str(error)) from error
-    return Item(request.solution_str, references, extra), timeout
+        Fields(extra).flag(CACHE_ENABLED, True)
+    return Item(request.solution_str, choose(as_references(truth), extra), extra), timeout
 
 
 def _timeout(extra: Mapping[str, Any]) -> float | None:
@@ -46,15 +42,21 @@ def _timeout(extra: Mapping[str, Any]) -> float | None:
     if timeout is None:
         return None
     if not (is_finite(timeout) and timeout > 0):
-        raise UnreadableRequestError(f"extra_info.timeout: expected seconds above 0, got {timeout!r}")
+        raise unfit("timeout", "seconds above 0", timeout)
     return float(timeout)
 
 
-def _check_flag(extra: Mapping[str, Any], name: str) -> None:
-    try:
-        Fields(extra).flag(name, True)
-    except RequestError as error:
-        raise UnreadableRequestError(str(error)) from error
+def raise_if_all_wrong(scores: Sequence[Score]) -> None:
+    """Returns where some of the scores' samples have no wrong option, or not the same one, or where there is only one.
+
+    Raises:
+        RequestError: one option of `extra_info` is wrong in every one of several samples.
+    """
+    if len(scores) < 2 or not scores[0].field.startswith(OPTIONS):
+        return
+    first = scores[0]
+    if all(score.field == first.field for score in scores):
+        raise RequestError(f"{first.reason} (in all of {len(scores)} samples)", first.field)
 
 
 def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
@@ -68,7 +70,7 @@ def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, 
         Its strings in order, blank ones left out. Numbers are written as Python writes them.
 
     Raises:
-        TypeError: it holds something else; the message says what.
+        RequestError: it holds something else; the message says what.
     """
     if isinstance(ground_truth, str):
         return (ground_truth,) if ground_truth.strip() else ()
@@ -86,11 +88,11 @@ def _text(value: Any, field: str) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise TypeError(f"{field}: expected a string or a list of strings, got {type(value).__name__}")
+        raise RequestError(f"{field}: expected a string or a list of strings, got {type(value).__name__}", field)
     try:
         return str(value)
     except ValueError as error:
-        raise TypeError(f"{field}: {error}") from error
+        raise RequestError(f"{field}: {error}", field) from error
 
 
 def choose(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, ...]:
@@ -102,7 +104,7 @@ def choose(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, 
             with `prompt` (references that hold the prompt's last whitespace token, lower-cased, as a token).
 
     Raises:
-        TypeError: `target_gt` holds something else than text and numbers.
+        RequestError: `target_gt` holds something else than text and numbers.
     """
     if not extra:
         return references

@@ -15,10 +15,10 @@ from typing import Any
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.coalescing import SLICE
 from rewardstack.core.deadline import Deadline
-from rewardstack.errors import ScoringError
+from rewardstack.errors import RequestError, ScoringError
 from rewardstack.pipeline.fallback import service_time
-from rewardstack.pipeline.items import UnreadableRequestError, read_request
-from rewardstack.pipeline.runner import Runner, milliseconds
+from rewardstack.pipeline.items import raise_if_all_wrong, read_request
+from rewardstack.pipeline.runner import Runner, milliseconds, warn_of_missing
 from rewardstack.pipeline.scorer import MakeScorer
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.score import Item, OnError, Request, Score
@@ -37,12 +37,21 @@ _Groups = dict[tuple[str, float | None], _Group]
 
 @dataclass(slots=True)
 class _Call:
-    """What holds for all samples of one call that have the same source and timeout."""
+    """What holds for all samples of one call that have the same source and timeout.
+
+    Args:
+        timeout: seconds without progress after which they fail; None for their scorer's.
+        ends_at: when the call ends, on `time.monotonic()`.
+        tenant: who may see the results.
+        lexical: whether failures are given substitutes.
+        strict: whether an option that is wrong in all that a composite's part is given is raised.
+    """
 
     timeout: float | None
     ends_at: float
     tenant: str
     lexical: bool
+    strict: bool
 
     def service_time(self) -> float | None:
         """Seconds that a service has; None for no limit."""
@@ -79,6 +88,7 @@ class Pipeline:
         on_error: OnError | None = None,
         limit: float | None = None,
         tenant: str = "",
+        strict: bool = True,
     ) -> list[Score]:
         """One score for each request, in order.
 
@@ -87,21 +97,29 @@ class Pipeline:
             on_error: what a sample without a score is worth; None for its route's own policy.
             limit: seconds after which the call ends whatever happens.
             tenant: separates those who may not see each other's results.
+            strict: whether an option that is wrong in every one of several requests is raised, rather than an outcome.
 
         Raises:
-            ConfigError: a source is unknown or a setting malformed; nothing was scored.
+            ConfigError: a source is unknown, a setting malformed, or an option wrong in all requests.
             ScoringError: a sample has no score and the policy is `raise`.
         """
         ends_at = math.inf if limit is None else time.monotonic() + limit
         scores, groups = await self._group(requests)
+        if scores:
+            warn_of_missing("the call", [*scores.values()], len(requests))
+        # Where some are of another group, or cannot be read, no part of a composite is asked about all of them.
+        whole = strict and not scores and len(groups) == 1
         calls = []
         for (source, timeout), group in groups.items():
             policy = on_error or self._policy(group.route, source)
-            call = _Call(timeout, ends_at, tenant, policy == "lexical")
+            call = _Call(timeout, ends_at, tenant, policy == "lexical", whole)
             calls.append(self._evaluate(group.route, source, list(group.items.values()), call))
         for group, found in zip(groups.values(), await asyncio.gather(*calls), strict=True):
             scores.update(zip(group.items, found, strict=True))
-        return self._settle(requests, [scores[at] for at in range(len(requests))], on_error)
+        ordered = [scores[at] for at in range(len(requests))]
+        if strict:
+            raise_if_all_wrong(ordered)
+        return self._settle(requests, ordered, on_error)
 
     async def fingerprint(self, source: str, limit: float) -> str | None:
         """All but the sample that a score of `source` depends on, as its cache key has it; None where no key does.
@@ -128,8 +146,8 @@ class Pipeline:
             route = self.routes.find(request.data_source)
             try:
                 item, timeout = read_request(request)
-            except UnreadableRequestError as error:
-                scores[at] = Score.unscored(str(error))
+            except RequestError as error:
+                scores[at] = Score.unscored(str(error), field=error.field)
             else:
                 which = request.data_source, timeout
                 if which not in groups:
@@ -145,11 +163,15 @@ class Pipeline:
             deadline = Deadline(call.timeout or runner.scorer.timeout, call.service_time())
             return await runner.score(items, deadline, call.tenant, substitutes_until=call.substitutes_until)
         started = time.monotonic()
-        scores = await route.target.score(
-            items, lambda part, some: self._evaluate(self.routes.find(part), part, some, call)
-        )
+        scores = await route.target.score(items, lambda part, some: self._evaluate_part(part, some, call))
         elapsed = milliseconds(started)
         return [replace(score, latency_ms=elapsed) for score in scores]
+
+    async def _evaluate_part(self, part: str, items: Sequence[Item], call: _Call) -> list[Score]:
+        scores = await self._evaluate(self.routes.find(part), part, items, call)
+        if call.strict:
+            raise_if_all_wrong(scores)
+        return scores
 
     def _runner(self, route: Route, leaf: Leaf, source: str) -> Runner[Any]:
         target = leaf.target or source[len(route.name) :]

@@ -16,7 +16,7 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.core.coalescing import SLICE, Coalescer
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.keys import Key
-from rewardstack.errors import ConfigError, ServiceError
+from rewardstack.errors import ConfigError, RequestError, ServiceError
 from rewardstack.pipeline.fallback import fall_back
 from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import Item, Score
@@ -26,6 +26,9 @@ BREATH = 0.01
 
 FIXED = Item("1", ("1",), {"temperature": 0})
 """By whose key is seen whether what scores has changed; at temperature 0 it is bound to no run, where that is taken."""
+
+SAID = {"failed": "failed", "unscored": "are unscored"}
+"""Of samples without a score, by their status."""
 
 P = TypeVar("P")
 Reply = Score | ConfigError
@@ -84,7 +87,7 @@ class Runner(Generic[P]):
         elif fallback is not None:
             find = {at: partial(_substitute, fallback, one) for at, one in samples.items()}
             scores = await fall_back(self.scorer.source, find, scores, substitutes_until)
-        self._log_failures(scores)
+        warn_of_missing(self.scorer.source, scores, len(scores))
         return scores
 
     async def fingerprint(self, deadline: Deadline) -> str | None:
@@ -98,10 +101,21 @@ class Runner(Generic[P]):
     async def _prepare(self, items: Sequence[Item]) -> list[P | Score]:
         prepared: list[P | Score] = []
         for start in range(0, len(items), SLICE):
-            prepared += map(self.scorer.prepare, items[start : start + SLICE])
+            part = items[start : start + SLICE]
+            try:
+                prepared += [*map(self.scorer.prepare, part)]
+            except RequestError:
+                prepared += map(self._prepared, part)
             if len(prepared) < len(items):
                 await asyncio.sleep(0)
         return prepared
+
+    def _prepared(self, item: Item) -> P | Score:
+        """What the scorer makes of an item; what is wrong with the item is an outcome, too."""
+        try:
+            return self.scorer.prepare(item)
+        except RequestError as error:
+            return Score.unscored(str(error), self.scorer.source, error.field)
 
     async def _score(
         self,
@@ -244,19 +258,26 @@ class Runner(Generic[P]):
         """Whether it is a failure of the service's."""
         return isinstance(outcome, Score) and outcome.status == "failed"
 
-    def _log_failures(self, scores: Sequence[Score]) -> None:
-        """Says once a batch, not once a sample, that some have no score."""
-        lost = [score for score in scores if score.status == "failed"]
-        if lost:
-            log.warning(
-                "%s: %d of %d samples failed; the first: %s", self.scorer.source, len(lost), len(scores), lost[0].reason
-            )
-
 
 def _worth_keeping(outcomes: Iterable[tuple[Key | None, Reply]]) -> list[tuple[str, Score]]:
     return [
         (key.text, one) for key, one in outcomes if key is not None and isinstance(one, Score) and one.status == "ok"
     ]
+
+
+def warn_of_missing(source: str, scores: Sequence[Score], count: int) -> None:
+    """Says once a batch, not once a sample, that some have no score.
+
+    Args:
+        source: who scored.
+        scores: of the batch, at least those that have none.
+        count: of the samples in the batch.
+    """
+    missing = [score for score in scores if score.status in SAID]
+    for status in SAID if missing else ():
+        lost = [score.reason for score in missing if score.status == status]
+        if lost:
+            log.warning("%s: %d of %d samples %s; the first: %s", source, len(lost), count, SAID[status], lost[0])
 
 
 def checked(score: Score) -> Score:
@@ -284,5 +305,15 @@ def milliseconds(since: float) -> float:
 def _timed(score: Score, elapsed: float, *, cached: bool) -> Score:
     """A copy of its own: what the cache and other waiters hold is not the caller's to change."""
     parts = None if score.parts is None else dict(score.parts)
-    value, status, mass, agreement = score.value, score.status, score.label_mass, score.agreement
-    return Score(value, status, score.reason, score.source, cached, elapsed, mass, parts, agreement)
+    return Score(
+        score.value,
+        score.status,
+        score.reason,
+        score.source,
+        cached,
+        elapsed,
+        score.label_mass,
+        parts,
+        score.agreement,
+        score.field,
+    )

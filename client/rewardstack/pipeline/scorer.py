@@ -44,7 +44,8 @@ class Scorer(Protocol[P]):
         """All that is read of an item: options, templates, destination, references; its score where nobody is asked.
 
         Raises:
-            ConfigError: the caller or the environment is at fault; it reaches the caller.
+            RequestError: the item is at fault; the pipeline makes it `unscored`, and notes the field.
+            ConfigError: any other: the environment is at fault; it reaches the caller.
         """
         ...
 

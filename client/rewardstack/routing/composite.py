@@ -184,7 +184,7 @@ def _valueless(parts: Sequence[Part], scores: Sequence[Score]) -> Score | None:
 
 
 def _named(part: Part, score: Score) -> Score:
-    return Score(None, score.status, f"{part.route}: {score.reason}", score.source)
+    return Score(None, score.status, f"{part.route}: {score.reason}", score.source, field=score.field)
 
 
 def _status(scores: Sequence[Score]) -> Status:

@@ -19,6 +19,11 @@ RULES = (
     *("example_coding", "example_math", "example_safety"),
 )
 """The reward functions every reward server has; a test holds this list to its registry."""
+RULE_OPTIONS = (
+    *("method", "format_score", "ngram_size", "repetition_unit", "pattern", "pattern_match", "schema"),
+    *("target_length", "min_length", "max_length", "length_buffer", "length_unit"),
+)
+"""The fields of `extra_info` that those functions read; a test holds this list to their registry, too."""
 RULE_PREFIX = "rule_remote_"
 JUDGE = "llm_judge_remote"
 EMBEDDING = "embedding_remote"
@@ -163,6 +168,18 @@ class RouteTable:
             if len(self._found) < REMEMBERED:
                 self._found[source] = route
         return route
+
+    def check(self) -> None:
+        """Returns where every part of every route has a route, and none leads back to itself.
+
+        Raises:
+            RouteError: names the route that is at fault.
+        """
+        for route in self._routes.values():
+            try:
+                self._check(route, ())
+            except UnknownSourceError as error:
+                raise RouteError(f"route {route.name!r}: {error}", route.name) from error
 
     def _check(self, route: Route, above: tuple[str, ...]) -> None:
         """Every part of a composite has a route, and none leads back to it."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from rewardstack.core.fields import Fields
-from rewardstack.errors import RejectedError, SettingsError
+from rewardstack.core.fields import OPTIONS, Fields
+from rewardstack.errors import RejectedError, RequestError, SettingsError
 from rewardstack.settings import parse_urls
 from rewardstack.transport.endpoint_pool import EndpointPool
 
@@ -87,7 +87,7 @@ class Servers:
         """Where a sample with this `extra_info` is scored.
 
         Raises:
-            RequestError: `server_url` or `api_key` is no string.
+            RequestError: `server_url` is no URL, or `api_key` no string.
             SettingsError: neither the sample nor the environment names a server.
         """
         destination = self._named(Fields(extra)) if "server_url" in extra or "api_key" in extra else self.own
@@ -98,6 +98,13 @@ class Servers:
     def _named(self, given: Fields) -> Destination:
         """Whom the sample names, by a server, by a key or by both."""
         url, api_key = given.text("server_url", ""), given.text("api_key", "")
-        urls = parse_urls(url, "extra_info.server_url") if url else self.own.urls
+        urls = _own_urls(url) if url else self.own.urls
         known = set(urls) <= set(self.own.urls)
         return Destination(urls, api_key or (self.own.api_key if known else ""))
+
+
+def _own_urls(text: str) -> tuple[str, ...]:
+    try:
+        return parse_urls(text, f"{OPTIONS}.server_url")
+    except SettingsError as error:
+        raise RequestError(str(error), error.field) from error

@@ -18,8 +18,10 @@ from rewardstack.cli.jobs.server import JobServer
 from rewardstack.cli.options import sample_of
 from rewardstack.cli.pieces import Piece
 from rewardstack.cli.provenance import Provenance, ask_server, of_server
-from rewardstack.errors import RejectedError, ReplyError, RewardstackError
+from rewardstack.core.fields import OPTIONS
+from rewardstack.errors import RejectedError, ReplyError, RequestError, RewardstackError
 from rewardstack.score import STATUSES, Request, Score
+from rewardstack.scorers.names import warn_of_slips
 from rewardstack.settings import Settings
 
 POLL = 1.0
@@ -83,6 +85,8 @@ class JobScoring:
             job_id = await self._job()
             while not stopping():
                 state = await self._server.state(job_id)
+                if state.get("error"):
+                    raise _wrong(state)
                 scores = [_score(line) for line in await self._server.results(job_id, start)]
                 if scores:
                     yield Piece(list(islice(rows, len(scores))), scores)
@@ -98,6 +102,7 @@ class JobScoring:
         sources, records = set(), []
         for row in self._source.rows():
             request = self.request(row)
+            warn_of_slips([request])
             sources.add(request.data_source)
             records.append(_line(request))
         lines = b"".join(records)
@@ -124,6 +129,10 @@ def _complete(state: dict[str, Any], rows: int) -> None:
         raise RewardstackError(f"job {state['job_id']} was canceled; --force submits the rows again")
     if rows != state["items"]:
         raise ReplyError(f"job {state['job_id']}: {rows} results for {state['items']} rows")
+
+
+def _wrong(state: dict[str, Any]) -> RequestError:
+    return RequestError(f"job {state['job_id']}: {state['error']} (in all of {state['items']} rows)", OPTIONS)
 
 
 def _line(request: Request) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from rewardstack.errors import RejectedError, RequestError, RewardstackError
+from rewardstack.errors import RejectedError, RewardstackError
 from rewardstack.score import NO_REFERENCE, Item, Score
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.embedding.lexical import lexical_similarity
@@ -45,21 +45,22 @@ class Sample(NamedTuple):
 
 
 def read_sample(item: Item, find_destination: Callable[[Mapping[str, Any]], Destination]) -> Sample | Score:
-    """The sample that an item is, or its score where that needs no vectors; raises as `find_destination` does.
+    """The sample that an item is, or its score where that needs no vectors.
 
     Args:
         item: the sample.
         find_destination: the server by the item's `extra_info`.
+
+    Raises:
+        RequestError: an option is malformed.
+        ConfigError: whatever `find_destination` raises.
     """
-    try:
-        options = read_options(item.extra)
-    except RequestError as error:
-        return Score.unscored(str(error), SOURCE)
+    options, destination = read_options(item.extra), find_destination(item.extra)
     if not item.references:
         return Score.unscored(NO_REFERENCE, SOURCE)
     if not item.solution.strip():
         return Score(0.0, reason="the response is empty", source=SOURCE)
-    return Sample(item.solution, item.references, options, find_destination(item.extra))
+    return Sample(item.solution, item.references, options, destination)
 
 
 def lexical_score(sample: Sample) -> Score:

@@ -77,7 +77,7 @@ class Embedding(Scorer[Sample]):
         self._embedders: dict[tuple[Destination, About, Asked], Embedder] = {}
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Sample | Score:
-        """The sample, or its score where that needs no server: an option is malformed, or one side is empty.
+        """The sample, or its score where that needs no server: one side is empty.
 
         Args:
             item: the sample.
@@ -85,7 +85,7 @@ class Embedding(Scorer[Sample]):
 
         Raises:
             SettingsError: no server is set.
-            RequestError: the sample names its own wrongly.
+            RequestError: an option is malformed, or the sample names a server of its own wrongly.
         """
         return read_sample(item, lambda extra: destination or self._destinations.destination(extra))
 

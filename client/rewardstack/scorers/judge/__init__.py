@@ -2,6 +2,6 @@
 
 from rewardstack.scorers.judge.named import BELOW, Named, check_named
 from rewardstack.scorers.judge.options import FIELDS
-from rewardstack.scorers.judge.scorer import Judge
+from rewardstack.scorers.judge.scorer import Judge, check_addresses
 
-__all__ = ["BELOW", "FIELDS", "Judge", "Named", "check_named"]
+__all__ = ["BELOW", "FIELDS", "Judge", "Named", "check_addresses", "check_named"]

@@ -16,8 +16,9 @@ from typing import Any
 
 from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.fields import field_error
 from rewardstack.core.keys import Key
-from rewardstack.errors import ConfigError, RejectedError, RequestError, ServiceError, SettingsError
+from rewardstack.errors import RejectedError, RequestError, ServiceError, SettingsError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score
 from rewardstack.scorers.destination import Destination, FindService, Servers
@@ -25,12 +26,13 @@ from rewardstack.scorers.judge.api import Api, below
 from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, together
 from rewardstack.scorers.judge.models import Model, Models
 from rewardstack.scorers.judge.named import Named
-from rewardstack.scorers.judge.options import portable_extra
+from rewardstack.scorers.judge.options import portable_extra, read_options
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
 from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
 from rewardstack.settings import Settings
 
+VARIABLE = "LLM_JUDGE_SERVER_URL"
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
 """How vLLM says that a prompt does not fit."""
 
@@ -44,19 +46,24 @@ class Judge(Scorer[Plan]):
         settings: the servers, their key, the model, how long to wait.
         find_service: opens connections.
         named: what a routes file says of it; None for the environment's judge.
+
+    Raises:
+        SettingsError: the judges' addresses do not go together.
     """
 
     on_error: OnError = "zero"
     source = "llm_judge"
 
     def __init__(self, settings: Settings, find_service: FindService, named: Named | None = None) -> None:
+        variable = named.address if named is not None else VARIABLE
+        check_addresses(settings, variable)
         self.timeout = settings.judge_timeout
         self._settings = settings
         self._named = named
         if named is not None:
             self.source = named.source
         self._servers = Servers(
-            named.address if named is not None else "LLM_JUDGE_SERVER_URL",
+            variable,
             settings.judge_urls,
             settings.judge_api_key,
             "start a judge with `make up` and `export LLM_JUDGE_SERVER_URL=http://localhost:8000`",
@@ -76,17 +83,17 @@ class Judge(Scorer[Plan]):
             destination: who is asked; None for whom the item and the environment name.
 
         Raises:
+            RequestError: an option is malformed, or the template needs a reference and there is none.
             SettingsError: the environment names no judge, or contradicts itself.
         """
-        try:
-            item = self._own(item)
-            destination = destination or self._servers.destination(item.extra)
-            self._check_addresses(destination)
-            if not item.solution.strip():
-                return Score(0.0, reason="there is no answer", source=self.source)
-            return make_plan(item, destination)
-        except ConfigError as error:
-            return self._complaint(error)
+        item = self._own(item)
+        destination = destination or self._servers.destination(item.extra)
+        if destination.urls != self._servers.own.urls:
+            _check_of_sample(destination)
+        if not item.solution.strip():
+            read_options(item.extra)  # where they are wrong, every sample says so
+            return Score(0.0, reason="there is no answer", source=self.source)
+        return make_plan(item, destination)
 
     async def keys(self, prepared: Sequence[Plan], deadline: SharedDeadline) -> list[Key | None]:
         """A key for each sample, None where the judge does not say what it serves."""
@@ -142,7 +149,7 @@ class Judge(Scorer[Plan]):
         taken = [score.latency_ms for score in scores if score.latency_ms and not score.cached] or [0.0]
         log.info(
             "%s: %d samples in %.2f s, %.1f a second; latency median %.0f ms, longest %.0f ms; "
-            "%d cached, %d failed, %d of them without a readable verdict",
+            "%d cached, %d failed, %d of them without a readable verdict, %d unscored",
             self.source,
             len(scores),
             seconds,
@@ -152,6 +159,7 @@ class Judge(Scorer[Plan]):
             sum(score.cached for score in scores),
             sum(score.status == "failed" for score in scores),
             sum(score.reason.startswith(UNREADABLE) for score in scores),
+            sum(score.status == "unscored" for score in scores),
         )
         fault, self._fault = self._fault, None
         if fault is not None:
@@ -160,25 +168,6 @@ class Judge(Scorer[Plan]):
     def _own(self, item: Item) -> Item:
         """The item as this judge reads it: what a routes file says of the judge holds."""
         return item if self._named is None else replace(item, extra=self._named.extra(item.extra))
-
-    def _check_addresses(self, destination: Destination) -> None:
-        """Returns where the judge's interface is at the same path of all its addresses.
-
-        Raises:
-            SettingsError: it is not; names whose addresses they are.
-        """
-        try:
-            below(destination.urls, CHAT)
-        except SettingsError as error:
-            own = destination.urls == self._servers.own.urls
-            name = self._servers.variable if own else "extra_info.server_url"
-            raise SettingsError(f"{name}: {error}", name) from error
-
-    def _complaint(self, error: ConfigError) -> Score:
-        """What is wrong with one item; what is wrong with the environment is raised."""
-        if error.field == self._servers.variable:
-            raise error
-        return Score.unscored(str(error), self.source)
 
     def _key(self, plan: Plan) -> Key | None:
         if not self._models.is_known(plan.destination):
@@ -201,7 +190,7 @@ class Judge(Scorer[Plan]):
             said = error if self._named is None else self._named.restated(error)
             if isinstance(error, NoLogprobsError) and plan.destination == self._servers.own:
                 raise said from error
-            return self._complaint(said)
+            return Score.unscored(str(said), self.source, said.field)
         except ServiceError as error:
             score = self._failure(error, plan)
         score.latency_ms = (time.monotonic() - started) * 1000
@@ -247,3 +236,27 @@ class Judge(Scorer[Plan]):
         if len(plan.candidate) > rest + plan.options.template.size:
             return Score(0.0, reason="the candidate is longer than the judge's context", source=self.source)
         return Score.failed(f"{error}; raise the judge's MAX_MODEL_LEN, or lower max_new_tokens", self.source)
+
+
+def check_addresses(settings: Settings, variable: str = VARIABLE) -> None:
+    """Returns where the interface of the judges, if there are any, is at the same path of all their addresses.
+
+    Args:
+        settings: with the addresses.
+        variable: that holds them, or the field.
+
+    Raises:
+        SettingsError: it is not.
+    """
+    try:
+        below(settings.judge_urls, CHAT)
+    except SettingsError as error:
+        raise SettingsError(f"{variable}: {error}", variable) from error
+
+
+def _check_of_sample(destination: Destination) -> None:
+    """The same of the addresses that a sample names; raises RequestError."""
+    try:
+        below(destination.urls, CHAT)
+    except SettingsError as error:
+        raise field_error("server_url", str(error)) from error

@@ -11,7 +11,7 @@ from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import Fields
 from rewardstack.core.keys import Key
-from rewardstack.errors import RejectedError, RequestError
+from rewardstack.errors import RejectedError
 from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import Item, Score
 from rewardstack.scorers.destination import Destination, FindService
@@ -93,10 +93,7 @@ class Relay(Scorer[Relayed[P]]):
         prepared = self._scorer.prepare(item, None if own else self._destination)
         if isinstance(prepared, Score):
             return prepared
-        try:
-            return Relayed(prepared, None if own else self._portable(item, prepared))
-        except RequestError as error:
-            return Score.unscored(str(error), self.source)
+        return Relayed(prepared, None if own else self._portable(item, prepared))
 
     def _portable(self, item: Item, prepared: P) -> Item:
         sent = self._scorer.portable(item, prepared)

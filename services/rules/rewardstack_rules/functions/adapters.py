@@ -99,7 +99,7 @@ def per_item(
     def evaluate(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         missing = [name for name in required if name not in extra]
         if missing:
-            return Outcome(None, f"extra_info.{missing[0]} is missing")
+            return Outcome(None, f"extra_info.{missing[0]} is missing", field=f"extra_info.{missing[0]}")
         names = extra.keys() - taken if fields == EVERY_FIELD else extra.keys() & set(fields)
         options = {name: extra[name] for name in names}
         return best_of([_attempt(function, response, reference, options) for reference in references or (None,)])
@@ -110,8 +110,10 @@ def per_item(
 def _attempt(function: Callable[..., Any], response: str, reference: str | None, options: dict[str, Any]) -> Outcome:
     try:
         return as_outcome(function(response, reference, **options))
-    except (Unscored, RequestError) as error:
+    except Unscored as error:
         return Outcome(None, str(error))
+    except RequestError as error:
+        return Outcome(None, str(error), field=error.field or "")
 
 
 def best_of(outcomes: Sequence[Outcome]) -> Outcome:

@@ -24,11 +24,13 @@ class Outcome:
         value: the reward; None for a sample that cannot be scored.
         reason: why, in words; empty where the value says it all.
         parts: the values of the reward's parts, by name.
+        field: of `extra_info` that is to blame where there is no value; empty where none is.
     """
 
     value: float | None
     reason: str = ""
     parts: Mapping[str, float] | None = None
+    field: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The outcome in plain JSON types, as it leaves an isolated process."""
@@ -37,4 +39,5 @@ class Outcome:
             "value": self.value,
             "reason": self.reason,
             "parts": None if self.parts is None else dict(self.parts),
+            "field": self.field,
         }

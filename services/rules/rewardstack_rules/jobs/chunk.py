@@ -107,7 +107,8 @@ def _score(evaluator: Evaluator, requests: Sequence[Request], tenant: str) -> li
     try:
         return evaluator.score(requests, limit=None, tenant=tenant)
     except ConfigError as error:
-        fault = Score.unscored(str(error)) if isinstance(error, RequestError) else Score.failed(str(error))
+        wrong = isinstance(error, RequestError)
+        fault = Score.unscored(str(error), field=error.field) if wrong else Score.failed(str(error))
     except Exception as error:
         log.exception("scoring %d samples raised", len(requests))
         fault = Score.failed(f"scoring it raised {type(error).__name__}")

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rewardstack.core.fields import OPTIONS
 from rewardstack.core.wire import Record, score_record
 from rewardstack.score import Request, Score
 from rewardstack_rules.jobs import audit, scripts
@@ -19,6 +20,8 @@ from rewardstack_rules.jobs.state import COUNTED, read_state
 
 LEASE = 10.0
 """Seconds that a chunk stays a worker's of which nothing is heard."""
+LONGEST_REASON = 500
+"""Characters of what a job says is wrong with all its samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,8 @@ class Ledger:
         counts = Counter(reply["status"] for reply in replies)
         counts["cached"] = sum(reply["cached"] for reply in replies)
         pairs = [part for name in COUNTED for part in (name, counts[name])]
-        outcome, *ended = self._call(self._commit, chunk, pack_result(chunk.start, replies), *pairs)
+        blamed = _blamed(replies)
+        outcome, *ended = self._call(self._commit, chunk, pack_result(chunk.start, replies), *blamed, *pairs)
         for values in ended:
             self._tell_end(chunk.keys, values)
         return str(outcome.decode())
@@ -131,3 +135,11 @@ class Ledger:
     def _call(script: Any, chunk: Chunk, *arguments: Any) -> Any:
         with reaching():
             return script(chunk.keys.of_scripts(), [chunk.keys.job_id, chunk.number, *arguments])
+
+
+def _blamed(replies: Sequence[Record]) -> tuple[str, str]:
+    """The option of `extra_info` that is wrong in every one of a chunk's samples, and how; empty where none is."""
+    field = str(replies[0].get("field", ""))
+    if not field.startswith(OPTIONS) or any(reply.get("field") != field for reply in replies):
+        return "", ""
+    return field, str(replies[0].get("reason"))[:LONGEST_REASON]

@@ -161,7 +161,7 @@ return 1
 COMMIT = (
     FINISHING
     + """
-local n, result = ARGV[2], ARGV[3]
+local n, result, field, reason = unpack(ARGV, 2, 5)
 if not is_open() then count('chunks_dropped') return {'dropped'} end
 if redis.call('HSETNX', results, n, result) == 0 then count('chunks_duplicate') return {'duplicate'} end
 charge(#result - redis.call('HSTRLEN', input, n))
@@ -169,14 +169,22 @@ redis.call('HDEL', input, n)
 redis.call('HDEL', partial, n)
 redis.call('ZREM', due, n)
 forget(n)
-for i = 4, #ARGV, 2 do
+redis.call('HSETNX', meta, 'reason', reason)
+if redis.call('HSETNX', meta, 'field', field) == 0 and redis.call('HGET', meta, 'field') ~= field then
+  redis.call('HSET', meta, 'field', '')
+end
+for i = 6, #ARGV, 2 do
   redis.call('HINCRBY', meta, ARGV[i], ARGV[i + 1])
   redis.call('HINCRBY', counts, 'items_' .. ARGV[i], ARGV[i + 1])
 end
 count('chunks_committed')
 if redis.call('HINCRBY', meta, 'committed', 1) == tonumber(redis.call('HGET', meta, 'chunks')) then
-  local all_failed = redis.call('HGET', meta, 'failed') == redis.call('HGET', meta, 'items')
-  close(all_failed and 'failed' or 'finished')
+  local items = redis.call('HGET', meta, 'items')
+  local all_failed = redis.call('HGET', meta, 'failed') == items
+  local all_wrong = tonumber(items) > 1 and redis.call('HGET', meta, 'field') ~= ''
+    and redis.call('HGET', meta, 'unscored') == items
+  if all_wrong then redis.call('HSET', meta, 'error', redis.call('HGET', meta, 'reason')) end
+  close((all_failed or all_wrong) and 'failed' or 'finished')
   return {'committed', redis.call('HMGET', meta, '"""
     + "', '".join(FIELDS)
     + """')}
@@ -184,7 +192,10 @@ end
 return {'committed'}
 """
 )
-"""The first result of a chunk is its result; the last chunk's ends the job, and tells how it stands then."""
+"""The first result of a chunk is its result; the last chunk's ends the job, and tells how it stands then.
+
+`field` is wrong in every sample of the chunk, in `meta` in every sample so far; a job of several samples that ends so
+has failed for its `reason`."""
 
 CANCEL = FINISHING + "if is_open() then close('canceled') return 1 end return 0"
 """No chunk of the job is begun or committed any more; 0 where it has ended already."""

@@ -13,7 +13,7 @@ Status = Literal["queued", "running", "finished", "failed", "canceled"]
 
 JOB_STATUSES: tuple[Status, ...] = ("queued", "running", "finished", "failed", "canceled")
 COUNTED = (*STATUSES, "cached")
-FIELDS = ("items", "state", "submitted", "started", "ended", "ttl", *COUNTED)
+FIELDS = ("items", "state", "submitted", "started", "ended", "ttl", "error", *COUNTED)
 """Fields of a job's `meta` that `read_state` is given, in order."""
 
 
@@ -23,7 +23,8 @@ class JobState:
 
     Args:
         job_id: its name.
-        status: `queued` until a chunk is begun, then `running`; `failed` where the infrastructure failed every item.
+        status: `queued` until a chunk is begun, then `running`; `failed` where the infrastructure failed every item,
+            or where one option is wrong in every one of several.
         items: how many it has.
         statuses: how many of them are scored, by how it ended.
         cached: how many of these were read from the cache.
@@ -31,6 +32,7 @@ class JobState:
         started: when its first chunk was begun; None before.
         ended: when it finished, failed or was canceled; None before.
         ttl: seconds that it is kept after its end.
+        error: which option is wrong in every item, and how; empty where none is.
     """
 
     job_id: str
@@ -42,6 +44,7 @@ class JobState:
     started: float | None
     ended: float | None
     ttl: int
+    error: str
 
     @property
     def done(self) -> int:
@@ -74,6 +77,7 @@ def read_state(job_id: str, values: Sequence[bytes | None]) -> JobState | None:
         started,
         ended,
         int(fields["ttl"]),
+        fields.get("error", ""),
     )
 
 

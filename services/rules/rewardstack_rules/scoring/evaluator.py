@@ -13,13 +13,15 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
 from rewardstack.core.coalescing import one_lane
 from rewardstack.core.event_loop import loop_thread, run
-from rewardstack.errors import RewardstackError, ScoringError, UnknownSourceError
+from rewardstack.errors import RewardstackError, RouteError, ScoringError, UnknownSourceError
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.pipeline.scorer import DIRECTLY, Scorer, Sending
+from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import RULE_PREFIX, Leaf
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Request, Score
 from rewardstack.scorers.factory import Backends
+from rewardstack.scorers.judge import check_addresses
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.isolation.client import IsolationClient
@@ -62,6 +64,8 @@ class Evaluator:
         self._verdicts = Verdicts()
         self._client_settings = ClientSettings.from_env()
         self._routes = route_table(self._client_settings)
+        check_addresses(self._client_settings)
+        self._check_rules()
         self._shared: tuple[Backends, ResultCache] | None = None
         self._pipeline = lru_cache(TENANTS)(self._make_pipeline)
 
@@ -110,6 +114,19 @@ class Evaluator:
         if isinstance(route.target, Leaf) and route.target.kind == "rule":
             self._registry.get(route.target.target or data_source[len(route.name) :])
 
+    def _check_rules(self) -> None:
+        """Returns where there is each reward function that a route names.
+
+        Raises:
+            RouteError: names the route that is at fault.
+        """
+        for route in self._routes:
+            try:
+                for part in () if isinstance(route.target, Leaf) else routes_of(route.target):
+                    self.check_source(part)
+            except UnknownSourceError as error:
+                raise RouteError(f"route {route.name!r}: {error}", route.name) from error
+
     def isolation_answers(self) -> bool:
         """Whether a task comes back from an isolated process, of each kind that is needed."""
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
@@ -149,7 +166,7 @@ class Evaluator:
 
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
         try:
-            return await self._pipeline(tenant).score(requests, limit=limit, tenant=tenant)
+            return await self._pipeline(tenant).score(requests, limit=limit, tenant=tenant, strict=False)
         except ScoringError as error:  # the policy `raise` is for those who can catch
             return error.scores
 

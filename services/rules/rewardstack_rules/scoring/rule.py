@@ -145,11 +145,11 @@ class LocalRule(Scorer[LocalSample]):
         if error is not None:
             what = ERRORS[error].format(timeout=self._isolation.timeout)
             return Score.failed(f"{self._rule.name}: {what}", self.source)
-        return self._score(Outcome(result["value"], result["reason"], result["parts"]))
+        return self._score(Outcome(result["value"], result["reason"], result["parts"], result["field"]))
 
     def _score(self, outcome: Outcome) -> Score:
         if outcome.value is None:
-            return Score.unscored(outcome.reason, self.source)
+            return Score.unscored(outcome.reason, self.source, outcome.field)
         low, high = self._rule.range
         if not low <= outcome.value <= high:
             return Score.failed(

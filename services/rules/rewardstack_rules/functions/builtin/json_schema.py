@@ -18,7 +18,8 @@ from jsonschema.validators import validator_for
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import EMPTY_REGISTRY
 
-from rewardstack_rules.functions.outcome import Outcome, Unscored
+from rewardstack.core.fields import field_error
+from rewardstack_rules.functions.outcome import Outcome
 
 MAX_JSON = 100_000
 """Characters of the response's JSON, and of the schema."""
@@ -40,7 +41,7 @@ def json_schema(response: str, reference: str | None = None, *, schema: Any) -> 
             no constraint.
 
     Raises:
-        Unscored: the schema is malformed, too long, refers to what is not in it, or to itself without end.
+        RequestError: the schema is malformed, too long, refers to what is not in it, or to itself without end.
     """
     validator = _validator(_schema_text(schema))
     text = _json_text(response.rpartition(THOUGHT)[2])
@@ -61,11 +62,11 @@ def _validate(validator: Any, value: Any) -> Outcome:
     try:
         error = next(validator.iter_errors(value), None)
     except Unresolvable as failure:
-        raise Unscored("extra_info.schema: a $ref leads out of the schema; put what it means into $defs") from failure
+        raise field_error("schema", "a $ref leads out of the schema; put what it means into $defs") from failure
     except RecursionError as failure:
-        raise Unscored("extra_info.schema refers to itself without end") from failure
+        raise field_error("schema", "refers to itself without end") from failure
     except (ValueError, re.error) as failure:  # URIs and patterns that older drafts' own schemas let pass
-        raise Unscored(f"extra_info.schema cannot be used: {str(failure)[:100]}") from failure
+        raise field_error("schema", f"cannot be used: {str(failure)[:100]}") from failure
     if error is None:
         return Outcome(1.0)
     return Outcome(0.0, f"{error.json_path[:100]} does not fit the schema's {str(error.validator)[:50]}")
@@ -74,9 +75,9 @@ def _validate(validator: Any, value: Any) -> Outcome:
 def _schema_text(schema: Any) -> str:
     text = json.dumps(schema, sort_keys=True) if isinstance(schema, Mapping) else schema
     if not isinstance(text, str):
-        raise Unscored("extra_info.schema must be a JSON Schema: an object, or its text")
+        raise field_error("schema", "must be a JSON Schema: an object, or its text")
     if len(text) > MAX_JSON:
-        raise Unscored(f"extra_info.schema is longer than {MAX_JSON} characters")
+        raise field_error("schema", f"is longer than {MAX_JSON} characters")
     return text
 
 
@@ -85,18 +86,18 @@ def _validator(text: str) -> Any:
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Unscored("extra_info.schema is no JSON that can be read") from error
+        raise field_error("schema", "is no JSON that can be read") from error
     if not isinstance(schema, dict) or not isinstance(schema.get("$schema", ""), str):
-        raise Unscored("extra_info.schema must be a JSON Schema: an object, or its text")
+        raise field_error("schema", "must be a JSON Schema: an object, or its text")
     try:
         kind = validator_for(schema, default=Draft202012Validator)
         kind.check_schema(schema)
     except SchemaError as error:
-        raise Unscored(f"extra_info.schema is no JSON Schema: {error.message[:100]}") from error
+        raise field_error("schema", f"is no JSON Schema: {error.message[:100]}") from error
     except ValueError as error:
-        raise Unscored(f"extra_info.schema cannot be used: {str(error)[:100]}") from error
+        raise field_error("schema", f"cannot be used: {str(error)[:100]}") from error
     except RecursionError as error:
-        raise Unscored("extra_info.schema is too deeply nested") from error
+        raise field_error("schema", "is too deeply nested") from error
     return kind(schema, registry=EMPTY_REGISTRY)
 
 

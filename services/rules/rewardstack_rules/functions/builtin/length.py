@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 
-from rewardstack.core.fields import Fields
-from rewardstack_rules.functions.outcome import Outcome, Unscored
+from rewardstack.core.fields import Fields, field_error
+from rewardstack_rules.functions.outcome import Outcome
 
 UNITS = ("words", "characters")
 MAX_RESPONSE = 1_000_000
@@ -43,8 +43,7 @@ def length(
         length_unit: of all four: `words` (between white space) or `characters`.
 
     Raises:
-        Unscored: no length is given, or they contradict each other.
-        RequestError: an option is malformed.
+        RequestError: an option is malformed, no length is given, or they contradict each other.
     """
     bounds = {"target_length": target_length, "min_length": min_length, "max_length": max_length}
     options = Fields({**bounds, "length_buffer": length_buffer, "length_unit": length_unit})
@@ -63,12 +62,12 @@ def _bounds(options: Fields) -> tuple[float, float]:
         options.number(name, None, 1, LONGEST) for name in ("target_length", "min_length", "max_length")
     )
     if exact is None and shortest is None and longest is None:
-        raise Unscored("extra_info.target_length, min_length or max_length is missing")
+        raise field_error("target_length", "missing; give it, min_length or max_length")
     if exact is not None and (shortest is not None or longest is not None):
-        raise Unscored("extra_info.target_length: leave it out, or min_length and max_length")
+        raise field_error("target_length", "leave it out, or min_length and max_length")
     if exact is not None:
         return exact, exact
     bounds = shortest or 0.0, longest or math.inf
     if bounds[0] > bounds[1]:
-        raise Unscored("extra_info.min_length is above max_length")
+        raise field_error("min_length", "above max_length")
     return bounds

@@ -10,8 +10,8 @@ import warnings
 from functools import lru_cache
 from typing import Any
 
-from rewardstack.core.fields import Fields
-from rewardstack_rules.functions.outcome import Outcome, Unscored
+from rewardstack.core.fields import Fields, field_error
+from rewardstack_rules.functions.outcome import Outcome
 
 MAX_PATTERN = 2_000
 """Characters of a pattern."""
@@ -30,7 +30,7 @@ def regex_format(
         pattern_match: `full` (it matches the whole response) or `search` (it matches somewhere).
 
     Raises:
-        Unscored, RequestError: an option is malformed.
+        RequestError: an option is malformed.
     """
     how = Fields({"pattern_match": pattern_match}).choice("pattern_match", MATCHES)
     expression = _compiled(_checked(pattern))
@@ -40,9 +40,9 @@ def regex_format(
 
 def _checked(pattern: Any) -> str:
     if not isinstance(pattern, str) or not pattern:
-        raise Unscored("extra_info.pattern must be a regular expression")
+        raise field_error("pattern", "must be a regular expression")
     if len(pattern) > MAX_PATTERN:
-        raise Unscored(f"extra_info.pattern is longer than {MAX_PATTERN} characters")
+        raise field_error("pattern", f"is longer than {MAX_PATTERN} characters")
     return pattern
 
 
@@ -53,4 +53,4 @@ def _compiled(pattern: str) -> re.Pattern[str]:
             warnings.simplefilter("ignore")  # what a later Python may read in another way is no concern of a log
             return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise Unscored(f"extra_info.pattern is no regular expression: {str(error)[:100]}") from error
+        raise field_error("pattern", f"is no regular expression: {str(error)[:100]}") from error

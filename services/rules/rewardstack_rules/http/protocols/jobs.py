@@ -113,6 +113,7 @@ def _describe(state: JobState) -> dict[str, Any]:
         "progress": state.done / state.items if state.items else 1.0,
         "statuses": state.statuses,
         "cached": state.cached,
+        "error": state.error or None,
         "submitted_at": _time(state.submitted),
         "started_at": _time(state.started),
         "ended_at": _time(state.ended),

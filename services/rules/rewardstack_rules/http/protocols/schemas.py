@@ -76,7 +76,7 @@ SCORE = exactly(
         "latency_ms": NUMBER,
         "details": FREE,
     },
-    {"agreement": {"type": "number", "minimum": 0, "maximum": 1}},
+    {"agreement": {"type": "number", "minimum": 0, "maximum": 1}, "field": TEXT},
 )
 
 
@@ -95,6 +95,7 @@ JOB = exactly(
         "progress": {"type": "number", "minimum": 0, "maximum": 1},
         "statuses": exactly(dict.fromkeys(STATUSES, COUNT)),
         "cached": COUNT,
+        "error": nullable(TEXT),
         "submitted_at": TIME,
         **{name: nullable(TIME) for name in ("started_at", "ended_at", "expires_at")},
     }

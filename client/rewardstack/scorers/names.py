@@ -1,0 +1,60 @@
+"""Names in `extra_info` that no scorer reads, but that are so near to one that is read that it was most likely meant.
+
+All others are the trainer's own, or its data set's, and nobody's business.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any
+
+from rewardstack.cache.key import CLIENT_FIELDS
+from rewardstack.pipeline.items import FILTERS
+from rewardstack.routing.routes import RULE_OPTIONS
+from rewardstack.score import Request
+from rewardstack.scorers.embedding import FIELDS as EMBEDDING_FIELDS
+from rewardstack.scorers.judge import FIELDS as JUDGE_FIELDS
+
+READ = tuple(sorted({*CLIENT_FIELDS, *FILTERS, *RULE_OPTIONS, *JUDGE_FIELDS, *EMBEDDING_FIELDS}))
+"""The names that somebody reads."""
+LIKENESS = 0.83
+"""Of a name to one of those, from 0 to 1, from which on it was most likely meant: `max_tokens` for `max_new_tokens` is,
+`problem_id` for `problem` is not."""
+SHORTEST, LONGEST = 5, 40
+"""Characters of a name that is looked at; among shorter ones, words of all kinds are alike."""
+MOST_NAMES = 500
+"""That are looked at in a process, each for about 0.1 ms, so that names without end cost no more than that."""
+
+_looked_at: set[str] = set()
+
+log = logging.getLogger(__name__)
+
+
+def warn_of_slips(requests: Iterable[Request]) -> None:
+    """Warns of each name in the requests' `extra_info` that is nearly an option's, once in a process."""
+    for request in requests:
+        if isinstance(request.extra_info, Mapping):
+            _look_at(tuple(request.extra_info))
+
+
+@lru_cache(maxsize=1024)
+def _look_at(names: tuple[Any, ...]) -> None:
+    for name in names:
+        if isinstance(name, str) and name not in READ and name not in _looked_at and len(_looked_at) < MOST_NAMES:
+            _looked_at.add(name)
+            meant = _meant(name)
+            if meant:
+                log.warning("extra_info.%s is not known and has no effect; was extra_info.%s meant?", name, meant)
+
+
+def _meant(name: str) -> str:
+    """The name that somebody reads and that this one most likely stands for; empty where it is a word of its own."""
+    if not SHORTEST <= len(name) <= LONGEST:
+        return ""
+    for meant in get_close_matches(name, READ, n=1, cutoff=LIKENESS):
+        if name.removesuffix("s") != meant.removesuffix("s"):  # columns of data sets: `label`, `prompts`
+            return meant
+    return ""

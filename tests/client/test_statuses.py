@@ -1,0 +1,114 @@
+"""What becomes of a sample, by what happened: the rows of the table in `docs/routing.md`, each of which is run here."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardstack import Request, Score, score
+from rewardstack.errors import ConfigError
+from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.registry import Rule
+from rewardstack_rules.scoring.evaluator import Evaluator
+from rewardstack_rules.settings import Settings
+from tests.client.embedding.conftest import STAND_IN
+from tests.client.judge.conftest import JUDGE, judge, one_judge
+from tests.support.servers import FaultServer
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = json.loads((ROOT / "tests" / "cases" / "statuses.json").read_text())
+RUNS = [
+    pytest.param(row, run, id=f"{row['what'][:40]} {run['by']} {at}")
+    for row in ROWS
+    for at, run in enumerate(row["runs"])
+]
+SOURCES = {"judge": JUDGE, "embedding": "embedding_remote", "rule": "gsm8k"}
+HEADING = "| what happened | status | reward | the caller hears |\n| --- | --- | --- | --- |\n"
+
+__all__ = ["judge", "one_judge"]
+
+
+@pytest.fixture(scope="module")
+def embedding() -> Iterator[FaultServer]:
+    """A stand-in for an embedding server."""
+    one = FaultServer(script=STAND_IN)
+    yield one
+    one.kill()
+
+
+@pytest.fixture
+def servers(judge: FaultServer, embedding: FaultServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, FaultServer]:
+    """A judge and an embedding server that the environment names; nothing is remembered."""
+    monkeypatch.setenv("EMBEDDING_SERVER_URL", embedding.url)
+    monkeypatch.setenv("REWARD_CACHE", "off")
+    embedding.set(mode="ok")
+    return {"judge": judge, "embedding": embedding}
+
+
+@pytest.fixture(scope="module")
+def evaluate() -> Callable[..., list[Score]]:
+    """What the endpoints of a reward server ask, with a reward function that raises."""
+    registry = load_registry([])
+    registry.add(Rule("raises", lambda *_: 1 / 0, "raises", isolated=False))  # type: ignore[arg-type]
+    evaluator = Evaluator(Settings.from_env({}), registry)
+    return lambda requests: evaluator.score(requests, limit=None, tenant="")
+
+
+def requests_of(run: dict[str, Any]) -> list[Request]:
+    """The samples of a run: `response` and `reference`, and what else stands there in `extra_info`."""
+    source = run.get("source", SOURCES[run["by"]])
+    return [_request(source, **sample) for sample in run["samples"]]
+
+
+def _request(source: str, response: Any = "42", reference: Any = "42", **extra: Any) -> Request:
+    if isinstance(response, list):
+        text, times = response
+        response = text * times
+    return Request(source, response, reference, extra)
+
+
+def warnings(records: Sequence[logging.LogRecord]) -> list[str]:
+    """What of the log warns of samples; that a server is slow to answer, as on a busy machine, does not."""
+    told = (record for record in records if not record.name.startswith("rewardstack.transport"))
+    return [record.getMessage() for record in told if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize(("row", "run"), RUNS)
+def test_row(
+    row: dict[str, Any],
+    run: dict[str, Any],
+    servers: dict[str, FaultServer],
+    evaluate: Callable[..., list[Score]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The first sample has the row's status and value, and its caller hears of it as the row says."""
+    for name, text in run.get("environment", {}).items():
+        monkeypatch.setenv(name, text)
+    if "set" in run:
+        servers[run["by"]].set(**run["set"])
+    ask = evaluate if run["by"] == "rule" else score
+    if not row["status"]:
+        with pytest.raises(ConfigError) as caught:
+            ask(requests_of(run))
+        assert run["says"] in str(caught.value)
+        return
+    first = ask(requests_of(run))[0]
+    assert (row["status"], run.get("value", 0.0)) == (first.status, pytest.approx(first.value))
+    assert (row["heard"] == "a warning") == bool(warnings(caplog.records))
+    assert any(run.get("says", "") in line for line in warnings(caplog.records)) or "says" not in run
+
+
+def test_the_document_has_the_rows() -> None:
+    """`docs/routing.md` has the table of these rows, and no other."""
+    rows = [f"| {row['what']} | {_code(row['status'])} | {row['reward']} | {row['heard']} |\n" for row in ROWS]
+    assert HEADING + "".join(rows) + "\n" in (ROOT / "docs" / "routing.md").read_text()
+
+
+def _code(status: str) -> str:
+    return f"`{status}`" if status else ""
