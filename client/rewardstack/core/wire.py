@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewardstack.score import STATUSES, Item, Score
+from rewardstack.score import STATUSES, Item, Score, Usage
 
 Record = dict[str, Any]
 """An object of JSON."""
+REFUSED_FOR_GOOD = "X-Reward-Budget"
+"""Header of a 503 that means it for good, for what the run may spend is spent; names the variable that says so."""
 
 
 def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Record:
@@ -28,8 +30,8 @@ def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Rec
 
 
 def score_record(score: Score) -> Record:
-    """A score with all that is known of it."""
-    return {
+    """A score with all that is known of it; `usage` is there where it took something."""
+    record = {
         "value": score.value,
         "status": score.status,
         "reason": score.reason,
@@ -38,6 +40,7 @@ def score_record(score: Score) -> Record:
         "latency_ms": score.latency_ms,
         "details": score.details if score.parts is None else {**score.details, "parts": score.parts},
     }
+    return record if score.usage is None else {**record, "usage": score.usage._asdict()}
 
 
 def read_scores(records: Sequence[Mapping[str, Any]]) -> list[Score]:
@@ -63,4 +66,15 @@ def _read_score(record: Mapping[str, Any]) -> Score:
         cached=record.get("cached") is True,
         label_mass=float(details["label_mass"]) if details.get("label_mass") else None,
         parts={str(name): float(part) for name, part in details["parts"].items()} if details.get("parts") else None,
+        usage=read_usage(record),
     )
+
+
+def read_usage(record: Mapping[str, Any]) -> Usage | None:
+    """What a score took that a server has sent, None where it says nothing of it.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is malformed.
+    """
+    said = record.get("usage")
+    return None if said is None else Usage(*(int(said[name]) for name in Usage._fields))

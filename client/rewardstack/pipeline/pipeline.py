@@ -15,13 +15,13 @@ from typing import Any
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.coalescing import SLICE
 from rewardstack.core.deadline import Deadline
-from rewardstack.errors import ScoringError
+from rewardstack.errors import BudgetError, ScoringError
 from rewardstack.pipeline.fallback import service_time
 from rewardstack.pipeline.items import UnreadableRequestError, read_request
 from rewardstack.pipeline.runner import Runner, milliseconds
 from rewardstack.pipeline.scorer import MakeScorer
 from rewardstack.routing.routes import Leaf, Route, RouteTable
-from rewardstack.score import Item, OnError, Request, Score
+from rewardstack.score import Item, OnError, Request, Score, Usage
 
 
 @dataclass(slots=True)
@@ -43,6 +43,8 @@ class _Call:
     ends_at: float
     tenant: str
     lexical: bool
+    fatal: list[BudgetError] | None
+    """What the run's budget refuses; None where the policy says what such samples are worth."""
 
     def service_time(self) -> float | None:
         """Seconds that a service has; None for no limit."""
@@ -91,17 +93,24 @@ class Pipeline:
         Raises:
             ConfigError: a source is unknown or a setting malformed; nothing was scored.
             ScoringError: a sample has no score and the policy is `raise`.
+            BudgetError: what the run may spend is spent, and neither the call nor the route says what such a sample is
+                worth; what was on its way has been scored and kept.
         """
         ends_at = math.inf if limit is None else time.monotonic() + limit
         scores, groups = await self._group(requests)
         calls = []
+        fatal: list[BudgetError] = []
         for (source, timeout), group in groups.items():
             policy = on_error or self._policy(group.route, source)
-            call = _Call(timeout, ends_at, tenant, policy == "lexical")
+            decided = on_error or group.route.on_error
+            call = _Call(timeout, ends_at, tenant, policy == "lexical", None if decided else fatal)
             calls.append(self._evaluate(group.route, source, list(group.items.values()), call))
         for group, found in zip(groups.values(), await asyncio.gather(*calls), strict=True):
             scores.update(zip(group.items, found, strict=True))
-        return self._settle(requests, [scores[at] for at in range(len(requests))], on_error)
+        settled = self._settle(requests, [scores[at] for at in range(len(requests))], on_error)
+        if fatal:
+            raise BudgetError(str(fatal[0]), fatal[0].field, settled)
+        return settled
 
     async def fingerprint(self, source: str, limit: float) -> str | None:
         """All but the sample that a score of `source` depends on, as its cache key has it; None where no key does.
@@ -143,13 +152,24 @@ class Pipeline:
         if isinstance(route.target, Leaf):
             runner = self._runner(route, route.target, source)
             deadline = Deadline(call.timeout or runner.scorer.timeout, call.service_time())
-            return await runner.score(items, deadline, call.tenant, substitutes_until=call.substitutes_until)
+            until = call.substitutes_until
+            return await runner.score(items, deadline, call.tenant, fatal=call.fatal, substitutes_until=until)
         started = time.monotonic()
-        scores = await route.target.score(
-            items, lambda part, some: self._evaluate(self.routes.find(part), part, some, call)
-        )
+        spent: dict[int, Usage] = {}
+
+        async def evaluate(part: str, some: Sequence[Item]) -> list[Score]:
+            scores = await self._evaluate(self.routes.find(part), part, some, call)
+            for item, score in zip(some, scores, strict=True):
+                if score.usage is not None:
+                    spent[id(item)] = Usage.total((spent.get(id(item)), score.usage))
+            return scores
+
+        scores = await route.target.score(items, evaluate)
         elapsed = milliseconds(started)
-        return [replace(score, latency_ms=elapsed) for score in scores]
+        return [
+            replace(score, latency_ms=elapsed, usage=spent.get(id(item)))
+            for item, score in zip(items, scores, strict=True)
+        ]
 
     def _runner(self, route: Route, leaf: Leaf, source: str) -> Runner[Any]:
         target = leaf.target or source[len(route.name) :]

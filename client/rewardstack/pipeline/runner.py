@@ -16,7 +16,7 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.core.coalescing import SLICE, Coalescer
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.keys import Key
-from rewardstack.errors import ConfigError, ServiceError
+from rewardstack.errors import BudgetError, ConfigError, ServiceError
 from rewardstack.pipeline.fallback import fall_back
 from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import Item, Score
@@ -53,7 +53,13 @@ class Runner(Generic[P]):
             self._coalescer = Coalescer(self, sending.lane)
 
     async def score(
-        self, items: Sequence[Item], deadline: Deadline, tenant: str, *, substitutes_until: float | None = None
+        self,
+        items: Sequence[Item],
+        deadline: Deadline,
+        tenant: str,
+        *,
+        fatal: list[BudgetError] | None = None,
+        substitutes_until: float | None = None,
     ) -> list[Score]:
         """One score for each item, in order; what has none comes back as `unscored` or `failed`.
 
@@ -61,6 +67,8 @@ class Runner(Generic[P]):
             items: the samples.
             deadline: of the caller.
             tenant: separates those who may not see each other's results.
+            fatal: gets the error of each sample that the run's budget refuses, where that ends the call; None where
+                such a sample has failed as any other.
             substitutes_until: when the last substitute for a failed score is begun, on `time.monotonic()`; None where
                 the caller wants none.
 
@@ -74,14 +82,14 @@ class Runner(Generic[P]):
         kept = samples
         if any(CACHE_ENABLED in item.extra for item in items):
             kept = {at: one for at, one in samples.items() if may_be_cached(items[at].extra)}
-        found = await self._score(samples, kept, settled, deadline, tenant)
+        found = await self._score(samples, kept, settled, deadline, tenant, fatal)
         scores = [found[at] for at in range(len(items))]
         if self._sending.report is not None:
             self._sending.report(scores, time.monotonic() - started)
         fallback = self.scorer.fallback
         if substitutes_until is None:
             scores = [_without_substitute(score) for score in scores]
-        elif fallback is not None:
+        elif fallback is not None and not fatal:
             find = {at: partial(_substitute, fallback, one) for at, one in samples.items()}
             scores = await fall_back(self.scorer.source, find, scores, substitutes_until)
         self._log_failures(scores)
@@ -110,6 +118,7 @@ class Runner(Generic[P]):
         settled: Mapping[int, Score],
         deadline: Deadline,
         tenant: str,
+        fatal: list[BudgetError] | None,
     ) -> dict[int, Score]:
         """The scores, by position: those that were settled by being prepared, remembered, decided, read, asked for."""
         started = time.monotonic()
@@ -124,7 +133,7 @@ class Runner(Generic[P]):
         elapsed = milliseconds(started)
         scores = {at: _timed(score, elapsed, cached=True) for at, score in known.items()}
         missing = {at: one for at, one in samples.items() if at not in known and at not in decided}
-        fresh = {**settled, **decided, **await self._ask(missing, keys, deadline)}
+        fresh = {**settled, **decided, **await self._ask(missing, keys, deadline, fatal)}
         elapsed = milliseconds(started)
         for at, score in fresh.items():
             scores[at] = _timed(score, score.latency_ms or elapsed, cached=score.cached)
@@ -182,7 +191,13 @@ class Runner(Generic[P]):
         low, high = ranges[key]
         return score.source == self.scorer.source and score.value is not None and low <= score.value <= high
 
-    async def _ask(self, samples: Mapping[int, P], keys: Mapping[int, Key], deadline: Deadline) -> dict[int, Score]:
+    async def _ask(
+        self,
+        samples: Mapping[int, P],
+        keys: Mapping[int, Key],
+        deadline: Deadline,
+        fatal: list[BudgetError] | None,
+    ) -> dict[int, Score]:
         """The scores, by position, of what is in no cache; they are kept there."""
         if not samples:
             return {}
@@ -193,6 +208,10 @@ class Runner(Generic[P]):
             outcomes = await self._submit(self._coalescer, samples, keys, deadline)
         scores: dict[int, Score] = {}
         for at, outcome in outcomes.items():
+            if isinstance(outcome, BudgetError):
+                if fatal is not None:
+                    fatal.append(outcome)
+                outcome = Score.failed(str(outcome), self.scorer.source)
             if isinstance(outcome, ConfigError):
                 raise outcome
             scores[at] = outcome
@@ -253,8 +272,11 @@ class Runner(Generic[P]):
 
 
 def _worth_keeping(outcomes: Iterable[tuple[Key | None, Reply]]) -> list[tuple[str, Score]]:
+    """What is kept: without what it took, for who reads it takes nothing."""
     return [
-        (key.text, one) for key, one in outcomes if key is not None and isinstance(one, Score) and one.status == "ok"
+        (key.text, one if one.usage is None else replace(one, usage=None))
+        for key, one in outcomes
+        if key is not None and isinstance(one, Score) and one.status == "ok"
     ]
 
 
@@ -281,6 +303,11 @@ def milliseconds(since: float) -> float:
 
 
 def _timed(score: Score, elapsed: float, *, cached: bool) -> Score:
-    """A copy of its own: what the cache and other waiters hold is not the caller's to change."""
+    """A copy of its own: what the cache and other waiters hold is not the caller's to change.
+
+    What it took is told to the first of those who share it alone.
+    """
     parts = None if score.parts is None else dict(score.parts)
-    return Score(score.value, score.status, score.reason, score.source, cached, elapsed, score.label_mass, parts)
+    usage, score.usage = score.usage, None
+    mass = score.label_mass
+    return Score(score.value, score.status, score.reason, score.source, cached, elapsed, mass, parts, usage)

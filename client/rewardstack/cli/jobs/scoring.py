@@ -18,6 +18,7 @@ from rewardstack.cli.jobs.server import JobServer
 from rewardstack.cli.options import sample_of
 from rewardstack.cli.pieces import Piece
 from rewardstack.cli.provenance import Provenance, ask_server, of_server
+from rewardstack.core.wire import read_usage
 from rewardstack.errors import RejectedError, ReplyError, RewardstackError
 from rewardstack.score import STATUSES, Request, Score
 from rewardstack.settings import Settings
@@ -140,4 +141,4 @@ def _score(line: dict[str, Any]) -> Score:
     value, status, reason = line.get("value"), line.get("status"), line.get("reason")
     if status not in STATUSES or not isinstance(value, (int, float, type(None))) or not isinstance(reason, str):
         raise ReplyError(f"the job's result {line.get('index')} is no score")
-    return Score(value, status, reason, cached=line.get("cached") is True)
+    return Score(value, status, reason, cached=line.get("cached") is True, usage=read_usage(line))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.errors import RejectedError, RewardstackError, ServiceError, SettingsError
+from rewardstack.errors import BudgetError, RejectedError, RewardstackError, ServiceError, SettingsError
 from rewardstack.scorers.embedding.options import Asked
 from rewardstack.scorers.embedding.protocol import (
     EMBED,
@@ -19,6 +19,7 @@ from rewardstack.scorers.embedding.protocol import (
     write_request,
 )
 from rewardstack.scorers.embedding.similarity import Vector
+from rewardstack.scorers.spending import Meter
 from rewardstack.transport.discovery import Discovery
 from rewardstack.transport.endpoint_pool import EndpointPool
 
@@ -34,10 +35,12 @@ class Server:
 
     Args:
         service: to ask them by.
+        meter: of what requests for vectors cost.
     """
 
-    def __init__(self, service: EndpointPool) -> None:
+    def __init__(self, service: EndpointPool, meter: Meter) -> None:
         self._service = service
+        self._meter = meter
         self._path = EMBED
         self._about = UNKNOWN
         self._said: Discovery[EndpointPool, About] = Discovery()
@@ -68,7 +71,7 @@ class Server:
         except RejectedError as error:
             if error.status not in TOO_MUCH or len(texts) == 1:
                 return [_explained(error)] * len(texts)
-        except ServiceError as error:
+        except (ServiceError, BudgetError) as error:
             return [error] * len(texts)
         half = len(texts) // 2
         parts = await asyncio.gather(*(self.embed(part, asked, deadline) for part in (texts[:half], texts[half:])))
@@ -76,14 +79,15 @@ class Server:
 
     async def _post(self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline) -> Sequence[Found]:
         path, model = self._path, self._about.model
-        probe = write_request(path, (), asked, model)
+        probe, body = write_request(path, (), asked, model), write_request(path, texts, asked, model)
         try:
-            reply = await self._service.post(path, write_request(path, texts, asked, model), deadline, probe)
+            reply = await self._service.post(path, body, deadline, probe, admit=self._meter.admit)
         except RejectedError as error:
             if error.status != 404 or path != EMBED:
                 raise
             self._path = OPENAI
             return await self._post(texts, asked, deadline)
+        self._meter.read(reply)
         return read_vectors(path, reply, len(texts))
 
     async def _ask_about(self, deadline: SharedDeadline) -> About:

@@ -18,6 +18,7 @@ from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import Options, problem_of, read_options
 from rewardstack.scorers.judge.request import frame, is_deterministic
+from rewardstack.scorers.spending import Meter
 
 AFFINITY = "X-Prompt-Affinity"
 
@@ -33,6 +34,7 @@ class Plan(NamedTuple):
         problem: the task; empty where none is given.
         references: one request each; the best verdict counts.
         candidate: what the policy wrote.
+        meter: of what asking costs; None while it is not asked.
     """
 
     destination: Destination
@@ -40,6 +42,7 @@ class Plan(NamedTuple):
     problem: str
     references: tuple[str, ...]
     candidate: str
+    meter: Meter | None = None
 
     @property
     def headers(self) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
 from rewardstack.errors import ConfigError, RejectedError, RequestError, ServiceError, SettingsError
 from rewardstack.pipeline.scorer import Scorer
-from rewardstack.score import Item, OnError, Score
+from rewardstack.score import Item, OnError, Score, Usage
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.judge.api import Api, below
 from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, together
@@ -28,6 +28,7 @@ from rewardstack.scorers.judge.options import portable_extra
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
 from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
+from rewardstack.scorers.spending import NewMeter
 from rewardstack.settings import Settings
 
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
@@ -42,12 +43,13 @@ class Judge(Scorer[Plan]):
     Args:
         settings: the servers, their key, the model, how long to wait.
         find_service: opens connections.
+        new_meter: counts what requests cost.
     """
 
     on_error: OnError = "zero"
     source = "llm_judge"
 
-    def __init__(self, settings: Settings, find_service: FindService) -> None:
+    def __init__(self, settings: Settings, find_service: FindService, new_meter: NewMeter) -> None:
         self.timeout = settings.judge_timeout
         self._settings = settings
         self._servers = Servers(
@@ -58,7 +60,8 @@ class Judge(Scorer[Plan]):
         )
         api = Api(find_service, settings)
         self._models = Models(api)
-        self._calls = Calls(api, self._models)
+        self._new_meter = new_meter
+        self._calls = Calls(api, self._models, new_meter(self.source, bounded=False))
         self._fault: BaseException | None = None
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Plan | Score:
@@ -142,7 +145,7 @@ class Judge(Scorer[Plan]):
         taken = [score.latency_ms for score in scores if score.latency_ms and not score.cached] or [0.0]
         log.info(
             "%s: %d samples in %.2f s, %.1f a second; latency median %.0f ms, longest %.0f ms; "
-            "%d cached, %d failed, %d of them without a readable verdict",
+            "%d cached, %d failed, %d of them without a readable verdict; %s",
             self.source,
             len(scores),
             seconds,
@@ -152,6 +155,7 @@ class Judge(Scorer[Plan]):
             sum(score.cached for score in scores),
             sum(score.status == "failed" for score in scores),
             sum(score.reason.startswith(UNREADABLE) for score in scores),
+            Usage.total(score.usage for score in scores).words,
         )
         fault, self._fault = self._fault, None
         if fault is not None:
@@ -188,17 +192,18 @@ class Judge(Scorer[Plan]):
         return self._models.choose(plan.options.model or self._settings.judge_model, plan.destination)
 
     async def _score(self, plan: Plan, deadline: SharedDeadline) -> Score:
-        started = time.monotonic()
+        started, meter = time.monotonic(), self._new_meter(self.source)
         try:
-            value, note, label_mass = await self._verdict(plan, deadline)
+            value, note, label_mass = await self._verdict(plan._replace(meter=meter), deadline)
             score = Score(value, "ok", note, self.source, label_mass=label_mass)
         except RequestError as error:
             if isinstance(error, NoLogprobsError) and plan.destination == self._servers.own:
                 raise
-            return self._complaint(error)
+            score = self._complaint(error)
         except ServiceError as error:
             score = self._failure(error, plan)
         score.latency_ms = (time.monotonic() - started) * 1000
+        score.usage = meter.take()
         return score
 
     def _verdict(self, plan: Plan, deadline: SharedDeadline) -> Coroutine[Any, Any, Verdict]:

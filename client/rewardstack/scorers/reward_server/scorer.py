@@ -15,7 +15,14 @@ from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
 from rewardstack.core.wire import read_scores, sample_record
-from rewardstack.errors import RejectedError, ReplyError, RequestError, SettingsError, UnknownSourceError
+from rewardstack.errors import (
+    BudgetError,
+    RejectedError,
+    ReplyError,
+    RequestError,
+    SettingsError,
+    UnknownSourceError,
+)
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.routing.routes import RULE_PREFIX
 from rewardstack.score import Item, OnError, Score
@@ -154,6 +161,7 @@ async def post_samples(
         UnknownSourceError: it has no such source; lists those it has.
         SettingsError: it does not take the key.
         RequestError: `extra_info` holds what JSON cannot.
+        BudgetError: the server's run may ask its judge or embedding server no more.
     """
     reply = await _post(service, _body(data_source, samples, cached), deadline)
     try:
@@ -186,4 +194,6 @@ async def _post(service: EndpointPool, body: bytes, deadline: SharedDeadline) ->
             raise UnknownSourceError(str(error), "data_source") from error
         if error.status == 401:
             raise SettingsError(f"{error}; set REWARD_SERVER_API_KEY", "REWARD_SERVER_API_KEY") from error
+        if error.status == 503:
+            raise BudgetError(str(error)) from error
         raise
