@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.event_loop import loop_thread
+from rewardstack.pipeline.cost import Quote
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
 from rewardstack.routing.syntax import load_routes, parse_route
@@ -87,6 +88,12 @@ async def score_on_loop(
 async def fingerprint_on_loop(source: str, settings: Settings, limit: float) -> str | None:
     """`Pipeline.fingerprint` with the client of the process's loop, on which this runs."""
     return await _client().pipeline(settings)[0].fingerprint(source, limit)
+
+
+async def quote_on_loop(requests: Sequence[Request], settings: Settings, limit: float) -> dict[str, Quote]:
+    """`Pipeline.quote` with the client of the process's loop, on which this runs."""
+    pipeline, tenant = _client().pipeline(settings)
+    return await pipeline.quote(requests, limit, tenant)
 
 
 def _client() -> Client:

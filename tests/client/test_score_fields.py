@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from rewardstack.cache.value import decode, encode
 from rewardstack.core.wire import read_scores, score_record
 from rewardstack.pipeline.runner import _timed
-from rewardstack.score import Score
+from rewardstack.score import Score, Usage
 
-FULL = Score(0.5, "ok", "why", "llm_judge", cached=True, latency_ms=2.0, label_mass=0.75, parts={"format": 1.0})
+PLACE = ("ok", "why", "llm_judge")
+FULL = Score(0.5, *PLACE, True, latency_ms=2.0, label_mass=0.75, parts={"format": 1.0}, usage=Usage(2, 30, 4, 1))
 NAMES = [field.name for field in fields(Score)]
 
 
@@ -25,7 +26,7 @@ def test_every_field_is_set(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_copied(name: str) -> None:
     """The caller's copy is the same in all but the time."""
-    assert getattr(_timed(FULL, FULL.latency_ms, cached=True), name) == getattr(FULL, name)
+    assert getattr(_timed(replace(FULL), FULL.latency_ms, cached=True), name) == getattr(FULL, name)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "latency_ms"])
@@ -35,8 +36,14 @@ def test_sent(name: str) -> None:
     assert getattr(read, name) == getattr(FULL, name)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "latency_ms"])
+def test_shared() -> None:
+    """What several callers share was paid for once, and is told to the first of them alone."""
+    shared = replace(FULL)
+    assert [FULL.usage, None] == [_timed(shared, 1.0, cached=False).usage for _ in range(2)]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("latency_ms", "usage")])
 def test_kept(name: str) -> None:
-    """What the cache keeps is found whole."""
+    """What the cache keeps is found whole, but for what it took: who reads it takes nothing."""
     kept = decode("a key of a score", encode("a key of a score", FULL))
     assert getattr(kept, name) == getattr(FULL, name)

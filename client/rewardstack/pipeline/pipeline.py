@@ -16,10 +16,12 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.core.coalescing import SLICE
 from rewardstack.core.deadline import Deadline
 from rewardstack.errors import BudgetError, ScoringError
+from rewardstack.pipeline.cost import Quote
 from rewardstack.pipeline.fallback import service_time
 from rewardstack.pipeline.items import UnreadableRequestError, read_request
 from rewardstack.pipeline.runner import Runner, milliseconds
 from rewardstack.pipeline.scorer import MakeScorer
+from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.score import Item, OnError, Request, Score, Usage
 
@@ -111,6 +113,35 @@ class Pipeline:
         if fatal:
             raise BudgetError(str(fatal[0]), fatal[0].field, settled)
         return settled
+
+    async def quote(self, requests: Sequence[Request], limit: float, tenant: str = "") -> dict[str, Quote]:
+        """What the requests would cost at most, by source, with none of them scored.
+
+        A composite is taken for one that asks all of its parts for every sample.
+
+        Args:
+            requests: the samples.
+            limit: seconds that each service may take to say what it has.
+            tenant: whose results are looked up.
+
+        Raises:
+            ConfigError: a source is unknown or a setting malformed.
+            ServiceError: a service does not say what it is.
+        """
+        scores, groups = await self._group(requests)
+        quotes: dict[str, list[Quote]] = {request.data_source: [] for request in requests}
+        for at in scores:
+            quotes[requests[at].data_source].append(Quote(settled=1, unscored=1))
+        for (source, _), group in groups.items():
+            quotes[source].append(await self._quote(group.route, source, list(group.items.values()), limit, tenant))
+        return {source: Quote.total(found) for source, found in quotes.items()}
+
+    async def _quote(self, route: Route, source: str, items: Sequence[Item], limit: float, tenant: str) -> Quote:
+        if isinstance(route.target, Leaf):
+            return await self._runner(route, route.target, source).quote(items, Deadline(limit, limit), tenant)
+        parts = routes_of(route.target)
+        found = [await self._quote(self.routes.find(part), part, items, limit, tenant) for part in parts]
+        return Quote(usage=Usage.total(one.usage for one in found))
 
     async def fingerprint(self, source: str, limit: float) -> str | None:
         """All but the sample that a score of `source` depends on, as its cache key has it; None where no key does.

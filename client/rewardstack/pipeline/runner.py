@@ -17,9 +17,10 @@ from rewardstack.core.coalescing import SLICE, Coalescer
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.keys import Key
 from rewardstack.errors import BudgetError, ConfigError, ServiceError
+from rewardstack.pipeline.cost import Quote
 from rewardstack.pipeline.fallback import fall_back
 from rewardstack.pipeline.scorer import Scorer, Sending
-from rewardstack.score import Item, Score
+from rewardstack.score import Item, Score, Usage
 
 BREATH = 0.01
 """Seconds after which the loop gets a breath where samples are scored at once."""
@@ -94,6 +95,25 @@ class Runner(Generic[P]):
             scores = await fall_back(self.scorer.source, find, scores, substitutes_until)
         self._log_failures(scores)
         return scores
+
+    async def quote(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> Quote:
+        """What the items would cost at most; equal ones are asked for once. Raises as the scorer's `keys` does."""
+        prepared = await self._prepare(items)
+        samples = {at: one for at, one in enumerate(prepared) if not isinstance(one, Score)}
+        unscored = sum(isinstance(one, Score) and one.status == "unscored" for one in prepared)
+        settled = Quote(settled=len(items) - len(samples), unscored=unscored)
+        if self.scorer.quote is None or not samples:
+            return settled
+        kept = {at: one for at, one in samples.items() if may_be_cached(items[at].extra)}
+        keys = await self._keys(kept, deadline, tenant)
+        known = self._recall(keys) | await self._look_up(keys)
+        asked: dict[object, P] = {}
+        for at, one in samples.items():
+            if at not in known:
+                key = keys.get(at)
+                asked.setdefault(key.text if key is not None and key.deterministic else at, one)
+        usage = await self.scorer.quote(list(asked.values()), SharedDeadline(deadline)) if asked else Usage()
+        return settled._replace(cached=len(known), usage=usage)
 
     async def fingerprint(self, deadline: Deadline) -> str | None:
         """The key of a sample that is always the same, None where it has none for good; raises as the scorer does."""

@@ -9,6 +9,7 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.core.coalescing import one_lane
 from rewardstack.pipeline.scorer import MakeScorer, Scorer, Sending
 from rewardstack.routing.routes import EMBEDDING, JUDGE
+from rewardstack.scorers.budget import Budget, Meter, Spent, tell_nobody
 from rewardstack.scorers.destination import FindService
 from rewardstack.scorers.embedding import FIELDS as EMBEDDING_FIELDS
 from rewardstack.scorers.embedding import LANE_SIZE, Embedding, VectorStore
@@ -17,7 +18,6 @@ from rewardstack.scorers.judge import Judge
 from rewardstack.scorers.reward_server.relay import Relay, Relayable
 from rewardstack.scorers.reward_server.reward_types import RewardTypes
 from rewardstack.scorers.reward_server.scorer import RemoteRule
-from rewardstack.scorers.spending import Budget, Meter, Spent, tell_nobody
 from rewardstack.settings import Settings
 from rewardstack.transport.descriptors import connection_ceiling
 from rewardstack.transport.endpoint_pool import EndpointPool

@@ -12,15 +12,16 @@ from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import UNIT, Key
 from rewardstack.errors import ConfigError
+from rewardstack.pipeline.cost import estimated_tokens
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score, Usage
+from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.embedding.options import Asked, Options
-from rewardstack.scorers.embedding.protocol import About
+from rewardstack.scorers.embedding.protocol import BATCH, About
 from rewardstack.scorers.embedding.sample import SOURCE, Sample, lexical_score, read_sample, vector_scores
 from rewardstack.scorers.embedding.server import Server
 from rewardstack.scorers.embedding.vectors import Embedder, VectorStore
-from rewardstack.scorers.spending import Meter
 from rewardstack.settings import Settings
 
 VERSION = "1"
@@ -66,6 +67,7 @@ class Embedding(Scorer[Sample]):
     ) -> None:
         self.timeout = settings.embedding_timeout
         self.fallback = lexical_score
+        self.quote = self._quote
         self._destinations = Servers(
             "EMBEDDING_SERVER_URL",
             settings.embedding_urls,
@@ -131,6 +133,16 @@ class Embedding(Scorer[Sample]):
             scores.update(zip(members, found, strict=True))
         scores[0].usage = self._meter.take()
         return [scores[at] for at in range(len(prepared))]
+
+    async def _quote(self, prepared: Sequence[Sample], deadline: SharedDeadline) -> Usage:
+        """Vectors that are kept are not looked up: most texts that have one belong to scores that are kept."""
+        return self.estimate(prepared)
+
+    def estimate(self, prepared: Sequence[Sample]) -> Usage:
+        """What samples would cost, each text once and in full requests."""
+        texts = {text for sample in prepared for text in (sample.candidate, *sample.targets)}
+        requests = -(-len(texts) // BATCH)
+        return Usage(requests, sum(map(estimated_tokens, texts)), 0, requests)
 
     def report(self, scores: Sequence[Score], seconds: float) -> None:
         """One line in the log on a batch.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import BudgetError, RejectedError, RewardstackError, ServiceError, SettingsError
+from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.embedding.options import Asked
 from rewardstack.scorers.embedding.protocol import (
     EMBED,
@@ -19,7 +20,6 @@ from rewardstack.scorers.embedding.protocol import (
     write_request,
 )
 from rewardstack.scorers.embedding.similarity import Vector
-from rewardstack.scorers.spending import Meter
 from rewardstack.transport.discovery import Discovery
 from rewardstack.transport.endpoint_pool import EndpointPool
 

@@ -14,11 +14,11 @@ from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
 from rewardstack.core.keys import UNIT, Key
 from rewardstack.errors import RequestError
 from rewardstack.score import Item
+from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import Options, problem_of, read_options
 from rewardstack.scorers.judge.request import frame, is_deterministic
-from rewardstack.scorers.spending import Meter
 
 AFFINITY = "X-Prompt-Affinity"
 

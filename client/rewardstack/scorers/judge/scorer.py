@@ -20,15 +20,16 @@ from rewardstack.core.keys import Key
 from rewardstack.errors import ConfigError, RejectedError, RequestError, ServiceError, SettingsError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score, Usage
+from rewardstack.scorers.budget import NewMeter
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.judge.api import Api, below
 from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, together
+from rewardstack.scorers.judge.cost import counted, estimate
 from rewardstack.scorers.judge.models import Model, Models, RefusedKeyError
 from rewardstack.scorers.judge.options import portable_extra
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
 from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
-from rewardstack.scorers.spending import NewMeter
 from rewardstack.settings import Settings
 
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
@@ -58,8 +59,9 @@ class Judge(Scorer[Plan]):
             settings.judge_api_key,
             "start a judge with `make up` and `export LLM_JUDGE_SERVER_URL=http://localhost:8000`",
         )
-        api = Api(find_service, settings)
+        api = self._api = Api(find_service, settings)
         self._models = Models(api)
+        self.quote = self._quote
         self._new_meter = new_meter
         self._calls = Calls(api, self._models, new_meter(self.source, bounded=False))
         self._fault: BaseException | None = None
@@ -134,6 +136,14 @@ class Judge(Scorer[Plan]):
         The text of a template's file goes with it: the server does not know the file.
         """
         return replace(item, extra=portable_extra(item.extra, plan.problem))
+
+    async def _quote(self, prepared: Sequence[Plan], deadline: SharedDeadline) -> Usage:
+        await self._models.meet({plan.destination for plan in prepared}, deadline)
+        return Usage.total(await counted([(plan, self._model(plan)) for plan in prepared], self._api, deadline))
+
+    def estimate(self, prepared: Sequence[Plan]) -> Usage:
+        """What samples would cost that a reward server has judged."""
+        return Usage.total(estimate(plan, self._model(plan)) for plan in prepared)
 
     def report(self, scores: Sequence[Score], seconds: float) -> None:
         """One line in the log on a batch; a traceback with it where an exception spoilt a reply.

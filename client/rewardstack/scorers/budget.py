@@ -119,9 +119,11 @@ class Budget:
             self._ask()
 
     async def flush(self) -> None:
-        """Has Redis told what it does not know yet, within a bound."""
+        """Tells Redis what it does not know yet, within a bound; what it is being told as this is cancelled, twice."""
         if self._asking is not None:
             await asyncio.wait([self._asking])
+        if self._shared and any(self._owed):
+            await self._take(0)
 
     def _ask(self) -> None:
         if self._asking is None or self._asking.done():
