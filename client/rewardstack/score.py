@@ -74,9 +74,12 @@ class Usage(NamedTuple):
         """Such as "724 requests, 1.2 M prompt and 60 k completion tokens"."""
         if not self.requests:
             return "no requests to models"
+        requests = f"{self.requests:,} request{'s' if self.requests > 1 else ''}"
+        if self.uncounted >= self.requests:
+            return f"{requests}, tokens unknown"
+        unknown = f", unknown of {self.uncounted:,} requests" if self.uncounted > 0 else ""
         tokens = f"{_brief(self.prompt_tokens)} prompt and {_brief(self.completion_tokens)} completion tokens"
-        uncounted = f", those of {self.uncounted:,} requests not told" if self.uncounted else ""
-        return f"{self.requests:,} request{'s' if self.requests > 1 else ''}, {tokens}{uncounted}"
+        return f"{requests}, {tokens}{unknown}"
 
 
 def _brief(count: int) -> str:

@@ -46,9 +46,7 @@ def run(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, judge: Judge, job_id: s
     chunks.run(job_id, number)
 
 
-def test_a_spent_budget_is_not_tried_again(
-    store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_spent_budget_is_not_tried_again(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was scored is kept, what the run's budget refused is failed, and the job has ended at once."""
     job_id = store.submit(requests_of("a", "over", "c"), "")
     spent = BudgetError("REWARDSTACK_MAX_REQUESTS: spent", scores=[Score(1.0), Score.failed("spent"), Score(1.0)])

@@ -49,7 +49,7 @@ def test_cost(server: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pyte
     with caplog.at_level(logging.INFO):
         assert Usage(2, 0, 0, 2) == Usage.total(one.usage for one in score(group(56)))
     assert "embedding: 56 samples in " in caplog.text
-    assert "2 requests, 0 prompt and 0 completion tokens, those of 2 requests not told" in caplog.text
+    assert "2 requests, tokens unknown" in caplog.text
     with pytest.raises(errors.BudgetError, match="has spent 2 of 2 requests"):
         score(group(8, "other"))
     assert "falling back" not in caplog.text

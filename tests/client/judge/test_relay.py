@@ -70,7 +70,9 @@ def test_cost_behind_a_reward_server(judge: FaultServer, tmp_path: Path, monkeyp
         monkeypatch.setenv("REWARD_SERVER_URL", reward_server.url)
         first = sample("first", temperature=0)
         assert [Usage(1, 30, 4)] == [one.usage for one in score([first])]
-        with pytest.raises(errors.BudgetError, match="REWARDSTACK_MAX_REQUESTS: this process has spent 1 of 1 requests"):
+        with pytest.raises(
+            errors.BudgetError, match="REWARDSTACK_MAX_REQUESTS: this process has spent 1 of 1 requests"
+        ):
             score([sample("second", temperature=0)])
         assert [("ok", None)] == [(one.status, one.usage) for one in score([first])]
         item = {"data_source": JUDGE, "solution_str": "third", "ground_truth": "b", "extra_info": {"problem": "p"}}

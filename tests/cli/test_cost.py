@@ -1,0 +1,43 @@
+"""What a file costs: said in the last line, and beforehand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.client.judge.conftest import FAKE_JUDGE, JUDGE
+from tests.support.servers import FaultServer
+
+from .conftest import Cli
+from .samples import sample, write_jsonl
+
+
+def judged(text: str, **extra: Any) -> dict[str, Any]:
+    """A row for the judge."""
+    info = {"problem": "p", "temperature": 0, **extra}
+    return {"data_source": JUDGE, "solution_str": text, "ground_truth": "42", "extra_info": info}
+
+
+def test_cost_before_and_after(cli: Cli, tmp_path: Path) -> None:
+    """A dry run asks for no verdict and writes nothing; what it announces, the run then takes. A judge that counts no
+    prompts has them estimated; a malformed row is counted."""
+    judge = FaultServer(script=FAKE_JUDGE)
+    try:
+        cli.variables |= {"LLM_JUDGE_SERVER_URL": judge.url, "REWARD_SERVER_URL": "http://127.0.0.1:9"}
+        judge.set(usage={"prompt_tokens": 30, "completion_tokens": 4})
+        rows = [judged("a"), judged("a"), judged("b", num_samples=3, max_new_tokens=10), sample(2)]
+        write_jsonl(tmp_path / "in.jsonl", rows)
+        dry = cli("score", "in.jsonl", "--dry-run")
+        assert (0, 0) == (dry.status, judge.stats()["requests"])
+        assert "4 rows: 0 cached, 0 malformed; at most 4 requests, " in dry.out
+        assert "what is read being counted by the judge; nothing was scored" in dry.out
+        assert ["in.jsonl"] == [path.name for path in tmp_path.iterdir()]
+        write_jsonl(tmp_path / "judged.jsonl", rows[:3])
+        assert "; 4 requests, 120 prompt and 16 completion tokens" in cli("score", "judged.jsonl", "-o", "out.jsonl").out
+        judge.set(refuse="/tokenize")
+        write_jsonl(tmp_path / "wrong.jsonl", [judged("c"), {"data_source": "nobody's", "solution_str": "d"}])
+        wrong = cli("score", "wrong.jsonl", "--dry-run")
+        assert (3, True) == (wrong.status, "2 rows: 0 cached, 1 malformed; at most 1 request, " in wrong.out)
+        assert "estimated from its length" in wrong.out
+    finally:
+        judge.kill()
