@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
+from rewardstack.core.cost import Quote
 from rewardstack.core.event_loop import loop_thread
-from rewardstack.pipeline.cost import Quote
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
 from rewardstack.routing.syntax import load_routes, parse_route

@@ -25,15 +25,15 @@ def test_cost_before_and_after(cli: Cli, tmp_path: Path) -> None:
     try:
         cli.variables |= {"LLM_JUDGE_SERVER_URL": judge.url, "REWARD_SERVER_URL": "http://127.0.0.1:9"}
         judge.set(usage={"prompt_tokens": 30, "completion_tokens": 4})
-        rows = [judged("a"), judged("a"), judged("b", num_samples=3, max_new_tokens=10), sample(2)]
+        rows = [judged("a"), judged("a"), judged("b", num_samples=2, temperature=1, max_new_tokens=10), sample(2)]
         write_jsonl(tmp_path / "in.jsonl", rows)
         dry = cli("score", "in.jsonl", "--dry-run")
         assert (0, 0) == (dry.status, judge.stats()["requests"])
-        assert "4 rows: 0 cached, 0 malformed; at most 4 requests, " in dry.out
+        assert "4 rows: 0 cached, 0 malformed; at most 3 requests, " in dry.out
         assert "what is read being counted by the judge; nothing was scored" in dry.out
         assert ["in.jsonl"] == [path.name for path in tmp_path.iterdir()]
         write_jsonl(tmp_path / "judged.jsonl", rows[:3])
-        assert "; 4 requests, 120 prompt and 16 completion tokens" in cli("score", "judged.jsonl", "-o", "out.jsonl").out
+        assert "; 3 requests, 90 prompt and 12 completion tokens" in cli("score", "judged.jsonl", "-o", "out.jsonl").out
         judge.set(refuse="/tokenize")
         write_jsonl(tmp_path / "wrong.jsonl", [judged("c"), {"data_source": "nobody's", "solution_str": "d"}])
         wrong = cli("score", "wrong.jsonl", "--dry-run")

@@ -12,8 +12,8 @@ from rewardstack.core.wire import read_scores, score_record
 from rewardstack.pipeline.runner import _timed
 from rewardstack.score import Score, Usage
 
-PLACE = ("ok", "why", "llm_judge")
-FULL = Score(0.5, *PLACE, True, latency_ms=2.0, label_mass=0.75, parts={"format": 1.0}, usage=Usage(2, 30, 4, 1))
+USAGE = Usage(2, 30, 4, 1)
+FULL = Score(0.5, "ok", "why", "llm_judge", True, 2.0, label_mass=0.75, parts={"format": 1.0}, usage=USAGE)
 NAMES = [field.name for field in fields(Score)]
 
 

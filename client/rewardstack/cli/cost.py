@@ -12,9 +12,9 @@ from rewardstack.cli.data.source import Source
 from rewardstack.cli.options import Options
 from rewardstack.cli.progress import NOT_ALL_SCORED
 from rewardstack.client import quote_on_loop
+from rewardstack.core.cost import Quote
 from rewardstack.core.event_loop import run_async
 from rewardstack.errors import RequestError
-from rewardstack.pipeline.cost import Quote
 from rewardstack.score import Request
 from rewardstack.settings import Settings
 

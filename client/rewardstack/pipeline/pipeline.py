@@ -14,9 +14,9 @@ from typing import Any
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.coalescing import SLICE
+from rewardstack.core.cost import Quote
 from rewardstack.core.deadline import Deadline
 from rewardstack.errors import BudgetError, ScoringError
-from rewardstack.pipeline.cost import Quote
 from rewardstack.pipeline.fallback import service_time
 from rewardstack.pipeline.items import UnreadableRequestError, read_request
 from rewardstack.pipeline.runner import Runner, milliseconds

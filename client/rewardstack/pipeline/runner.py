@@ -14,10 +14,10 @@ from typing import Generic, TypeVar
 from rewardstack.cache.key import CACHE_ENABLED, may_be_cached, tenant_key
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.coalescing import SLICE, Coalescer
+from rewardstack.core.cost import Quote
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.keys import Key
 from rewardstack.errors import BudgetError, ConfigError, ServiceError
-from rewardstack.pipeline.cost import Quote
 from rewardstack.pipeline.fallback import fall_back
 from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import Item, Score, Usage

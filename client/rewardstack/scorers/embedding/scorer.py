@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
+from rewardstack.core.cost import estimated_tokens
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import UNIT, Key
 from rewardstack.errors import ConfigError
-from rewardstack.pipeline.cost import estimated_tokens
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score, Usage
 from rewardstack.scorers.budget import Meter

@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from rewardstack.core.cost import estimated_tokens
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import ServiceError
-from rewardstack.pipeline.cost import estimated_tokens
 from rewardstack.score import Usage
 from rewardstack.scorers.judge.api import Api
 from rewardstack.scorers.judge.labels import TOKENIZE
