@@ -182,6 +182,9 @@ class Budget:
             log.warning(message)
 
 
+SENT = Usage(requests=1, uncounted=1)
+
+
 def tell_nobody(source: str, usage: Usage) -> None:
     """Counts nothing."""
 
@@ -196,14 +199,17 @@ class Meter:
         bounded: whether requests are held to the budget; those that are not are counted all the same.
     """
 
-    __slots__ = ("_bounded", "_budget", "_source", "_told", "_usage")
+    __slots__ = ("_bounded", "_budget", "_completion", "_counted", "_prompt", "_sent", "_source", "_told")
 
     def __init__(self, budget: Budget, source: str, told: Spent = tell_nobody, *, bounded: bool = True) -> None:
         self._budget = budget
         self._source = source
         self._told = told
         self._bounded = bounded
-        self._usage = Usage()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._sent = self._counted = self._prompt = self._completion = 0
 
     async def admit(self) -> None:
         """Counts a request that is about to be sent; raises as `Budget.admit` does."""
@@ -211,7 +217,8 @@ class Meter:
             await self._budget.admit()
         else:
             self._budget.add(1, 0)
-        self._add(Usage(requests=1, uncounted=1))
+        self._sent += 1
+        self._told(self._source, SENT)
 
     def read(self, reply: bytes) -> None:
         """Counts the tokens that a reply says it took; one that says nothing leaves them uncounted."""
@@ -220,16 +227,18 @@ class Meter:
             return
         prompt, completion = found[b"prompt"], found.get(b"completion", 0)
         self._budget.add(0, prompt + completion)
-        self._add(Usage(0, prompt, completion, -1))
+        self._counted += 1
+        self._prompt += prompt
+        self._completion += completion
+        self._told(self._source, Usage(0, prompt, completion, -1))
 
     def take(self) -> Usage | None:
         """What was spent since this was last asked, None where nothing."""
-        usage, self._usage = self._usage, Usage()
-        return usage if any(usage) else None
-
-    def _add(self, usage: Usage) -> None:
-        self._usage = Usage.total((self._usage, usage))
-        self._told(self._source, usage)
+        if not (self._sent or self._counted):
+            return None
+        usage = Usage(self._sent, self._prompt, self._completion, self._sent - self._counted)
+        self._clear()
+        return usage
 
 
 class NewMeter(Protocol):
