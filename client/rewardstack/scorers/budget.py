@@ -19,6 +19,7 @@ from rewardstack.errors import BudgetError
 from rewardstack.score import Usage
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
 
+USAGE = b'"usage"'
 TOKENS = re.compile(rb'"(prompt|completion)_tokens":\s{0,8}(\d{1,12})\b')
 """Text within a reply cannot look like this: its quotes are escaped."""
 TAKE = """
@@ -222,7 +223,8 @@ class Meter:
 
     def read(self, reply: bytes) -> None:
         """Counts the tokens that a reply says it took; one that says nothing leaves them uncounted."""
-        found = {name: int(count) for name, count in TOKENS.findall(reply)}
+        start = reply.rfind(USAGE)
+        found = {name: int(count) for name, count in TOKENS.findall(reply, start)} if start >= 0 else {}
         if b"prompt" not in found:
             return
         prompt, completion = found[b"prompt"], found.get(b"completion", 0)
