@@ -77,7 +77,7 @@ class Usage(NamedTuple):
         requests = f"{self.requests:,} request{'s' if self.requests > 1 else ''}"
         if self.uncounted >= self.requests:
             return f"{requests}, tokens unknown"
-        unknown = f", unknown of {self.uncounted:,} requests" if self.uncounted > 0 else ""
+        unknown = f", those of {self.uncounted:,} unknown" if self.uncounted > 0 else ""
         tokens = f"{_brief(self.prompt_tokens)} prompt and {_brief(self.completion_tokens)} completion tokens"
         return f"{requests}, {tokens}{unknown}"
 

@@ -47,3 +47,18 @@ def test_kept(name: str) -> None:
     """What the cache keeps is found whole, but for what it took: who reads it takes nothing."""
     kept = decode("a key of a score", encode("a key of a score", FULL))
     assert getattr(kept, name) == getattr(FULL, name)
+
+
+@pytest.mark.parametrize("usage", [3, "3", {"requests": 1}, USAGE._asdict() | {"requests": 1e9}, [1, 2, 3, 4]])
+def test_malformed_usage(usage: object) -> None:
+    """A usage that is none is no score's, and refused as the whole reply is."""
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        read_scores([{**score_record(FULL), "usage": usage}])
+
+
+def test_words() -> None:
+    """A usage in words says what is not known, and shortens what is long."""
+    assert "no requests to models" == Usage().words
+    assert "1 request, tokens unknown" == Usage(1, 0, 0, 1).words
+    assert "724 requests, 1.2 M prompt and 60 k completion tokens" == Usage(724, 1_200_000, 60_000).words
+    assert "3 requests, 9,999 prompt and 2 completion tokens, those of 1 unknown" == Usage(3, 9_999, 2, 1).words

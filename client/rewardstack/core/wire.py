@@ -9,6 +9,8 @@ from rewardstack.score import STATUSES, Item, Score, Usage
 
 Record = dict[str, Any]
 """An object of JSON."""
+MOST_COUNTED = 10**15
+"""Requests or tokens, beyond which no score takes any."""
 REFUSED_FOR_GOOD = "X-Reward-Budget"
 """Header of a 503 that means it for good, for what the run may spend is spent; names the variable that says so."""
 
@@ -77,4 +79,9 @@ def read_usage(record: Mapping[str, Any]) -> Usage | None:
         ValueError, KeyError, TypeError: it is malformed.
     """
     said = record.get("usage")
-    return None if said is None else Usage(*(int(said[name]) for name in Usage._fields))
+    if said is None:
+        return None
+    counts = [said[name] for name in Usage._fields]
+    if not all(type(count) is int and abs(count) < MOST_COUNTED for count in counts):
+        raise ValueError(counts)
+    return Usage(*counts)

@@ -141,4 +141,8 @@ def _score(line: dict[str, Any]) -> Score:
     value, status, reason = line.get("value"), line.get("status"), line.get("reason")
     if status not in STATUSES or not isinstance(value, (int, float, type(None))) or not isinstance(reason, str):
         raise ReplyError(f"the job's result {line.get('index')} is no score")
-    return Score(value, status, reason, cached=line.get("cached") is True, usage=read_usage(line))
+    try:
+        usage = read_usage(line)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ReplyError(f"the usage of the job's result {line.get('index')} is malformed") from error
+    return Score(value, status, reason, cached=line.get("cached") is True, usage=usage)
