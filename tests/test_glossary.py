@@ -12,7 +12,7 @@ from tests.test_rooms import MODULES, ROOT
 GLOSSARY = ROOT / "docs" / "glossary.md"
 MOST_LINES = 30
 PLAIN = """
-api app arguments audit auth base batches body calls catalogue check client codec conf config connection console
+api app arguments audit auth base batches body calls catalogue check client codec conf config connection console cost
 context counters dataset delivery depth descriptors directory durability errors event factory fields files finding
 format get health healthcheck http init interrupts json launch limits logs loop main messages metrics models names
 options output parquet pieces process progress question rate refusals reply resolver responses rows run schemas scripts

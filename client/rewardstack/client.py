@@ -8,6 +8,7 @@ from typing import Any
 
 from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
+from rewardstack.core.cost import Quote
 from rewardstack.core.event_loop import loop_thread
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.routing.judges import parse_judge
@@ -118,6 +119,12 @@ async def score_on_loop(
 async def fingerprint_on_loop(source: str, settings: Settings, limit: float) -> str | None:
     """`Pipeline.fingerprint` with the client of the process's loop, on which this runs."""
     return await _client().pipeline(settings)[0].fingerprint(source, limit)
+
+
+async def quote_on_loop(requests: Sequence[Request], settings: Settings, limit: float) -> dict[str, Quote]:
+    """`Pipeline.quote` with the client of the process's loop, on which this runs."""
+    pipeline, tenant = _client().pipeline(settings)
+    return await pipeline.quote(requests, limit, tenant)
 
 
 def _client() -> Client:

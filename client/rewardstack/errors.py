@@ -5,7 +5,8 @@ RewardstackError
 │   ├── SettingsError               an environment variable or a `.env` value
 │   ├── RouteError                  a route's definition, or two definitions of one route
 │   │   └── UnknownSourceError      a `data_source` (or reward type) that no route takes; lists what is known
-│   └── RequestError                an argument or a field of a request
+│   ├── RequestError                an argument or a field of a request
+│   └── BudgetError                 what the run may spend on judges and embedding servers is spent
 ├── LoopError (RuntimeError)        a blocking call from the client's own event loop
 ├── ServiceError                    a service did not answer as it should: the infrastructure's fault
 │   ├── DeadlineError               time ran out before an answer came
@@ -55,6 +56,20 @@ class UnknownSourceError(RouteError):
 
 class RequestError(ConfigError):
     """An argument or a field of a request has the wrong type or length."""
+
+
+class BudgetError(ConfigError):
+    """A run has spent what its settings let it spend on judges and embedding servers.
+
+    Args:
+        message: what is spent, and the remedy.
+        field: the variable that says how much may be.
+        scores: every score of the call, in the order of its requests; empty where the error concerns one of them.
+    """
+
+    def __init__(self, message: str, field: str | None = None, scores: Sequence[Score] = ()) -> None:
+        super().__init__(message, field)
+        self.scores = list(scores)
 
 
 class LoopError(RewardstackError, RuntimeError):

@@ -1,11 +1,11 @@
-"""What goes in and what comes out: `Request`, `Item` and `Score`."""
+"""What goes in and what comes out: `Request`, `Item` and `Score`, and the `Usage` that a score took."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Status = Literal["ok", "fallback", "unscored", "failed"]
 OnError = Literal["zero", "lexical", "none", "raise"]
@@ -49,6 +49,45 @@ class Item:
     extra: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
 
 
+class Usage(NamedTuple):
+    """What was asked of services that cost: of judges and embedding servers.
+
+    Args:
+        requests: sent to them, each attempt.
+        prompt_tokens: that they read, by their own count.
+        completion_tokens: that they wrote.
+        uncounted: requests to which no reply said how many tokens they took.
+    """
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    uncounted: int = 0
+
+    @classmethod
+    def total(cls, usages: Iterable[Usage | None]) -> Usage:
+        """All of them together; None counts as nothing."""
+        return cls(*map(sum, zip(*(one for one in usages if one is not None), strict=True)))
+
+    @property
+    def words(self) -> str:
+        """Such as "724 requests, 1.2 M prompt and 60 k completion tokens"."""
+        if not self.requests:
+            return "no requests to models"
+        requests = f"{self.requests:,} request{'s' if self.requests > 1 else ''}"
+        if self.uncounted >= self.requests:
+            return f"{requests}, tokens unknown"
+        unknown = f", those of {self.uncounted:,} unknown" if self.uncounted > 0 else ""
+        tokens = f"{_brief(self.prompt_tokens)} prompt and {_brief(self.completion_tokens)} completion tokens"
+        return f"{requests}, {tokens}{unknown}"
+
+
+def _brief(count: int) -> str:
+    if count < 10_000:
+        return f"{count:,}"
+    return f"{count / 1e3:,.0f} k" if count < 10**6 else f"{count / 1e6:,.1f} M"
+
+
 @dataclass(slots=True)
 class Score:
     """What became of one sample.
@@ -65,6 +104,8 @@ class Score:
         agreement: share of the votes that gave the most frequent value; None where there are not several votes.
         field: of the sample that is to blame where it is `unscored`, such as `extra_info.temperature`; empty where no
             single one is.
+        usage: what it took of judges and embedding servers; None where nothing, as of a cached score or of a rule. What
+            several samples share stands in one of them, so that a sum counts it once.
     """
 
     value: float | None
@@ -77,6 +118,7 @@ class Score:
     parts: dict[str, float] | None = None
     agreement: float | None = None
     field: str = ""
+    usage: Usage | None = None
 
     @classmethod
     def unscored(cls, reason: str, source: str = "", field: str | None = None) -> Score:

@@ -18,6 +18,9 @@ from rewardstack_settings.kinds import Urls
 from rewardstack_settings.setting import Malformed, Setting
 from rewardstack_settings.table import read_by
 
+MAX_REQUESTS = "REWARDSTACK_MAX_REQUESTS"
+MAX_TOKENS = "REWARDSTACK_MAX_TOKENS"
+
 READ = read_by("client")
 DEFAULTS = {name: setting.default for name, setting in READ.items()}
 """Every variable the client reads, and its value where it is unset or empty."""
@@ -40,6 +43,8 @@ class Settings:
         judge_model: the model that judges; empty for the one that the server serves.
         judge_revision: the operator's name for the state of the judge, part of the cache key.
         run_id: of the training run within which a stochastic judge's verdict is remembered; empty for this process.
+        max_requests: to judges and embedding servers that a run may send; 0 for any number.
+        max_tokens: that it may have them read and write; 0 for any number.
         embedding_urls: base URLs of equivalent embedding servers.
         embedding_api_key: sent to those servers only.
         embedding_timeout: seconds a sample may wait for an embedding server's progress.
@@ -65,6 +70,8 @@ class Settings:
     judge_model: str
     judge_revision: str
     run_id: str
+    max_requests: int
+    max_tokens: int
     embedding_urls: tuple[str, ...]
     embedding_api_key: str
     embedding_timeout: float
@@ -108,6 +115,8 @@ def _parse(texts: tuple[str, ...]) -> Settings:
         judge_model=value["LLM_JUDGE_MODEL"],
         judge_revision=value["JUDGE_REVISION"],
         run_id=value["REWARDSTACK_RUN_ID"],
+        max_requests=value[MAX_REQUESTS],
+        max_tokens=value[MAX_TOKENS],
         embedding_urls=value["EMBEDDING_SERVER_URL"],
         embedding_api_key=value["EMBEDDING_SERVER_API_KEY"],
         embedding_timeout=value["EMBEDDING_SERVER_TIMEOUT"],

@@ -241,7 +241,14 @@ JUDGE = Section("LLM judge", [
     Setting("JUDGE_REVISION", "", Text(), CLIENT,
             "your name for the state of the judge; another name, and no earlier verdict is read from the cache"),
     Setting("REWARDSTACK_RUN_ID", "", Text(), CLIENT,
-            "training run within which a stochastic judge's verdict is remembered; empty: within the process"),
+            "training run within which a stochastic judge's verdict is remembered, and whose requests and tokens are "
+            "counted together; empty: within the process"),
+    Setting("REWARDSTACK_MAX_REQUESTS", "0", Whole(0, 10**12), CLIENT,
+            "requests to judges and embedding servers that a run may send; once they are, what needs another is an "
+            "error (503 of the reward server) where `on_error` does not say otherwise ([costs](costs.md)); 0: any "
+            "number"),
+    Setting("REWARDSTACK_MAX_TOKENS", "0", Whole(0, 10**15), CLIENT,
+            "so for tokens that these servers read and write, by their own count; 0: any number"),
 ])
 
 EMBEDDING = Section("Embedding server", [

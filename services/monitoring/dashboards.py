@@ -126,6 +126,34 @@ SAMPLES = Row(
     ],
 )
 
+COST = Row(
+    "What judges and embedding servers take",
+    [
+        Panel(
+            "Requests a second",
+            [Query(rate("rewardstack_model_requests_total", "route"), "{{route}}")],
+            "reqps",
+            "Each attempt; what the cache has takes none.",
+        ),
+        Panel(
+            "Tokens a second",
+            [Query(rate("rewardstack_model_tokens_total", "route, kind"), "{{route}} {{kind}}")],
+            "ops",
+        ),
+        Panel(
+            "Requests whose tokens are counted",
+            [
+                Query(
+                    share("rewardstack_model_replies_counted_total", "rewardstack_model_requests_total", "route"),
+                    "{{route}}",
+                )
+            ],
+            "percentunit",
+            "Of the others no reply says what they took: the server does not, or they failed.",
+        ),
+    ],
+)
+
 HTTP = Row(
     "Requests",
     [
@@ -250,7 +278,7 @@ EMBEDDING = Row(
 )
 
 DASHBOARDS = (
-    Dashboard("scores", "Scores", [NOW, SAMPLES, HTTP]),
+    Dashboard("scores", "Scores", [NOW, SAMPLES, COST, HTTP]),
     Dashboard("jobs", "Verification and jobs", [VERIFIERS, JOBS]),
     Dashboard("models", "Model servers", [JUDGE, EMBEDDING]),
 )

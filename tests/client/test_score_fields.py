@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from rewardstack.cache.value import decode, encode
 from rewardstack.core.wire import read_scores, score_record
 from rewardstack.pipeline.runner import _timed
-from rewardstack.score import Score
+from rewardstack.score import Score, Usage
 
-MORE = {"parts": {"format": 1.0}, "agreement": 0.8, "field": "x"}
-FULL = Score(0.5, "ok", "why", "llm_judge", cached=True, latency_ms=2.0, label_mass=0.75, **MORE)
+USAGE = Usage(2, 30, 4, 1)
+MASS, PARTS = 0.75, {"format": 1.0}
+FULL = Score(0.5, "ok", "why", "llm_judge", True, 2.0, MASS, PARTS, agreement=0.8, field="x", usage=USAGE)
 NAMES = [field.name for field in fields(Score)]
 
 
@@ -26,7 +27,7 @@ def test_every_field_is_set(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_copied(name: str) -> None:
     """The caller's copy is the same in all but the time."""
-    assert getattr(_timed(FULL, FULL.latency_ms, cached=True), name) == getattr(FULL, name)
+    assert getattr(_timed(replace(FULL), FULL.latency_ms, cached=True), name) == getattr(FULL, name)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "latency_ms"])
@@ -36,8 +37,30 @@ def test_sent(name: str) -> None:
     assert getattr(read, name) == getattr(FULL, name)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("latency_ms", "field")])
+def test_shared() -> None:
+    """What several callers share was paid for once, and is told to the first of them alone."""
+    shared = replace(FULL)
+    assert [FULL.usage, None] == [_timed(shared, 1.0, cached=False).usage for _ in range(2)]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("latency_ms", "field", "usage")])
 def test_kept(name: str) -> None:
-    """What the cache keeps is found whole; it keeps no score that blames a field."""
+    """What the cache keeps is found whole, but for what it took: who reads it takes nothing. It keeps no score that
+    blames a field."""
     kept = decode("a key of a score", encode("a key of a score", FULL))
     assert getattr(kept, name) == getattr(FULL, name)
+
+
+@pytest.mark.parametrize("usage", [3, "3", {"requests": 1}, USAGE._asdict() | {"requests": 1e9}, [1, 2, 3, 4]])
+def test_malformed_usage(usage: object) -> None:
+    """A usage that is none is no score's, and refused as the whole reply is."""
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        read_scores([{**score_record(FULL), "usage": usage}])
+
+
+def test_words() -> None:
+    """A usage in words says what is not known, and shortens what is long."""
+    assert "no requests to models" == Usage().words
+    assert "1 request, tokens unknown" == Usage(1, 0, 0, 1).words
+    assert "724 requests, 1.2 M prompt and 60 k completion tokens" == Usage(724, 1_200_000, 60_000).words
+    assert "3 requests, 9,999 prompt and 2 completion tokens, those of 1 unknown" == Usage(3, 9_999, 2, 1).words

@@ -44,6 +44,8 @@ def test_every_variable_is_read() -> None:
         "LLM_JUDGE_MODEL": "model",
         "JUDGE_REVISION": "2",
         "REWARDSTACK_RUN_ID": "run",
+        "REWARDSTACK_MAX_REQUESTS": "1",
+        "REWARDSTACK_MAX_TOKENS": "1",
         "EMBEDDING_SERVER_URL": "http://a:8080",
         "EMBEDDING_SERVER_API_KEY": "key",
         "EMBEDDING_SERVER_TIMEOUT": "0.5",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rewardstack.errors import RequestError, SettingsError
+from rewardstack.errors import BudgetError, RequestError, SettingsError
 from rewardstack.score import Request, Score
 from rewardstack_rules.jobs import chunk as chunks
 from rewardstack_rules.jobs.chunk import MOST_DEATHS, Workshop
@@ -44,6 +44,15 @@ def run(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, judge: Judge, job_id: s
     """What a worker does for a chunk."""
     monkeypatch.setattr(chunks, "workshop", lambda: Workshop(judge, ledger, RETRIES))  # type: ignore[arg-type]
     chunks.run(job_id, number)
+
+
+def test_a_spent_budget_is_not_tried_again(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was scored is kept, what the run's budget refused is failed, and the job has ended at once."""
+    job_id = store.submit(requests_of("a", "over", "c"), "")
+    spent = BudgetError("REWARDSTACK_MAX_REQUESTS: spent", scores=[Score(1.0), Score.failed("spent"), Score(1.0)])
+    run(monkeypatch, ledger, Judge(over=spent), job_id)
+    assert ["ok", "failed", "ok"] == [one["status"] for one in results(store, job_id)]
+    assert "spent" == results(store, job_id)[1]["reason"]
 
 
 def test_only_what_failed_is_tried_again(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

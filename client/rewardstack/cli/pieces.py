@@ -13,8 +13,8 @@ from itertools import islice, takewhile
 from typing import NamedTuple
 
 from rewardstack.cli.data.rows import Row
-from rewardstack.errors import ConfigError, RequestError, RewardstackError, ScoringError
-from rewardstack.score import Score
+from rewardstack.errors import BudgetError, ConfigError, RequestError, RewardstackError, ScoringError
+from rewardstack.score import Score, Usage
 
 PIECES = 8
 """Pieces to a chunk."""
@@ -36,6 +36,12 @@ class Piece(NamedTuple):
     rows: list[Row]
     scores: list[Score]
     error: RewardstackError | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """What all of its rows took, those included whose scores the error holds."""
+        scores = self.error.scores if isinstance(self.error, ScoringError | BudgetError) else self.scores
+        return Usage.total(score.usage for score in scores)
 
 
 async def score_in_order(
@@ -83,6 +89,8 @@ async def _score(rows: list[Row], score: ScoreRows) -> Piece:
         failed = error.scores[len(before)]
         message = f"{rows[len(before)].place}: {failed.status}: {failed.reason}"
         return Piece(rows, before, ScoringError(message, error.scores))
+    except BudgetError as error:
+        return Piece(rows, list(takewhile(lambda one: one.status != "failed", error.scores)), error)
     except ConfigError as error:
         if not (error.field or "").startswith("extra_info"):
             return Piece(rows, [], error)

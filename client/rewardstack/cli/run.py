@@ -20,6 +20,7 @@ from rewardstack.cli.pieces import Piece
 from rewardstack.cli.progress import NOT_ALL_SCORED, Tally, progress_bar
 from rewardstack.cli.provenance import ASKING_SECONDS, Provenance, ProvenanceFile, changes, merged
 from rewardstack.errors import RequestError, RewardstackError, UnreachableError
+from rewardstack.score import Usage
 
 
 class InputSummary(NamedTuple):
@@ -57,6 +58,7 @@ class Run:
         if output.exists() and output.samefile(source.path):
             raise RequestError(f"-o: {output} is IN itself", "-o")
         self._provenance = ProvenanceFile(self._work)
+        self._usage = Usage()
 
     def execute(self, start_over: bool) -> int:
         """Does it.
@@ -168,6 +170,7 @@ class Run:
                     async with aclosing(pieces):
                         async for piece in pieces:
                             scores.append(piece.rows, piece.scores)
+                            self._usage = Usage.total((self._usage, piece.usage))
                             bar.update(task, completed=scores.tally.rows)
                             outage.watch(piece)
                 except RewardstackError:
@@ -179,11 +182,15 @@ class Run:
         return interrupts.received
 
     def _tell_progress(self, scores: ScoreFile, summary: InputSummary) -> None:
-        say(f"{scores.tally.rows:,} of {summary.rows:,} rows are in {self._work}; the same command goes on from there")
+        say(
+            f"{scores.tally.rows:,} of {summary.rows:,} rows are in {self._work}; the same command goes on from there "
+            f"({self._usage.words})"
+        )
 
     def _conclude(self, tally: Tally, scored: int, started: float) -> int:
         seconds = time.monotonic() - started
-        pace = f"{scored:,} of them now, in {seconds:.1f} s ({scored / seconds:,.0f}/s)" if scored else "all were there"
+        now = f"{scored:,} of them now, in {seconds:.1f} s ({scored / seconds:,.0f}/s); {self._usage.words}"
+        pace = now if scored else "all were there"
         out.print(f"{printable(str(self._output))}:", tally.summary(), f"({pace})", soft_wrap=True)
         if not tally.without_score:
             return 0

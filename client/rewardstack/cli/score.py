@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from rewardstack.cli.cost import show_cost
 from rewardstack.cli.data.source import Source
 from rewardstack.cli.options import Options
 from rewardstack.cli.run import Run
@@ -27,6 +28,7 @@ def add_parser(commands: Any) -> None:
         "-o", "--output", metavar="OUT", type=Path, help="the same rows with their scores: .jsonl or .parquet"
     )
     result.add_argument("--table", action="store_true", help=f"print a table instead (at most {TABLE_ROWS} rows)")
+    result.add_argument("--dry-run", action="store_true", help="print what it would cost; nothing is scored or written")
     parser.add_argument("--data-source", metavar="NAME", help="for rows that have no data_source")
     parser.add_argument("--on-error", choices=ON_ERROR, help="what a row without a score is worth, for every route")
     parser.add_argument("--chunk-size", metavar="ROWS", type=_positive(int), default=CHUNK_SIZE,
@@ -51,10 +53,11 @@ def _positive(kind: type) -> Any:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Scores IN.
+    """Scores IN, or says what that would cost.
 
     Returns:
-        The exit status: 0 where every row has a score, 3 where some have none, 130 or 143 after an interruption.
+        The exit status: 0 where every row has a score, or can be asked for one, 3 where some have none, 130 or 143
+        after an interruption.
 
     Raises:
         RewardstackError: what was scored before is in OUT.
@@ -62,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
     source = Source(args.input)
     routes = route_table(Settings.from_env())
     options = Options(routes, args.chunk_size, args.data_source, args.on_error, args.timeout, args.cached)
+    if args.dry_run:
+        return show_cost(source, options)
     if args.table:
         return show_table(source, options)
     return Run(source, args.output, options).execute(args.force)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewardstack.score import STATUSES, Item, Score
+from rewardstack.score import STATUSES, Item, Score, Usage
 
 Record = dict[str, Any]
 """An object of JSON."""
+MOST_COUNTED = 10**15
+"""Requests or tokens, beyond which no score takes any."""
+REFUSED_FOR_GOOD = "X-Reward-Budget"
+"""Header of a 503 that means it for good, for what the run may spend is spent; names the variable that says so."""
 
 
 def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Record:
@@ -28,7 +32,7 @@ def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Rec
 
 
 def score_record(score: Score) -> Record:
-    """A score with all that is known of it."""
+    """A score with all that is known of it; `usage` is there where it took something."""
     record = {
         "value": score.value,
         "status": score.status,
@@ -42,6 +46,8 @@ def score_record(score: Score) -> Record:
         record["agreement"] = score.agreement
     if score.field:
         record["field"] = score.field
+    if score.usage is not None:
+        record["usage"] = score.usage._asdict()
     return record
 
 
@@ -70,4 +76,20 @@ def _read_score(record: Mapping[str, Any]) -> Score:
         parts={str(name): float(part) for name, part in details["parts"].items()} if details.get("parts") else None,
         agreement=None if record.get("agreement") is None else float(record["agreement"]),
         field=str(record.get("field") or ""),
+        usage=read_usage(record),
     )
+
+
+def read_usage(record: Mapping[str, Any]) -> Usage | None:
+    """What a score took that a server has sent, None where it says nothing of it.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is malformed.
+    """
+    said = record.get("usage")
+    if said is None:
+        return None
+    counts = [said[name] for name in Usage._fields]
+    if not all(type(count) is int and abs(count) < MOST_COUNTED for count in counts):
+        raise ValueError(counts)
+    return Usage(*counts)

@@ -14,14 +14,16 @@ from typing import Any
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.coalescing import SLICE
+from rewardstack.core.cost import Quote
 from rewardstack.core.deadline import Deadline
-from rewardstack.errors import RequestError, ScoringError
+from rewardstack.errors import BudgetError, RequestError, ScoringError
 from rewardstack.pipeline.fallback import service_time
 from rewardstack.pipeline.items import raise_if_all_wrong, read_request
 from rewardstack.pipeline.runner import Runner, milliseconds, warn_of_missing
 from rewardstack.pipeline.scorer import MakeScorer
+from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import Leaf, Route, RouteTable
-from rewardstack.score import Item, OnError, Request, Score
+from rewardstack.score import Item, OnError, Request, Score, Usage
 
 
 @dataclass(slots=True)
@@ -45,6 +47,7 @@ class _Call:
         tenant: who may see the results.
         lexical: whether failures are given substitutes.
         strict: whether an option that is wrong in all that a composite's part is given is raised.
+        fatal: takes what the run's budget refuses; None where the policy says what such samples are worth.
     """
 
     timeout: float | None
@@ -52,6 +55,7 @@ class _Call:
     tenant: str
     lexical: bool
     strict: bool
+    fatal: list[BudgetError] | None
 
     def service_time(self) -> float | None:
         """Seconds that a service has; None for no limit."""
@@ -102,6 +106,8 @@ class Pipeline:
         Raises:
             ConfigError: a source is unknown, a setting malformed, or an option wrong in all requests.
             ScoringError: a sample has no score and the policy is `raise`.
+            BudgetError: what the run may spend is spent, and neither the call nor the route says what such a sample is
+                worth; what was on its way has been scored and kept.
         """
         ends_at = math.inf if limit is None else time.monotonic() + limit
         scores, groups = await self._group(requests)
@@ -110,16 +116,50 @@ class Pipeline:
         # Where some are of another group, or cannot be read, no part of a composite is asked about all of them.
         whole = strict and not scores and len(groups) == 1
         calls = []
+        fatal: list[BudgetError] = []
         for (source, timeout), group in groups.items():
             policy = on_error or self._policy(group.route, source)
-            call = _Call(timeout, ends_at, tenant, policy == "lexical", whole)
+            decided = on_error or group.route.on_error
+            call = _Call(timeout, ends_at, tenant, policy == "lexical", whole, None if decided else fatal)
             calls.append(self._evaluate(group.route, source, list(group.items.values()), call))
         for group, found in zip(groups.values(), await asyncio.gather(*calls), strict=True):
             scores.update(zip(group.items, found, strict=True))
         ordered = [scores[at] for at in range(len(requests))]
         if strict:
             raise_if_all_wrong(ordered)
-        return self._settle(requests, ordered, on_error)
+        settled = self._settle(requests, ordered, on_error)
+        if fatal:
+            raise BudgetError(str(fatal[0]), fatal[0].field, settled)
+        return settled
+
+    async def quote(self, requests: Sequence[Request], limit: float, tenant: str = "") -> dict[str, Quote]:
+        """What the requests would cost at most, by source, with none of them scored.
+
+        A composite is taken for one that asks all of its parts for every sample.
+
+        Args:
+            requests: the samples.
+            limit: seconds that each service may take to say what it has.
+            tenant: whose results are looked up.
+
+        Raises:
+            ConfigError: a source is unknown or a setting malformed.
+            ServiceError: a service does not say what it is.
+        """
+        scores, groups = await self._group(requests)
+        quotes: dict[str, list[Quote]] = {request.data_source: [] for request in requests}
+        for at in scores:
+            quotes[requests[at].data_source].append(Quote(settled=1, unscored=1))
+        for (source, _), group in groups.items():
+            quotes[source].append(await self._quote(group.route, source, list(group.items.values()), limit, tenant))
+        return {source: Quote.total(found) for source, found in quotes.items()}
+
+    async def _quote(self, route: Route, source: str, items: Sequence[Item], limit: float, tenant: str) -> Quote:
+        if isinstance(route.target, Leaf):
+            return await self._runner(route, route.target, source).quote(items, Deadline(limit, limit), tenant)
+        parts = routes_of(route.target)
+        found = [await self._quote(self.routes.find(part), part, items, limit, tenant) for part in parts]
+        return Quote(usage=Usage.total(one.usage for one in found))
 
     async def fingerprint(self, source: str, limit: float) -> str | None:
         """All but the sample that a score of `source` depends on, as its cache key has it; None where no key does.
@@ -161,11 +201,24 @@ class Pipeline:
         if isinstance(route.target, Leaf):
             runner = self._runner(route, route.target, source)
             deadline = Deadline(call.timeout or runner.scorer.timeout, call.service_time())
-            return await runner.score(items, deadline, call.tenant, substitutes_until=call.substitutes_until)
+            until = call.substitutes_until
+            return await runner.score(items, deadline, call.tenant, fatal=call.fatal, substitutes_until=until)
         started = time.monotonic()
-        scores = await route.target.score(items, lambda part, some: self._evaluate_part(part, some, call))
+        spent: dict[int, Usage] = {}
+
+        async def evaluate(part: str, some: Sequence[Item]) -> list[Score]:
+            scores = await self._evaluate_part(part, some, call)
+            for item, score in zip(some, scores, strict=True):
+                if score.usage is not None:
+                    spent[id(item)] = Usage.total((spent.get(id(item)), score.usage))
+            return scores
+
+        scores = await route.target.score(items, evaluate)
         elapsed = milliseconds(started)
-        return [replace(score, latency_ms=elapsed) for score in scores]
+        return [
+            replace(score, latency_ms=elapsed, usage=spent.get(id(item)))
+            for item, score in zip(items, scores, strict=True)
+        ]
 
     async def _evaluate_part(self, part: str, items: Sequence[Item], call: _Call) -> list[Score]:
         scores = await self._evaluate(self.routes.find(part), part, items, call)

@@ -14,12 +14,13 @@ from typing import Generic, TypeVar
 from rewardstack.cache.key import CACHE_ENABLED, may_be_cached, tenant_key
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.coalescing import SLICE, Coalescer
+from rewardstack.core.cost import Quote
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.keys import Key
-from rewardstack.errors import ConfigError, RequestError, ServiceError
+from rewardstack.errors import BudgetError, ConfigError, RequestError, ServiceError
 from rewardstack.pipeline.fallback import fall_back
 from rewardstack.pipeline.scorer import Scorer, Sending
-from rewardstack.score import Item, Score
+from rewardstack.score import Item, Score, Usage
 
 BREATH = 0.01
 """Seconds after which the loop gets a breath where samples are scored at once."""
@@ -56,7 +57,13 @@ class Runner(Generic[P]):
             self._coalescer = Coalescer(self, sending.lane)
 
     async def score(
-        self, items: Sequence[Item], deadline: Deadline, tenant: str, *, substitutes_until: float | None = None
+        self,
+        items: Sequence[Item],
+        deadline: Deadline,
+        tenant: str,
+        *,
+        fatal: list[BudgetError] | None = None,
+        substitutes_until: float | None = None,
     ) -> list[Score]:
         """One score for each item, in order; what has none comes back as `unscored` or `failed`.
 
@@ -64,6 +71,8 @@ class Runner(Generic[P]):
             items: the samples.
             deadline: of the caller.
             tenant: separates those who may not see each other's results.
+            fatal: gets the error of each sample that the run's budget refuses, where that ends the call; None where
+                such a sample has failed as any other.
             substitutes_until: when the last substitute for a failed score is begun, on `time.monotonic()`; None where
                 the caller wants none.
 
@@ -77,18 +86,37 @@ class Runner(Generic[P]):
         kept = samples
         if any(CACHE_ENABLED in item.extra for item in items):
             kept = {at: one for at, one in samples.items() if may_be_cached(items[at].extra)}
-        found = await self._score(samples, kept, settled, deadline, tenant)
+        found = await self._score(samples, kept, settled, deadline, tenant, fatal)
         scores = [found[at] for at in range(len(items))]
         if self._sending.report is not None:
             self._sending.report(scores, time.monotonic() - started)
         fallback = self.scorer.fallback
         if substitutes_until is None:
             scores = [_without_substitute(score) for score in scores]
-        elif fallback is not None:
+        elif fallback is not None and not fatal:
             find = {at: partial(_substitute, fallback, one) for at, one in samples.items()}
             scores = await fall_back(self.scorer.source, find, scores, substitutes_until)
         warn_of_missing(self.scorer.source, scores, len(scores))
         return scores
+
+    async def quote(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> Quote:
+        """What the items would cost at most; equal ones are asked for once. Raises as the scorer's `keys` does."""
+        prepared = await self._prepare(items)
+        samples = {at: one for at, one in enumerate(prepared) if not isinstance(one, Score)}
+        unscored = sum(isinstance(one, Score) and one.status == "unscored" for one in prepared)
+        settled = Quote(settled=len(items) - len(samples), unscored=unscored)
+        if self.scorer.quote is None or not samples:
+            return settled
+        kept = {at: one for at, one in samples.items() if may_be_cached(items[at].extra)}
+        keys = await self._keys(kept, deadline, tenant)
+        known = self._recall(keys) | await self._look_up(keys)
+        asked: dict[object, P] = {}
+        for at, one in samples.items():
+            if at not in known:
+                key = keys.get(at)
+                asked.setdefault(key.text if key is not None and key.deterministic else at, one)
+        usage = await self.scorer.quote(list(asked.values()), SharedDeadline(deadline)) if asked else Usage()
+        return settled._replace(cached=len(known), usage=usage)
 
     async def fingerprint(self, deadline: Deadline) -> str | None:
         """The key of a sample that is always the same, None where it has none for good; raises as the scorer does."""
@@ -124,6 +152,7 @@ class Runner(Generic[P]):
         settled: Mapping[int, Score],
         deadline: Deadline,
         tenant: str,
+        fatal: list[BudgetError] | None,
     ) -> dict[int, Score]:
         """The scores, by position: those that were settled by being prepared, remembered, decided, read, asked for."""
         started = time.monotonic()
@@ -138,7 +167,7 @@ class Runner(Generic[P]):
         elapsed = milliseconds(started)
         scores = {at: _timed(score, elapsed, cached=True) for at, score in known.items()}
         missing = {at: one for at, one in samples.items() if at not in known and at not in decided}
-        fresh = {**settled, **decided, **await self._ask(missing, keys, deadline)}
+        fresh = {**settled, **decided, **await self._ask(missing, keys, deadline, fatal)}
         elapsed = milliseconds(started)
         for at, score in fresh.items():
             scores[at] = _timed(score, score.latency_ms or elapsed, cached=score.cached)
@@ -196,7 +225,13 @@ class Runner(Generic[P]):
         low, high = ranges[key]
         return score.source == self.scorer.source and score.value is not None and low <= score.value <= high
 
-    async def _ask(self, samples: Mapping[int, P], keys: Mapping[int, Key], deadline: Deadline) -> dict[int, Score]:
+    async def _ask(
+        self,
+        samples: Mapping[int, P],
+        keys: Mapping[int, Key],
+        deadline: Deadline,
+        fatal: list[BudgetError] | None,
+    ) -> dict[int, Score]:
         """The scores, by position, of what is in no cache; they are kept there."""
         if not samples:
             return {}
@@ -207,6 +242,10 @@ class Runner(Generic[P]):
             outcomes = await self._submit(self._coalescer, samples, keys, deadline)
         scores: dict[int, Score] = {}
         for at, outcome in outcomes.items():
+            if isinstance(outcome, BudgetError):
+                if fatal is not None:
+                    fatal.append(outcome)
+                outcome = Score.failed(str(outcome), self.scorer.source)
             if isinstance(outcome, ConfigError):
                 raise outcome
             scores[at] = outcome
@@ -260,8 +299,11 @@ class Runner(Generic[P]):
 
 
 def _worth_keeping(outcomes: Iterable[tuple[Key | None, Reply]]) -> list[tuple[str, Score]]:
+    """What is kept: without what it took, for who reads it takes nothing."""
     return [
-        (key.text, one) for key, one in outcomes if key is not None and isinstance(one, Score) and one.status == "ok"
+        (key.text, one if one.usage is None else replace(one, usage=None))
+        for key, one in outcomes
+        if key is not None and isinstance(one, Score) and one.status == "ok"
     ]
 
 
@@ -303,8 +345,12 @@ def milliseconds(since: float) -> float:
 
 
 def _timed(score: Score, elapsed: float, *, cached: bool) -> Score:
-    """A copy of its own: what the cache and other waiters hold is not the caller's to change."""
+    """A copy of its own: what the cache and other waiters hold is not the caller's to change.
+
+    What it took is told to the first of those who share it alone.
+    """
     parts = None if score.parts is None else dict(score.parts)
+    usage, score.usage = score.usage, None
     return Score(
         score.value,
         score.status,
@@ -316,4 +362,5 @@ def _timed(score: Score, elapsed: float, *, cached: bool) -> Score:
         parts,
         score.agreement,
         score.field,
+        usage,
     )

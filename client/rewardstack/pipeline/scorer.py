@@ -7,14 +7,14 @@ The pipeline (`rewardstack.pipeline.pipeline`) does the rest for all of them: ca
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
-from rewardstack.score import Item, OnError, Score
+from rewardstack.score import Item, OnError, Score, Usage
 
 P = TypeVar("P")
 
@@ -38,6 +38,10 @@ class Scorer(Protocol[P]):
     at_once: Callable[[P], Score | None] | None = None
     """The score of a sample where it is found in microseconds, for less than it costs to ask the cache's Redis; it is
     neither looked up nor kept there. None of a sample that takes longer, and where all do."""
+
+    quote: Callable[[Sequence[P], SharedDeadline], Awaitable[Usage]] | None = None
+    """What samples would cost at most, `uncounted` being requests whose tokens are an estimate; nothing is scored, and
+    a service that does not answer is none that raises. None where they cost nothing."""
 
     @abstractmethod
     def prepare(self, item: Item) -> P | Score:

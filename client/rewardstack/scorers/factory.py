@@ -10,6 +10,7 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.pipeline.scorer import MakeScorer, Scorer, Sending
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.routes import EMBEDDING
+from rewardstack.scorers.budget import Budget, Meter, Spent, tell_nobody
 from rewardstack.scorers.destination import FindService
 from rewardstack.scorers.embedding import FIELDS as EMBEDDING_FIELDS
 from rewardstack.scorers.embedding import Embedding, VectorStore
@@ -29,13 +30,19 @@ Sent = tuple[Scorer[Any], Sending[Any]]
 
 
 class Backends:
-    """Every service that scorers ask; made and used on one event loop."""
+    """Every service that scorers ask; made and used on one event loop.
 
-    def __init__(self) -> None:
+    Args:
+        spent: told what is spent on judges and embedding servers.
+    """
+
+    def __init__(self, spent: Spent = tell_nobody) -> None:
+        self._spent = spent
         self._session = open_session()
         self._services: dict[tuple[object, ...], EndpointPool] = {}
         self._types = RewardTypes()
         self._vectors: dict[ResultCache, VectorStore] = {}
+        self._budgets: dict[tuple[ResultCache, str], Budget] = {}
 
     def scorers(
         self, settings: Settings, cache: ResultCache, tenant: str, judges: Mapping[str, NamedJudge]
@@ -44,10 +51,15 @@ class Backends:
 
         Args:
             settings: the servers, their keys, how long to wait for them.
-            cache: whose Redis keeps vectors as well.
+            cache: whose Redis keeps vectors as well, and what a run has spent.
             tenant: separates those who may not see what vectors others have had made.
             judges: those that have a name, by it.
         """
+
+        budget = self._budget(cache, settings)
+
+        def new_meter(source: str, *, bounded: bool = True) -> Meter:
+            return Meter(budget, source, self._spent, bounded=bounded)
 
         @cache_calls  # every sample asks; `_services` keeps them all anyway
         def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
@@ -60,14 +72,15 @@ class Backends:
         def make_judge(name: str) -> Sent:
             named = Named(judges[name]) if name in judges else None
             own = settings if named is None else named.settings(settings)
-            judge = Judge(own, find_service, named)
+            judge = Judge(own, find_service, new_meter, named)
             sending = Sending(judge.lane, judge.order, judge.report)
             movable, urls = named is None, own.judge_urls
             return _or_relay(judge, sending, urls, name, JUDGE_FIELDS, settings, find_service, movable=movable)
 
         def make_embedding(_: str) -> Sent:
-            embedding = Embedding(settings, find_service, self._vector_store(cache, settings), tenant)
-            sending: Sending[Any] = Sending(embedding.lane)
+            store, meter = self._vector_store(cache, settings), new_meter(Embedding.source)
+            embedding = Embedding(settings, find_service, store, tenant, meter)
+            sending: Sending[Any] = Sending(embedding.lane, report=embedding.report)
             urls = settings.embedding_urls
             return _or_relay(embedding, sending, urls, EMBEDDING, EMBEDDING_FIELDS, settings, find_service)
 
@@ -77,6 +90,14 @@ class Backends:
         if cache not in self._vectors:
             self._vectors[cache] = VectorStore(cache.link, settings.cache_ttl, settings.cache_secret)
         return self._vectors[cache]
+
+    def _budget(self, cache: ResultCache, settings: Settings) -> Budget:
+        """What the run spends; one that is given other caps has still spent what it has."""
+        which = cache, settings.run_id
+        if which not in self._budgets:
+            self._budgets[which] = Budget(cache.link, settings.run_id, settings.cache_ttl)
+        self._budgets[which].cap(settings.max_requests, settings.max_tokens)
+        return self._budgets[which]
 
     def _service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> EndpointPool:
         identity = (urls, api_key, settings.max_connections, settings.max_retries)
@@ -89,6 +110,8 @@ class Backends:
 
     async def close(self) -> None:
         """Writes what is on its way to the cache's Redis, and closes every connection but that."""
+        for budget in self._budgets.values():
+            await budget.flush()
         for vectors in self._vectors.values():
             await vectors.flush()
         for service in self._services.values():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ PING_TIMEOUT = 3.0
 """Seconds it has to say so; any HTTP reply will do."""
 
 NONE: Mapping[str, str] = MappingProxyType({})
+Admit = Callable[[], Awaitable[None]]
+"""Awaited before each attempt to send a message; what it raises ends them."""
 
 
 class Message(NamedTuple):
@@ -36,12 +38,14 @@ class Message(NamedTuple):
         path: begins with a slash.
         body: JSON, or None.
         headers: beside the service's own.
+        admit: says before each attempt whether it may be made; None where all may.
     """
 
     method: str
     path: str
     body: bytes | None = None
     headers: Mapping[str, str] = NONE
+    admit: Admit | None = None
 
 
 class Endpoint:
@@ -115,9 +119,12 @@ class Endpoint:
             DeadlineError: nobody has the patience any more.
             OverloadError, UnreachableError: as `exchange` does, or the endpoint hangs.
             RejectedError, ReplyError: as `exchange` does.
+            BudgetError: it is not admitted.
         """
         if probe is not None and self.limiter.pauses:
             await self._probe(message._replace(body=probe), patience)
+        if message.admit is not None:
+            await message.admit()
         try:
             reply = await self._send(message, patience, once_more)
         except RejectedError:

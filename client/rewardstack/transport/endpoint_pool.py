@@ -19,7 +19,7 @@ import aiohttp
 from rewardstack.core.deadline import Patience, SharedDeadline
 from rewardstack.errors import DeadlineError, OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
 from rewardstack.transport.attempt import Pace
-from rewardstack.transport.endpoint import NONE, Endpoint, Message
+from rewardstack.transport.endpoint import NONE, Admit, Endpoint, Message
 from rewardstack.transport.http import authorization
 
 RETRY_SHARE = 0.1
@@ -84,6 +84,7 @@ class EndpointPool:
         headers: Mapping[str, str] = NONE,
         *,
         hedged: bool = False,
+        admit: Admit | None = None,
     ) -> Coroutine[Any, Any, bytes]:
         """The body that a POST to `path` brings, to be awaited.
 
@@ -95,13 +96,15 @@ class EndpointPool:
                 an outage is not met with work.
             headers: beside the service's own.
             hedged: whether it is sent once more when it is stuck (`rewardstack.transport.attempt`).
+            admit: says before each attempt whether it may be made, probes apart; None where all may.
 
         Raises:
             DeadlineError: no usable answer came in time; names the last obstacle.
             RejectedError: the service refused for good.
             ReplyError: it answered with an error, more often than retries allow.
+            BudgetError: an attempt was not admitted.
         """
-        return self._ask(Message("POST", path, body, headers), deadline, probe, hedged=hedged)
+        return self._ask(Message("POST", path, body, headers, admit), deadline, probe, hedged=hedged)
 
     async def _ask(
         self, message: Message, deadline: SharedDeadline, probe: bytes | None = None, *, hedged: bool = False

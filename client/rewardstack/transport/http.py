@@ -12,6 +12,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
+from rewardstack.core.wire import REFUSED_FOR_GOOD
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, UnreachableError
 from rewardstack.transport.resolver import DaemonResolver
 
@@ -133,16 +134,16 @@ def body_of(reply: Reply) -> bytes:
 
     Raises:
         OverloadError: 408, 429, 502, 503 or 504.
-        RejectedError: a redirect, or any other 4xx.
+        RejectedError: a redirect, or any other 4xx; a 503 that is meant for good.
         ReplyError: any other 5xx.
     """
     if 200 <= reply.status < 300:
         return reply.data
     complaint = _complaint(reply.data)
     message = f"{reply.url} answered {reply.status}{': ' if complaint else ''}{complaint}"
-    if reply.status in OVERLOADED:
+    if reply.status in OVERLOADED and REFUSED_FOR_GOOD not in reply.headers:
         raise OverloadError(message, _retry_after(reply.headers.get("Retry-After", "")))
-    if reply.status < 500:
+    if reply.status < 500 or reply.status == 503:
         raise RejectedError(message, reply.status)
     raise ReplyError(message)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import threading
 import time
 from typing import Any
 
 import pytest
 
-from rewardstack import Request, Score, acompute_score, score
+from rewardstack import Request, Score, acompute_score, errors, score
+from rewardstack.score import Usage
 from rewardstack.scorers.embedding.protocol import TEXT_MOST
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer, Redis
@@ -38,6 +40,22 @@ def group(count: int, label: str = "") -> list[Request]:
 def statuses(scores: list[Score]) -> set[str]:
     """The different statuses."""
     return {one.status for one in scores}
+
+
+def test_cost(server: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A batch says what its requests were, once; past the run's budget it is an error, not the substitute, unless the
+    call says so."""
+    monkeypatch.setenv("REWARDSTACK_MAX_REQUESTS", "2")
+    monkeypatch.setenv("REWARDSTACK_RUN_ID", "embedding")
+    with caplog.at_level(logging.INFO):
+        assert Usage(2, 0, 0, 2) == Usage.total(one.usage for one in score(group(56)))
+    assert "embedding: 56 samples in " in caplog.text
+    assert "2 requests, tokens unknown" in caplog.text
+    with pytest.raises(errors.BudgetError, match="has spent 2 of 2 requests"):
+        score(group(8, "other"))
+    assert "falling back" not in caplog.text
+    assert {"fallback"} == statuses(score(group(8, "other"), on_error="lexical"))
+    assert {"ok"} == statuses(score(group(56)))
 
 
 def test_each_text_once_in_full_batches(server: FaultServer) -> None:

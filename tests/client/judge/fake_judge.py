@@ -1,10 +1,10 @@
 """vLLM's interface with faults on demand, for what a real server cannot be made to do.
 
 `python fake_judge.py [PORT]` prints its port. `POST /_set` changes what it answers: `content`, `reasoning` and `finish`
-of a message, `by_model` for contents by the model that is asked, `raw` for a whole body, `status`, `delay` in seconds,
-`delays` in turn, `stuck` for the number of requests that are never answered, `replies` for contents in turn, `models`,
-`refuse` for a path that is not there, `broken` for one that answers 500, `ignores` for fields it does not know,
-`chances` of tokens; `reset` forgets everything.
+of a message, `by_model` for contents by the model that is asked, `raw` for a whole body, `usage` for what it says of
+its tokens, `status`, `delay` in seconds, `delays` in turn, `stuck` for the number of requests that are never answered,
+`replies` for contents in turn, `models`, `refuse` for a path that is not there, `broken` for one that answers 500,
+`ignores` for fields it does not know, `chances` of tokens; `reset` forgets everything.
 `GET /_stats` tells what it was asked. Its tokens are the words of a text, the texts of tokens its `specials`, words and
 signs, once what it `drops` is gone; a chat begins with all specials. Below `/judges/NAME` it answers likewise.
 """
@@ -29,6 +29,7 @@ FRESH: dict[str, Any] = {
     "reasoning": None,
     "finish": "stop",
     "raw": None,
+    "usage": None,
     "status": 200,
     "error": {"error": {"message": "not now"}},
     "delay": 0.0,
@@ -75,7 +76,8 @@ async def chat(request: web.Request) -> web.StreamResponse:
     ANSWERED[body["messages"][-1]["content"]] += 1
     if STATE["raw"] is not None:
         return web.Response(body=STATE["raw"].encode(), content_type="application/json")
-    return web.json_response({"object": "chat.completion", "model": body["model"], "choices": [choice(body)]})
+    reply = {"object": "chat.completion", "model": body["model"], "choices": [choice(body)]}
+    return web.json_response(reply if STATE["usage"] is None else {**reply, "usage": STATE["usage"]})
 
 
 def choice(body: dict[str, Any]) -> dict[str, Any]:

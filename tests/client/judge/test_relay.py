@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rewardstack import score
+from rewardstack import errors, score
 from rewardstack.cache.store import ResultCache
 from rewardstack.pipeline.scorer import Scorer, Sending
-from rewardstack.score import Item, Score
+from rewardstack.score import Item, Score, Usage
 from rewardstack.scorers.factory import Backends
 from rewardstack.settings import Settings
 from tests.client.judge.conftest import JUDGE, asked, sample
@@ -57,6 +57,33 @@ def test_sample_with_a_server(reward_server: RewardServer, judge: FaultServer) -
     assert ["ok", "ok"] == [direct.status, relayed.status]
     keys = [body["headers"].get("Authorization", "none") for body in asked(judge)]
     assert ["Bearer own", "none"] == sorted(keys)
+
+
+def test_cost_behind_a_reward_server(judge: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client is told what the server's judge took; once the server's budget is spent it asks once, gets an error at
+    once, and may ask on for what is in the cache. The server's metrics have the cost by route."""
+    judge.set(usage={"prompt_tokens": 30, "completion_tokens": 4})
+    with running(
+        tmp_path, "--workers", "1", LLM_JUDGE_SERVER_URL=judge.url, REWARDSTACK_MAX_REQUESTS="1"
+    ) as reward_server:
+        monkeypatch.delenv("LLM_JUDGE_SERVER_URL")
+        monkeypatch.setenv("REWARD_SERVER_URL", reward_server.url)
+        first = sample("first", temperature=0)
+        assert [Usage(1, 30, 4)] == [one.usage for one in score([first])]
+        with pytest.raises(
+            errors.BudgetError, match="REWARDSTACK_MAX_REQUESTS: this process has spent 1 of 1 requests"
+        ):
+            score([sample("second", temperature=0)])
+        assert [("ok", None)] == [(one.status, one.usage) for one in score([first])]
+        item = {"data_source": JUDGE, "solution_str": "third", "ground_truth": "b", "extra_info": {"problem": "p"}}
+        reply = reward_server.post("/v1/score", {"items": [item]})
+        assert (503, False) == (reply.status_code, "Retry-After" in reply.headers)
+        assert "REWARDSTACK_MAX_REQUESTS" == reply.headers["X-Reward-Budget"] == reply.json()["field"]
+        metrics = reward_server.get("/metrics").text
+    assert 'rewardstack_model_requests_total{route="llm_judge"} 1.0' in metrics
+    assert 'rewardstack_model_tokens_total{kind="prompt",route="llm_judge"} 30.0' in metrics
+    asked_of_server = [line for line in metrics.splitlines() if line.startswith("rewardstack_requests_total{")]
+    assert [line for line in asked_of_server if 'code="503"' in line and line.endswith(" 2.0")]
 
 
 def test_over_http(reward_server: RewardServer, judge: FaultServer) -> None:

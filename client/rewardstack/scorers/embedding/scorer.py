@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -11,14 +12,16 @@ from typing import Any, NamedTuple
 
 from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
 from rewardstack.core.coalescing import Lane
+from rewardstack.core.cost import estimated_tokens
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import UNIT, Key
 from rewardstack.errors import ServiceError
 from rewardstack.pipeline.scorer import Scorer
-from rewardstack.score import Item, OnError, Score
+from rewardstack.score import Item, OnError, Score, Usage
+from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.embedding.options import Asked, Options
-from rewardstack.scorers.embedding.protocol import About
+from rewardstack.scorers.embedding.protocol import BATCH, About
 from rewardstack.scorers.embedding.sample import SOURCE, Sample, lexical_score, read_sample, vector_scores
 from rewardstack.scorers.embedding.server import Server
 from rewardstack.scorers.embedding.vectors import Embedder, VectorStore
@@ -31,6 +34,8 @@ LANE_SIZE = 4096
 """Samples whose texts are put together at most; the server's requests are cut from these texts (`vectors`)."""
 EMBEDDERS = 64
 """Kept at a time: whoever may ask a reward server may make up models and prompts without end."""
+
+log = logging.getLogger(__name__)
 
 
 class Part(NamedTuple):
@@ -55,14 +60,18 @@ class Embedding(Scorer[Sample]):
         find_service: opens connections.
         store: of vectors.
         tenant: whose vectors they are.
+        meter: of what requests cost.
     """
 
     source = SOURCE
     on_error: OnError = "lexical"
 
-    def __init__(self, settings: Settings, find_service: FindService, store: VectorStore, tenant: str) -> None:
+    def __init__(
+        self, settings: Settings, find_service: FindService, store: VectorStore, tenant: str, meter: Meter
+    ) -> None:
         self.timeout = settings.embedding_timeout
         self.fallback = lexical_score
+        self.quote = self._quote
         self._destinations = Servers(
             "EMBEDDING_SERVER_URL",
             settings.embedding_urls,
@@ -72,6 +81,7 @@ class Embedding(Scorer[Sample]):
         self._find = find_service
         self._store = store
         self._tenant = tenant
+        self._meter = meter
         self._cached = settings.cache_on
         self._servers: dict[Destination, Server] = {}
         self._embedders: dict[tuple[Destination, About, Asked], Embedder] = {}
@@ -127,11 +137,14 @@ class Embedding(Scorer[Sample]):
         return Lane(LANE_SIZE, sample.destination)
 
     async def score(self, prepared: Sequence[Sample], deadline: SharedDeadline) -> list[Score]:
-        """One score for each sample, in order.
+        """One score for each sample, in order; the first of them says what was spent since the last time.
+
+        A request carries texts of many samples, and of several calls: whose it is cannot be told.
 
         Raises:
             DeadlineError, ReplyError: the server did not say what it is.
             RefusedKeyError: it does not take the key.
+            BudgetError: the run may ask no more; vectors that it had are kept.
         """
         parts: dict[Part, dict[int, Sample]] = {}
         for at, sample in enumerate(prepared):
@@ -141,7 +154,29 @@ class Embedding(Scorer[Sample]):
         scores: dict[int, Score] = {}
         for members, found in zip(parts.values(), await asyncio.gather(*calls), strict=True):
             scores.update(zip(members, found, strict=True))
+        scores[0].usage = self._meter.take()
         return [scores[at] for at in range(len(prepared))]
+
+    async def _quote(self, prepared: Sequence[Sample], deadline: SharedDeadline) -> Usage:
+        """Vectors that are kept are not looked up: most texts that have one belong to scores that are kept."""
+        return self.estimate(prepared)
+
+    def estimate(self, prepared: Sequence[Sample]) -> Usage:
+        """What samples would cost, each text once and in full requests."""
+        texts = {text for sample in prepared for text in (sample.candidate, *sample.targets)}
+        requests = -(-len(texts) // BATCH)
+        return Usage(requests, sum(map(estimated_tokens, texts)), 0, requests)
+
+    def report(self, scores: Sequence[Score], seconds: float) -> None:
+        """One line in the log on a batch.
+
+        Args:
+            scores: what became of its samples.
+            seconds: that the batch took.
+        """
+        cached = sum(score.cached for score in scores)
+        usage = Usage.total(score.usage for score in scores)
+        log.info("%s: %d samples in %.2f s; %d cached; %s", self.source, len(scores), seconds, cached, usage.words)
 
     async def _score_part(self, part: Part, samples: Sequence[Sample], deadline: SharedDeadline) -> list[Score]:
         if part.cached:
@@ -153,7 +188,7 @@ class Embedding(Scorer[Sample]):
     def _server(self, destination: Destination) -> Server:
         if destination not in self._servers:
             explained = partial(self._destinations.explained, destination=destination)
-            self._servers[destination] = Server(self._find(*destination), explained)
+            self._servers[destination] = Server(self._find(*destination), explained, self._meter)
         return self._servers[destination]
 
     def _embedder(self, part: Part, about: About) -> Embedder:

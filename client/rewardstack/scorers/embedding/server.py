@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.errors import RejectedError, RewardstackError, ServiceError
+from rewardstack.errors import BudgetError, RejectedError, RewardstackError, ServiceError
+from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import KEY_REFUSED
 from rewardstack.scorers.embedding.options import Asked
 from rewardstack.scorers.embedding.protocol import (
@@ -38,11 +39,15 @@ class Server:
     Args:
         service: to ask them by.
         explained: says of a refused key whose it is.
+        meter: of what requests for vectors cost.
     """
 
-    def __init__(self, service: EndpointPool, explained: Callable[[RejectedError], RejectedError]) -> None:
+    def __init__(
+        self, service: EndpointPool, explained: Callable[[RejectedError], RejectedError], meter: Meter
+    ) -> None:
         self._service = service
         self._explained = explained
+        self._meter = meter
         self._path = EMBED
         self._about = UNKNOWN
         self._said: Discovery[EndpointPool, About] = Discovery()
@@ -77,7 +82,7 @@ class Server:
         except RejectedError as error:
             if error.status not in TOO_MUCH or len(texts) == 1:
                 return [self._explained(error)] * len(texts)
-        except ServiceError as error:
+        except (ServiceError, BudgetError) as error:
             return [error] * len(texts)
         half = len(texts) // 2
         parts = await asyncio.gather(*(self.embed(part, asked, deadline) for part in (texts[:half], texts[half:])))
@@ -89,12 +94,13 @@ class Server:
         if len(body) > BODY_MOST and len(texts) > 1:
             raise RejectedError(f"{path}: {len(texts)} texts of {len(body)} bytes are too many for one request", 413)
         try:
-            reply = await self._service.post(path, body, deadline, probe)
+            reply = await self._service.post(path, body, deadline, probe, admit=self._meter.admit)
         except RejectedError as error:
             if error.status != 404 or path != EMBED:
                 raise
             self._path = OPENAI
             return await self._post(texts, asked, deadline)
+        self._meter.read(reply)
         return read_vectors(path, reply, len(texts))
 
     async def _ask_about(self, deadline: SharedDeadline) -> About:

@@ -12,7 +12,7 @@ from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import SettingsError
 from rewardstack.scorers.destination import Destination, FindService
 from rewardstack.settings import Settings
-from rewardstack.transport.endpoint_pool import NONE
+from rewardstack.transport.endpoint import NONE, Admit
 
 MODELS = "/models"
 WHOLE = re.compile(r"/openai/deployments/[^/]+$|/v\d\w{0,20}/openai$|/v\d\w{0,20}$")
@@ -54,12 +54,13 @@ class Api:
         headers: Mapping[str, str] = NONE,
         *,
         hedged: bool = False,
+        admit: Admit | None = None,
     ) -> Coroutine[Any, Any, bytes]:
         """The body that a POST brings, to be awaited; arguments and errors as of `get` and the pool's `post`."""
         own, query = self._additions(destination)
         if own:
             headers = {**headers, **own}
-        return self._find(*destination).post(path + query, body, deadline, headers=headers, hedged=hedged)
+        return self._find(*destination).post(path + query, body, deadline, headers=headers, hedged=hedged, admit=admit)
 
     def _additions(self, destination: Destination) -> tuple[Mapping[str, str], str]:
         if (self._headers or self._query) and self._own.issuperset(destination.urls):

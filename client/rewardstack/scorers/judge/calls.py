@@ -9,12 +9,14 @@ import time
 from collections.abc import Awaitable, Coroutine, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.lru import LruCache
 from rewardstack.core.votes import agreement
 from rewardstack.errors import RejectedError, ReplyError, RequestError, ServiceError
+from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.api import Api, below
 from rewardstack.scorers.judge.labels import LabelTokens
@@ -61,11 +63,13 @@ class Calls:
     Args:
         api: of the judges.
         models: what they serve, and what they take.
+        trials_meter: of what requests cost that no sample is asked by.
     """
 
-    def __init__(self, api: Api, models: Models) -> None:
+    def __init__(self, api: Api, models: Models, trials_meter: Meter) -> None:
         self._api = api
         self._models = models
+        self._trials_meter = trials_meter
         self._given: LruCache[tuple[Destination, str], bool] = LruCache(SERVERS)
         self._labels = LabelTokens(api)
         self._trials: LruCache[Hashable, asyncio.Lock] = LruCache(SERVERS)
@@ -188,12 +192,15 @@ class Calls:
 
         Raises:
             ServiceError: there is none.
+            BudgetError: the run may ask no more.
         """
         chat = below(plan.destination.urls, CHAT)
+        meter = plan.meter or self._trials_meter
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                asked = self._api.post(plan.destination, chat, body, deadline, plan.headers, hedged=True)
-                reply = await asked
+                post = partial(self._api.post, hedged=True, admit=meter.admit)
+                reply = await post(plan.destination, chat, body, deadline, plan.headers)
+                meter.read(reply)
             except ReplyError as error:
                 if STOPPING not in str(error) or attempt == ATTEMPTS:
                     raise

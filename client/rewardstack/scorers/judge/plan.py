@@ -14,6 +14,7 @@ from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
 from rewardstack.core.keys import UNIT, Key
 from rewardstack.errors import RequestError
 from rewardstack.score import Item
+from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import Options, problem_of, read_options
@@ -33,6 +34,7 @@ class Plan(NamedTuple):
         problem: the task; empty where none is given.
         references: one request each; the best verdict counts.
         candidate: what the policy wrote.
+        meter: of what asking costs; None while it is not asked.
     """
 
     destination: Destination
@@ -40,6 +42,7 @@ class Plan(NamedTuple):
     problem: str
     references: tuple[str, ...]
     candidate: str
+    meter: Meter | None = None
 
     @property
     def headers(self) -> Mapping[str, str]:

@@ -97,6 +97,11 @@ def _sampling(options: Options, vote: int, label_ids: tuple[int, ...], dialect: 
     return {name: value for name, value in sampling.items() if name not in dialect.without}
 
 
+def most_tokens(options: Options, dialect: Dialect) -> int:
+    """The most tokens that a reply may have; where the server takes no limit, what would be asked of it."""
+    return 1 if options.labels else int(_text_sampling(options, 0, dialect)[dialect.limit])
+
+
 def _text_sampling(options: Options, vote: int, dialect: Dialect) -> dict[str, Any]:
     sampling: dict[str, Any] = {
         "temperature": options.temperature,

@@ -20,10 +20,12 @@ from rewardstack.core.fields import field_error
 from rewardstack.core.keys import Key
 from rewardstack.errors import RejectedError, RequestError, ServiceError, SettingsError
 from rewardstack.pipeline.scorer import Scorer
-from rewardstack.score import Item, OnError, Score
+from rewardstack.score import Item, OnError, Score, Usage
+from rewardstack.scorers.budget import NewMeter
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.judge.api import Api, below
 from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, together
+from rewardstack.scorers.judge.cost import counted, estimate
 from rewardstack.scorers.judge.models import Model, Models
 from rewardstack.scorers.judge.named import Named
 from rewardstack.scorers.judge.options import portable_extra, read_options
@@ -45,6 +47,7 @@ class Judge(Scorer[Plan]):
     Args:
         settings: the servers, their key, the model, how long to wait.
         find_service: opens connections.
+        new_meter: counts what requests cost.
         named: what a routes file says of it; None for the environment's judge.
 
     Raises:
@@ -54,7 +57,9 @@ class Judge(Scorer[Plan]):
     on_error: OnError = "zero"
     source = "llm_judge"
 
-    def __init__(self, settings: Settings, find_service: FindService, named: Named | None = None) -> None:
+    def __init__(
+        self, settings: Settings, find_service: FindService, new_meter: NewMeter, named: Named | None = None
+    ) -> None:
         variable = named.address if named is not None else VARIABLE
         check_addresses(settings, variable)
         self.timeout = settings.judge_timeout
@@ -70,9 +75,11 @@ class Judge(Scorer[Plan]):
             "LLM_JUDGE_HEADERS" if settings.judge_headers else "",
             named.key if named is not None else "",
         )
-        api = Api(find_service, settings)
+        api = self._api = Api(find_service, settings)
         self._models = Models(api)
-        self._calls = Calls(api, self._models)
+        self.quote = self._quote
+        self._new_meter = new_meter
+        self._calls = Calls(api, self._models, new_meter(self.source, bounded=False))
         self._fault: BaseException | None = None
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Plan | Score:
@@ -139,6 +146,14 @@ class Judge(Scorer[Plan]):
         """
         return replace(item, extra=portable_extra(self._own(item).extra, plan.problem))
 
+    async def _quote(self, prepared: Sequence[Plan], deadline: SharedDeadline) -> Usage:
+        await self._models.meet({plan.destination for plan in prepared}, deadline)
+        return Usage.total(await counted([(plan, self._model(plan)) for plan in prepared], self._api, deadline))
+
+    def estimate(self, prepared: Sequence[Plan]) -> Usage:
+        """What samples would cost that a reward server has judged."""
+        return Usage.total(estimate(plan, self._model(plan)) for plan in prepared)
+
     def report(self, scores: Sequence[Score], seconds: float) -> None:
         """One line in the log on a batch; a traceback with it where an exception spoilt a reply.
 
@@ -149,7 +164,7 @@ class Judge(Scorer[Plan]):
         taken = [score.latency_ms for score in scores if score.latency_ms and not score.cached] or [0.0]
         log.info(
             "%s: %d samples in %.2f s, %.1f a second; latency median %.0f ms, longest %.0f ms; "
-            "%d cached, %d failed, %d of them without a readable verdict, %d unscored",
+            "%d cached, %d failed, %d of them without a readable verdict, %d unscored; %s",
             self.source,
             len(scores),
             seconds,
@@ -160,6 +175,7 @@ class Judge(Scorer[Plan]):
             sum(score.status == "failed" for score in scores),
             sum(score.reason.startswith(UNREADABLE) for score in scores),
             sum(score.status == "unscored" for score in scores),
+            Usage.total(score.usage for score in scores).words,
         )
         fault, self._fault = self._fault, None
         if fault is not None:
@@ -182,18 +198,19 @@ class Judge(Scorer[Plan]):
         return self._models.choose(plan.options.model or self._settings.judge_model, plan.destination)
 
     async def _score(self, plan: Plan, deadline: SharedDeadline) -> Score:
-        started = time.monotonic()
+        started, meter = time.monotonic(), self._new_meter(self.source)
         try:
-            value, note, label_mass, agreement = await self._verdict(plan, deadline)
+            value, note, label_mass, agreement = await self._verdict(plan._replace(meter=meter), deadline)
             score = Score(value, "ok", note, self.source, label_mass=label_mass, agreement=agreement)
         except RequestError as error:
             said = error if self._named is None else self._named.restated(error)
             if isinstance(error, NoLogprobsError) and plan.destination == self._servers.own:
                 raise said from error
-            return Score.unscored(str(said), self.source, said.field)
+            score = Score.unscored(str(said), self.source, said.field)
         except ServiceError as error:
             score = self._failure(error, plan)
         score.latency_ms = (time.monotonic() - started) * 1000
+        score.usage = meter.take()
         return score
 
     def _verdict(self, plan: Plan, deadline: SharedDeadline) -> Coroutine[Any, Any, Verdict]:

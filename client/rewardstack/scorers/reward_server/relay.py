@@ -13,7 +13,7 @@ from rewardstack.core.fields import Fields
 from rewardstack.core.keys import Key
 from rewardstack.errors import RejectedError
 from rewardstack.pipeline.scorer import Scorer, Sending
-from rewardstack.score import Item, Score
+from rewardstack.score import Item, Score, Usage
 from rewardstack.scorers.destination import Destination, FindService
 from rewardstack.scorers.reward_server.scorer import BATCH, post_samples, reward_servers
 from rewardstack.settings import Settings
@@ -35,6 +35,10 @@ class Relayable(Scorer[P], Protocol[P]):
 
     def portable(self, item: Item, prepared: P) -> Item:
         """The item as it can leave this machine, with all that the scorer reads of it."""
+        ...
+
+    def estimate(self, prepared: Sequence[P]) -> Usage:
+        """What samples would cost, without asking their service."""
         ...
 
 
@@ -78,6 +82,7 @@ class Relay(Scorer[Relayed[P]]):
     ) -> None:
         self.source, self.on_error, self.timeout = scorer.source, scorer.on_error, scorer.timeout
         self.fallback = _of_prepared(scorer.fallback) if scorer.fallback is not None else None
+        self.quote = self._quote
         self._scorer = scorer
         self._data_source = data_source
         self._fields = tuple(fields)
@@ -94,6 +99,10 @@ class Relay(Scorer[Relayed[P]]):
         if isinstance(prepared, Score):
             return prepared
         return Relayed(prepared, None if own else self._portable(item, prepared))
+
+    async def _quote(self, prepared: Sequence[Relayed[P]], deadline: SharedDeadline) -> Usage:
+        """An estimate, for only the reward server knows the service, and what is in its cache."""
+        return self._scorer.estimate([sample.prepared for sample in prepared])
 
     def _portable(self, item: Item, prepared: P) -> Item:
         sent = self._scorer.portable(item, prepared)

@@ -15,7 +15,7 @@ from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
 from rewardstack.core.wire import read_scores, sample_record
-from rewardstack.errors import RejectedError, ReplyError, RequestError, UnknownSourceError
+from rewardstack.errors import BudgetError, RejectedError, ReplyError, RequestError, UnknownSourceError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.routing.routes import RULE_PREFIX
 from rewardstack.score import Item, OnError, Score
@@ -158,6 +158,7 @@ async def post_samples(
         RejectedError: it does not take the key, or not these samples.
         UnknownSourceError: it has no such source; lists those it has.
         RequestError: `extra_info` holds what JSON cannot.
+        BudgetError: the server's run may ask its judge or embedding server no more.
     """
     reply = await _post(service, _body(data_source, samples, cached), deadline)
     try:
@@ -188,4 +189,6 @@ async def _post(service: EndpointPool, body: bytes, deadline: SharedDeadline) ->
     except RejectedError as error:
         if error.status == 404:
             raise UnknownSourceError(str(error), "data_source") from error
+        if error.status == 503:
+            raise BudgetError(str(error)) from error
         raise

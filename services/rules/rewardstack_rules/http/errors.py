@@ -4,6 +4,7 @@
 | --- | --- |
 | `ApiError` | its own status |
 | `UnknownSourceError` | 404, listing what is known |
+| `BudgetError` | 503 that is meant for good: without Retry-After, and with a header that says so |
 | any other `ConfigError` | 400 |
 | `ServiceError` | 503 with Retry-After |
 | `RecursionError` | 400: nothing but a body is nested so deeply |
@@ -18,7 +19,8 @@ import logging
 from flask import Flask, Response, current_app, jsonify, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from rewardstack.errors import ConfigError, ServiceError, UnknownSourceError
+from rewardstack.core.wire import REFUSED_FOR_GOOD
+from rewardstack.errors import BudgetError, ConfigError, ServiceError, UnknownSourceError
 
 RETRY_AFTER = 1
 """Seconds after which a caller may try again."""
@@ -47,6 +49,7 @@ def install(app: Flask) -> None:
     """Makes `app` answer every exception as the table above says."""
     app.register_error_handler(ApiError, _refusal)
     app.register_error_handler(UnknownSourceError, lambda error: answer(404, str(error), error.field))
+    app.register_error_handler(BudgetError, _over_budget)
     app.register_error_handler(ConfigError, lambda error: answer(400, str(error), error.field))
     app.register_error_handler(ServiceError, lambda error: unavailable(str(error)))
     app.register_error_handler(RequestEntityTooLarge, lambda _: _too_large())
@@ -68,6 +71,12 @@ def _refusal(error: ApiError) -> Response:
     response = answer(error.status, str(error), error.field)
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(error.retry_after)
+    return response
+
+
+def _over_budget(error: BudgetError) -> Response:
+    response = answer(503, str(error), error.field)
+    response.headers[REFUSED_FOR_GOOD] = error.field or "spent"
     return response
 
 

@@ -4,6 +4,7 @@
 | --- | --- |
 | every sample has a score | committed |
 | the infrastructure failed some | put off; these alone are tried again; after the last attempt all is committed |
+| what the run may spend is spent | all is committed: what was scored, and what failed by it |
 | a sample is malformed | that one is `unscored`, the others are scored |
 | scoring a sample raises, or it cannot be read | that one is `failed`, the others are scored |
 | the worker ends | another begins it; after `MOST_DEATHS` such ends its samples are `failed` |
@@ -19,7 +20,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rewardstack.core.wire import Record, score_record
-from rewardstack.errors import ConfigError, RequestError
+from rewardstack.errors import BudgetError, ConfigError, RequestError
 from rewardstack.score import Request, Score
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.jobs.lease import Lease
@@ -76,9 +77,9 @@ def run(job_id: str, number: int) -> None:
     if chunk is None:
         return
     with Lease(shop.ledger, chunk):
-        replies = _replies(shop, chunk)
+        replies, over_budget = _replies(shop, chunk)
         failed = [at for at in chunk.wanted if replies[at]["status"] == "failed"]
-        if failed and chunk.put_off < shop.retries and chunk.deaths < MOST_DEATHS:
+        if failed and not over_budget and chunk.put_off < shop.retries and chunk.deaths < MOST_DEATHS:
             outcome = "put off"
             done = {at: reply for at, reply in enumerate(replies) if reply["status"] != "failed"}
             shop.ledger.put_off(chunk, _delay(chunk.put_off), done)
@@ -87,25 +88,27 @@ def run(job_id: str, number: int) -> None:
     _tell(chunk, replies, outcome, time.monotonic() - started)
 
 
-def _replies(shop: Workshop, chunk: Chunk) -> list[Record]:
-    """What is said of each sample: known from an earlier attempt, or found now."""
-    requests = list(chunk.wanted.values())
+def _replies(shop: Workshop, chunk: Chunk) -> tuple[list[Record], bool]:
+    """What is said of each sample, known from an earlier attempt or found now; whether the run's budget is spent."""
+    requests, over_budget = list(chunk.wanted.values()), False
     try:
         if chunk.deaths >= MOST_DEATHS:
             scores = [Score.failed(f"{chunk.deaths} workers ended while they scored its chunk")] * len(requests)
         else:
-            scores = _score(shop.evaluator, requests, chunk.keys.tenant)
+            scores, over_budget = _score(shop.evaluator, requests, chunk.keys.tenant)
     except SystemExit:
         shop.ledger.hand_back(chunk)
         raise
     found = {**chunk.settled, **dict(zip(chunk.wanted, map(score_record, scores), strict=True))}
-    return [found[at] for at in range(len(chunk.samples))]
+    return [found[at] for at in range(len(chunk.samples))], over_budget
 
 
-def _score(evaluator: Evaluator, requests: Sequence[Request], tenant: str) -> list[Score]:
-    """The scores; where a sample is at fault, it alone goes without."""
+def _score(evaluator: Evaluator, requests: Sequence[Request], tenant: str) -> tuple[list[Score], bool]:
+    """The scores, and whether the run's budget is spent; where a sample is at fault, it alone goes without."""
     try:
-        return evaluator.score(requests, limit=None, tenant=tenant)
+        return evaluator.score(requests, limit=None, tenant=tenant), False
+    except BudgetError as error:
+        return error.scores, True
     except ConfigError as error:
         wrong = isinstance(error, RequestError)
         fault = Score.unscored(str(error), field=error.field) if wrong else Score.failed(str(error))
@@ -113,9 +116,10 @@ def _score(evaluator: Evaluator, requests: Sequence[Request], tenant: str) -> li
         log.exception("scoring %d samples raised", len(requests))
         fault = Score.failed(f"scoring it raised {type(error).__name__}")
     if len(requests) <= 1:
-        return [fault] * len(requests)
+        return [fault] * len(requests), False
     half = len(requests) // 2
-    return _score(evaluator, requests[:half], tenant) + _score(evaluator, requests[half:], tenant)
+    (first, over), (second, too) = (_score(evaluator, some, tenant) for some in (requests[:half], requests[half:]))
+    return first + second, over or too
 
 
 def _delay(put_off: int) -> float:

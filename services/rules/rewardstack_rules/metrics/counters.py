@@ -19,7 +19,7 @@ from prometheus_client import (
 from prometheus_client.registry import Collector
 
 from rewardstack.errors import SettingsError
-from rewardstack.score import STATUSES, Score
+from rewardstack.score import STATUSES, Score, Usage
 
 BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
@@ -30,6 +30,21 @@ IN_PROGRESS = Gauge(
 )
 ITEMS = Counter("rewardstack_items_total", "Samples scored, by who scored them and how it ended.", ["route", "status"])
 CACHED = Counter("rewardstack_cache_hits_total", "Samples whose score was read from the cache.", ["route"])
+SENT = Counter(
+    "rewardstack_model_requests_total",
+    "Requests sent to judges and embedding servers, each attempt, by whose samples they are.",
+    ["route"],
+)
+COUNTED = Counter(
+    "rewardstack_model_replies_counted_total",
+    "Replies of judges and embedding servers that said how many tokens they took; those of the others are not known.",
+    ["route"],
+)
+TOKENS = Counter(
+    "rewardstack_model_tokens_total",
+    "Tokens that judges and embedding servers said they read (`prompt`) and wrote (`completion`).",
+    ["route", "kind"],
+)
 UNWRITTEN = Counter(
     "rewardstack_cache_unwritten_total",
     "Values that never came into the result cache: it did not take them, or too many waited.",
@@ -76,6 +91,17 @@ def count_scores(scores: Iterable[Score]) -> None:
             CACHED.labels(route).inc(count)
 
 
+def count_spent(route: str, usage: Usage) -> None:
+    """Counts a request to a judge or an embedding server that is sent, or the tokens that a reply took."""
+    if usage.requests:
+        _spending(route)
+        SENT.labels(route).inc(usage.requests)
+        return
+    COUNTED.labels(route).inc()
+    TOKENS.labels(route, "prompt").inc(usage.prompt_tokens)
+    TOKENS.labels(route, "completion").inc(usage.completion_tokens)
+
+
 def count_unwritten(values: int) -> None:
     """Counts values that the result cache was to hold and does not."""
     UNWRITTEN.inc(values)
@@ -84,6 +110,14 @@ def count_unwritten(values: int) -> None:
 def count_distrusted(values: int) -> None:
     """Counts values that the result cache had and that were not believed."""
     DISTRUSTED.inc(values)
+
+
+@cache
+def _spending(route: str) -> None:
+    """Begins a route's counters of tokens at 0: a server that does not count them is then seen not to."""
+    COUNTED.labels(route)
+    for kind in ("prompt", "completion"):
+        TOKENS.labels(route, kind)
 
 
 @cache

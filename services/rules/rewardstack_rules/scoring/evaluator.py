@@ -13,7 +13,7 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
 from rewardstack.core.coalescing import one_lane
 from rewardstack.core.event_loop import loop_thread, run
-from rewardstack.errors import RewardstackError, RouteError, ScoringError, UnknownSourceError
+from rewardstack.errors import BudgetError, RewardstackError, RouteError, ScoringError, UnknownSourceError
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.pipeline.scorer import DIRECTLY, Scorer, Sending
 from rewardstack.routing.composite import routes_of
@@ -25,7 +25,7 @@ from rewardstack.scorers.judge import check_addresses
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.isolation.client import IsolationClient
-from rewardstack_rules.metrics.counters import count_distrusted, count_scores, count_unwritten
+from rewardstack_rules.metrics.counters import count_distrusted, count_scores, count_spent, count_unwritten
 from rewardstack_rules.scoring.isolated import isolation_config
 from rewardstack_rules.scoring.rule import INLINE_BATCH, InlineRule, IsolatedRule, Isolation, LocalVerifier
 from rewardstack_rules.scoring.task import make_task
@@ -79,11 +79,16 @@ class Evaluator:
 
         Raises:
             ConfigError: a source is unknown, or a setting is malformed; nothing was scored.
+            BudgetError: what the run may spend is spent; has all scores.
         """
         if limit is not None and limit <= 0:
             scores = [Score.failed("dropped: its deadline had passed when it arrived")] * len(requests)
         else:
-            scores = run(self._score(requests, limit, tenant))
+            try:
+                scores = run(self._score(requests, limit, tenant))
+            except BudgetError as error:
+                count_scores(error.scores)
+                raise
         count_scores(scores)
         return scores
 
@@ -173,7 +178,7 @@ class Evaluator:
     def _make_pipeline(self, tenant: str) -> Pipeline:
         """A pipeline of a tenant's own: calls in flight are shared with nobody else, connections are."""
         if self._shared is None:
-            self._shared = Backends(), ResultCache(self._client_settings, count_unwritten, count_distrusted)
+            self._shared = Backends(count_spent), ResultCache(self._client_settings, count_unwritten, count_distrusted)
             loop_thread().closing += [one.close for one in self._shared]
         backends, cache = self._shared
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewardstack.score import STATUSES
+from rewardstack.score import STATUSES, Usage
 from rewardstack_rules.http.protocols import roll
 from rewardstack_rules.http.protocols.scoring import SERVERS_OWN
 from rewardstack_rules.jobs.state import JOB_STATUSES
@@ -66,6 +66,9 @@ EXTRA: Schema = {
 ERROR = record({"error": TEXT, "field": nullable(TEXT)})
 REWARDS = {"rewards": array(NUMBER), "statuses": array(STATUS)}
 
+COUNT: Schema = {"type": "integer", "minimum": 0}
+USAGE = exactly({**dict.fromkeys(Usage._fields, COUNT), "uncounted": {"type": "integer"}})
+"""`uncounted` is below 0 where a reply came whose request an earlier score has counted."""
 SCORE = exactly(
     {
         "value": nullable(NUMBER),
@@ -76,7 +79,7 @@ SCORE = exactly(
         "latency_ms": NUMBER,
         "details": FREE,
     },
-    {"agreement": {"type": "number", "minimum": 0, "maximum": 1}, "field": TEXT},
+    {"agreement": {"type": "number", "minimum": 0, "maximum": 1}, "field": TEXT, "usage": USAGE},
 )
 
 
@@ -84,7 +87,6 @@ LINES: Schema = TEXT
 """JSONL: a sample a line."""
 UPLOAD: Schema = record({"file": {"type": "string", "format": "binary"}})
 """A form with such a file."""
-COUNT: Schema = {"type": "integer", "minimum": 0}
 TIME: Schema = {"type": "string", "format": "date-time"}
 JOB = exactly(
     {

@@ -1,0 +1,251 @@
+"""What judges and embedding servers cost: counted by sample, and held to what a run may spend.
+
+A request counts when it is sent, whatever becomes of it; tokens count when a reply says how many they were. So a cap on
+requests is never passed, and one on tokens by those of the requests that are in flight when it is reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, NamedTuple, Protocol
+
+from rewardstack.cache.key import PREFIX
+from rewardstack.cache.link import RedisLink
+from rewardstack.errors import BudgetError
+from rewardstack.score import Usage
+from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
+
+USAGE = b'"usage"'
+TOKENS = re.compile(rb'"(prompt|completion)_tokens":\s{0,8}(\d{1,12})\b')
+"""Text within a reply cannot look like this: its quotes are escaped."""
+TAKE = """
+local before = redis.call('HMGET', KEYS[1], 'requests', 'tokens')
+local requests = math.max(tonumber(before[1] or '0'), ARGV[2]) + ARGV[4]
+local tokens = math.max(tonumber(before[2] or '0'), ARGV[3]) + ARGV[5]
+local granted = tonumber(ARGV[1])
+if tonumber(ARGV[6]) > 0 then granted = math.min(granted, math.max(0, ARGV[6] - requests)) end
+if tonumber(ARGV[7]) > 0 and tokens >= tonumber(ARGV[7]) then granted = 0 end
+redis.call('HSET', KEYS[1], 'requests', requests + granted, 'tokens', tokens)
+redis.call('EXPIRE', KEYS[1], ARGV[8])
+return {granted, requests + granted, tokens}
+"""
+"""Adds what a process has spent without Redis to a run's count, and grants it as many requests as the caps leave.
+
+What the process has seen of the count before is the least that it can be: an evicted or lost count is made good by it.
+"""
+
+log = logging.getLogger(__name__)
+
+Spent = Callable[[str, Usage], None]
+"""Told what a scorer, by its source, spends: of a request as it is sent, and of tokens as a reply says how many; the
+request that it answers is then no longer `uncounted`."""
+
+
+class Count(NamedTuple):
+    """Requests, and tokens of prompts and completions together."""
+
+    requests: int = 0
+    tokens: int = 0
+
+    def plus(self, requests: int, tokens: int) -> Count:
+        """The count with so many more."""
+        return Count(self.requests + requests, self.tokens + tokens)
+
+
+class Budget:
+    """What a run spends, and may spend; lives on one event loop.
+
+    With the name of a run and a Redis all processes of the run count together there, otherwise each counts alone; so
+    does each while Redis is away, and makes it good there afterwards. Who asks to be admitted while Redis is asked for
+    others waits for the next turn, so that one command at a time serves all.
+
+    Args:
+        link: to Redis.
+        run_id: the run's name; empty for none.
+        ttl: seconds that the run's count stays in Redis after the last change.
+    """
+
+    def __init__(self, link: RedisLink, run_id: str, ttl: int) -> None:
+        self._link = link
+        self._run_id = run_id
+        self._ttl = ttl
+        self._shared = bool(run_id) and link.present
+        self._key = f"{PREFIX}spent:{blake2b(run_id.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
+        self._caps = Count()
+        self._known = Count()
+        """All that is known to be spent by the run."""
+        self._owed = Count()
+        """Of that: what this process has spent and Redis has not been told."""
+        self._waiting: list[asyncio.Future[bool]] = []
+        self._untold = False
+        self._asking: asyncio.Task[None] | None = None
+        self._said: set[str] = set()
+
+    def cap(self, requests: int, tokens: int) -> None:
+        """Sets what the run may spend; 0 for any number."""
+        self._caps = Count(requests, tokens)
+        if any(self._caps) and not self._shared:
+            self._say_once(
+                "alone",
+                f"{MAX_REQUESTS} and {MAX_TOKENS} hold for this process alone: for all processes of a run together set "
+                "REWARDSTACK_RUN_ID and REWARD_CACHE_URL, with REWARD_CACHE on",
+            )
+
+    async def admit(self) -> None:
+        """Counts a request that is about to be sent.
+
+        Raises:
+            BudgetError: the run may send none any more.
+        """
+        if not (self._shared and any(self._caps)):
+            granted = self._grant(1) > 0
+        else:
+            turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            self._ask()
+            granted = await turn
+        if not granted:
+            raise self._error()
+
+    def add(self, requests: int, tokens: int) -> None:
+        """Counts what is spent without being asked for."""
+        self._known = self._known.plus(requests, tokens)
+        if self._shared and any(self._caps):
+            self._owed = self._owed.plus(requests, tokens)
+            self._untold = True
+            self._ask()
+
+    async def flush(self) -> None:
+        """Tells Redis what it does not know yet, within a bound; what it is being told as this is cancelled, twice."""
+        if self._asking is not None:
+            await asyncio.wait([self._asking])
+        if self._shared and any(self._owed):
+            await self._take(0)
+
+    def _ask(self) -> None:
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._serve())
+
+    async def _serve(self) -> None:
+        while self._waiting or self._untold:
+            turns, self._waiting, self._untold = self._waiting, [], False
+            granted = await self._take(len(turns))
+            for at, turn in enumerate(turns):
+                if not turn.done():
+                    turn.set_result(at < granted)
+
+    async def _take(self, wanted: int) -> int:
+        """How many of so many requests are granted: by Redis, or by this process where Redis does not answer."""
+        known, owed = self._known, self._owed
+        least = known.plus(-owed.requests, -owed.tokens)
+        arguments = wanted, *least, *owed, *self._caps, self._ttl
+
+        def take(redis: Any) -> Any:
+            return redis.eval(TAKE, 1, self._key, *arguments)
+
+        found = await self._link.guarded("written", take)
+        if found is None:
+            self._say_once("away", "the run's count of requests and tokens is not in Redis: this process counts alone")
+            granted = self._grant(wanted)
+            self._owed = self._owed.plus(granted, 0)
+            return granted
+        self._said.discard("away")
+        granted, requests, tokens = map(int, found)
+        self._owed = self._owed.plus(-owed.requests, -owed.tokens)
+        self._known = self._owed.plus(requests, tokens)
+        return granted
+
+    def _grant(self, wanted: int) -> int:
+        free = wanted
+        if self._caps.requests:
+            free = max(0, min(wanted, self._caps.requests - self._known.requests))
+        if self._caps.tokens and self._known.tokens >= self._caps.tokens:
+            free = 0
+        self._known = self._known.plus(free, 0)
+        return free
+
+    def _error(self) -> BudgetError:
+        tokens = bool(self._caps.tokens) and self._known.tokens >= self._caps.tokens
+        name, what = (MAX_TOKENS, "tokens") if tokens else (MAX_REQUESTS, "requests")
+        spent, cap = self._known[tokens], self._caps[tokens]
+        whose = f"the run {self._run_id!r}" if self._shared else "this process"
+        other = "set another REWARDSTACK_RUN_ID" if self._shared else "start another process"
+        spends = f"{whose} has spent {spent:,} of {cap:,} {what} of judges and embedding servers"
+        return BudgetError(f"{name}: {spends}; raise it, or {other}", name)
+
+    def _say_once(self, what: str, message: str) -> None:
+        if what not in self._said:
+            self._said.add(what)
+            log.warning(message)
+
+
+SENT = Usage(requests=1, uncounted=1)
+
+
+def tell_nobody(source: str, usage: Usage) -> None:
+    """Counts nothing."""
+
+
+class Meter:
+    """What requests of one scorer cost: those for one sample, or for several.
+
+    Args:
+        budget: of the run.
+        source: of the scorer.
+        told: of all that is spent.
+        bounded: whether requests are held to the budget; those that are not are counted all the same.
+    """
+
+    __slots__ = ("_bounded", "_budget", "_completion", "_counted", "_prompt", "_sent", "_source", "_told")
+
+    def __init__(self, budget: Budget, source: str, told: Spent = tell_nobody, *, bounded: bool = True) -> None:
+        self._budget = budget
+        self._source = source
+        self._told = told
+        self._bounded = bounded
+        self._clear()
+
+    def _clear(self) -> None:
+        self._sent = self._counted = self._prompt = self._completion = 0
+
+    async def admit(self) -> None:
+        """Counts a request that is about to be sent; raises as `Budget.admit` does."""
+        if self._bounded:
+            await self._budget.admit()
+        else:
+            self._budget.add(1, 0)
+        self._sent += 1
+        self._told(self._source, SENT)
+
+    def read(self, reply: bytes) -> None:
+        """Counts the tokens that a reply says it took; one that says nothing leaves them uncounted."""
+        start = reply.rfind(USAGE)
+        found = {name: int(count) for name, count in TOKENS.findall(reply, start)} if start >= 0 else {}
+        if b"prompt" not in found:
+            return
+        prompt, completion = found[b"prompt"], found.get(b"completion", 0)
+        self._budget.add(0, prompt + completion)
+        self._counted += 1
+        self._prompt += prompt
+        self._completion += completion
+        self._told(self._source, Usage(0, prompt, completion, -1))
+
+    def take(self) -> Usage | None:
+        """What was spent since this was last asked, None where nothing."""
+        if not (self._sent or self._counted):
+            return None
+        usage = Usage(self._sent, self._prompt, self._completion, self._sent - self._counted)
+        self._clear()
+        return usage
+
+
+class NewMeter(Protocol):
+    """Makes meters."""
+
+    def __call__(self, source: str, *, bounded: bool = True) -> Meter:
+        """A meter for a scorer's requests; `bounded` as `Meter` has it."""
+        ...

@@ -1,0 +1,62 @@
+"""What a file costs: said in the last line, and beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.client.judge.conftest import FAKE_JUDGE, JUDGE
+from tests.support.servers import FaultServer
+
+from .conftest import Cli
+from .samples import read_jsonl, sample, write_jsonl
+
+
+def judged(text: str, **extra: Any) -> dict[str, Any]:
+    """A row for the judge."""
+    info = {"problem": "p", "temperature": 0, **extra}
+    return {"data_source": JUDGE, "solution_str": text, "ground_truth": "42", "extra_info": info}
+
+
+@pytest.fixture
+def judge(cli: Cli) -> Iterator[FaultServer]:
+    """A judge that counts tokens, and of which the command knows; its reward server is nowhere."""
+    one = FaultServer(script=FAKE_JUDGE)
+    cli.variables |= {"LLM_JUDGE_SERVER_URL": one.url, "REWARD_SERVER_URL": "http://127.0.0.1:9"}
+    one.set(usage={"prompt_tokens": 30, "completion_tokens": 4})
+    yield one
+    one.kill()
+
+
+def test_cost_before_and_after(cli: Cli, judge: FaultServer, tmp_path: Path) -> None:
+    """A dry run asks for no verdict and writes nothing; what it announces, the run then takes. A judge that counts no
+    prompts has them estimated; a malformed row is counted."""
+    rows = [judged("a"), judged("a"), judged("b", num_samples=2, temperature=1, max_new_tokens=10), sample(2)]
+    write_jsonl(tmp_path / "in.jsonl", rows)
+    dry = cli("score", "in.jsonl", "--dry-run")
+    assert (0, 0) == (dry.status, judge.stats()["requests"])
+    assert "4 rows: 0 cached, 0 malformed; at most 3 requests, " in dry.out
+    assert "what is read being counted by the judge; nothing was scored" in dry.out
+    assert ["in.jsonl"] == [path.name for path in tmp_path.iterdir()]
+    write_jsonl(tmp_path / "judged.jsonl", rows[:3])
+    assert "; 3 requests, 90 prompt and 12 completion tokens" in cli("score", "judged.jsonl", "-o", "out.jsonl").out
+    judge.set(refuse="/tokenize")
+    write_jsonl(tmp_path / "wrong.jsonl", [judged("c"), {"data_source": "nobody's", "solution_str": "d"}])
+    wrong = cli("score", "wrong.jsonl", "--dry-run")
+    assert (3, True) == (wrong.status, "2 rows: 0 cached, 1 malformed; at most 1 request, " in wrong.out)
+    assert "estimated from its length" in wrong.out
+
+
+def test_a_spent_budget_ends_a_run(cli: Cli, judge: FaultServer, tmp_path: Path) -> None:
+    """OUT keeps the rows before the one that was refused; with a higher cap the same command goes on from there."""
+    write_jsonl(tmp_path / "in.jsonl", [judged("a"), judged("b"), judged("c")])
+    cli.variables["REWARDSTACK_MAX_REQUESTS"] = "2"
+    ended = cli("score", "in.jsonl", "-o", "out.jsonl", "--chunk-size", "8")
+    assert (2, 2) == (ended.status, len(read_jsonl(tmp_path / "out.jsonl")))
+    assert "REWARDSTACK_MAX_REQUESTS: this process has spent 2 of 2 requests" in ended.err
+    assert "2 of 3 rows are in out.jsonl; the same command goes on from there (2 requests, 60 prompt" in ended.err
+    again = cli("score", "in.jsonl", "-o", "out.jsonl")
+    assert (0, True) == (again.status, "; 1 request, 30 prompt and 4 completion tokens" in again.out)
