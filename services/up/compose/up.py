@@ -57,8 +57,8 @@ def _compose(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     Raises:
         StackError: Compose cannot read the files, or an image cannot be had.
     """
-    secrets.write(settings, run)
     composition = composing.describe(settings, run, project, chosen).read()
+    secrets.write(settings, run)
     _fetch(composition)
     programs = images.programs(project.engine, composition.configured)
     composition = replace(composition, environment={**composition.environment, **programs}).read()
