@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.event_loop import loop_thread
+from rewardstack.core.steps import Explanation
+from rewardstack.pipeline.explained import ExplainedPipeline
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
 from rewardstack.routing.syntax import load_routes, parse_route
 from rewardstack.score import OnError, Request, Score
-from rewardstack.scorers.factory import Backends
+from rewardstack.scorers.factory import Backends, RecordedBackends
 from rewardstack.settings import Settings
 
 _registered: dict[str, Route] = {}
@@ -82,6 +84,33 @@ async def score_on_loop(
     """`Pipeline.score` with the client of the process's loop, on which this runs."""
     pipeline, tenant = _client().pipeline(settings)
     return await pipeline.score(requests, on_error=on_error, limit=limit, tenant=tenant)
+
+
+async def explain(
+    request: Request, settings: Settings, *, on_error: OnError | None, limit: float | None, anew: bool
+) -> Explanation:
+    """How a request comes to its score, by connections of its own, which are closed in the end.
+
+    Args:
+        request: the sample.
+        settings: in force.
+        on_error: what it is worth without a score; None: as its route says.
+        limit: seconds after which scoring ends whatever happens; None for no limit.
+        anew: whether its service is asked as well where the cache has the score.
+
+    Raises:
+        UnknownSourceError: no route takes its source.
+        SettingsError, RouteError: a setting or a route is malformed.
+    """
+    tenant = tenant_of(settings.reward_server_api_key)
+    routes, cache, backends = route_table(settings), ResultCache(settings), RecordedBackends()
+    try:
+        scorers = backends.scorers(settings, cache, tenant)
+        pipeline = ExplainedPipeline(routes, scorers, cache, backends.recording.take, anew=anew)
+        return await pipeline.explain(request, on_error=on_error, limit=limit, tenant=tenant)
+    finally:
+        await backends.close()
+        await cache.close()
 
 
 async def fingerprint_on_loop(source: str, settings: Settings, limit: float) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rewardstack.cache.key import CACHE_ENABLED
@@ -104,13 +104,26 @@ def choose(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, 
     Raises:
         TypeError: `target_gt` holds something else than text and numbers.
     """
-    if not extra:
-        return references
-    wanted = set(as_references(extra.get("target_gt"), "extra_info.target_gt"))
-    if wanted:
-        references = tuple(one for one in references if one in wanted) or references
-    if extra.get("filter_gt_by_prompt_token") and isinstance(extra.get("prompt"), str):
-        tokens = extra["prompt"].lower().split()
-        if tokens:
-            references = tuple(one for one in references if tokens[-1] in one.lower().split()) or references
+    if extra:
+        for narrow in FILTERS.values():
+            references = narrow(references, extra)
     return references
+
+
+def _by_target(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, ...]:
+    wanted = set(as_references(extra.get("target_gt"), "extra_info.target_gt"))
+    return tuple(one for one in references if one in wanted) or references if wanted else references
+
+
+def _by_prompt_token(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, ...]:
+    if not (extra.get("filter_gt_by_prompt_token") and isinstance(extra.get("prompt"), str)):
+        return references
+    tokens = extra["prompt"].lower().split()
+    return tuple(one for one in references if tokens and tokens[-1] in one.lower().split()) or references
+
+
+FILTERS: Mapping[str, Callable[[tuple[str, ...], Mapping[str, Any]], tuple[str, ...]]] = {
+    "target_gt": _by_target,
+    "filter_gt_by_prompt_token": _by_prompt_token,
+}
+"""What each filter leaves of the references, by its field of `extra_info`, in order."""

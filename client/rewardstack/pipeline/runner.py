@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
@@ -227,7 +227,7 @@ class Runner(Generic[P]):
         """What the scorer makes of each sample, in order; its errors are outcomes, too."""
         source = self.scorer.source
         try:
-            scores = await self.scorer.score(items, deadline)
+            scores = await self._scored(items, deadline)
         except ConfigError as error:
             return [error] * len(items)
         except ServiceError as error:
@@ -238,6 +238,9 @@ class Runner(Generic[P]):
         if len(scores) != len(items):
             return [Score.failed(f"{len(scores)} scores came for {len(items)} samples", source)] * len(items)
         return [checked(score) for score in scores]
+
+    def _scored(self, items: Sequence[P], deadline: SharedDeadline) -> Awaitable[list[Score]]:
+        return self.scorer.score(items, deadline)
 
     def has_failed(self, outcome: Reply) -> bool:
         """Whether it is a failure of the service's."""

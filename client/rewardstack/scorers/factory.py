@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache as cache_calls
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from rewardstack.settings import Settings
 from rewardstack.transport.descriptors import connection_ceiling
 from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.http import open_session
+from rewardstack.transport.recording import Recording
 
 P = TypeVar("P")
 Sent = tuple[Scorer[Any], Sending[Any]]
@@ -28,10 +30,15 @@ Sent = tuple[Scorer[Any], Sending[Any]]
 
 
 class Backends:
-    """Every service that scorers ask; made and used on one event loop."""
+    """Every service that scorers ask; made and used on one event loop.
 
-    def __init__(self) -> None:
+    Args:
+        make_pool: makes the service behind some URLs; takes the arguments of `EndpointPool`.
+    """
+
+    def __init__(self, make_pool: Callable[..., EndpointPool] = EndpointPool) -> None:
         self._session = open_session()
+        self._make_pool = make_pool
         self._services: dict[tuple[object, ...], EndpointPool] = {}
         self._types = RewardTypes()
         self._vectors: dict[ResultCache, VectorStore] = {}
@@ -76,7 +83,7 @@ class Backends:
         service = self._services.get(identity)
         if service is None:
             ceiling = connection_ceiling(settings.max_connections)
-            service = EndpointPool(urls, api_key, self._session, ceiling, settings.max_retries)
+            service = self._make_pool(urls, api_key, self._session, ceiling, settings.max_retries)
             self._services[identity] = service
         return service
 
@@ -87,6 +94,14 @@ class Backends:
         for service in self._services.values():
             service.close()
         await self._session.close()
+
+
+class RecordedBackends(Backends):
+    """Services of one explanation's own; `recording` keeps what was said to them, and their replies."""
+
+    def __init__(self) -> None:
+        self.recording = Recording()
+        super().__init__(self.recording.pool)
 
 
 def _or_relay(
