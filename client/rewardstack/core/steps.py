@@ -88,7 +88,7 @@ class Exchange(NamedTuple):
     error: str
     latency_ms: float
 
-    def step(self, name: str = "request", facts: Mapping[str, Any] | None = None, steps: Sequence[Step] = ()) -> Step:
+    def step(self, name: str = "exchange", facts: Mapping[str, Any] | None = None, steps: Sequence[Step] = ()) -> Step:
         """The exchange as a step; what was sent and received is for those to tell who can read it, in `facts`."""
         said = {"request": f"{self.method} {self.path}", **(facts or {})}
         return Step(name, {**said, "error": self.error} if self.error else said, self.latency_ms, list(steps))
@@ -113,13 +113,12 @@ class Trace:
 
         Args:
             name: what was done.
-            facts: what there is to say of it; those that are None are left out.
+            facts: what there is to say of it.
             steps: those that it was made of; None for the exchanges with services.
         """
         now = time.monotonic()
         inner = [one.step() for one in self.take()] if steps is None else list(steps)
-        known = {key: value for key, value in facts.items() if value is not None}
-        self.steps.append(Step(name, known, (now - self._since) * 1000, inner))
+        self.steps.append(Step(name, dict(facts), (now - self._since) * 1000, inner))
         self._since = now
 
     @contextmanager
@@ -134,6 +133,11 @@ class Trace:
         finally:
             self._since = time.monotonic()
             step.latency_ms = (self._since - started) * 1000
+
+
+def known(facts: Record) -> Record:
+    """The facts that are not None."""
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def read_steps(records: Any, depth: int = 0) -> list[Step]:

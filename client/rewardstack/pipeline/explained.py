@@ -16,7 +16,7 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.json_types import plain
 from rewardstack.core.keys import Key
-from rewardstack.core.steps import Exchange, Explanation, Trace
+from rewardstack.core.steps import Exchange, Explanation, Trace, known
 from rewardstack.core.wire import Record
 from rewardstack.errors import ConfigError, ScoringError
 from rewardstack.pipeline.items import FILTERS, UnreadableRequestError, as_references, read_request
@@ -173,14 +173,14 @@ class ExplainedRunner(Runner[P]):
             self.trace.note("key", {"key": "none: what scores does not say what it is"})
         else:
             bound = None if keys[0].deterministic else "scores of this key vary, so it is bound to one run or process"
-            self.trace.note("key", {"key": keys[0].text, "note": bound})
+            self.trace.note("key", known({"key": keys[0].text, "note": bound}))
         return keys
 
     def _recall(self, keys: Mapping[int, Key]) -> dict[int, Score]:
-        known = super()._recall(keys)
-        if keys:
-            self.trace.note("this process's memory", _found(known))
-        return known
+        found = super()._recall(keys)
+        if found:
+            self.trace.note("this process's memory", _found(found))
+        return found
 
     async def _score_at_once(self, samples: Mapping[int, P], keys: Mapping[int, Key]) -> dict[int, Score]:
         decided = await super()._score_at_once(samples, keys)
@@ -189,10 +189,11 @@ class ExplainedRunner(Runner[P]):
         return decided
 
     async def _look_up(self, keys: Mapping[int, Key]) -> dict[int, Score]:
-        known = await super()._look_up(keys)
-        if keys and self._cache.link.present:
-            self.trace.note("the cache's Redis", _found(known))
-        return known
+        found = await super()._look_up(keys)
+        if keys:
+            place = "Redis" if self._cache.link.present else "none beside this process's memory (REWARD_CACHE_URL)"
+            self.trace.note("the cache", {"place": place, **_found(found)})
+        return found
 
     async def _ask(self, samples: Mapping[int, P], keys: Mapping[int, Key], deadline: Deadline) -> dict[int, Score]:
         if not samples:
@@ -220,13 +221,13 @@ def _request_facts(request: Request, item: Item, timeout: float | None) -> Recor
             references = narrow(references, item.extra)
             facts[f"left by {name}"] = list(references)
     shown = {name: plain(value) for name, value in item.extra.items() if name != "api_key"}
-    return {**facts, "extra_info": shown or None, "timeout": timeout}
+    return {**facts, **known({"extra_info": shown or None, "timeout": timeout})}
 
 
-def _found(known: Mapping[int, Score]) -> Record:
-    return {"found": True, **_facts(known[0])} if known else {"found": False}
+def _found(scores: Mapping[int, Score]) -> Record:
+    return {"found": True, **_facts(scores[0])} if scores else {"found": False}
 
 
 def _facts(score: Score) -> Record:
-    facts = {"value": score.value, "status": score.status, "reason": score.reason or None, "source": score.source}
-    return {**facts, "label_mass": score.label_mass, "parts": score.parts}
+    details = known({"reason": score.reason or None, "label_mass": score.label_mass, "parts": score.parts})
+    return {"value": score.value, "status": score.status, "source": score.source, **details}

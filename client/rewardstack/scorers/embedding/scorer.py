@@ -145,8 +145,8 @@ class Embedding(Scorer[Sample]):
         """The score, with the similarity to each reference noted; raises as `score` does."""
         found = await self._found(self._part(prepared), [prepared], deadline)
         cut = "a text longer than the server's model takes is cut there, which the server does not tell"
-        note = cut if prepared.options.asked.truncate else None
-        trace.note("vectors", {"compared": comparisons(prepared, found), "note": note})
+        note = {"note": cut} if prepared.options.asked.truncate else {}
+        trace.note("vectors", {"compared": comparisons(prepared, found), **note})
         return vector_scores([prepared], found)[0]
 
     def _part(self, sample: Sample) -> Part:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from rewardstack.core.steps import Exchange, Step
+from rewardstack.core.steps import Exchange, Step, known
 from rewardstack.core.wire import Record
 from rewardstack.errors import ServiceError
 from rewardstack.scorers.judge.calls import TRIAL
@@ -86,13 +86,9 @@ def _reply(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
     elif isinstance(text, str):
         facts["line read"] = verdict_line(text) or "none begins with REWARD:"
     try:
-        return {**_known(facts), **_verdict(plan, request, received)}
+        return {**known(facts), **_verdict(plan, request, received)}
     except ServiceError as error:
-        return {**_known(facts), "verdict": None, "why": str(error)}
-
-
-def _known(facts: Record) -> Record:
-    return {name: value for name, value in facts.items() if value is not None}
+        return {**known(facts), "verdict": None, "why": str(error)}
 
 
 def _verdict(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:

@@ -101,7 +101,7 @@ def _unmarked(text: str) -> str | None:
     revised = phrase is None or is_revised(text[phrase.end() :])
     answer = None if phrase is None or revised else answer_after_phrase(text[phrase.end() :])
     if answer is None and not _CUT_OFF.search(text):
-        return found(answer_in_prose(text), "the end of the prose")
+        return found(answer_in_prose(text), "what nothing marks")
     return found(answer or None, "the answer is ...")
 
 

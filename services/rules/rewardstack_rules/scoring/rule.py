@@ -129,7 +129,9 @@ class LocalRule(Scorer[LocalSample]):
     def describe(self, item: Item, prepared: LocalSample) -> Record:
         """The function, what it is given, and what it reads where it says so."""
         rule = self._rule
-        facts: Record = {"function": rule.name, "fields": read_fields(item.extra, rule.fields), "range": rule.range}
+        facts: Record = {"function": rule.name, "range": "{:g} to {:g}".format(*rule.range)}
+        if given := read_fields(item.extra, rule.fields):
+            facts["given"] = given
         if not _is_short(item):
             return facts
         try:
