@@ -9,7 +9,7 @@ from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.event_loop import loop_thread
 from rewardstack.core.steps import Explanation
-from rewardstack.pipeline.explained import ExplainedPipeline
+from rewardstack.pipeline.explanation import ExplainedPipeline
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
 from rewardstack.routing.syntax import load_routes, parse_route

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rewardstack import score
+from rewardstack.transport.recording import Recording
 from tests.client.judge.conftest import asked, sample
 from tests.client.judge.test_verdict import CASES
 from tests.support.explaining import explained, named
@@ -49,6 +50,17 @@ def test_votes_and_references(judge: FaultServer) -> None:
     """Every vote on every reference has its own step."""
     found = explained(sample(reference=["42", "43"], num_samples=3, seed=5))
     assert sorted(told["reference"] for told in named(found.steps, REQUEST)) == ["1 of 2"] * 3 + ["2 of 2"] * 3
+
+
+def test_long_texts(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many requests with one long text do not take memory without bound: what is too much is left out, and says so."""
+    monkeypatch.setattr(Recording.__init__, "__defaults__", (10_000,))
+    found = explained(sample("x" * 3000, num_samples=4))
+    told = named(found.steps, REQUEST)
+    kept = [one for one in told if "reply" in one]
+    assert 0 < len(kept) < 4 == len(told)
+    assert all("left out" in one["note"] for one in told if one not in kept)
+    assert found.score is not None and found.score.status == "ok"
 
 
 def test_labels(judge: FaultServer) -> None:

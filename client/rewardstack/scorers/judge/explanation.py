@@ -61,6 +61,8 @@ def explained(plan: Plan, exchange: Exchange) -> Step:
     """One exchange with a judge as a step: a request for a verdict with its reply and what was read in it."""
     if not exchange.path.endswith(CHAT):
         return exchange.step()
+    if not exchange.sent:
+        return exchange.step("request for a verdict", {"note": "left out: the texts before it are too long together"})
     request = json.loads(exchange.sent)
     system, user = (str(message["content"]) for message in request.pop("messages"))
     if user == TRIAL:

@@ -15,7 +15,7 @@ from rewardstack.core.coalescing import one_lane
 from rewardstack.core.event_loop import loop_thread, run
 from rewardstack.core.steps import Explanation
 from rewardstack.errors import RewardstackError, ScoringError, UnknownSourceError
-from rewardstack.pipeline.explained import ExplainedPipeline
+from rewardstack.pipeline.explanation import ExplainedPipeline
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.pipeline.scorer import DIRECTLY, MakeScorer, Scorer, Sending
 from rewardstack.routing.routes import RULE_PREFIX, Leaf
