@@ -15,9 +15,9 @@ PLAIN = """
 api app arguments audit auth base batches body calls catalogue check client codec conf config connection console
 context counters dataset delivery depth descriptors directory durability errors event explain explanation factory
 fields files finding format get health healthcheck http init interrupts json launch limits logs loop main messages
-metrics models names options output parquet pieces process progress question rate recording refusals reply resolver responses
-rows run schemas scripts secret server service settings state steps store submission submit syntax table tokens
-trail types upload warming words
+metrics models names options output parquet pieces process progress question rate recording refusals reply resolver
+responses rows run schemas scripts secret server service settings state steps store submission submit syntax table
+tokens trail types upload warming words
 """
 """Plain English, and words of Python and of HTTP, that mean here what they mean everywhere."""
 FOREIGN = "gunicorn llm openapi openrlhf regex rm"

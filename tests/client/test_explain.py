@@ -29,9 +29,12 @@ def test_references(server: FaultServer) -> None:
 
 
 def test_a_key_is_not_told(server: FaultServer) -> None:
-    """A sample's own API key stands in no step."""
-    found = explained(Request("gsm8k", "#### 42", "42", {"api_key": "very-secret", "server_url": server.url}))
-    assert found.score is not None and "very-secret" not in json.dumps(found.record())
+    """A sample's own API key stands in no step, nor does one that is the password of a URL."""
+    refused = server.url.replace("http://", "http://any:very-secret@")
+    for url, scored in ((server.url, True), (refused, False)):
+        found = explained(Request("gsm8k", "#### 42", "42", {"api_key": "very-secret", "server_url": url}))
+        assert (found.score is not None) is scored
+        assert "very-secret" not in json.dumps(found.record())
 
 
 @pytest.mark.parametrize("on_error", ["zero", "none", "raise"])
@@ -59,6 +62,16 @@ def test_a_setting_that_is_missing() -> None:
     assert (found.score, found.steps[-1].name) == (None, "stopped")
     assert "REWARD_SERVER_URL is not set" in found.error
     assert found.steps[-1].facts["field"] == "REWARD_SERVER_URL"
+
+
+def test_a_service_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a service does not answer, its exchange and the step that needed it have the error."""
+    monkeypatch.setenv("REWARD_SERVER_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "1")
+    found = explained(RIGHT)
+    [key], [exchange, *_] = named(found.steps, "key"), named(found.steps, "exchange")
+    assert key["error"] and exchange["error"] and exchange["request"] == "GET /v1/reward_types"
+    assert found.score is not None and (found.score.status, found.score.reason) == ("failed", key["error"])
 
 
 def test_an_old_reward_server(server: FaultServer) -> None:

@@ -18,7 +18,7 @@ from rewardstack.core.json_types import plain
 from rewardstack.core.keys import Key
 from rewardstack.core.steps import Exchange, Explanation, Trace, known
 from rewardstack.core.wire import Record
-from rewardstack.errors import ConfigError, ScoringError
+from rewardstack.errors import ConfigError, ScoringError, ServiceError
 from rewardstack.pipeline.items import FILTERS, UnreadableRequestError, as_references, read_request
 from rewardstack.pipeline.pipeline import Call, Pipeline
 from rewardstack.pipeline.runner import Runner, milliseconds
@@ -104,15 +104,15 @@ class ExplainedPipeline(Pipeline):
         return await self._evaluate(route, request.data_source, [item], call)
 
     async def _evaluate(self, route: Route, source: str, items: Sequence[Item], call: Call) -> list[Score]:
-        trace = call.trace if isinstance(call, _ExplainedCall) else self._trace
+        assert isinstance(call, _ExplainedCall)
         if not isinstance(route.target, Leaf):
             scores = await super()._evaluate(route, source, items, call)
-            trace.note("put together", {**definition(route), **_facts(scores[0])})
+            call.trace.note("put together", {**definition(route), **_facts(scores[0])})
             return scores
         async with self._turn:
             runner = self._runner(route, route.target, source)
             assert isinstance(runner, ExplainedRunner)
-            runner.trace = trace
+            runner.trace = call.trace
             return await super()._evaluate(route, source, items, call)
 
     async def _evaluate_part(self, part: str, items: Sequence[Item], call: Call) -> list[Score]:
@@ -164,7 +164,11 @@ class ExplainedRunner(Runner[P]):
         return [score]
 
     async def _keys(self, samples: Mapping[int, P], deadline: Deadline, tenant: str) -> dict[int, Key]:
-        keys = await super()._keys(samples, deadline, tenant)
+        try:
+            keys = await super()._keys(samples, deadline, tenant)
+        except ServiceError as error:
+            self.trace.note("key", {"error": str(error)})
+            raise
         if not self._cache.on:
             self.trace.note("key", {"key": "none: the cache is off"})
         elif 0 not in samples:
@@ -220,7 +224,8 @@ def _request_facts(request: Request, item: Item, timeout: float | None) -> Recor
         if name in item.extra:
             references = narrow(references, item.extra)
             facts[f"left by {name}"] = list(references)
-    shown = {name: plain(value) for name, value in item.extra.items() if name != "api_key"}
+    # Neither a key nor a URL, which may hold one; what was prepared says who is asked.
+    shown = {name: plain(value) for name, value in item.extra.items() if name not in ("api_key", "server_url")}
     return {**facts, **known({"extra_info": shown or None, "timeout": timeout})}
 
 

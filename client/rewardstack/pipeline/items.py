@@ -111,7 +111,9 @@ def choose(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, 
 
 
 def _by_target(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, ...]:
-    wanted = set(as_references(extra.get("target_gt"), "extra_info.target_gt"))
+    if "target_gt" not in extra:
+        return references
+    wanted = set(as_references(extra["target_gt"], "extra_info.target_gt"))
     return tuple(one for one in references if one in wanted) or references if wanted else references
 
 

@@ -94,7 +94,7 @@ def explain_sample(sample: Request, *, anew: bool) -> Explanation:
         OverloadError: other requests hold all that the process may hold at once.
     """
     context().evaluator.check_source(sample.data_source)
-    g.charge.add(EXPLAINED_TIMES * (request.content_length or 0) + SAMPLE_BYTES)
+    g.charge.add(EXPLAINED_TIMES * g.charge.bytes + SAMPLE_BYTES)
     return context().evaluator.explain(sample, limit=_read_limit(), tenant=g.tenant, anew=anew)
 
 
