@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -17,7 +18,6 @@ SAMPLES = [
     Request(SOURCE, "a b c d", ["a b c d a b c d a b c d", "z"], {"length_penalty": "ratio", "length_threshold": 2}),
     Request(SOURCE, "  ", "x"),
     Request(SOURCE, "x", None),
-    Request(SOURCE, "x", "y", {"length_penalty": "none of these"}),
 ]
 
 
@@ -45,6 +45,13 @@ def test_comparisons(server: FaultServer) -> None:
     [prepared] = named(found.steps, "prepared")
     assert (prepared["candidate"], prepared["references"]) == ("query: abc", ["query: xyz", "query: cab"])
     assert prepared["options"]["prefix"] == {"value": "query: ", "from": "extra_info"}
+
+
+def test_a_wrong_option(server: FaultServer) -> None:
+    """An option that cannot be used is named, and there is no score."""
+    found = explained(Request(SOURCE, "x", "y", {"length_penalty": "none of these"}))
+    assert "length_penalty: expected one of" in json.dumps(found.record())
+    assert found.score is None or found.score.status == "unscored"
 
 
 def test_a_substitute(monkeypatch: pytest.MonkeyPatch) -> None:

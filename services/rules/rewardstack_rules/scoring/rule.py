@@ -138,6 +138,9 @@ class LocalRule(Scorer[LocalSample]):
             return {**facts, **self._read_out(item)}
         except RequestError as error:
             return {**facts, "unreadable": str(error)}
+        except Exception:
+            log.exception("%s: a fault while it told what it reads", self.source)
+            return facts
 
     def _read_out(self, item: Item) -> Record:
         return {} if self._rule.read_out is None else self._rule.read_out(item.solution, item.references, item.extra)
