@@ -12,11 +12,12 @@ from tests.test_rooms import MODULES, ROOT
 GLOSSARY = ROOT / "docs" / "glossary.md"
 MOST_LINES = 30
 PLAIN = """
-api app arguments audit auth base batches body calls catalogue check client codec conf config connection console cost
-context counters dataset delivery depth descriptors directory durability errors event factory fields files finding
-format get health healthcheck http init interrupts json launch limits logs loop main messages metrics models names
-options output parquet pieces process progress question rate refusals reply resolver responses rows run schemas scripts
-secret server service settings state store submission submit syntax table tokens types upload warming words
+api app arguments audit auth base batches body calls catalogue check client codec conf config connection console
+context cost counters dataset delivery depth descriptors directory durability errors event explain explanation factory
+fields files finding format get health healthcheck http init interrupts json launch limits logs loop main messages
+metrics models names options output parquet pieces process progress question rate recording refusals reply resolver
+responses rows run schemas scripts secret server service settings state steps store submission submit syntax table
+tokens trail types upload warming words
 """
 """Plain English, and words of Python and of HTTP, that mean here what they mean everywhere."""
 FOREIGN = "gunicorn llm openapi openrlhf regex rm"

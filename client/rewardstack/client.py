@@ -10,12 +10,14 @@ from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.cost import Quote
 from rewardstack.core.event_loop import loop_thread
+from rewardstack.core.steps import Explanation
+from rewardstack.pipeline.explanation import ExplainedPipeline
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.routing.judges import parse_judge
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
 from rewardstack.routing.syntax import judge_route, load_routes, parse_route
 from rewardstack.score import OnError, Request, Score
-from rewardstack.scorers.factory import Backends
+from rewardstack.scorers.factory import Backends, RecordedBackends
 from rewardstack.scorers.judge import check_named
 from rewardstack.scorers.names import warn_of_slips
 from rewardstack.settings import Settings
@@ -114,6 +116,33 @@ async def score_on_loop(
     pipeline, tenant = _client().pipeline(settings)
     warn_of_slips(requests)
     return await pipeline.score(requests, on_error=on_error, limit=limit, tenant=tenant)
+
+
+async def explain(
+    request: Request, settings: Settings, *, on_error: OnError | None, limit: float | None, anew: bool
+) -> Explanation:
+    """How a request comes to its score, by connections of its own, which are closed in the end.
+
+    Args:
+        request: the sample.
+        settings: in force.
+        on_error: what it is worth without a score; None: as its route says.
+        limit: seconds after which scoring ends whatever happens; None for no limit.
+        anew: whether its service is asked as well where the cache has the score.
+
+    Raises:
+        UnknownSourceError: no route takes its source.
+        SettingsError, RouteError: a setting or a route is malformed.
+    """
+    tenant = tenant_of(settings.reward_server_api_key)
+    routes, cache, backends = route_table(settings), ResultCache(settings), RecordedBackends()
+    try:
+        scorers = backends.scorers(settings, cache, tenant, routes.judges)
+        pipeline = ExplainedPipeline(routes, scorers, cache, backends.recording.take, anew=anew)
+        return await pipeline.explain(request, on_error=on_error, limit=limit, tenant=tenant)
+    finally:
+        await backends.close()
+        await cache.close()
 
 
 async def fingerprint_on_loop(source: str, settings: Settings, limit: float) -> str | None:

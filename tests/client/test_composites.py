@@ -12,6 +12,7 @@ import pytest
 from rewardstack import Request, Score, client, register_route, score
 from rewardstack.errors import ScoringError
 from tests.rules.conftest import RewardServer, running
+from tests.support.explaining import explained
 from tests.support.servers import FaultServer
 
 HERE = Path(__file__).resolve().parent
@@ -77,6 +78,18 @@ def test_composite_in_the_server(reward_server: RewardServer, scored: list[Score
     assert [(one.value or 0.0, one.status, one.reason) for one in scored] == [
         (reply["value"], reply["status"], reply["reason"]) for reply in replies
     ]
+
+
+def test_composite_explained(
+    reward_server: RewardServer, routes_file: Path, scored: list[Score], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An explanation comes to the same outcomes, whichever parts fail."""
+    monkeypatch.setenv("REWARD_SERVER_URL", reward_server.url)
+    monkeypatch.setenv("REWARDSTACK_ROUTES", str(routes_file))
+    for case, one in zip(SAMPLES, scored, strict=True):
+        found = explained(Request(case["route"], json.dumps(case["outcomes"])), on_error="none").score
+        assert found is not None
+        assert (found.value, found.status, found.reason, found.parts) == (one.value, one.status, one.reason, one.parts)
 
 
 @pytest.mark.parametrize("route", ["sum", "gate", "cascade"])

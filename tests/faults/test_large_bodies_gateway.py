@@ -17,7 +17,7 @@ from tests.support.servers import fault_server
 
 LARGE = 1_000_000
 """Bytes, from which on a body is tried once."""
-PATHS = ["/v1/score", "/get_reward", "/verify", "/seed_session", "/roll/submit", "/roll/result"]
+PATHS = ["/v1/score", "/v1/explain", "/get_reward", "/verify", "/seed_session", "/roll/submit", "/roll/result"]
 
 
 @pytest.fixture

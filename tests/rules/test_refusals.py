@@ -25,7 +25,7 @@ def refusal(reply: requests.Response) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/score", "/get_reward", "/verify", "/seed_session", "/roll/submit", "/roll/result"]
+    "path", ["/v1/score", "/v1/explain", "/get_reward", "/verify", "/seed_session", "/roll/submit", "/roll/result"]
 )
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"null", b"[]", b"3", b'"a"', b"\xff\xfe\x00", DEEP.encode(), b'{"a": 1}}', b"\x00" * 100]

@@ -3,7 +3,7 @@
 | exit status | |
 | --- | --- |
 | 0 | done |
-| 1 | a service is at fault, or the machine (disk full, ...) |
+| 1 | a service is at fault, or the machine (disk full, ...); `explain`: there is no score |
 | 2 | the input, the arguments or a setting is |
 | 3 | `score`, `submit --wait`: done, but rows are left without a score |
 | 130, 143 | interrupted, terminated |
@@ -32,14 +32,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status.
     """
     try:
-        from rewardstack.cli import check, console, routes, score, submit
+        from rewardstack.cli import check, console, explain, routes, score, submit
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "rich":
             raise
         print('rewardstack: error: the command line needs rich; pip install "rewardstack[cli]"', file=sys.stderr)
         return 2
     logging.basicConfig(handlers=[console.LogHandler()], format="rewardstack: %(levelname)s: %(message)s")
-    args = _parse(argv, (score, submit, check, routes))
+    args = _parse(argv, (score, submit, explain, check, routes))
     try:
         read_secret_files()
         return int(args.run(args))

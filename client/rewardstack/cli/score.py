@@ -31,9 +31,9 @@ def add_parser(commands: Any) -> None:
     result.add_argument("--dry-run", action="store_true", help="print what it would cost; nothing is scored or written")
     parser.add_argument("--data-source", metavar="NAME", help="for rows that have no data_source")
     parser.add_argument("--on-error", choices=ON_ERROR, help="what a row without a score is worth, for every route")
-    parser.add_argument("--chunk-size", metavar="ROWS", type=_positive(int), default=CHUNK_SIZE,
+    parser.add_argument("--chunk-size", metavar="ROWS", type=positive(int), default=CHUNK_SIZE,
                         help="rows in flight, which a killed run scores again (%(default)s)")  # fmt: skip
-    parser.add_argument("--timeout", metavar="SECONDS", type=_positive(float), help="most that a row may take in all")
+    parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="most that a row may take in all")
     parser.add_argument(
         "--no-cache", dest="cached", action="store_false", help="neither read scores from a cache nor keep them"
     )
@@ -41,7 +41,9 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def _positive(kind: type) -> Any:
+def positive(kind: type) -> Any:
+    """What reads an argument that is a number of this kind above 0."""
+
     def parse(text: str) -> Any:
         value = kind(text)
         if not 0 < value < float("inf"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rewardstack.cache.key import CACHE_ENABLED
@@ -11,9 +11,6 @@ from rewardstack.core.fields import OPTIONS, Fields, unfit
 from rewardstack.core.json_types import MOST_DEEP, is_deep, is_finite, plain
 from rewardstack.errors import RequestError
 from rewardstack.score import NOTHING, Item, Request, Score
-
-FILTERS = ("target_gt", "filter_gt_by_prompt_token", "prompt")
-"""Fields of `extra_info` by which references are chosen."""
 
 
 def read_request(request: Request) -> tuple[Item, float | None]:
@@ -106,13 +103,28 @@ def choose(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, 
     Raises:
         RequestError: `target_gt` holds something else than text and numbers.
     """
-    if not extra:
-        return references
-    wanted = set(as_references(extra.get("target_gt"), "extra_info.target_gt"))
-    if wanted:
-        references = tuple(one for one in references if one in wanted) or references
-    if extra.get("filter_gt_by_prompt_token") and isinstance(extra.get("prompt"), str):
-        tokens = extra["prompt"].lower().split()
-        if tokens:
-            references = tuple(one for one in references if tokens[-1] in one.lower().split()) or references
+    if extra:
+        for narrow in FILTERS.values():
+            references = narrow(references, extra)
     return references
+
+
+def _by_target(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, ...]:
+    if "target_gt" not in extra:
+        return references
+    wanted = set(as_references(extra["target_gt"], "extra_info.target_gt"))
+    return tuple(one for one in references if one in wanted) or references if wanted else references
+
+
+def _by_prompt_token(references: tuple[str, ...], extra: Mapping[str, Any]) -> tuple[str, ...]:
+    if not (extra.get("filter_gt_by_prompt_token") and isinstance(extra.get("prompt"), str)):
+        return references
+    tokens = extra["prompt"].lower().split()
+    return tuple(one for one in references if tokens and tokens[-1] in one.lower().split()) or references
+
+
+FILTERS: Mapping[str, Callable[[tuple[str, ...], Mapping[str, Any]], tuple[str, ...]]] = {
+    "target_gt": _by_target,
+    "filter_gt_by_prompt_token": _by_prompt_token,
+}
+"""What each filter leaves of the references, by its field of `extra_info`, in order."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,7 +38,7 @@ _Groups = dict[tuple[str, float | None], _Group]
 
 
 @dataclass(slots=True)
-class _Call:
+class Call:
     """What holds for all samples of one call that have the same source and timeout.
 
     Args:
@@ -84,6 +84,7 @@ class Pipeline:
         self._make = scorers
         self._cache = cache
         self._runners: dict[tuple[str, str], Runner[Any]] = {}
+        self._make_runner: Callable[..., Runner[Any]] = Runner
 
     async def score(
         self,
@@ -118,9 +119,9 @@ class Pipeline:
         calls = []
         fatal: list[BudgetError] = []
         for (source, timeout), group in groups.items():
-            policy = on_error or self._policy(group.route, source)
+            lexical = self._is_lexical(group.route, source, on_error)
             decided = on_error or group.route.on_error
-            call = _Call(timeout, ends_at, tenant, policy == "lexical", whole, None if decided else fatal)
+            call = Call(timeout, ends_at, tenant, lexical, whole, None if decided else fatal)
             calls.append(self._evaluate(group.route, source, list(group.items.values()), call))
         for group, found in zip(groups.values(), await asyncio.gather(*calls), strict=True):
             scores.update(zip(group.items, found, strict=True))
@@ -197,7 +198,7 @@ class Pipeline:
                 await asyncio.sleep(0)
         return scores, groups
 
-    async def _evaluate(self, route: Route, source: str, items: Sequence[Item], call: _Call) -> list[Score]:
+    async def _evaluate(self, route: Route, source: str, items: Sequence[Item], call: Call) -> list[Score]:
         if isinstance(route.target, Leaf):
             runner = self._runner(route, route.target, source)
             deadline = Deadline(call.timeout or runner.scorer.timeout, call.service_time())
@@ -220,7 +221,7 @@ class Pipeline:
             for item, score in zip(items, scores, strict=True)
         ]
 
-    async def _evaluate_part(self, part: str, items: Sequence[Item], call: _Call) -> list[Score]:
+    async def _evaluate_part(self, part: str, items: Sequence[Item], call: Call) -> list[Score]:
         scores = await self._evaluate(self.routes.find(part), part, items, call)
         if call.strict:
             raise_if_all_wrong(scores)
@@ -230,7 +231,7 @@ class Pipeline:
         target = leaf.target or source[len(route.name) :]
         known = self._runners.get((leaf.kind, target))
         if known is None:
-            known = self._runners[leaf.kind, target] = Runner(*self._make[leaf.kind](target), self._cache)
+            known = self._runners[leaf.kind, target] = self._make_runner(*self._make[leaf.kind](target), self._cache)
         return known
 
     def _settle(self, requests: Sequence[Request], scores: list[Score], on_error: OnError | None) -> list[Score]:
@@ -244,6 +245,10 @@ class Pipeline:
                 raise ScoringError(f"sample {at}: {score.status}: {score.reason}", scores)
             scores[at] = replace(score, value=None if policy == "none" else 0.0)
         return scores
+
+    def _is_lexical(self, route: Route, source: str, on_error: OnError | None) -> bool:
+        """Whether what fails is to have a lexical substitute."""
+        return (on_error or self._policy(route, source)) == "lexical"
 
     def _policy(self, route: Route, source: str) -> OnError:
         if route.on_error is not None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
@@ -240,6 +240,10 @@ class Runner(Generic[P]):
             outcomes = dict(zip(samples, found, strict=True))
         else:
             outcomes = await self._submit(self._coalescer, samples, keys, deadline)
+        return self._accepted(outcomes, fatal)
+
+    def _accepted(self, outcomes: Mapping[int, Reply], fatal: list[BudgetError] | None) -> dict[int, Score]:
+        """The outcomes, by position, as scores; raises the ConfigError that is one of them."""
         scores: dict[int, Score] = {}
         for at, outcome in outcomes.items():
             if isinstance(outcome, BudgetError):
@@ -281,7 +285,7 @@ class Runner(Generic[P]):
         """What the scorer makes of each sample, in order; its errors are outcomes, too."""
         source = self.scorer.source
         try:
-            scores = await self.scorer.score(items, deadline)
+            scores = await self._scored(items, deadline)
         except ConfigError as error:
             return [error] * len(items)
         except ServiceError as error:
@@ -292,6 +296,9 @@ class Runner(Generic[P]):
         if len(scores) != len(items):
             return [Score.failed(f"{len(scores)} scores came for {len(items)} samples", source)] * len(items)
         return [checked(score) for score in scores]
+
+    def _scored(self, items: Sequence[P], deadline: SharedDeadline) -> Awaitable[list[Score]]:
+        return self.scorer.score(items, deadline)
 
     def has_failed(self, outcome: Reply) -> bool:
         """Whether it is a failure of the service's."""

@@ -7,13 +7,14 @@ The pipeline (`rewardstack.pipeline.pipeline`) does the rest for all of them: ca
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
+from rewardstack.core.steps import Trace
 from rewardstack.score import Item, OnError, Score, Usage
 
 P = TypeVar("P")
@@ -78,6 +79,16 @@ class Scorer(Protocol[P]):
             ConfigError: the caller is at fault; it reaches the caller.
         """
         ...
+
+    def describe(self, item: Item, prepared: P) -> Mapping[str, Any]:
+        """What was made of an item, for an explanation: facts by name, in plain JSON types."""
+        return {}
+
+    async def explain(self, prepared: P, deadline: SharedDeadline, trace: Trace) -> Score:
+        """What `score` gives for one sample, and raises, with what was done for it noted in `trace`."""
+        [score] = await self.score([prepared], deadline)
+        trace.note("asked", {"scorer": self.source})
+        return score
 
 
 @dataclass(frozen=True, slots=True)

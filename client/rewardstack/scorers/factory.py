@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache as cache_calls
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from rewardstack.settings import Settings
 from rewardstack.transport.descriptors import connection_ceiling
 from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.http import open_session
+from rewardstack.transport.recording import Recording
 
 P = TypeVar("P")
 Sent = tuple[Scorer[Any], Sending[Any]]
@@ -34,11 +35,13 @@ class Backends:
 
     Args:
         spent: told what is spent on judges and embedding servers.
+        make_pool: makes the service behind some URLs; takes the arguments of `EndpointPool`.
     """
 
-    def __init__(self, spent: Spent = tell_nobody) -> None:
+    def __init__(self, spent: Spent = tell_nobody, make_pool: Callable[..., EndpointPool] = EndpointPool) -> None:
         self._spent = spent
         self._session = open_session()
+        self._make_pool = make_pool
         self._services: dict[tuple[object, ...], EndpointPool] = {}
         self._types = RewardTypes()
         self._vectors: dict[ResultCache, VectorStore] = {}
@@ -104,7 +107,7 @@ class Backends:
         service = self._services.get(identity)
         if service is None:
             ceiling = connection_ceiling(settings.max_connections)
-            service = EndpointPool(urls, api_key, self._session, ceiling, settings.max_retries)
+            service = self._make_pool(urls, api_key, self._session, ceiling, settings.max_retries)
             self._services[identity] = service
         return service
 
@@ -117,6 +120,14 @@ class Backends:
         for service in self._services.values():
             service.close()
         await self._session.close()
+
+
+class RecordedBackends(Backends):
+    """Services of one explanation's own; `recording` keeps what was said to them, and their replies."""
+
+    def __init__(self, spent: Spent = tell_nobody) -> None:
+        self.recording = Recording()
+        super().__init__(spent, self.recording.pool)
 
 
 def _or_relay(

@@ -18,7 +18,7 @@ from rewardstack.score import Request
 from rewardstack.scorers.embedding import FIELDS as EMBEDDING_FIELDS
 from rewardstack.scorers.judge import FIELDS as JUDGE_FIELDS
 
-READ = tuple(sorted({*CLIENT_FIELDS, *FILTERS, *RULE_OPTIONS, *JUDGE_FIELDS, *EMBEDDING_FIELDS}))
+READ = tuple(sorted({*CLIENT_FIELDS, *FILTERS, "prompt", *RULE_OPTIONS, *JUDGE_FIELDS, *EMBEDDING_FIELDS}))
 """The names that somebody reads."""
 LIKENESS = 0.83
 """Of a name to one of those, from 0 to 1, from which on it was most likely meant: `max_tokens` for `max_new_tokens` is,

@@ -18,6 +18,7 @@ from rewardstack.scorers.factory import Backends
 from rewardstack.settings import Settings
 from tests.client.judge.conftest import JUDGE, asked, sample
 from tests.rules.conftest import RewardServer, running
+from tests.support.explaining import explained, named
 from tests.support.servers import FaultServer
 
 SERVER = "http://127.0.0.1:9"
@@ -98,6 +99,15 @@ def test_over_http(reward_server: RewardServer, judge: FaultServer) -> None:
     for field in ("server_url", "prompt_template_path"):
         refused = {**item, "extra_info": {field: "x"}}
         assert 400 == reward_server.post("/v1/score", {"items": [refused]}).status_code
+
+
+def test_explained(reward_server: RewardServer, judge: FaultServer) -> None:
+    """The reward server, which asks the judge, tells what it asked and what came."""
+    judge.set(content="REWARD: 0.250")
+    found = explained(sample("a", "b"))
+    [told] = named(found.steps, "request for a verdict")
+    assert (told["reply"], told["verdict"]) == ("REWARD: 0.250", 0.25)
+    assert found.score is not None and (found.score.value, found.score.source) == (0.25, "llm_judge")
 
 
 def test_reward_server_without_a_judge(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from rewardstack.core.wire import Record
 from rewardstack.errors import RejectedError, RewardstackError
 from rewardstack.score import NO_REFERENCE, Item, Score
 from rewardstack.scorers.destination import Destination
@@ -119,9 +120,34 @@ def _is_refusal(error: RewardstackError) -> bool:
 def _best(sample: Sample, alike: Mapping[str, float]) -> Score:
     """The similarity to the best reference, times the penalty for the difference in length from it."""
     best = max(alike, key=lambda reference: alike[reference])
-    name, threshold = sample.options.penalty, sample.options.threshold
-    if name == "none":
+    if sample.options.penalty == "none":
         return Score(alike[best], source=SOURCE)
-    factor = length_penalty(name, threshold, len(sample.solution.split()), len(best.split()))
+    factor = _penalty(sample, best)
     parts = {"similarity": alike[best], "length_penalty": factor}
     return Score(alike[best] * factor, source=SOURCE, parts=parts)
+
+
+def _penalty(sample: Sample, reference: str) -> float:
+    words = len(sample.solution.split()), len(reference.split())
+    return length_penalty(sample.options.penalty, sample.options.threshold, *words)
+
+
+def comparisons(sample: Sample, found: Mapping[str, Found]) -> list[Record]:
+    """What was found for each reference, for an explanation: similarity and penalty, or why there is none.
+
+    Args:
+        sample: that is scored.
+        found: for each of its texts its vector, or why it has none.
+    """
+    candidate = found[sample.candidate]
+    facts: list[Record] = []
+    for reference, text in zip(sample.references, sample.targets, strict=True):
+        target = found[text]
+        error = next((one for one in (candidate, target) if isinstance(one, RewardstackError)), None)
+        if error is not None:
+            facts.append({"reference": reference, "error": str(error)})
+        elif not isinstance(candidate, RewardstackError) and not isinstance(target, RewardstackError):
+            alike = similarities([(candidate, target)])[0] if len(candidate) == len(target) else 0.0
+            numbers = {"cosine": 2 * alike - 1, "similarity": alike, "length_penalty": _penalty(sample, reference)}
+            facts.append({"reference": reference, **numbers})
+    return facts

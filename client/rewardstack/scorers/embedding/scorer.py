@@ -15,6 +15,8 @@ from rewardstack.core.coalescing import Lane
 from rewardstack.core.cost import estimated_tokens
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import UNIT, Key
+from rewardstack.core.steps import Trace
+from rewardstack.core.wire import Record
 from rewardstack.errors import ServiceError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score, Usage
@@ -22,8 +24,8 @@ from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.embedding.options import Asked, Options
 from rewardstack.scorers.embedding.protocol import BATCH, About
-from rewardstack.scorers.embedding.sample import SOURCE, Sample, lexical_score, read_sample, vector_scores
-from rewardstack.scorers.embedding.server import Server
+from rewardstack.scorers.embedding.sample import SOURCE, Sample, comparisons, lexical_score, read_sample, vector_scores
+from rewardstack.scorers.embedding.server import Found, Server
 from rewardstack.scorers.embedding.vectors import Embedder, VectorStore
 from rewardstack.settings import Settings
 from rewardstack.transport.discovery import briefly
@@ -34,6 +36,14 @@ LANE_SIZE = 4096
 """Samples whose texts are put together at most; the server's requests are cut from these texts (`vectors`)."""
 EMBEDDERS = 64
 """Kept at a time: whoever may ask a reward server may make up models and prompts without end."""
+OPTION_OF = {
+    "length_penalty": "penalty",
+    "length_threshold": "threshold",
+    "prompt_prefix": "prefix",
+    "cache_enabled": "cached",
+    "model_name": "model",
+}
+"""The options that fields of `extra_info` give, where they are not of one name."""
 
 log = logging.getLogger(__name__)
 
@@ -148,8 +158,7 @@ class Embedding(Scorer[Sample]):
         """
         parts: dict[Part, dict[int, Sample]] = {}
         for at, sample in enumerate(prepared):
-            part = Part(sample.destination, sample.options.asked, sample.options.cached and self._cached)
-            parts.setdefault(part, {})[at] = sample
+            parts.setdefault(self._part(sample), {})[at] = sample
         calls = [self._score_part(part, list(members.values()), deadline) for part, members in parts.items()]
         scores: dict[int, Score] = {}
         for members, found in zip(parts.values(), await asyncio.gather(*calls), strict=True):
@@ -178,12 +187,39 @@ class Embedding(Scorer[Sample]):
         usage = Usage.total(score.usage for score in scores)
         log.info("%s: %d samples in %.2f s; %d cached; %s", self.source, len(scores), seconds, cached, usage.words)
 
+    def describe(self, item: Item, prepared: Sample) -> Record:
+        """The server, the texts as they are embedded, and the options with where they come from."""
+        texts = {"candidate": prepared.candidate, "references": prepared.targets}
+        options = {**prepared.options._asdict(), **prepared.options.asked._asdict()}
+        del options["asked"]
+        given = {OPTION_OF.get(name, name) for name, value in item.extra.items() if value is not None}
+        origins = {
+            name: {"value": value, "from": "extra_info" if name in given else "default"}
+            for name, value in options.items()
+        }
+        return {"asked": list(prepared.destination.urls), **texts, "options": origins}
+
+    async def explain(self, prepared: Sample, deadline: SharedDeadline, trace: Trace) -> Score:
+        """The score, with the similarity to each reference noted; raises as `score` does."""
+        found = await self._found(self._part(prepared), [prepared], deadline)
+        cut = "a text longer than the server's model takes is cut there, which the server does not tell"
+        note = {"note": cut} if prepared.options.asked.truncate else {}
+        trace.note("vectors", {"compared": comparisons(prepared, found), **note})
+        return vector_scores([prepared], found)[0]
+
+    def _part(self, sample: Sample) -> Part:
+        return Part(sample.destination, sample.options.asked, sample.options.cached and self._cached)
+
     async def _score_part(self, part: Part, samples: Sequence[Sample], deadline: SharedDeadline) -> list[Score]:
+        return vector_scores(samples, await self._found(part, samples, deadline))
+
+    async def _found(self, part: Part, samples: Sequence[Sample], deadline: SharedDeadline) -> dict[str, Found]:
+        """What is found for each text of the samples: its vector, or why it has none."""
         if part.cached:
             self._store.memory.resize(max(sample.options.cache_size for sample in samples))
         embedder = self._embedder(part, await self._server(part.destination).about(deadline))
         texts = {text for sample in samples for text in (sample.candidate, *sample.targets)}
-        return vector_scores(samples, await embedder.vectors(texts, deadline, cached=part.cached))
+        return await embedder.vectors(texts, deadline, cached=part.cached)
 
     def _server(self, destination: Destination) -> Server:
         if destination not in self._servers:

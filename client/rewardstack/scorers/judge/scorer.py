@@ -18,6 +18,8 @@ from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import field_error
 from rewardstack.core.keys import Key
+from rewardstack.core.steps import Trace
+from rewardstack.core.wire import Record
 from rewardstack.errors import RejectedError, RequestError, ServiceError, SettingsError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score, Usage
@@ -26,6 +28,7 @@ from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.judge.api import Api, below
 from rewardstack.scorers.judge.calls import Calls, NoLogprobsError, together
 from rewardstack.scorers.judge.cost import counted, estimate
+from rewardstack.scorers.judge.explanation import explained, options_that_hold
 from rewardstack.scorers.judge.models import Model, Models
 from rewardstack.scorers.judge.named import Named
 from rewardstack.scorers.judge.options import portable_extra, read_options
@@ -126,6 +129,19 @@ class Judge(Scorer[Plan]):
         if len(prepared) == 1:
             return [await self._score(prepared[0], deadline)]
         return await together(self._score(plan, deadline) for plan in prepared)
+
+    def describe(self, item: Item, prepared: Plan) -> Record:
+        """Who is asked, the texts of the prompt, and the options with where they come from."""
+        options = options_that_hold(prepared.options, item.extra, self._settings.judge_model)
+        texts = {"problem": prepared.problem, "references": list(prepared.references), "candidate": prepared.candidate}
+        return {"asked": list(prepared.destination.urls), **texts, "options": options}
+
+    async def explain(self, prepared: Plan, deadline: SharedDeadline, trace: Trace) -> Score:
+        """The score, with every request and reply noted; raises as `score` does."""
+        try:
+            return await self._score(prepared, deadline)
+        finally:
+            trace.note("judge", {}, [explained(prepared, one) for one in trace.take()])
 
     def lane(self, plan: Plan) -> Lane:
         """One by one; its servers have as many such samples at a time as connections, `batch_size` makes it fewer."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rewardstack.errors import ReplyError
@@ -67,8 +68,7 @@ def read_verdict(text: str, top: float, *, cut: bool = False) -> float:
     if top == 1 and (plain := PLAIN.fullmatch(text)):
         return float(plain[1])
     lines = _without_thinking(text, cut=cut).strip().split("\n")
-    marks = ((at, MARK.match(lines[at].lstrip(DECORATION))) for at in reversed(range(len(lines))))
-    at, mark = next(((at, mark) for at, mark in marks if mark), (0, None))
+    at, mark = _last_mark(lines)
     if mark is None:
         raise UnreadableError(CUT if cut else "it has no line `REWARD: <number>`")
     number = _number(mark.string[mark.end() :], top)
@@ -78,6 +78,22 @@ def read_verdict(text: str, top: float, *, cut: bool = False) -> float:
     if not 0 <= value <= top:
         raise UnreadableError(f"{number[:24]} is not from 0 to {top:g}")
     return value / top + 0.0
+
+
+def verdict_line(text: str) -> str:
+    """What `read_verdict` reads of a reply: a line, or the whole of one that is a JSON object; empty for nothing."""
+    lines = text.rpartition(END_OF_THINKING)[2].strip().split("\n")
+    at, mark = _last_mark(lines)
+    if mark is not None:
+        return lines[at]
+    whole = "\n".join(lines)
+    return whole if JSON.fullmatch(whole) else ""
+
+
+def _last_mark(lines: Sequence[str]) -> tuple[int, re.Match[str] | None]:
+    """The last line that is a verdict, by its number, and its mark."""
+    marks = ((at, MARK.match(lines[at].lstrip(DECORATION))) for at in reversed(range(len(lines))))
+    return next(((at, mark) for at, mark in marks if mark), (0, None))
 
 
 def read_json_verdict(text: str, top: float) -> float | None:

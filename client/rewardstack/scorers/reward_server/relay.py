@@ -11,11 +11,13 @@ from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import Fields
 from rewardstack.core.keys import Key
+from rewardstack.core.steps import Trace
+from rewardstack.core.wire import Record
 from rewardstack.errors import RejectedError
 from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import Item, Score, Usage
 from rewardstack.scorers.destination import Destination, FindService
-from rewardstack.scorers.reward_server.scorer import BATCH, post_samples, reward_servers
+from rewardstack.scorers.reward_server.scorer import BATCH, explain_sample, post_samples, reward_servers
 from rewardstack.settings import Settings
 
 P = TypeVar("P")
@@ -133,6 +135,19 @@ class Relay(Scorer[Relayed[P]]):
             return await post_samples(service, self._data_source, samples, deadline, self._cached)
         except RejectedError as error:
             raise self._servers.explained(error, self._destination) from error
+
+    def describe(self, item: Item, prepared: Relayed[P]) -> Record:
+        """As the scorer describes it, and who asks in its place."""
+        facts = {} if prepared.item is None else {"relayed": "the reward server asks in this machine's place"}
+        return {**facts, **self._scorer.describe(item, prepared.prepared)}
+
+    async def explain(self, prepared: Relayed[P], deadline: SharedDeadline, trace: Trace) -> Score:
+        """The score, with the steps of who asks noted; raises as `score` does."""
+        if prepared.item is None:
+            return await self._scorer.explain(prepared.prepared, deadline, trace)
+        service, sample = self._find(*self._destination), (prepared.item, self._fields)
+        score = await explain_sample(service, self._data_source, sample, deadline, self._cached, trace)
+        return await super().explain(prepared, deadline, trace) if score is None else score
 
 
 def _of_prepared(fallback: Callable[[P], Score]) -> Callable[[Relayed[P]], Score]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rewardstack.cache.key import CACHE_ENABLED, EVERY_FIELD, may_be_cached, read_fields, rule_key
 from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
-from rewardstack.core.wire import read_scores, sample_record
+from rewardstack.core.steps import Trace, read_steps
+from rewardstack.core.wire import Record, read_scores, sample_record
 from rewardstack.errors import BudgetError, RejectedError, ReplyError, RequestError, UnknownSourceError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.routing.routes import RULE_PREFIX
@@ -28,6 +29,8 @@ BATCH = 64
 """Samples in one request."""
 
 PROBE = json.dumps({"items": []}).encode()
+EXPLAIN = "/v1/explain"
+"""Explains one sample; older servers do not have it."""
 
 
 @dataclass(slots=True)
@@ -126,6 +129,18 @@ class RemoteRule(Scorer[RemoteSample]):
             score.source = self.source
         return scores
 
+    def describe(self, item: Item, prepared: RemoteSample) -> Record:
+        """The function, and the servers that have it."""
+        return {"function": self._name, "asked": list(prepared.destination.urls)}
+
+    async def explain(self, prepared: RemoteSample, deadline: SharedDeadline, trace: Trace) -> Score:
+        """The score, with the steps of the reward server noted; raises as `score` does."""
+        if prepared.fields is None:
+            await self.keys([prepared], deadline)
+        sample = prepared.item, prepared.fields or ()
+        score = await explain_sample(prepared.service, self._data_source, sample, deadline, self._cached, trace)
+        return await super().explain(prepared, deadline, trace) if score is None else replace(score, source=self.source)
+
 
 def reward_servers(settings: Settings) -> Servers:
     """The reward servers that the environment names."""
@@ -171,16 +186,60 @@ async def post_samples(
 
 
 def _body(data_source: str, samples: Sequence[tuple[Item, Sequence[str]]], cached: bool) -> bytes:
-    records = []
-    for item, fields in samples:
-        extra = read_fields(item.extra, fields)
-        if not (cached and may_be_cached(item.extra)):
-            extra[CACHE_ENABLED] = False
-        records.append(sample_record(data_source, item, extra))
+    return _json({"items": [_record(data_source, item, fields, cached) for item, fields in samples]})
+
+
+def _record(data_source: str, item: Item, fields: Sequence[str], cached: bool) -> Record:
+    extra = read_fields(item.extra, fields)
+    if not (cached and may_be_cached(item.extra)):
+        extra[CACHE_ENABLED] = False
+    return sample_record(data_source, item, extra)
+
+
+def _json(body: Record) -> bytes:
     try:
-        return json.dumps({"items": records}).encode()
+        return json.dumps(body).encode()
     except (TypeError, ValueError) as error:
         raise RequestError(f"extra_info: {error}; it must hold what JSON can", "extra_info") from error
+
+
+async def explain_sample(
+    service: EndpointPool,
+    data_source: str,
+    sample: tuple[Item, Sequence[str]],
+    deadline: SharedDeadline,
+    cached: bool,
+    trace: Trace,
+) -> Score | None:
+    """A sample's score as a reward server explains it, its steps noted; None where the server does not explain.
+
+    Args:
+        service: of the server.
+        data_source: by which the server shall score it.
+        sample: with the fields of `extra_info` that are sent; `("*",)` for all.
+        deadline: of all who wait.
+        cached: whether the server may read the score from its cache.
+        trace: where the server's steps are noted; its `anew` is said to the server.
+
+    Raises:
+        ServiceError: the server did not answer.
+        RequestError: `extra_info` holds what JSON cannot.
+    """
+    body = _json({**_record(data_source, *sample, cached), "anew": trace.anew})
+    try:
+        reply = json.loads(await service.post(EXPLAIN, body, deadline))
+        steps, error = read_steps(reply["steps"]), str(reply["error"])
+        score = None if error else read_scores([reply["score"]])[0]
+    except RejectedError as refusal:
+        if refusal.status not in (404, 405):
+            raise
+        trace.note("the reward server", {"note": f"it does not explain ({refusal}); it is asked for the plain score"})
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ReplyError(f"{data_source}: the server's reply to {EXPLAIN} is no explanation") from None
+    trace.take()  # the exchange itself, whose steps follow
+    trace.note("the reward server", {"error": error} if error else {}, steps)
+    return score
 
 
 async def _post(service: EndpointPool, body: bytes, deadline: SharedDeadline) -> bytes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack_rules.functions.adapters import RewardFunction
@@ -28,6 +29,8 @@ class Rule:
         isolated: whether it runs in a process that can be killed.
         confined: whether that process has no network, starts no program and writes no file.
         verifier: the rule in two halves, where it only asks whether an answer is right.
+        read_out: what it reads in a response of a bounded length, and in each reference, by name, for an explanation;
+            None where it does not say.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Rule:
     isolated: bool = True
     confined: bool = True
     verifier: Verifier | None = None
+    read_out: Callable[[str, Sequence[str], Mapping[str, Any]], dict[str, Any]] | None = None
 
 
 class Registry:

@@ -95,6 +95,11 @@ class Charge:
         self._budget = budget
         self._bytes = self._charged = 0
 
+    @property
+    def bytes(self) -> int:
+        """What was charged so far, the body's among it."""
+        return self._bytes
+
     def add(self, count: int) -> None:
         """Charges bytes that are about to be held.
 

@@ -90,6 +90,7 @@ KEY = (parameter("header", IDEMPOTENCY_KEY, matching(GIVEN_KEY)),)
 TRAINERS = ("AlignAnything", "OpenRLHF", "Slime")
 OPERATIONS = (
     Operation("/v1/score", "post", "Scores samples of any route", "Scores", ("Samples",), True, (404,)),
+    Operation("/v1/explain", "post", "Tells how a sample comes to its score", "Explanation", ("Sample",), True, (404,)),
     Operation("/get_reward", "post", "Rewards for trainers", "Rewards", TRAINERS, True, (404, 503)),
     Operation("/verify", "post", "NeMo Gym: verifies a response", "NeMoGymReward", ("NeMoGymVerify",), True, (404,)),
     Operation("/seed_session", "post", "NeMo Gym: begins a session", "NeMoGymSeeded", ("NeMoGymSession",)),
@@ -173,7 +174,7 @@ def _parameters(one: Operation, names: list[str]) -> list[dict[str, Any]]:
     ]
     if one.scores:
         found.append(parameter("header", DEADLINE, {"type": "number"}))
-    if one.scores and one.path != "/v1/score":
+    if one.scores and one.path not in ("/v1/score", "/v1/explain"):
         found.append(parameter("query", "reward_type", one_of(names)))
     return found
 

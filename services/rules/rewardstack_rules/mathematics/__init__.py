@@ -8,12 +8,14 @@ ways. `equal` compares what has parts, and `dates` and `congruences`; `single` w
 
 `verify` is `ask`, which reads the text, and `decide`, which compares. Everything here is pure: no signals, no threads,
 no clock. `decide` may run for ever or take all memory on what passes the bounds, so it belongs into a process that can
-be killed (`rewardstack_rules.isolation`); `ask` and `decide_plainly` need none, and load no library.
+be killed (`rewardstack_rules.isolation`); `ask` and `decide_plainly` need none, and load no library. What they found
+and compared they tell (`trail`) to who explains a verdict (`explanation`).
 """
 
+from rewardstack_rules.mathematics.explanation import decide_aloud, read_out
 from rewardstack_rules.mathematics.question import Question, Verdict, ask
 from rewardstack_rules.mathematics.shortcut import decide_plainly
 from rewardstack_rules.mathematics.verification import decide, verify
 from rewardstack_rules.mathematics.warming import warm_up
 
-__all__ = ["Question", "Verdict", "ask", "decide", "decide_plainly", "verify", "warm_up"]
+__all__ = ["Question", "Verdict", "ask", "decide", "decide_aloud", "decide_plainly", "read_out", "verify", "warm_up"]

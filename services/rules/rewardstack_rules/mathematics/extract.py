@@ -17,6 +17,7 @@ from rewardstack_rules.mathematics.bounds import MAX_ANSWER
 from rewardstack_rules.mathematics.boxes import boxed, last_box
 from rewardstack_rules.mathematics.prose import answer_after_phrase, answer_in_prose
 from rewardstack_rules.mathematics.settled import is_retracted, is_revised
+from rewardstack_rules.mathematics.trail import found
 
 WINDOW = 16 * MAX_ANSWER
 """Characters at the end of a response in which an answer without any mark is looked for."""
@@ -58,9 +59,9 @@ def extract_answer(response: str) -> str | None:
 
 def reference_answer(reference: str) -> str:
     """The answer in a reference, which may be a whole solution: in a box, behind `####`, or behind "the answer is"."""
-    found = boxed(reference)
-    if found is not None:
-        return found
+    inside = boxed(reference)
+    if inside is not None:
+        return inside
     rest = reference.rpartition("####")[2].strip()
     return (extract_answer(rest) or rest) if _PHRASE.search(rest[-WINDOW:]) else rest
 
@@ -72,23 +73,24 @@ def _marked(text: str) -> str | None:
     box = last_box(text, len(text))
     if start >= 0 and (box is None or box.start < end):
         inside = text[start + len("<answer>") : end].strip()
-        return _marked(inside) or _unmarked(inside) or None
+        return found(_marked(inside) or _unmarked(inside) or None, "<answer>")
     if box is not None:
         rest = text[box.end :]
         if len(rest) > MARGIN and is_retracted(rest) and is_revised(rest):
             return _unmarked(rest)
-        return _final(rest) or boxed(text)
+        return found(_final(rest), "the final answer behind the last \\boxed") or found(boxed(text), "\\boxed")
     _, mark, rest = text.rpartition("####")
     rest = rest.strip().partition("\n")[0].partition("<|")[0].strip()
     phrase = _PHRASE.match(rest.removeprefix("The ").removeprefix("the ")) if mark else None
-    return (answer_after_phrase(phrase.string[phrase.end() :]) if phrase else rest or None) if mark else None
+    answer = answer_after_phrase(phrase.string[phrase.end() :]) if phrase else rest or None
+    return found(answer, "####") if mark else None
 
 
 def _final(text: str) -> str | None:
     """The formula or number that is called the final answer behind the last box."""
     phrase = _last(_FINAL.finditer(text[-WINDOW:]))
-    found = answer_after_phrase(text[-WINDOW:][phrase.end() :]) if phrase is not None else None
-    return found if found is not None and any(char.isdigit() or char == "\\" for char in found) else None
+    said = answer_after_phrase(text[-WINDOW:][phrase.end() :]) if phrase is not None else None
+    return said if said is not None and any(char.isdigit() or char == "\\" for char in said) else None
 
 
 def _unmarked(text: str) -> str | None:
@@ -99,8 +101,8 @@ def _unmarked(text: str) -> str | None:
     revised = phrase is None or is_revised(text[phrase.end() :])
     answer = None if phrase is None or revised else answer_after_phrase(text[phrase.end() :])
     if answer is None and not _CUT_OFF.search(text):
-        return answer_in_prose(text)
-    return answer or None
+        return found(answer_in_prose(text), "what nothing marks")
+    return found(answer or None, "the answer is ...")
 
 
 def _is_supposed(text: str, end: int) -> bool:
@@ -109,5 +111,5 @@ def _is_supposed(text: str, end: int) -> bool:
 
 
 def _last(matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
-    found = deque(matches, maxlen=1)
-    return found[0] if found else None
+    last = deque(matches, maxlen=1)
+    return last[0] if last else None

@@ -6,6 +6,7 @@ import re
 
 from rewardstack_rules.mathematics import algebra, equations, exact, ratios, symbolic, units, words
 from rewardstack_rules.mathematics.notation import squeeze
+from rewardstack_rules.mathematics.trail import tell
 
 _BASED = re.compile(r"\(?([0-9A-F]+)\)?\s*_\s*(?:\{?\(?(\d+)\)?\}?|\{?\s*\\text\{\s*(\w+)\s*\}\s*\}?)")
 _PRIMED = re.compile(r"[A-Za-z]'")
@@ -20,9 +21,11 @@ def equal(one: str, other: str) -> bool:
         other: the reference, the same.
     """
     if one.endswith("%") or other.endswith("%"):
+        tell("percentages")
         return _equal_percentages(one, other)
     worded = _equal_in_words(one, other)
     if worded is not None:
+        tell("words")
         return worded
     (one, unit), (other, expected_unit) = units.measure(one), units.measure(other)
     if {unit, expected_unit} == {"dozen", ""} and _equal_in_value(
@@ -32,6 +35,7 @@ def equal(one: str, other: str) -> bool:
     if unit == "cent" and not expected_unit and "." in other:
         expected_unit = "dollar"  # 0.75 can be no number of cents
     if units.units_differ(unit, expected_unit):
+        tell("units")
         return _equal_converted((one, unit), (other, expected_unit))
     if _LETTER.fullmatch(one) and _LETTER.fullmatch(other):
         return one == other  # math_verify reads E and e alike
@@ -49,8 +53,10 @@ def is_based(text: str) -> bool:
 def _equal_in_value(one: str, other: str) -> bool:
     number, expected_number = exact.number(one), exact.number(other)
     if number is not None and expected_number is not None:
+        tell("numbers")
         return exact.same(number, expected_number)
     if squeeze(one) == squeeze(other):
+        tell("the same text")
         return True
     if (_PRIMED.search(one) is None) != (_PRIMED.search(other) is None):
         return False  # math_verify drops the prime of A'
@@ -64,6 +70,7 @@ def _equal_in_value(one: str, other: str) -> bool:
         if equations.proportional(one, other):
             return True
     decided = algebra.equal(one, other)
+    tell("math_verify" if decided is None else "algebra")
     return symbolic.equal(one, other) if decided is None else decided
 
 

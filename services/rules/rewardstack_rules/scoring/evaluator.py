@@ -13,14 +13,16 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
 from rewardstack.core.coalescing import one_lane
 from rewardstack.core.event_loop import loop_thread, run
+from rewardstack.core.steps import Explanation
 from rewardstack.errors import BudgetError, RewardstackError, RouteError, ScoringError, UnknownSourceError
+from rewardstack.pipeline.explanation import ExplainedPipeline
 from rewardstack.pipeline.pipeline import Pipeline
-from rewardstack.pipeline.scorer import DIRECTLY, Scorer, Sending
+from rewardstack.pipeline.scorer import DIRECTLY, MakeScorer, Scorer, Sending
 from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import RULE_PREFIX, Leaf
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Request, Score
-from rewardstack.scorers.factory import Backends
+from rewardstack.scorers.factory import Backends, RecordedBackends
 from rewardstack.scorers.judge import check_addresses
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
@@ -91,6 +93,29 @@ class Evaluator:
                 raise
         count_scores(scores)
         return scores
+
+    def explain(self, request: Request, *, limit: float | None, tenant: str, anew: bool) -> Explanation:
+        """How one request comes to its score; arguments as those of `score`.
+
+        Args:
+            request: the sample.
+            limit: seconds that the caller still waits, None where it did not say.
+            tenant: separates those who may not see each other's results.
+            anew: whether it is scored as well where the cache has the score.
+
+        Raises:
+            ConfigError: no route takes its source.
+        """
+        return run(self._explain(request, limit, tenant, anew=anew))
+
+    async def _explain(self, request: Request, limit: float | None, tenant: str, *, anew: bool) -> Explanation:
+        backends = RecordedBackends(count_spent)
+        try:
+            scorers, cache = self._scorers(backends, tenant), self._parts()[1]
+            pipeline = ExplainedPipeline(self._routes, scorers, cache, backends.recording.take, anew=anew)
+            return await pipeline.explain(request, limit=limit, tenant=tenant)
+        finally:
+            await backends.close()
 
     def source_of(self, reward_type: str) -> str:
         """The `data_source` that scores by a reward type: a reward function's name, else a route's.
@@ -177,14 +202,22 @@ class Evaluator:
 
     def _make_pipeline(self, tenant: str) -> Pipeline:
         """A pipeline of a tenant's own: calls in flight are shared with nobody else, connections are."""
+        backends, cache = self._parts()
+        return Pipeline(self._routes, self._scorers(backends, tenant), cache)
+
+    def _parts(self) -> tuple[Backends, ResultCache]:
+        """What all pipelines share."""
         if self._shared is None:
             self._shared = Backends(count_spent), ResultCache(self._client_settings, count_unwritten, count_distrusted)
             loop_thread().closing += [one.close for one in self._shared]
-        backends, cache = self._shared
+        return self._shared
+
+    def _scorers(self, backends: Backends, tenant: str) -> dict[str, MakeScorer]:
+        """The makers of a tenant's scorers, the rules among them."""
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
         make_rule = partial(self._make_rule, self._verdicts.of(tenant))
-        scorers = backends.scorers(alone, cache, tenant, self._routes.judges)
-        return Pipeline(self._routes, {**scorers, "rule": make_rule}, cache)
+        scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes.judges)
+        return {**scorers, "rule": make_rule}
 
     def _make_rule(self, verdicts: Verdicts, name: str) -> tuple[Scorer[Any], Sending[Any]]:
         rule = self._registry.get(name)

@@ -16,14 +16,16 @@ from rewardstack.cache.key import read_fields, rule_key
 from rewardstack.core.coalescing import wait_for_all
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
-from rewardstack.errors import ConfigError, DeadlineError, RewardstackError
+from rewardstack.core.steps import Trace
+from rewardstack.core.wire import Record
+from rewardstack.errors import ConfigError, DeadlineError, RequestError, RewardstackError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.functions.verifier import Verifier
 from rewardstack_rules.isolation.client import IsolationClient
-from rewardstack_rules.mathematics import Question, Verdict, ask, decide_plainly
+from rewardstack_rules.mathematics import Question, Verdict, ask, decide_plainly, read_out
 from rewardstack_rules.scoring.inquiries import Decision, Inquiries, Result
 from rewardstack_rules.scoring.task import evaluate, make_task
 from rewardstack_rules.scoring.verdict_cache import Verdicts
@@ -106,6 +108,8 @@ class LocalRule(Scorer[LocalSample]):
     """
 
     on_error: OnError = "zero"
+    ran = "in an isolated process"
+    """Where it runs, for an explanation."""
 
     def __init__(self, rule: Rule, isolation: Isolation) -> None:
         self.source = f"rule:{rule.name}"
@@ -121,6 +125,31 @@ class LocalRule(Scorer[LocalSample]):
         """The samples' cache keys; the same that a client makes of what `/v1/reward_types` tells it."""
         rule = self._rule
         return rule_key(rule.name, rule.fingerprint, rule.fields, [sample.item for sample in prepared], rule.range)
+
+    def describe(self, item: Item, prepared: LocalSample) -> Record:
+        """The function, what it is given, and what it reads where it says so."""
+        rule = self._rule
+        facts: Record = {"function": rule.name, "range": "{:g} to {:g}".format(*rule.range)}
+        if given := read_fields(item.extra, rule.fields):
+            facts["given"] = given
+        if not _is_short(item):
+            return facts
+        try:
+            return {**facts, **self._read_out(item)}
+        except RequestError as error:
+            return {**facts, "unreadable": str(error)}
+        except Exception:
+            log.exception("%s: a fault while it told what it reads", self.source)
+            return facts
+
+    def _read_out(self, item: Item) -> Record:
+        return {} if self._rule.read_out is None else self._rule.read_out(item.solution, item.references, item.extra)
+
+    async def explain(self, prepared: LocalSample, deadline: SharedDeadline, trace: Trace) -> Score:
+        """The score, with where the function ran noted; raises as `score` does."""
+        [score] = await self.score([prepared], deadline)
+        trace.note("function", {"ran": self.ran})
+        return score
 
     async def _isolated(self, item: Item, deadline: SharedDeadline) -> Score:
         if len(item.solution) > MAX_ISOLATED:
@@ -175,12 +204,11 @@ class IsolatedRule(LocalRule):
 class InlineRule(LocalRule):
     """Scores by one rule that is bounded by its own making, where it is called."""
 
+    ran = "in the server"
+
     def at_once(self, sample: LocalSample) -> Score | None:
         """The score of a sample, None of one so long that others would wait for it."""
-        references = sample.item.references or ("",)
-        if len(sample.item.solution) * len(references) + sum(map(len, references)) > MAX_INLINE:
-            return None
-        return self._inline(sample.item)
+        return self._inline(sample.item) if _is_short(sample.item) else None
 
     async def score(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Score]:
         """One score for each sample, in order, found in a thread."""
@@ -219,6 +247,20 @@ class LocalVerifier(LocalRule):
             log.exception("%s: a fault; the sample is evaluated in an isolated process", self.source)
         return None
 
+    def _read_out(self, item: Item) -> Record:
+        return read_out(self._verifier.read(item.solution), item.references)
+
+    async def explain(self, prepared: LocalSample, deadline: SharedDeadline, trace: Trace) -> Score:
+        """The score, with the comparisons that decided its question noted; raises as `score` does."""
+        if prepared.question is None:
+            return await super().explain(prepared, deadline, trace)
+        task = self._task([prepared.question])
+        result = await self._isolation.run({**task, "aloud": True}, deadline)
+        trace.note("compared", {"ran": self.ran, "comparisons": result.get("comparisons")})
+        if "error" in result:
+            return self._read(result)
+        return self._value(prepared.item, Verdict(**result["verdicts"][0]))
+
     async def score(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Score]:
         """One score for each sample, in order; what is not scored within the deadline is `failed`.
 
@@ -244,8 +286,10 @@ class LocalVerifier(LocalRule):
         return self._inquiries.ask(sample.question)
 
     async def _have_decided(self, questions: Sequence[Question], brief: bool) -> Result:
-        task = {"rule": self._rule.name, "fingerprint": self._rule.fingerprint, "questions": questions}
-        return await self._isolation.finish(task, brief=brief)
+        return await self._isolation.finish(self._task(questions), brief=brief)
+
+    def _task(self, questions: Sequence[Question]) -> Record:
+        return {"rule": self._rule.name, "fingerprint": self._rule.fingerprint, "questions": questions}
 
     async def _evaluate(self, item: Item, deadline: SharedDeadline) -> Score | RewardstackError:
         try:
@@ -266,3 +310,9 @@ class LocalVerifier(LocalRule):
 
     def _value(self, item: Item, verdict: Verdict) -> Score:
         return self._score(self._verifier.value(item.solution, verdict))
+
+
+def _is_short(item: Item) -> bool:
+    """Whether a sample is read in no time, however many references it has."""
+    references = item.references or ("",)
+    return len(item.solution) * len(references) + sum(map(len, references)) <= MAX_INLINE

@@ -11,7 +11,7 @@ from rewardstack.score import NO_REFERENCE
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Registry, Rule
-from rewardstack_rules.mathematics import Question, decide
+from rewardstack_rules.mathematics import Question, decide, decide_aloud
 from rewardstack_rules.settings import Settings
 
 
@@ -31,11 +31,12 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         task: `rule` (its name), `fingerprint` (of the rule), and either `solution`, `references` (a list of strings)
-            and `extra` (a mapping), or `questions` (the fields of each `Question`).
+            and `extra` (a mapping), or `questions` (the fields of each `Question`), or one of them to be decided
+            `aloud`.
 
     Returns:
         Of a sample `status` (`ok` or `unscored`), `value`, `reason` and `parts`, of questions `verdicts` (`right` and
-        `reason` of each), in plain JSON types.
+        `reason` of each), and of one that is decided aloud its `comparisons` as well, in plain JSON types.
 
     Raises:
         ConfigError: this process has another version of the rule than the one who asks; its value would be kept
@@ -47,6 +48,9 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
         raise ConfigError("its source, or a library of its, changed while the server ran; restart or reload the server")
     if "questions" in task:
         asked = (Question(answer, tuple(expected), fault) for answer, expected, fault in task["questions"])
+        if task.get("aloud"):
+            verdict, comparisons = decide_aloud(next(asked))
+            return {"verdicts": [verdict._asdict()], "comparisons": comparisons}
         return {"verdicts": [decide(question)._asdict() for question in asked]}
     return evaluate(rule, task["solution"], task["references"], task["extra"]).as_dict()
 

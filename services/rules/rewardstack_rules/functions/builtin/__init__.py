@@ -13,6 +13,7 @@ from rewardstack_rules.functions.builtin.example_coding import example_coding
 from rewardstack_rules.functions.builtin.example_math import example_math
 from rewardstack_rules.functions.builtin.example_safety import example_safety
 from rewardstack_rules.functions.builtin.gsm8k import gsm8k
+from rewardstack_rules.functions.builtin.gsm8k import read_out as read_out_gsm8k
 from rewardstack_rules.functions.builtin.json_schema import json_schema
 from rewardstack_rules.functions.builtin.length import length
 from rewardstack_rules.functions.builtin.math import VERIFIER as BY_ANSWER
@@ -32,6 +33,8 @@ COMPARING = (gsm8k, multiple_choice, exact_match)
 """Need a reference; bounded by their own making, so they run where they are called."""
 MEASURING = (length, repetition, example_math, example_coding, example_safety)
 """Read the response alone, and run where they are called, too."""
+READING_OUT = {gsm8k: read_out_gsm8k}
+"""Say what they read."""
 ISOLATED = (regex_format, json_schema)
 """Run what callers wrote, so they run in a process that can be killed."""
 
@@ -54,6 +57,7 @@ def _rule(function: Callable[..., Any], *, isolated: bool) -> Rule:
         shape.fields,
         range=(0.0, 1.0),
         isolated=isolated,
+        read_out=READING_OUT.get(function),
     )
 
 

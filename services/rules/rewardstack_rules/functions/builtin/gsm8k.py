@@ -8,7 +8,9 @@ numbers, and a fraction or a list is no number.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 
 from rewardstack.core.fields import Fields
 from rewardstack_rules.functions.outcome import Outcome, Unscored
@@ -38,17 +40,44 @@ def gsm8k(response: str, reference: str, method: str | None = None, format_score
         RequestError: an option is malformed.
     """
     options = Fields({"method": method, "format_score": format_score})
-    strict = options.choice("method", METHODS) == "strict"
+    strict = _is_strict(options)
     consolation = options.number("format_score", None, 0, 1)
-    expected = _answer(reference) or BARE.match(reference.strip())
+    expected = _expected(reference)
     if expected is None:
         raise Unscored("the reference holds no number")
-    found = _answer(response) if strict else _last_number(response[-WINDOW:])
+    found = _found(response, strict=strict)
     if found is None:
         return _outcome(consolation, 0.0, 0.0, "no answer of the form #### number" if strict else "no number")
     if len(found.group()) > MAX_DIGITS:
         return _outcome(consolation, 0.0, 0.0, f"the answer is longer than {MAX_DIGITS} characters")
     return _outcome(consolation, 1.0, float(_number(found) == _number(expected)))
+
+
+def read_out(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers that are compared, for an explanation.
+
+    Raises:
+        RequestError: an option is malformed.
+    """
+    strict = _is_strict(Fields(extra))
+    found, numbers = _found(response, strict=strict), map(_expected, references)
+    return {
+        "answer": found and found.group(),
+        "found in": ("the last ####" if strict else "the last number") if found else "nothing",
+        "references as read": [number and number.group() for number in numbers],
+    }
+
+
+def _is_strict(options: Fields) -> bool:
+    return options.choice("method", METHODS) == "strict"
+
+
+def _expected(reference: str) -> re.Match[str] | None:
+    return _answer(reference) or BARE.match(reference.strip())
+
+
+def _found(response: str, *, strict: bool) -> re.Match[str] | None:
+    return _answer(response) if strict else _last_number(response[-WINDOW:])
 
 
 def _outcome(consolation: float | None, form: float, right: float, reason: str = "") -> Outcome:

@@ -81,6 +81,9 @@ SCORE = exactly(
     },
     {"agreement": {"type": "number", "minimum": 0, "maximum": 1}, "field": TEXT, "usage": USAGE},
 )
+STEP = exactly(
+    {"step": TEXT, "latency_ms": NUMBER, "facts": FREE, "steps": array({"$ref": "#/components/schemas/Step"})}
+)
 
 
 LINES: Schema = TEXT
@@ -111,12 +114,11 @@ def bodies(names: Sequence[str]) -> dict[str, Schema]:
         names: of the reward functions.
     """
     kind = {"reward_type": nullable(one_of(names))}
-    item = record(
-        {"data_source": one_of([f"rule_remote_{name}" for name in names])},
-        {"solution_str": ANY, "ground_truth": REFERENCE, "extra_info": EXTRA},
-    )
+    fields = {"solution_str": ANY, "ground_truth": REFERENCE, "extra_info": EXTRA}
+    source = {"data_source": one_of([f"rule_remote_{name}" for name in names])}
     return {
-        "Samples": record({"items": array(item)}),
+        "Samples": record({"items": array(record(source, fields))}),
+        "Sample": record(source, {**fields, "anew": {"type": "boolean"}}),
         "AlignAnything": record(
             {"prompts": array(PROMPT), "responses": array(ANY)},
             {"golden_responses": nullable(array(REFERENCE)), **kind},
@@ -159,6 +161,8 @@ def _roll_task(kind: Schema) -> Schema:
 REPLIES: dict[str, Schema] = {
     "Error": ERROR,
     "Scores": exactly({"scores": array(SCORE)}),
+    "Explanation": exactly({"data_source": TEXT, "score": nullable(SCORE), "error": TEXT, "steps": array(STEP)}),
+    "Step": STEP,
     "Rewards": {
         "anyOf": [
             exactly(REWARDS),

@@ -1,4 +1,4 @@
-"""`POST /v1/score`: samples of any route, each with all that is known of its score."""
+"""`POST /v1/score`: samples of any route, each with all that is known of its score; `POST /v1/explain`: its steps."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from flask import Blueprint, Response, jsonify
 from rewardstack.core.wire import score_record
 from rewardstack.score import Request
 from rewardstack_rules.http.errors import ApiError
-from rewardstack_rules.http.protocols.body import json_type, read_items
-from rewardstack_rules.http.protocols.scoring import refuse_secrets, score_samples
+from rewardstack_rules.http.protocols.body import json_type, read_items, read_object
+from rewardstack_rules.http.protocols.scoring import explain_sample, refuse_secrets, score_samples
 
 blueprint = Blueprint("score", __name__)
 
@@ -20,6 +20,16 @@ def score() -> Response:
     """`{"items": [{"data_source", "solution_str", "ground_truth", "extra_info"}]}` to `{"scores": [...]}`."""
     requests = [read_sample(item, f"items[{at}]") for at, item in enumerate(read_items())]
     return jsonify(scores=[score_record(one) for one in score_samples(requests)])
+
+
+@blueprint.post("/v1/explain")
+def explain() -> Response:
+    """A sample as `/v1/score` has it, and `anew`, to `{"data_source", "score", "error", "steps"}`."""
+    body = read_object()
+    anew = body.get("anew", True)
+    if not isinstance(anew, bool):
+        raise ApiError(400, f"anew must be a boolean, got {json_type(anew)}", "anew")
+    return jsonify(explain_sample(read_sample(body, "body"), anew=anew).record())
 
 
 def read_sample(item: Any, where: str) -> Request:

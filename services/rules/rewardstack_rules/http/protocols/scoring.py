@@ -10,6 +10,7 @@ from typing import Any
 from flask import Response, g, jsonify, request
 
 from rewardstack.core.deadline import HEADER
+from rewardstack.core.steps import Explanation
 from rewardstack.score import Request, Score
 from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError, unavailable
@@ -19,6 +20,8 @@ from rewardstack_rules.http.protocols.messages import last_user_text
 MAX_SAMPLES = 100_000
 SAMPLE_BYTES = 512
 """Bytes that a sample counts for beside its text: with its score and its reply it takes up to 3 kB of memory."""
+EXPLAINED_TIMES = 8
+"""How often an explanation holds the text of a sample, about: in its steps, in its reply, and on the way to both."""
 SERVERS_OWN = ("url", "api_key", "path")
 """Fields of `extra_info`, or endings of their names after `_`, that only the server's own settings may give."""
 
@@ -76,6 +79,23 @@ def score_samples(samples: Sequence[Request], limit: float | None = None) -> lis
     scores = context().evaluator.score(samples, limit=min(limits, default=None), tenant=g.tenant)
     g.statuses = Counter(score.status for score in scores)
     return scores
+
+
+def explain_sample(sample: Request, *, anew: bool) -> Explanation:
+    """How a sample comes to its score, within the caller's deadline.
+
+    Args:
+        sample: of a checked request.
+        anew: whether it is scored as well where the cache has the score.
+
+    Raises:
+        ApiError: 400; the deadline header is malformed.
+        UnknownSourceError: nothing scores by its source.
+        OverloadError: other requests hold all that the process may hold at once.
+    """
+    context().evaluator.check_source(sample.data_source)
+    g.charge.add(EXPLAINED_TIMES * g.charge.bytes + SAMPLE_BYTES)
+    return context().evaluator.explain(sample, limit=_read_limit(), tenant=g.tenant, anew=anew)
 
 
 def _read_limit() -> float | None:

@@ -1,0 +1,48 @@
+"""A verdict in its steps: the answer and where it stood, the references as they are read, and what decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rewardstack_rules.mathematics.bounds import MAX_RESPONSE, refusal
+from rewardstack_rules.mathematics.extract import extract_answer, reference_answer
+from rewardstack_rules.mathematics.question import Question, Verdict, ask
+from rewardstack_rules.mathematics.shortcut import decide_plainly
+from rewardstack_rules.mathematics.trail import told_by
+from rewardstack_rules.mathematics.verification import decide
+
+DECIDED = {
+    "text": "the text alone, as it stands",
+    "plainly": "a shortcut: texts that are the same, or plain numbers",
+    "isolated": "an isolated process",
+}
+"""What decides a verdict."""
+
+
+def read_out(solution: str, references: Sequence[str]) -> dict[str, Any]:
+    """What `ask` reads in a response and its references, and what decides; in plain JSON types.
+
+    Args:
+        solution: as of `ask`; of a bounded length.
+        references: likewise.
+    """
+    answer, places = told_by(lambda: extract_answer(solution)) if len(solution) <= MAX_RESPONSE else (None, [])
+    asked = ask(solution, references)
+    facts: dict[str, Any] = {"answer": answer, "found in": ", in ".join(dict.fromkeys(places)) or "nothing"}
+    facts["references as read"] = [reference_answer(one) for one in references]
+    if isinstance(asked, Verdict):
+        return {**facts, "decided by": DECIDED["text"]}
+    refused = {one: why for one in asked.expected if (why := refusal(one))}
+    plainly = decide_plainly(asked) is not None
+    return {
+        **facts,
+        **({"fault": asked.fault} if asked.fault else {}),
+        **({"references refused": refused} if refused else {}),
+        "decided by": DECIDED["plainly" if plainly else "isolated"],
+    }
+
+
+def decide_aloud(question: Question) -> tuple[Verdict, list[str]]:
+    """What `decide` says of a question, and the comparisons that it made; as dangerous as that."""
+    return told_by(lambda: decide(question))

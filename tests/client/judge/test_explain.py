@@ -1,0 +1,122 @@
+"""What an explanation tells of a judge: options, messages, replies, and what was read in them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rewardstack import score
+from rewardstack.transport.recording import Recording
+from tests.client.judge.conftest import asked, sample
+from tests.client.judge.test_verdict import CASES
+from tests.support.explaining import explained, named
+from tests.support.servers import FaultServer
+
+REQUEST = "request for a verdict"
+
+
+def test_a_verdict(judge: FaultServer) -> None:
+    """The messages are those that were sent; reply, reasoning and the line that was read stand beside them."""
+    judge.set(content="It fits.\nREWARD: 0.750", reasoning="6 times 7 is 42.")
+    found = explained(sample(temperature=0))
+    [told] = named(found.steps, REQUEST)
+    system, user = (message["content"] for message in asked(judge)[-1]["messages"])
+    assert (told["system"], told["user"], told["reference"]) == (system, user, "1 of 1")
+    assert told["reply"] == "It fits.\nREWARD: 0.750"
+    assert (told["reasoning"], told["finish reason"]) == ("6 times 7 is 42.", "stop")
+    assert (told["line read"], told["verdict"]) == ("REWARD: 0.750", 0.75)
+    assert found.score is not None and found.score.value == 0.75
+
+
+def test_options(judge: FaultServer) -> None:
+    """Each option has its value, and whether the sample gave it or it is the default."""
+    options = named(explained(sample(temperature=0, model_name="small")).steps, "prepared")[0]["options"]
+    assert options["temperature"] == {"value": 0.0, "from": "extra_info.temperature"}
+    assert options["model"] == {"value": "small", "from": "extra_info.model_name"}
+    assert options["template"] == {"value": "default", "from": "default"}
+    assert options["top_p"] == {"value": 0.8, "from": "default"}
+
+
+def test_an_own_template(judge: FaultServer) -> None:
+    """A template of one's own is shown as it is written."""
+    own = "Rate {CANDIDATE_SOLUTION}.\nREWARD: <0-1>"
+    options = named(explained(sample(prompt_template=own)).steps, "prepared")[0]["options"]
+    assert options["template"] == {"value": own, "from": "extra_info.prompt_template"}
+
+
+def test_votes_and_references(judge: FaultServer) -> None:
+    """Every vote on every reference has its own step."""
+    found = explained(sample(reference=["42", "43"], num_samples=3, seed=5))
+    assert sorted(told["reference"] for told in named(found.steps, REQUEST)) == ["1 of 2"] * 3 + ["2 of 2"] * 3
+
+
+def test_long_texts(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many requests with one long text do not take memory without bound: what is too much is left out, and says so."""
+    monkeypatch.setattr(Recording.__init__, "__defaults__", (10_000,))
+    found = explained(sample("x" * 3000, num_samples=4))
+    told = named(found.steps, REQUEST)
+    kept = [one for one in told if "reply" in one]
+    assert 0 < len(kept) < 4 == len(told)
+    assert all("left out" in one["note"] for one in told if one not in kept)
+    assert found.score is not None and found.score.status == "ok"
+
+
+def test_labels(judge: FaultServer) -> None:
+    """Where the verdict is read from probabilities, each label's is told by its name."""
+    judge.set(chances={"A": 0.6, "B": 0.2})
+    extra: dict[str, Any] = {
+        "verdict": "logprob",
+        "labels": {"A": 1, "B": 0},
+        "prompt_template": "Rate {CANDIDATE_SOLUTION}",
+    }
+    found = explained(sample(**extra))
+    [told] = named(found.steps, REQUEST)
+    assert told["probabilities"] == pytest.approx({"A": 0.6, "B": 0.2})
+    assert found.score is not None and (told["verdict"], told["label mass"]) == (
+        found.score.value,
+        found.score.label_mass,
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_the_same_as_scoring(judge: FaultServer, case: dict[str, Any]) -> None:
+    """Whatever the judge replies, the verdict that is told is the score, or why there is none."""
+    scale = "0-100" if case["top"] == 100 else "0-1"
+    extra: dict[str, Any] = {"temperature": 0, "prompt_template": f"Rate {{CANDIDATE_SOLUTION}}\nREWARD: <{scale}>"}
+    judge.set(content=case["text"], finish="length" if case["cut"] else "stop")
+    found, [scored] = explained(sample(**extra)), score([sample(**extra, cache_enabled=False)])
+    told = named(found.steps, REQUEST)[-1]
+    assert found.score is not None
+    assert (found.score.value, found.score.status, found.score.reason) == (scored.value, scored.status, scored.reason)
+    if scored.status == "ok":
+        assert told["verdict"] == scored.value
+    else:
+        assert (told["verdict"], told["why"]) == (None, scored.reason)
+
+
+@pytest.mark.parametrize("raw", ["no JSON", "[]", json.dumps({"choices": [{"message": "x"}]})])
+def test_a_reply_that_is_none(judge: FaultServer, raw: str) -> None:
+    """A reply that is no chat completion is shown, and leaves the sample without a score."""
+    judge.set(raw=raw)
+    found = explained(sample(temperature=0))
+    [told] = named(found.steps, REQUEST)
+    assert (told["reply"], told["verdict"]) == (raw, None)
+    assert found.score is not None and found.score.status == "failed"
+
+
+def test_a_judge_that_answers_with_errors(judge: FaultServer) -> None:
+    """The request and the error that it met are told."""
+    judge.set(status=400, error={"error": {"message": "what a request"}})
+    found = explained(sample(temperature=0))
+    told = named(found.steps, REQUEST)[-1]
+    assert found.score is not None and "what a request" in told["error"] and found.score.status == "failed"
+
+
+def test_a_wrong_option(judge: FaultServer) -> None:
+    """An option that cannot be used is named, and nobody is asked."""
+    found = explained(sample(temperature=9))
+    assert "extra_info.temperature" in json.dumps(found.record())
+    assert found.score is None or found.score.status == "unscored"
+    assert not asked(judge)

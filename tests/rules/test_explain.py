@@ -1,0 +1,130 @@
+"""`POST /v1/explain`: one sample, and how it comes to its score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rules.conftest import RewardServer
+from tests.rules.test_openapi import document, fits
+from tests.rules.test_rewards import CASES
+from tests.rules.test_score_protocol import RIGHT
+
+__all__ = ["document"]
+
+
+def facts(reply: dict[str, Any], name: str) -> dict[str, Any]:
+    """The facts of the first step of a name."""
+    found: dict[str, Any] = next(step["facts"] for step in reply["steps"] if step["step"] == name)
+    return found
+
+
+def explain(server: RewardServer, item: dict[str, Any]) -> dict[str, Any]:
+    """The explanation of one sample."""
+    reply = server.post("/v1/explain", item)
+    assert reply.status_code == 200, reply.text
+    found: dict[str, Any] = reply.json()
+    return found
+
+
+def test_the_same_as_scoring(server: RewardServer, document: dict[str, Any]) -> None:
+    """Of every case the explanation has the score that scoring gives, in the form that the document says."""
+    items = [
+        {
+            "data_source": f"rule_remote_{case['rule']}",
+            "solution_str": case["response"],
+            "ground_truth": case["references"],
+            "extra_info": {**case.get("extra", {}), "cache_enabled": False},
+        }
+        for case in CASES
+    ]
+    for item, scored in zip(items, server.score(*items), strict=True):
+        reply = explain(server, item)
+        assert fits(document, "Explanation", reply)
+        assert {**reply["score"], "latency_ms": 0, "details": 0} == {**scored, "latency_ms": 0, "details": 0}
+
+
+@pytest.mark.parametrize(
+    ("solution", "answer", "place"),
+    [
+        (r"So \boxed{7}.", "7", r"\boxed"),
+        ("<answer>7</answer>", "7", "what nothing marks, in <answer>"),
+        (r"<answer>It is \boxed{7}</answer>", "7", r"\boxed, in <answer>"),
+        ("#### 7", "7", "####"),
+        ("The answer is 7.", "7", "the answer is ..."),
+        ("We count them. So there are 7.", "7", "what nothing marks"),
+        (r"So \boxed{", None, "nothing"),
+    ],
+)
+def test_where_an_answer_stood(server: RewardServer, solution: str, answer: str | None, place: str) -> None:
+    """The answer is told with where it was found, and the reference as it was read."""
+    item = {"data_source": "math", "solution_str": solution, "ground_truth": r"Hence \boxed{8}."}
+    told = facts(explain(server, item), "prepared")
+    assert (told["answer"], told["found in"], told["references as read"]) == (answer, place, ["8"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "decided", "comparisons"),
+    [
+        ("7", "7", "the text alone", None),
+        ("7.0", "7", "a shortcut", None),
+        ("2x", "x+x", "an isolated process", {"algebra", "math_verify"}),
+        (r"\int_0^1 x dx", r"\frac{x}{2x}", "an isolated process", {"algebra", "math_verify"}),
+        ("3 m", "300 cm", "an isolated process", {"units"}),
+    ],
+)
+def test_what_decided(
+    server: RewardServer, answer: str, reference: str, decided: str, comparisons: set[str] | None
+) -> None:
+    """It is told whether the text, a shortcut or a comparison in an isolated process decided, and which."""
+    item = {"data_source": "math", "solution_str": rf"\boxed{{{answer}}}", "ground_truth": reference}
+    reply = explain(server, item | {"extra_info": {"cache_enabled": False}})
+    assert facts(reply, "prepared")["decided by"].startswith(decided)
+    if comparisons is None:
+        assert "compared" not in [step["step"] for step in reply["steps"]]
+    else:
+        assert comparisons & set(facts(reply, "compared")["comparisons"])
+
+
+def test_gsm8k(server: RewardServer) -> None:
+    """Its numbers are told, and where the response's was found."""
+    told = facts(explain(server, RIGHT | {"solution_str": "It is #### 1,041 then"}), "prepared")
+    assert (told["answer"], told["found in"], told["references as read"]) == ("#### 1,041", "the last ####", ["42"])
+
+
+def test_where_a_function_runs(server: RewardServer) -> None:
+    """One's own function is told to have run in an isolated process, with its reason and its parts."""
+    reply = explain(server, {"data_source": "rule_remote_concise", "solution_str": "x", "ground_truth": "x"})
+    assert facts(reply, "function") == {"ran": "in an isolated process"}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        ([RIGHT], 400, "body"),
+        (RIGHT | {"anew": 1}, 400, "anew"),
+        ({}, 400, "body.data_source"),
+        (RIGHT | {"extra_info": {"server_url": "http://x"}}, 400, "body.extra_info.server_url"),
+        (RIGHT | {"data_source": "nothing"}, 404, "data_source"),
+        (RIGHT | {"data_source": "rule_remote_nothing"}, 404, "data_source"),
+    ],
+)
+def test_refusals(server: RewardServer, body: Any, status: int, field: str) -> None:
+    """A body that is no sample, and a source that nothing scores, are refused as by /v1/score."""
+    reply = server.post("/v1/explain", body)
+    assert (reply.status_code, reply.json()["field"]) == (status, field)
+
+
+def test_a_key_is_needed(guarded: RewardServer) -> None:
+    """Where the server has keys, an explanation takes one of them, and the limit of a body holds."""
+    key = {"X-API-Key": "first-key"}
+    assert guarded.post("/v1/explain", RIGHT).status_code == 401
+    assert guarded.post("/v1/explain", RIGHT, headers=key).status_code == 200
+    assert guarded.post("/v1/explain", RIGHT | {"solution_str": "x" * 200_000}, headers=key).status_code == 413
+
+
+def test_a_function_that_hangs(server: RewardServer) -> None:
+    """A function that does not end is ended, and the explanation says so."""
+    reply = explain(server, {"data_source": "rule_remote_hang", "solution_str": "slow", "ground_truth": "x"})
+    assert reply["score"]["status"] == "failed" and "took longer than 1 s" in reply["score"]["reason"]
