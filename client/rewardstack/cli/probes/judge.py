@@ -210,10 +210,10 @@ async def _label_ids(server: Probed, model: str, labels: Sequence[str]) -> tuple
     """The tokens of labels; Trouble where one is not a single token."""
     replies = [await server.ask_json(TOKENIZE, label_request(label, model)) for label in labels]
     try:
-        [ids] = zip(*(reply["tokens"] for reply in replies), strict=True)
+        [ids] = zip(*(map(int, reply["tokens"]) for reply in replies), strict=True)
     except (ValueError, KeyError, TypeError) as error:
         raise Trouble(f"{TOKENIZE} does not tell a token for each label", server.names.another) from error
-    return tuple(map(int, ids))
+    return ids
 
 
 async def _unbroken(server: Probed, model: str) -> list[str]:
