@@ -13,9 +13,10 @@ from rewardstack_rules.jobs.state import JOB_STATUSES
 from tests.jobs.conftest import Site
 from tests.rules.conftest import ROOT
 from tests.rules.test_documentation import assert_within, environment
+from tests.support.snippets import blocks_of
 
 TEXT = (ROOT / "docs" / "jobs.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+BLOCKS = blocks_of("docs/jobs.md")
 SETUP = "rewardstack submit", "redis-server"
 
 

@@ -11,18 +11,19 @@ from tests.support.vllm import VllmServer
 
 def check(url: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """The command as a user runs it."""
-    environment = {**os.environ, "LLM_JUDGE_SERVER_URL": url, "COLUMNS": "200", **variables}
+    environment = {**os.environ, "LLM_JUDGE_SERVER_URL": url, "COLUMNS": "250", **variables}
     command = [sys.executable, "-m", "rewardstack", "check"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 
 def test_judge_without_thinking(vllm: VllmServer) -> None:
-    """A judge that works shows its verdict, and what its template does not know."""
+    """A judge that works shows its verdict, what its template does not know, and that its labels have all the floor."""
     done = check(vllm.url)
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{vllm.model.name} │ verdict " in done.stdout
     assert "its template does not heed enable_thinking" in done.stdout
+    assert "label mass 0.9" in done.stdout
 
 
 def test_judge_behind_a_parser(qwen3_like: VllmServer) -> None:
@@ -32,6 +33,7 @@ def test_judge_behind_a_parser(qwen3_like: VllmServer) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{qwen3_like.model.name} │ verdict " in done.stdout
     assert "enable_thinking" not in done.stdout
+    assert "label mass 0." in done.stdout and "below label_mass_floor" not in done.stdout
 
 
 def test_another_model(vllm: VllmServer) -> None:

@@ -8,7 +8,6 @@ import re
 import shlex
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -18,11 +17,11 @@ from rewardstack.scorers.judge.templates import BUILTIN
 from services.judge.arguments import parse
 from services.stack.rundir import ROOT
 from services.stack.settings import load
+from tests.support.snippets import blocks_of
 from tests.support.vllm import VllmServer
 
 TEXT = (ROOT / "docs" / "judge.md").read_text()
-BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
-BLOCKS = [(language, textwrap.dedent(body)) for _, language, body in BLOCK.findall(TEXT)]
+BLOCKS = blocks_of("docs/judge.md")
 PYTHON = [body for language, body in BLOCKS if language == "python"]
 LAUNCH = [body for language, body in BLOCKS if language == "bash" and "run_vllm" in body]
 BASH = [body for language, body in BLOCKS if language == "bash" and "run_vllm" not in body]

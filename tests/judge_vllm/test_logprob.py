@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from rewardstack import Request, score
+from rewardstack.scorers.judge.templates import LABELS as LABELS_OF
 from rewardstack.transport.endpoint_pool import EndpointPool
-from tests.judge_vllm.conftest import RIGHT, WRONG, judge, post
+from tests.judge_vllm.conftest import PROBLEM, REFERENCE, RIGHT, WRONG, judge, post
 from tests.support.vllm import VllmServer
 
 QUESTION = "Does {CANDIDATE_SOLUTION} come to the result of {REFERENCE_SOLUTION}? A for yes, B for no."
@@ -43,20 +45,23 @@ def watch(monkeypatch: pytest.MonkeyPatch, sent: list[dict[str, Any]]) -> None:
 
 def probability(vllm: VllmServer, chat: dict[str, Any], label: str) -> float:
     """What the model gives to `label` as the next token, read from its rating of a prompt that ends with it."""
-    kwargs = {"chat_template_kwargs": chat["chat_template_kwargs"], "add_generation_prompt": True}
+    kwargs = {name: chat[name] for name in ("chat_template_kwargs", "add_generation_prompt", "continue_final_message")}
     prompt = post(vllm, "/tokenize", messages=chat["messages"], **kwargs)["tokens"]
     [token] = post(vllm, "/tokenize", prompt=label, add_special_tokens=False)["tokens"]
     reply = post(vllm, "/v1/completions", prompt=[*prompt, token], max_tokens=1, prompt_logprobs=0)
     return math.exp(reply["choices"][0]["prompt_logprobs"][-1][str(token)]["logprob"])
 
 
-@pytest.mark.parametrize("template", ["default", "binary"])
+@pytest.mark.parametrize("template", LABELS_OF)
 def test_built_in_labels(template: str) -> None:
-    """The built-in labels are single tokens of this model, and the same sample gets the same score."""
-    first, again = (judge(WRONG, prompt_template=template, verdict="logprob", label_mass_floor=0) for _ in range(2))
+    """Nine tenths of what the model may say are the built-in labels, and the same sample gets the same score."""
+    extra = {"problem": PROBLEM, "prompt_template": template, "verdict": "logprob"}
+    asked = [Request("llm_judge_remote_labels", text, REFERENCE, extra) for text in (RIGHT, WRONG, "90", "No idea.")]
+    first, again = score(asked), score(asked)
 
-    assert (first.status, first.value, first.label_mass) == ("ok", again.value, again.label_mass)
-    assert first.value is not None and 0 <= first.value <= 1
+    assert ["ok"] * len(asked) == [one.status for one in first], [one.reason for one in first]
+    assert all(one.label_mass is not None and one.label_mass >= 0.9 for one in first), first
+    assert [(one.value, one.label_mass) for one in first] == [(one.value, one.label_mass) for one in again]
 
 
 def test_floor() -> None:

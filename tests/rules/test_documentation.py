@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,12 @@ from rewardstack.routing.routes import RULES
 from rewardstack_rules.http.openapi import OPERATIONS
 from tests.rules.conftest import ROOT, RewardServer, clean_environment, running
 from tests.support.servers import free_port
+from tests.support.snippets import blocks_of
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
 TEXT = (ROOT / "docs" / "rules.md").read_text()
-BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
-BLOCKS = [(language, textwrap.dedent(body)) for _, language, body in BLOCK.findall(TEXT)]
+BLOCKS = blocks_of("docs/rules.md")
 CURLS = [(body, BLOCKS[at + 1 :][:1]) for at, (language, body) in enumerate(BLOCKS) if body.startswith("curl")]
 
 

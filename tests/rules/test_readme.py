@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.rules.conftest import ROOT, RewardServer, clean_environment
+from tests.support.snippets import blocks_of
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
 TEXT = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+BLOCKS = blocks_of("README.md")
 
 
 def block(language: str, beginning: str) -> str:

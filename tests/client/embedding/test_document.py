@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,13 @@ import pytest
 from rewardstack.scorers.embedding import FIELDS
 from rewardstack.scorers.embedding.penalties import PENALTIES
 from tests.support.servers import FaultServer
+from tests.support.snippets import blocks_of
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "embedding.md").read_text()
-BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
-BLOCKS = [(language, textwrap.dedent(body)) for _, language, body in BLOCK.findall(TEXT)]
+BLOCKS = blocks_of("docs/embedding.md")
 PYTHON = [body for language, body in BLOCKS if language == "python"]
 PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 

@@ -71,8 +71,9 @@ async def chat(request: web.Request) -> web.StreamResponse:
         COUNTS["at_once"] -= 1
     if STATE["status"] != 200:
         return web.json_response(STATE["error"], status=STATE["status"])
-    if "thinking_token_budget" in body and "thinking_token_budget" in STATE["ignores"]:
-        return web.json_response({"error": {"message": "thinking_token_budget is set but ..."}}, status=400)
+    for field in ("thinking_token_budget", "continue_final_message"):
+        if field in body and field in STATE["ignores"]:
+            return web.json_response({"error": {"message": f"{field} is set but ..."}}, status=400)
     ANSWERED[body["messages"][-1]["content"]] += 1
     if STATE["raw"] is not None:
         return web.Response(body=STATE["raw"].encode(), content_type="application/json")

@@ -60,10 +60,13 @@ def test_troubles(judge: FaultServer, state: dict[str, Any], remedy: str) -> Non
     [
         ({"refuse": "/tokenize"}, "no verdict 'logprob'"),
         ({"ignores": ["enable_thinking"]}, "does not heed enable_thinking"),
+        ({"chances": {"9": 0.6, "0": 0.36}}, "label mass 0.96"),
+        ({"chances": {"9": 0.07}}, "label mass 0.07, which is below label_mass_floor 0.5"),
+        ({"ignores": ["logprob_token_ids"]}, "no verdict 'logprob': it gives no probabilities"),
     ],
 )
 def test_notes(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, state: dict[str, Any], note: str) -> None:
-    """What only some need and this judge lacks is said, and is no trouble."""
+    """What only some need is said and is no trouble: what this judge lacks, and how much of its mind is on labels."""
     monkeypatch.setenv("COLUMNS", "300")
     judge.set(**state)
     status, text = check()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import cast
 
 import pytest
@@ -10,9 +11,13 @@ import pytest
 from rewardstack import compute_score, score
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.scorers.destination import Destination
+from rewardstack.scorers.judge import plan
 from rewardstack.scorers.judge.api import Api
+from rewardstack.scorers.judge.dialect import LLAMA_CPP, OLD_VLLM, OLLAMA, SGLANG, TGI, UNKNOWN, VLLM, Dialect
 from rewardstack.scorers.judge.labels import LabelTokens
 from rewardstack.scorers.judge.models import Model
+from rewardstack.scorers.judge.options import Options, read_options
+from rewardstack.scorers.judge.request import frame
 from rewardstack.transport.discovery import SERVERS
 from tests.client.judge.conftest import JUDGE, asked, sample
 from tests.support.servers import FaultServer
@@ -38,6 +43,43 @@ def test_request(judge: FaultServer) -> None:
     assert {"enable_thinking": False} == body["chat_template_kwargs"]
     assert "structured_outputs" not in body
     assert "one of these labels and nothing else: 0, 1, 2" in body["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("dialect", [VLLM, OLD_VLLM, SGLANG, LLAMA_CPP, OLLAMA, TGI, UNKNOWN])
+def test_begun_reply(dialect: Dialect) -> None:
+    """A reply that is to be a label is begun where the server's documents say that it is continued, and only there."""
+    labelled = messages_of(read_options({"verdict": "logprob", "prompt_template": "binary"}), dialect)
+    in_words = messages_of(read_options({}), dialect)
+    begun = [{"role": "assistant", "content": "Either grade=0 or grade=1. Here grade="}]
+    assert labelled[2:] == (begun if dialect in (VLLM, SGLANG) else [])
+    assert ["system", "user"] == [message["role"] for message in in_words]
+
+
+def messages_of(options: Options, dialect: Dialect) -> list[dict[str, str]]:
+    """Those of a request, which goes on with the last of them if and only if that is the assistant's."""
+    body = json.loads(frame(options, "small", dialect=dialect).body("Is it?"))
+    goes_on = body.get("continue_final_message", False), not body.get("add_generation_prompt", True)
+    assert {body["messages"][-1]["role"] == "assistant"} == set(goes_on)
+    messages: list[dict[str, str]] = body["messages"]
+    return messages
+
+
+def test_begun_reply_is_in_the_key() -> None:
+    """A verdict on a begun reply has another key than one without."""
+    destination = Destination(("http://judge:8000",), "")
+    asked_of = plan.Plan(destination, read_options({"verdict": "logprob"}), "2+2?", ("4",), "4")
+    models = [Model("small", "small", dialect) for dialect in (VLLM, VLLM.refused("continue_final_message"))]
+    with_begun, without = (plan.key_of(asked_of, model, "", "") for model in models)
+    assert with_begun is not None and without is not None and with_begun.text != without.text
+
+
+def test_begun_reply_is_refused(judge: FaultServer) -> None:
+    """A server whose chat template does not let a reply be begun is asked without, from the first sample on."""
+    judge.set(chances=DIGITS, ignores=["continue_final_message"])
+    for at in range(2):
+        (one,) = score([sample(f"It is {at}.", verdict="logprob")])
+        assert "ok" == one.status, one.reason
+    assert [True, False, False] == ["continue_final_message" in body for body in asked(judge)]
 
 
 def test_labels_of_servers_without_end() -> None:

@@ -21,7 +21,7 @@ from tests.support.servers import FaultServer
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "cases/judge_refusals.json").read_text())
 SENT = ("temperature", "top_p", "max_tokens", "seed", "response_format", "structured_outputs", "chat_template_kwargs")
-MORE = ("logprobs", "top_logprobs", "thinking_token_budget")
+MORE = ("logprobs", "top_logprobs", "thinking_token_budget", "continue_final_message")
 
 
 def refusal(status: int, body: Any) -> RejectedError:

@@ -216,6 +216,7 @@ def test_check(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 == done.returncode, done.stdout + done.stderr
     assert "verdict 0.750" in done.stdout and "small" in done.stdout
     assert ("no verdict 'logprob'" in done.stdout) == (not judge.server["top_logprobs"])
+    assert ("label mass 0.90" in done.stdout) == bool(judge.server["top_logprobs"])
 
 
 @each(["openai", "llama.cpp"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,12 +15,12 @@ from rewardstack.errors import RejectedError, ReplyError, ServiceError, Settings
 from rewardstack.scorers.judge.api import MODELS, below, deployment, query_of
 from rewardstack.scorers.judge.dialect import VLLM, Dialect, dialect_of, vllm_of
 from rewardstack.scorers.judge.fences import neutral
-from rewardstack.scorers.judge.labels import TOKENIZE
+from rewardstack.scorers.judge.labels import TOKENIZE, label_request
 from rewardstack.scorers.judge.models import DEFAULT, NOTHING, VERSION, Served, read_models
 from rewardstack.scorers.judge.named import Named
-from rewardstack.scorers.judge.options import Options, read_options
+from rewardstack.scorers.judge.options import LABEL_MASS_FLOOR, Options, read_options
 from rewardstack.scorers.judge.refusals import corrected, refused_fields
-from rewardstack.scorers.judge.reply import read_text_verdict, read_top_verdict, reasoning_of
+from rewardstack.scorers.judge.reply import read_label_verdict, read_text_verdict, read_top_verdict, reasoning_of
 from rewardstack.scorers.judge.request import CHAT, frame, is_json
 from rewardstack.scorers.judge.verdict import UnreadableError
 from rewardstack.settings import Settings
@@ -103,7 +103,7 @@ async def _probe(server: Probed, finding: Finding, url: str, settings: Settings,
         value = read_text_verdict(reply, 1.0, thinking=False, structured=is_json(options, asked.dialect))
     except UnreadableError as error:
         raise Trouble(str(error), UPGRADE if asked.dialect == VLLM else FREE) from error
-    notes += await (_notes(server, model) if asked.dialect.labels == "ids" else _foreign_notes(server, asked))
+    notes += await (_notes(server, asked) if asked.dialect.labels == "ids" else _foreign_notes(server, asked))
     lacking = [note for note in notes if note.startswith(NO_LABELS)]
     if lacking and named is not None and named.is_labelled:
         raise Trouble(lacking[0], f"leave `verdict` out of judges.{named.name}.options")
@@ -141,11 +141,13 @@ def _model(served: Served, wanted: str, model_name: str) -> str:
     return model
 
 
-async def _reply(server: Probed, asked: Asked, options: Options) -> tuple[bytes, Asked]:
+async def _reply(
+    server: Probed, asked: Asked, options: Options, label_ids: tuple[int, ...] = ()
+) -> tuple[bytes, Asked]:
     """Its reply to a sample, and how it was asked in the end: what it refuses, it is not sent again."""
     user = options.template.render(PROBLEM, REFERENCE, CANDIDATE)
     while True:
-        request = frame(options, asked.model, dialect=asked.dialect)
+        request = frame(options, asked.model, label_ids=label_ids, dialect=asked.dialect)
         reply = await server.reply(asked.path, request.body(user), PATIENCE)
         try:
             return body_of(reply), asked
@@ -188,28 +190,49 @@ async def _foreign_notes(server: Probed, asked: Asked) -> list[str]:
     dialect = asked.dialect
     notes = [] if dialect.form else ["it holds no reply to a form"]
     notes += [] if dialect.thinking else ["it does not heed enable_thinking"]
-    options = read_options({"verdict": "logprob", "label_mass_floor": 0})
-    labels, values = zip(*options.labels, strict=True)
-    try:
-        reply, asked = await _reply(server, asked, options)
-        read_top_verdict(reply, labels, values, 0.0)
-    except UnreadableError:
-        return notes
-    except (Trouble, ReplyError):
-        return [*notes, f"{NO_LABELS}: it gives no probabilities"]
-    return notes
+    return [*notes, await _label_mass(server, asked)]
 
 
-async def _notes(server: Probed, model: str) -> list[str]:
-    """What this judge cannot do that not everybody needs."""
+async def _notes(server: Probed, asked: Asked) -> list[str]:
+    """What this judge cannot do that not everybody needs, and how it takes to labels."""
     try:
-        quiet, thinking = [await _prompt_tokens(server, model, thinks) for thinks in (False, True)]
-        unbroken = await _unbroken(server, model)
+        quiet, thinking = [await _prompt_tokens(server, asked.model, thinks) for thinks in (False, True)]
+        unbroken = await _unbroken(server, asked.model)
     except Trouble:
         return [f"{NO_LABELS}: {TOKENIZE} does not answer"]
     if unbroken:
         raise Trouble(f"candidates can write its control tokens: {', '.join(unbroken)}", "judge by another model")
-    return ["its template does not heed enable_thinking"] if quiet == thinking else []
+    notes = ["its template does not heed enable_thinking"] if quiet == thinking else []
+    return [*notes, await _label_mass(server, asked)]
+
+
+async def _label_mass(server: Probed, asked: Asked) -> str:
+    """The probability that it puts on the labels of `default` together, or why it gives no verdict by them."""
+    options = read_options({"verdict": "logprob", "label_mass_floor": 0})
+    labels, values = zip(*options.labels, strict=True)
+    try:
+        ids = await _label_ids(server, asked.model, labels) if asked.dialect.labels == "ids" else ()
+        reply, asked = await _reply(server, asked, options, ids)
+        if asked.dialect.labels == "ids":
+            _, mass = read_label_verdict(reply, ids, values, 0.0)
+        else:
+            _, mass = read_top_verdict(reply, labels, values, 0.0)
+    except UnreadableError as error:
+        return f"verdict 'logprob': {error}"
+    except (Trouble, ReplyError):
+        return f"{NO_LABELS}: it gives no probabilities"
+    low = "" if mass >= LABEL_MASS_FLOOR else f", which is below label_mass_floor {LABEL_MASS_FLOOR:g}"
+    return f"label mass {mass:.2f}{low}"
+
+
+async def _label_ids(server: Probed, model: str, labels: Sequence[str]) -> tuple[int, ...]:
+    """The tokens of labels; Trouble where one is not a single token."""
+    replies = [await server.ask_json(TOKENIZE, label_request(label, model)) for label in labels]
+    try:
+        [ids] = zip(*(map(int, reply["tokens"]) for reply in replies), strict=True)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Trouble(f"{TOKENIZE} does not tell a token for each label", server.names.another) from error
+    return ids
 
 
 async def _unbroken(server: Probed, model: str) -> list[str]:

@@ -35,6 +35,7 @@ class Dialect:
         top_logprobs: how many likeliest tokens are asked for.
         thinking: the field that says whether the model may reason; empty for none.
         budget: whether `thinking_token_budget` is sent.
+        begins: whether a reply that is to be a label is begun for the model (`continue_final_message`).
         limit: the field that bounds the reply's tokens.
         without: fields of sampling that are left out, sorted.
         guessed: whether it is uncertain what the server takes, which is then tried out before there are many requests.
@@ -45,6 +46,7 @@ class Dialect:
     top_logprobs: int = MOST_TOP_LOGPROBS
     thinking: Thinking = "chat_template_kwargs"
     budget: bool = True
+    begins: bool = False
     limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     without: tuple[str, ...] = ()
     guessed: bool = False
@@ -63,6 +65,8 @@ class Dialect:
             return replace(self, thinking="")
         if field == "thinking_token_budget":
             return replace(self, budget=False)
+        if field in ("continue_final_message", "add_generation_prompt"):
+            return replace(self, begins=False)
         if field in ("logprob_token_ids", "return_tokens_as_token_ids"):
             return replace(self, labels="top") if self.labels == "ids" else self
         if field == "top_logprobs" and self.top_logprobs > FEWEST_TOP_LOGPROBS:
@@ -93,12 +97,13 @@ _FORM_FIELD: Mapping[Form, str] = {
 }
 _FORM_FIELDS = frozenset(filter(None, _FORM_FIELD.values()))
 
-VLLM = Dialect()
+VLLM = Dialect(begins=True)
 """https://docs.vllm.ai/en/latest/features/structured_outputs/"""
 OLD_VLLM = Dialect(form="guided_regex", labels="top", guessed=True)
 """https://docs.vllm.ai/en/v0.8.5/features/structured_outputs.html; before 0.6.5 it refuses what it does not know."""
-SGLANG = Dialect(form="regex", labels="top", budget=False)
-"""https://docs.sglang.io/docs/advanced_features/structured_outputs.md"""
+SGLANG = Dialect(form="regex", labels="top", budget=False, begins=True)
+"""https://docs.sglang.io/docs/advanced_features/structured_outputs.md; `continue_final_message` is in
+https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/entrypoints/openai/protocol.py"""
 LLAMA_CPP = Dialect(form="json_schema", labels="top", budget=False)
 """https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md"""
 OLLAMA = Dialect(form="json_schema", labels="top", thinking="reasoning_effort", budget=False)

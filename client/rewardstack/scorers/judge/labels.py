@@ -19,6 +19,11 @@ from rewardstack.transport.discovery import SERVERS
 TOKENIZE = "/tokenize"
 
 
+def label_request(label: str, model: str) -> dict[str, Any]:
+    """What `TOKENIZE` is asked for the tokens of a label, as they come within a text."""
+    return {"model": model, "prompt": label, "add_special_tokens": False}
+
+
 class LabelTokens:
     """The labels of every model asked so far.
 
@@ -71,7 +76,7 @@ class LabelTokens:
     async def _tokens(
         self, label: str, model: str, destination: Destination, deadline: SharedDeadline
     ) -> tuple[int, ...]:
-        body = json.dumps({"model": model, "prompt": label, "add_special_tokens": False}).encode()
+        body = json.dumps(label_request(label, model)).encode()
         try:
             reply: Any = json.loads(await self._api.post(destination, TOKENIZE, body, deadline))
             return tuple(int(token) for token in reply["tokens"])

@@ -52,6 +52,14 @@ WORDINGS: tuple[tuple[str, str], ...] = (
     ),
     (r"(thinking_token_budget) is set but", "https://docs.vllm.ai/en/latest/features/reasoning_outputs/"),
     (
+        r"(continue_final_message) is set but",
+        "https://github.com/huggingface/transformers/blob/main/src/transformers/utils/chat_template_utils.py",
+    ),
+    (
+        r"\w{1,40} renderer does not support (continue_final_message)",
+        "https://github.com/vllm-project/vllm/blob/main/vllm/renderers/inkling.py",
+    ),
+    (
         r"Requested sample (logprobs) of \d+, which is greater than max allowed",
         "https://github.com/vllm-project/vllm/issues/5299",
     ),

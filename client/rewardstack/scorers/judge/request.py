@@ -63,6 +63,9 @@ def frame(
     ]
     request = {"model": model, "messages": messages, **_sampling(options, vote, label_ids, dialect)}
     request |= {**_thinking(options, dialect), "stream": False}
+    if options.labels and dialect.begins:
+        messages.append({"role": "assistant", "content": _beginning(options)})
+        request |= {"add_generation_prompt": False, "continue_final_message": True}
     head, _, tail = json.dumps(request).partition('"role": "user", "content": ""')
     return Frame(f'{head}"role": "user", "content": '.encode(), tail.encode(), frozenset(request) - ALWAYS)
 
@@ -145,6 +148,16 @@ def _thinking(options: Options, dialect: Dialect) -> dict[str, Any]:
     if dialect.thinking == "reasoning_effort":
         return {"reasoning_effort": "medium" if options.enable_thinking else "none"}
     return {}
+
+
+def _beginning(options: Options) -> str:
+    """What the model is taken to have said before its label.
+
+    Each label stands here as it has to come, so that even a small model goes on with one. There is no space at its
+    end: chat templates that trim would drop it, and the label's token would then be one with a space before it.
+    """
+    choices = " or ".join(f"grade={name}" for name, _ in options.labels)
+    return f"Either {choices}. Here grade="
 
 
 def _closing(options: Options, dialect: Dialect) -> str:

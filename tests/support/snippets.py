@@ -1,0 +1,58 @@
+"""The fenced blocks of code on the pages: who runs each, or why nobody does, is said in `tests/cases/snippets.json`.
+
+A row is of the blocks of a page in a language that begin with its words; the first row that fits counts. It has either
+`test`, which runs them, or `here`, how `tests/cli/test_snippets.py` does, or `reason`, why no test can.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ["README.md", "CONTRIBUTING.md", "client/README.md", "services/*/README.md", "examples/**/*.md", "docs/*.md"]
+ROWS: list[dict[str, str]] = json.loads((ROOT / "tests/cases/snippets.json").read_text(encoding="utf-8"))
+_BLOCK = re.compile(r"^( *)```([^`\n]*)\n(.*?)^\1``` *$", re.MULTILINE | re.DOTALL)
+
+
+class Snippet(NamedTuple):
+    """A block of code.
+
+    Args:
+        page: where it is, below the root of the tree.
+        line: its first one.
+        language: what stands behind the fence; empty for nothing.
+        text: without the fences and the indentation.
+    """
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    def row(self) -> dict[str, str] | None:
+        """What is said of it; None for nothing."""
+        return next((row for row in ROWS if self._fits(row)), None)
+
+    def _fits(self, row: dict[str, str]) -> bool:
+        mine = row["page"], row.get("language", self.language)
+        return mine == (self.page, self.language) and self.text.startswith(row.get("begins", ""))
+
+
+def snippets() -> list[Snippet]:
+    """All of them, page by page."""
+    found = []
+    for page in sorted({path for pattern in PAGES for path in ROOT.glob(pattern)}):
+        text, name = page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix()
+        for block in _BLOCK.finditer(text):
+            line = text.count("\n", 0, block.start()) + 2
+            found.append(Snippet(name, line, block[2], textwrap.dedent(block[3])))
+    return found
+
+
+def blocks_of(page: str) -> list[tuple[str, str]]:
+    """Language and text of each block of a page, in order."""
+    return [(one.language, one.text) for one in snippets() if one.page == page]
