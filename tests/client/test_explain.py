@@ -31,9 +31,10 @@ def test_references(server: FaultServer) -> None:
 def test_a_key_is_not_told(server: FaultServer) -> None:
     """A sample's own API key stands in no step, nor does one that is the password of a URL."""
     refused = server.url.replace("http://", "http://any:very-secret@")
-    for url, scored in ((server.url, True), (refused, False)):
+    for url, status in ((server.url, "ok"), (refused, "unscored")):
         found = explained(Request("gsm8k", "#### 42", "42", {"api_key": "very-secret", "server_url": url}))
-        assert (found.score is not None) is scored
+        assert found.score is not None
+        assert found.score.status == status
         assert "very-secret" not in json.dumps(found.record())
 
 

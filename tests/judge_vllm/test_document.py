@@ -24,7 +24,7 @@ TEXT = (ROOT / "docs" / "judge.md").read_text()
 BLOCKS = blocks_of("docs/judge.md")
 PYTHON = [body for language, body in BLOCKS if language == "python"]
 LAUNCH = [body for language, body in BLOCKS if language == "bash" and "run_vllm" in body]
-BASH = [body for language, body in BLOCKS if language == "bash" and "run_vllm" not in body]
+BASH = [body for language, body in BLOCKS if language == "bash" and "run_vllm" not in body and "make" not in body]
 PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 ADDRESS = re.compile(r"http://[\w.-]+:8000")
 MODEL = re.compile(r"Qwen/Qwen3-32B|specialized-math-model")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rewardstack import Score, errors, register_route, score
+from rewardstack import Score, client, errors, register_judge, register_route, score
 from rewardstack.score import Usage
 from tests.client.conftest import Script
 from tests.client.judge.conftest import JUDGE, asked, sample
@@ -64,18 +64,20 @@ def test_shared_and_cached(judge: FaultServer, caplog: pytest.LogCaptureFixture)
         first, again = score([own("same"), own("same")]), score([own("same")])
     assert Usage(1, 30, 4) == Usage.total(one.usage for one in first)
     assert [None] == [one.usage for one in again]
-    assert "without a readable verdict; 1 request, 30 prompt and 4 completion tokens" in caplog.text
-    assert "without a readable verdict; no requests to models" in caplog.text
+    assert "0 unscored; 1 request, 30 prompt and 4 completion tokens" in caplog.text
+    assert "0 unscored; no requests to models" in caplog.text
 
 
-def test_composite(judge: FaultServer) -> None:
+def test_composite(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole of a composite took what its parts did, also of a part that another one overrules."""
     judge.set(usage=TOLD)
-    register_route("test_cost_cascade", {"cascade": [{"route": JUDGE, "at_least": 2}, {"route": f"{JUDGE}_other"}]})
+    monkeypatch.setattr(client, "_registered", {})
+    register_judge("second", {"address": judge.url})
+    register_route("both", {"cascade": [{"route": JUDGE, "at_least": 2}, "second"]})
     request = own("composite")
-    request.data_source = "test_cost_cascade"
+    request.data_source = "both"
     (one,) = score([request])
-    assert Usage(1, 30, 4) == one.usage  # the second part reads the first one's verdict in the cache
+    assert Usage(2, 60, 8) == one.usage
 
 
 @pytest.mark.parametrize(("name", "cap"), [(BUDGET, "2"), ("REWARDSTACK_MAX_TOKENS", "68")])

@@ -17,7 +17,7 @@ from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import UNIT, Key
 from rewardstack.core.steps import Trace
 from rewardstack.core.wire import Record
-from rewardstack.errors import ServiceError
+from rewardstack.errors import BudgetError, ServiceError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score, Usage
 from rewardstack.scorers.budget import Meter
@@ -219,7 +219,11 @@ class Embedding(Scorer[Sample]):
             self._store.memory.resize(max(sample.options.cache_size for sample in samples))
         embedder = self._embedder(part, await self._server(part.destination).about(deadline))
         texts = {text for sample in samples for text in (sample.candidate, *sample.targets)}
-        return await embedder.vectors(texts, deadline, cached=part.cached)
+        found = await embedder.vectors(texts, deadline, cached=part.cached)
+        for one in found.values():
+            if isinstance(one, BudgetError):
+                raise one
+        return found
 
     def _server(self, destination: Destination) -> Server:
         if destination not in self._servers:

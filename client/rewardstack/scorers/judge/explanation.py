@@ -64,11 +64,12 @@ def explained(plan: Plan, exchange: Exchange) -> Step:
     if not exchange.sent:
         return exchange.step("request for a verdict", {"note": "left out: the texts before it are too long together"})
     request = json.loads(exchange.sent)
-    system, user = (str(message["content"]) for message in request.pop("messages"))
+    system, user, *begun = (str(message["content"]) for message in request.pop("messages"))
     if user == TRIAL:
         return exchange.step("trial", {"note": "shows what the judge takes; scores nothing"})
     asked = next((at for at, one in enumerate(plan.references, 1) if plan.user(one) == user), 0)
     facts = {"reference": f"{asked} of {len(plan.references)}", "fields": request, "system": system, "user": user}
+    facts |= {"the reply is begun": begun[0]} if begun else {}
     if not exchange.received:
         return exchange.step("request for a verdict", facts)
     return exchange.step("request for a verdict", {**facts, **_reply(plan, request, exchange.received)})
