@@ -1,0 +1,77 @@
+"""The tasks of `docs/howto.md`, done as they are printed, against a real reward server and a scripted judge."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rules.conftest import RewardServer, running
+from tests.support.examples import Block, printed, run, sections
+from tests.support.servers import FaultServer
+from tests.support.snippets import ROOT
+
+pytestmark = pytest.mark.usefixtures("needs_process")
+
+SECTIONS = sections("howto.md")
+JUDGES = re.compile(r"http://localhost:800([01])|https://api.vendor.example(?=/v1)")
+"""Where the page has judges."""
+VERDICTS = {
+    "Qwen/Qwen3-4B": "REWARD: 0.600",
+    "Qwen/Qwen3-32B": "REWARD: 0.800",
+    "a-model-of-theirs": "REWARD: 0.900",
+}
+
+
+def is_run(block: Block) -> bool:
+    """Whether it is run here: what `make` would do is tried by tests/cli/test_snippets.py."""
+    return "make " not in block.text
+
+
+@pytest.fixture(scope="module")
+def reward_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
+    """A real reward server with the page's own function."""
+    folder = tmp_path_factory.mktemp("server")
+    [function] = [one for blocks in SECTIONS.values() for one in blocks if one.file == "my_rewards.py"]
+    (folder / function.file).write_text(function.text)
+    with running(folder, REWARD_FUNCTIONS=folder / function.file) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[FaultServer]:
+    """A server for all judges of the page, which gives each model's verdict."""
+    one = FaultServer(script=ROOT / "tests" / "client" / "judge" / "fake_judge.py")
+    one.set(
+        content="Polite and right.\nREWARD: 0.8",
+        by_model=VERDICTS,
+        models=[{"id": name, "root": name} for name in ("small", *VERDICTS)],
+    )
+    yield one
+    one.kill()
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_task(heading: str, reward_server: RewardServer, judge: FaultServer, tmp_path: Path) -> None:
+    """Files, commands and code of a task print what the comments say, and warn of nothing."""
+    shutil.copy(ROOT / "examples" / "samples.jsonl", tmp_path / "rollouts.jsonl")
+    here = []
+    for block in filter(is_run, SECTIONS[heading]):
+        text = JUDGES.sub(lambda found: f"{judge.url}/judges/{found[1] or 'vendor'}", block.text)
+        here.append(block._replace(text=text.replace("http://localhost:6000", reward_server.url)))
+    run(
+        here,
+        tmp_path,
+        REWARD_SERVER_URL=reward_server.url,
+        LLM_JUDGE_SERVER_URL=judge.url,
+        LLM_JUDGE_MODEL="small",
+    )
+
+
+def test_every_print_is_checked() -> None:
+    """No `print` of the page goes without its comment."""
+    blocks = [block for blocks in SECTIONS.values() for block in blocks]
+    assert sum(block.text.count("print(") for block in blocks) == len(printed(blocks))
