@@ -48,8 +48,8 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedSum:
-    """The sum of the parts' values times their weights; skipped parts leave their weight to the others."""
+class _Combination:
+    """All parts are asked for every sample, at the same time."""
 
     parts: tuple[Part, ...]
     failed_part: FailedPart = "fail"
@@ -58,6 +58,15 @@ class WeightedSum:
         """One score an item, with the parts' values in `parts`."""
         columns = await asyncio.gather(*(evaluate(part.route, items) for part in self.parts))
         return [self._combine(row) for row in zip(*columns, strict=True)]
+
+    def _combine(self, scores: Sequence[Score]) -> Score:
+        """The whole of one sample from its parts' scores, in their order."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedSum(_Combination):
+    """The sum of the parts' values times their weights; skipped parts leave their weight to the others."""
 
     def _combine(self, scores: Sequence[Score]) -> Score:
         valueless = _valueless(self.parts, scores)
@@ -74,16 +83,8 @@ class WeightedSum:
 
 
 @dataclass(frozen=True, slots=True)
-class Majority:
+class Majority(_Combination):
     """The value that most parts gave, the mean of them where several are; `agreement` is the share that gave it."""
-
-    parts: tuple[Part, ...]
-    failed_part: FailedPart = "fail"
-
-    async def score(self, items: Sequence[Item], evaluate: Evaluate) -> list[Score]:
-        """One score an item, with the parts' values in `parts`."""
-        columns = await asyncio.gather(*(evaluate(part.route, items) for part in self.parts))
-        return [self._combine(row) for row in zip(*columns, strict=True)]
 
     def _combine(self, scores: Sequence[Score]) -> Score:
         valueless = _valueless(self.parts, scores)
