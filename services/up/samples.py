@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
 import sysconfig
 from collections.abc import Collection, Mapping
@@ -78,6 +80,9 @@ def farewell(settings: Settings, urls: Mapping[str, str], logs: str, cache: str 
         if url == "LLM_JUDGE_SERVER_URL":
             for name in filter(settings.__getitem__, ("LLM_JUDGE_HEADERS", "LLM_JUDGE_QUERY")):
                 say(f"  export {name}=...")
+    if settings["REWARDSTACK_ROUTES"]:
+        routes = shlex.quote(os.path.abspath(settings["REWARDSTACK_ROUTES"]))
+        say(f"  export REWARDSTACK_ROUTES={routes}    # the routes and judges of the stack")
     if trusted := tls.trusted(settings):
         say(f"  export {tls.TRUST}={trusted}    # clients on other machines need this file too")
     if cache:

@@ -17,13 +17,9 @@ from tests.support.snippets import ROOT
 pytestmark = pytest.mark.usefixtures("needs_process")
 
 SECTIONS = sections("howto.md")
-JUDGES = re.compile(r"http://localhost:800([01])|https://api.vendor.example(?=/v1)")
+JUDGES = re.compile("http://localhost:8000|https://api.vendor.example(?=/v1)")
 """Where the page has judges."""
-VERDICTS = {
-    "Qwen/Qwen3-4B": "REWARD: 0.600",
-    "Qwen/Qwen3-32B": "REWARD: 0.800",
-    "a-model-of-theirs": "REWARD: 0.900",
-}
+OTHER, THEIRS = "Qwen/Qwen3-4B", "a-model-of-theirs"
 
 
 def is_run(block: Block) -> bool:
@@ -42,33 +38,26 @@ def reward_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardSe
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[FaultServer]:
-    """A server for all judges of the page, which gives each model's verdict."""
-    one = FaultServer(script=ROOT / "tests" / "client" / "judge" / "fake_judge.py")
-    one.set(
-        content="Polite and right.\nREWARD: 0.8",
-        by_model=VERDICTS,
-        models=[{"id": name, "root": name} for name in ("small", *VERDICTS)],
-    )
-    yield one
-    one.kill()
+def judges() -> Iterator[dict[str, FaultServer]]:
+    """By the address that the page has for it: the stack's judge, and the vendor's."""
+    own, vendor = (FaultServer(script=ROOT / "tests" / "client" / "judge" / "fake_judge.py") for _ in range(2))
+    own.set(content="Polite and right.\nREWARD: 0.8", by_model={OTHER: "REWARD: 0.600"})
+    vendor.set(content="REWARD: 0.900", models=[{"id": THEIRS, "root": THEIRS}])
+    yield {"http://localhost:8000": own, "https://api.vendor.example": vendor}
+    own.kill()
+    vendor.kill()
 
 
 @pytest.mark.parametrize("heading", SECTIONS)
-def test_task(heading: str, reward_server: RewardServer, judge: FaultServer, tmp_path: Path) -> None:
+def test_task(heading: str, reward_server: RewardServer, judges: dict[str, FaultServer], tmp_path: Path) -> None:
     """Files, commands and code of a task print what the comments say, and warn of nothing."""
     shutil.copy(ROOT / "examples" / "samples.jsonl", tmp_path / "rollouts.jsonl")
     here = []
     for block in filter(is_run, SECTIONS[heading]):
-        text = JUDGES.sub(lambda found: f"{judge.url}/judges/{found[1] or 'vendor'}", block.text)
+        text = JUDGES.sub(lambda found: judges[found[0]].url, block.text)
         here.append(block._replace(text=text.replace("http://localhost:6000", reward_server.url)))
-    run(
-        here,
-        tmp_path,
-        REWARD_SERVER_URL=reward_server.url,
-        LLM_JUDGE_SERVER_URL=judge.url,
-        LLM_JUDGE_MODEL="small",
-    )
+    url = judges["http://localhost:8000"].url
+    run(here, tmp_path, REWARD_SERVER_URL=reward_server.url, LLM_JUDGE_SERVER_URL=url)
 
 
 def test_every_print_is_checked() -> None:

@@ -32,6 +32,13 @@ def test_no_key_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "export REWARD_SERVER_API_KEY=..." in shown and "sesame" not in shown
 
 
+def test_routes(capsys: pytest.CaptureFixture[str]) -> None:
+    """A trainer is told the file of routes that the stack has, by a path that holds in any folder."""
+    shown = said(capsys, REWARDSTACK_ROUTES="examples/routes.toml")
+    assert f"export REWARDSTACK_ROUTES={ROOT / 'examples/routes.toml'}" in shown
+    assert "REWARDSTACK_ROUTES" not in said(capsys)
+
+
 def test_what_the_judge_wants(capsys: pytest.CaptureFixture[str]) -> None:
     """Headers and query parameters that the stack's judge is sent are named for clients, and not shown."""
     shown = said(capsys, LLM_JUDGE_HEADERS="api-key: sesame", LLM_JUDGE_QUERY="tenant=7")

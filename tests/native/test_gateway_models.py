@@ -252,6 +252,7 @@ def test_named_judges(scene: Callable[..., Scene]) -> None:
         assert (path, started.gateway.ask(f"/judges/small{path}", b"{}", "judge")) == (path, (404, NO_SUCH_PATH))
     for name in ("other", "default", "judge", "Small", "", "small/..", "judge.small"):
         assert (name, started.gateway.ask(f"/judges/{name}/v1/models", service="judge")[0]) == (name, 404)
+    assert "REWARDSTACK_ROUTES" in started.gateway.ask("/judges/other/v1/models", service="judge")[1]
 
 
 @pytest.mark.parametrize("balancing", ["least_conn", "affinity"])

@@ -195,7 +195,10 @@ class RouteTable:
         taking = self._taking(source)
         if taking is None:
             known = ", ".join(self.names())
-            raise UnknownSourceError(f"data_source {source!r} has no route; known: {known}", "data_source")
+            raise UnknownSourceError(
+                f"data_source {source!r} has no route; known: {known}; REWARDSTACK_ROUTES may name a file with more",
+                "data_source",
+            )
         return taking
 
     def _taking(self, source: str) -> Route | None:

@@ -92,7 +92,7 @@ class Budget:
             self._say_once(
                 "alone",
                 f"{MAX_REQUESTS} and {MAX_TOKENS} hold for this process alone: for all processes of a run together set "
-                "REWARDSTACK_RUN_ID and REWARD_CACHE_URL, with REWARD_CACHE on",
+                + ("REWARDSTACK_RUN_ID" if not self._run_id else "REWARD_CACHE_URL, with REWARD_CACHE on"),
             )
 
     async def admit(self) -> None:

@@ -89,6 +89,7 @@ def test_named_judges(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, tmp_p
         "below": {"model": "small"},
         "other": {"address": judge.url, "model": "absent"},
         "keyless": {"address": judge.url, "api_key_variable": "ABSENT_KEY"},
+        "gone": {"address": "http://127.0.0.1:9"},
     }
     (tmp_path / "routes.json").write_text(json.dumps({"judges": judges}))
     monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.json"))
@@ -98,6 +99,7 @@ def test_named_judges(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, tmp_p
     assert "/judges/below" in text
     assert "judge other" in text and "set judges.other.model to one that it serves: small" in text
     assert "ABSENT_KEY is not set" in text and "set ABSENT_KEY to the judge's key" in text
+    assert "start it, or correct judges.gone.address" in text
     assert 3 == len(judge.stats()["bodies"])
 
 

@@ -27,11 +27,13 @@ class Names(NamedTuple):
         url: the variable that holds the service's addresses.
         api_key: the variable that holds its key.
         server_key: what holds the keys that the server takes.
+        by: what starts the service; empty where that is not ours to say.
     """
 
     url: str
     api_key: str
     server_key: str
+    by: str = " with `make up`"
 
     @property
     def another(self) -> str:
@@ -124,7 +126,7 @@ class Probed:
         return f"a fault of the server's own, or another service; {LOGS}"
 
     def _rejection_remedy(self, status: int) -> str:
-        url, api_key, server_key = self.names
+        url, api_key, server_key = self.names[:3]
         if status in (401, 403) and self.has_key:
             return f"{api_key} is none of the server's {server_key}; correct it"
         if status in (401, 403):
@@ -134,7 +136,8 @@ class Probed:
         return self.names.another
 
     def _connection_remedy(self, cause: BaseException | None) -> str:
-        url, start = self.names.url, f"start it with `make up`, or correct {self.names.url}"
+        url = self.names.url
+        start = f"start it{self.names.by}, or correct {url}"
         if isinstance(cause, aiohttp.ClientConnectorDNSError):
             return f"no such host name; correct {url}, or the name service"
         if isinstance(cause, aiohttp.ClientSSLError):

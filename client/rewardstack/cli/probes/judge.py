@@ -68,7 +68,14 @@ async def probe_named(named: Named, url: str, settings: Settings) -> Finding:
     except SettingsError as error:
         trouble = Trouble(str(error), f"set {named.key} to the judge's key")
         return Finding(shown_url(url), trouble=trouble)
-    return await _probe_as(url, own, Names(named.address, named.key, "--api-key"), named)
+    return await _probe_as(url, own, _names(named), named)
+
+
+def _names(named: Named) -> Names:
+    """What remedies speak of: a judge with an address of its own is somebody else's to start."""
+    if named.address == NAMES.url:
+        return NAMES
+    return Names(named.address, named.key, "keys", by="")
 
 
 async def _probe_as(url: str, settings: Settings, names: Names, named: Named | None) -> Finding:

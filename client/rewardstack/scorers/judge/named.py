@@ -87,7 +87,7 @@ class Named:
         if name not in self._fixed:
             return error
         field = _field(self.name, name)
-        return RequestError(str(error).replace(f"extra_info.{name}", field, 1), field)
+        return RequestError(_in_the_files_words(error, name, field), field)
 
 
 def check_named(judge: NamedJudge) -> None:
@@ -106,7 +106,11 @@ def check_named(judge: NamedJudge) -> None:
     except RequestError as error:
         name = (error.field or "").removeprefix("extra_info.")
         field = _field(judge.name, name)
-        raise RouteError(str(error).replace(f"extra_info.{name}", field, 1), field) from error
+        raise RouteError(_in_the_files_words(error, name, field), field) from error
+
+
+def _in_the_files_words(error: RequestError, option: str, field: str) -> str:
+    return str(error).replace(f"extra_info.{option}", field, 1).replace("prompt_template_path", "template_path")
 
 
 def _field(judge: str, option: str) -> str:

@@ -15,7 +15,7 @@ from rewardstack.errors import ReplyError
 
 UNREADABLE = "no verdict in the judge's reply"
 """How the reason of every such failure begins."""
-CUT = "it was cut at max_new_tokens"
+CUT = "it was cut at max_new_tokens; allow more, or have the template ask for less"
 DECORATION = " \t\r*_`#>$\"'"
 MARK = re.compile(rf"REWARD[{re.escape(DECORATION)}]*:")
 """What makes a line a verdict, behind decoration: read nowhere else, and broken in every foreign text."""
