@@ -246,12 +246,13 @@ class Runner(Generic[P]):
         """The outcomes, by position, as scores; raises the ConfigError that is one of them."""
         scores: dict[int, Score] = {}
         for at, outcome in outcomes.items():
-            if isinstance(outcome, BudgetError):
+            if isinstance(outcome, ConfigError):
+                if not isinstance(outcome, BudgetError):
+                    raise outcome
                 if fatal is not None:
                     fatal.append(outcome)
-                outcome = Score.failed(str(outcome), self.scorer.source)
-            if isinstance(outcome, ConfigError):
-                raise outcome
+                usage, outcome.usage = outcome.usage, None
+                outcome = Score(None, "failed", str(outcome), self.scorer.source, usage=usage)
             scores[at] = outcome
         return scores
 
