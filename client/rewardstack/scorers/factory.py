@@ -123,11 +123,18 @@ class Backends:
 
 
 class RecordedBackends(Backends):
-    """Services of one explanation's own; `recording` keeps what was said to them, and their replies."""
+    """Services of one explanation's own; `recording` keeps what was said to them, and their replies.
 
-    def __init__(self, spent: Spent = tell_nobody) -> None:
+    Args:
+        spent: as of `Backends`.
+        within: whose budgets are spent; None for budgets of its own.
+    """
+
+    def __init__(self, spent: Spent = tell_nobody, within: Backends | None = None) -> None:
         self.recording = Recording()
         super().__init__(spent, self.recording.pool)
+        if within is not None:
+            self._budgets = within._budgets
 
 
 def _or_relay(
