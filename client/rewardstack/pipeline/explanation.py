@@ -100,7 +100,7 @@ class ExplainedPipeline(Pipeline):
             return [Score.unscored(str(error), field=error.field)]
         self._trace.note("request", _request_facts(request, item, timeout))
         lexical = self._is_lexical(route, request.data_source, on_error)
-        call = _ExplainedCall(timeout, ends_at, tenant, lexical, False, None, self._trace)
+        call = _ExplainedCall(timeout, ends_at, tenant, lexical, (), None, self._trace)
         return await self._evaluate(route, request.data_source, [item], call)
 
     async def _evaluate(self, route: Route, source: str, items: Sequence[Item], call: Call) -> list[Score]:

@@ -18,7 +18,7 @@ from rewardstack.core.cost import Quote
 from rewardstack.core.deadline import Deadline
 from rewardstack.errors import BudgetError, RequestError, ScoringError
 from rewardstack.pipeline.fallback import service_time
-from rewardstack.pipeline.items import raise_if_all_wrong, read_request
+from rewardstack.pipeline.items import has_same_option, raise_if_all_wrong, read_request
 from rewardstack.pipeline.runner import Runner, milliseconds, warn_of_missing
 from rewardstack.pipeline.scorer import MakeScorer
 from rewardstack.routing.composite import routes_of
@@ -46,7 +46,8 @@ class Call:
         ends_at: when the call ends, on `time.monotonic()`.
         tenant: who may see the results.
         lexical: whether failures are given substitutes.
-        strict: whether an option that is wrong in all that a composite's part is given is raised.
+        whole: all samples of the caller's, where an option that is wrong in each of them is raised though only a part of
+            a composite reads it; else empty.
         fatal: takes what the run's budget refuses; None where the policy says what such samples are worth.
     """
 
@@ -54,7 +55,7 @@ class Call:
     ends_at: float
     tenant: str
     lexical: bool
-    strict: bool
+    whole: Sequence[Item]
     fatal: list[BudgetError] | None
 
     def service_time(self) -> float | None:
@@ -115,14 +116,14 @@ class Pipeline:
         if scores:
             warn_of_missing("the call", [*scores.values()], len(requests))
         # Where some are of another group, or cannot be read, no part of a composite is asked about all of them.
-        whole = strict and not scores and len(groups) == 1
+        strict_parts = strict and not scores and len(groups) == 1
         calls = []
         fatal: list[BudgetError] = []
         for (source, timeout), group in groups.items():
             lexical = self._is_lexical(group.route, source, on_error)
-            decided = on_error or group.route.on_error
-            call = Call(timeout, ends_at, tenant, lexical, whole, None if decided else fatal)
-            calls.append(self._evaluate(group.route, source, list(group.items.values()), call))
+            decided, items = on_error or group.route.on_error, [*group.items.values()]
+            call = Call(timeout, ends_at, tenant, lexical, items if strict_parts else (), None if decided else fatal)
+            calls.append(self._evaluate(group.route, source, items, call))
         for group, found in zip(groups.values(), await asyncio.gather(*calls), strict=True):
             scores.update(zip(group.items, found, strict=True))
         ordered = [scores[at] for at in range(len(requests))]
@@ -223,7 +224,7 @@ class Pipeline:
 
     async def _evaluate_part(self, part: str, items: Sequence[Item], call: Call) -> list[Score]:
         scores = await self._evaluate(self.routes.find(part), part, items, call)
-        if call.strict:
+        if call.whole and has_same_option(call.whole, scores[0].field):
             raise_if_all_wrong(scores)
         return scores
 
