@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,8 +46,8 @@ class Call:
         ends_at: when the call ends, on `time.monotonic()`.
         tenant: who may see the results.
         lexical: whether failures are given substitutes.
-        whole: all samples of the caller's, where an option that is wrong in each of them is raised though only a part of
-            a composite reads it; else empty.
+        whole: all samples of the call, where a composite's part raises an option that is wrong in each of them; else
+            empty.
         fatal: takes what the run's budget refuses; None where the policy says what such samples are worth.
     """
 
@@ -116,23 +116,17 @@ class Pipeline:
         if scores:
             warn_of_missing("the call", [*scores.values()], len(requests))
         # Where some are of another group, or cannot be read, no part of a composite is asked about all of them.
-        strict_parts = strict and not scores and len(groups) == 1
-        calls = []
+        alone = [*groups.values()] if strict and not scores and len(groups) == 1 else []
+        whole = [item for group in alone for item in group.items.values()]
         fatal: list[BudgetError] = []
-        for (source, timeout), group in groups.items():
-            lexical = self._is_lexical(group.route, source, on_error)
-            decided, items = on_error or group.route.on_error, [*group.items.values()]
-            call = Call(timeout, ends_at, tenant, lexical, items if strict_parts else (), None if decided else fatal)
-            calls.append(self._evaluate(group.route, source, items, call))
+        common = Call(None, ends_at, tenant, False, whole, fatal)
+        calls = [self._evaluate_group(which, group, on_error, common) for which, group in groups.items()]
         for group, found in zip(groups.values(), await asyncio.gather(*calls), strict=True):
             scores.update(zip(group.items, found, strict=True))
         ordered = [scores[at] for at in range(len(requests))]
         if strict:
             raise_if_all_wrong(ordered)
-        settled = self._settle(requests, ordered, on_error)
-        if fatal:
-            raise BudgetError(str(fatal[0]), fatal[0].field, settled)
-        return settled
+        return self._settle(requests, ordered, on_error, fatal)
 
     async def quote(self, requests: Sequence[Request], limit: float, tenant: str = "") -> dict[str, Quote]:
         """What the requests would cost at most, by source, with none of them scored.
@@ -199,6 +193,16 @@ class Pipeline:
                 await asyncio.sleep(0)
         return scores, groups
 
+    def _evaluate_group(
+        self, which: tuple[str, float | None], group: _Group, on_error: OnError | None, common: Call
+    ) -> Coroutine[Any, Any, list[Score]]:
+        """The scores of a group's samples; `common` is what holds for all groups."""
+        source, timeout = which
+        lexical = self._is_lexical(group.route, source, on_error)
+        fatal = None if on_error or group.route.on_error else common.fatal
+        call = replace(common, timeout=timeout, lexical=lexical, fatal=fatal)
+        return self._evaluate(group.route, source, list(group.items.values()), call)
+
     async def _evaluate(self, route: Route, source: str, items: Sequence[Item], call: Call) -> list[Score]:
         if isinstance(route.target, Leaf):
             runner = self._runner(route, route.target, source)
@@ -235,8 +239,14 @@ class Pipeline:
             known = self._runners[leaf.kind, target] = self._make_runner(*self._make[leaf.kind](target), self._cache)
         return known
 
-    def _settle(self, requests: Sequence[Request], scores: list[Score], on_error: OnError | None) -> list[Score]:
-        """Gives every sample without a value what its policy says."""
+    def _settle(
+        self,
+        requests: Sequence[Request],
+        scores: list[Score],
+        on_error: OnError | None,
+        fatal: Sequence[BudgetError] = (),
+    ) -> list[Score]:
+        """Gives every sample without a value what its policy says; raises with them what is to end the call."""
         for at, score in enumerate(scores):
             if score.value is not None:
                 continue
@@ -245,6 +255,8 @@ class Pipeline:
             if policy == "raise":
                 raise ScoringError(f"sample {at}: {score.status}: {score.reason}", scores)
             scores[at] = replace(score, value=None if policy == "none" else 0.0)
+        if fatal:
+            raise BudgetError(str(fatal[0]), fatal[0].field, scores)
         return scores
 
     def _is_lexical(self, route: Route, source: str, on_error: OnError | None) -> bool:

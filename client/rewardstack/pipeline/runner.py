@@ -90,14 +90,19 @@ class Runner(Generic[P]):
         scores = [found[at] for at in range(len(items))]
         if self._sending.report is not None:
             self._sending.report(scores, time.monotonic() - started)
-        fallback = self.scorer.fallback
         if substitutes_until is None:
             scores = [_without_substitute(score) for score in scores]
-        elif fallback is not None and not fatal:
-            find = {at: partial(_substitute, fallback, one) for at, one in samples.items()}
-            scores = await fall_back(self.scorer.source, find, scores, substitutes_until)
+        elif not fatal:
+            scores = await self._with_substitutes(scores, samples, substitutes_until)
         warn_of_missing(self.scorer.source, scores, len(scores))
         return scores
+
+    async def _with_substitutes(self, scores: list[Score], samples: Mapping[int, P], until: float) -> list[Score]:
+        fallback = self.scorer.fallback
+        if fallback is None:
+            return scores
+        find = {at: partial(_substitute, fallback, one) for at, one in samples.items()}
+        return await fall_back(self.scorer.source, find, scores, until)
 
     async def quote(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> Quote:
         """What the items would cost at most; equal ones are asked for once. Raises as the scorer's `keys` does."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache as cache_calls
+from functools import partial
 from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
@@ -58,11 +59,7 @@ class Backends:
             tenant: separates those who may not see what vectors others have had made.
             judges: those that have a name, by it.
         """
-
-        budget = self._budget(cache, settings)
-
-        def new_meter(source: str, *, bounded: bool = True) -> Meter:
-            return Meter(budget, source, self._spent, bounded=bounded)
+        new_meter = partial(Meter, self._budget(cache, settings), told=self._spent)
 
         @cache_calls  # every sample asks; `_services` keeps them all anyway
         def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
