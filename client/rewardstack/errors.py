@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rewardstack.score import Score
+    from rewardstack.score import Score, Usage
 
 
 class RewardstackError(Exception):
@@ -65,11 +65,14 @@ class BudgetError(ConfigError):
         message: what is spent, and the remedy.
         field: the variable that says how much may be.
         scores: every score of the call, in the order of its requests; empty where the error concerns one of them.
+
+    Where it concerns one of them, `usage` is what that one took before, None where nothing.
     """
 
     def __init__(self, message: str, field: str | None = None, scores: Sequence[Score] = ()) -> None:
         super().__init__(message, field)
         self.scores = list(scores)
+        self.usage: Usage | None = None
 
 
 class LoopError(RewardstackError, RuntimeError):

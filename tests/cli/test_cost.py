@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from rewardstack.cli.data.rows import Row
+from rewardstack.cli.pieces import score_in_order
+from rewardstack.errors import BudgetError
+from rewardstack.score import Score
 from tests.client.judge.conftest import FAKE_JUDGE, JUDGE
 from tests.support.servers import FaultServer
 
@@ -48,6 +52,18 @@ def test_cost_before_and_after(cli: Cli, judge: FaultServer, tmp_path: Path) -> 
     wrong = cli("score", "wrong.jsonl", "--dry-run")
     assert (3, True) == (wrong.status, "2 rows: 0 cached, 1 malformed; at most 1 request, " in wrong.out)
     assert "estimated from its length" in wrong.out
+
+
+async def test_what_stands_in_for_a_refused_part_is_not_kept() -> None:
+    """A composite that goes without the part that the budget refused is scored again when the cap is raised."""
+    rows = [Row(Path("in.jsonl"), str(at), {}) for at in range(3)]
+    scores = [Score(1.0), Score(0.5, "fallback", "small: the budget is spent"), Score(1.0)]
+
+    async def score(_: list[Row]) -> list[Score]:
+        raise BudgetError("spent", scores=scores)
+
+    [piece] = [one async for one in score_in_order(rows, score, 24, lambda: False)]
+    assert scores[:1] == piece.scores and isinstance(piece.error, BudgetError)
 
 
 def test_a_spent_budget_ends_a_run(cli: Cli, judge: FaultServer, tmp_path: Path) -> None:

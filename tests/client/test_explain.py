@@ -49,6 +49,7 @@ def test_a_malformed_request(server: FaultServer, request_: Request, on_error: A
     [request] = named(found.steps, "request")
     assert found.score is not None and (found.score.status, found.score.reason) == ("unscored", request["error"])
     assert found.score.value == (0.0 if on_error == "zero" else None)
+    assert found.score.field == score([request_], on_error="none")[0].field
 
 
 def test_no_route() -> None:

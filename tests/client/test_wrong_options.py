@@ -107,6 +107,18 @@ def test_part_of_a_composite(spec: Any, caplog: pytest.LogCaptureFixture) -> Non
     assert any("2 of 2 samples are unscored" in line for line in warnings(caplog.records))
 
 
+@pytest.mark.parametrize(("others", "raised"), [({}, False), (WRONG, True)], ids=["some", "all"])
+def test_part_that_is_asked_about_some(others: dict[str, Any], raised: bool) -> None:
+    """An option that is wrong in all that pass a gate is raised where those that do not pass have it, too."""
+    register_route("made", {"gate": "embedding_remote", "then": "llm_judge_remote"})
+    requests = [Request("made", text, "abc", extra) for text, extra in [("abc", WRONG), ("cab", WRONG), ("xy", others)]]
+    if raised:
+        with pytest.raises(RequestError, match=r"^extra_info\.temperature"):
+            score(requests)
+    else:
+        assert ["unscored", "unscored", "ok"] == [one.status for one in score(requests)]
+
+
 def test_behind_a_reward_server(server: FaultServer) -> None:
     """What a reward server says of every sample is raised; where it says so of one alone, that one is unscored."""
     wrong = "extra_info.method: expected one of strict, flexible, got 'lax'"

@@ -90,7 +90,8 @@ async def _score(rows: list[Row], score: ScoreRows) -> Piece:
         message = f"{rows[len(before)].place}: {failed.status}: {failed.reason}"
         return Piece(rows, before, ScoringError(message, error.scores))
     except BudgetError as error:
-        return Piece(rows, list(takewhile(lambda one: one.status != "failed", error.scores)), error)
+        # A fallback may be a composite that goes without a part that was refused.
+        return Piece(rows, list(takewhile(lambda one: one.status in ("ok", "unscored"), error.scores)), error)
     except ConfigError as error:
         if not (error.field or "").startswith("extra_info"):
             return Piece(rows, [], error)

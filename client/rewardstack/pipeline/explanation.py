@@ -97,10 +97,10 @@ class ExplainedPipeline(Pipeline):
             item, timeout = read_request(request)
         except RequestError as error:
             self._trace.note("request", {"error": str(error)})
-            return [Score.unscored(str(error))]
+            return [Score.unscored(str(error), field=error.field)]
         self._trace.note("request", _request_facts(request, item, timeout))
         lexical = self._is_lexical(route, request.data_source, on_error)
-        call = _ExplainedCall(timeout, ends_at, tenant, lexical, False, None, self._trace)
+        call = _ExplainedCall(timeout, ends_at, tenant, lexical, (), None, self._trace)
         return await self._evaluate(route, request.data_source, [item], call)
 
     async def _evaluate(self, route: Route, source: str, items: Sequence[Item], call: Call) -> list[Score]:
@@ -194,7 +194,7 @@ class ExplainedRunner(Runner[P]):
         return found
 
     async def _score_at_once(self, samples: Mapping[int, P], keys: Mapping[int, Key]) -> dict[int, Score]:
-        decided = await super()._score_at_once(samples, keys)
+        decided = await super()._score_at_once(samples, {})  # so that it is not kept
         if decided:
             self.trace.note("decided at once", _facts(decided[0]))
         return decided

@@ -55,8 +55,9 @@ async def fall_back(
         if found is None:
             break
         for at, one in zip(part, found, strict=True):
-            reason = one.reason or f"lexical similarity, because: {scores[at].reason}"
-            scores[at] = replace(one, reason=reason, latency_ms=scores[at].latency_ms)
+            before = scores[at]
+            reason = one.reason or f"lexical similarity, because: {before.reason}"
+            scores[at] = replace(one, reason=reason, latency_ms=before.latency_ms, usage=before.usage)
     return scores
 
 

@@ -56,6 +56,15 @@ def raise_if_all_wrong(scores: Sequence[Score]) -> None:
         raise RequestError(f"{first.reason} (in all of {len(scores)} samples)", first.field)
 
 
+def has_same_option(items: Sequence[Item], field: str) -> bool:
+    """Whether a field such as `extra_info.temperature` is an option, and of one value in all items."""
+    name = field.removeprefix(f"{OPTIONS}.").partition(".")[0]
+    if name == field or not items:
+        return False
+    first = plain(items[0].extra.get(name))
+    return all(plain(item.extra.get(name)) == first for item in items)
+
+
 def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, ...]:
     """The references that a `ground_truth` holds.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from rewardstack.core.cost import Quote
 from rewardstack.core.deadline import Deadline
 from rewardstack.errors import BudgetError, RequestError, ScoringError
 from rewardstack.pipeline.fallback import service_time
-from rewardstack.pipeline.items import raise_if_all_wrong, read_request
+from rewardstack.pipeline.items import has_same_option, raise_if_all_wrong, read_request
 from rewardstack.pipeline.runner import Runner, milliseconds, warn_of_missing
 from rewardstack.pipeline.scorer import MakeScorer
 from rewardstack.routing.composite import routes_of
@@ -46,7 +46,8 @@ class Call:
         ends_at: when the call ends, on `time.monotonic()`.
         tenant: who may see the results.
         lexical: whether failures are given substitutes.
-        strict: whether an option that is wrong in all that a composite's part is given is raised.
+        whole: all samples of the call, where a composite's part raises an option that is wrong in each of them; else
+            empty.
         fatal: takes what the run's budget refuses; None where the policy says what such samples are worth.
     """
 
@@ -54,7 +55,7 @@ class Call:
     ends_at: float
     tenant: str
     lexical: bool
-    strict: bool
+    whole: Sequence[Item]
     fatal: list[BudgetError] | None
 
     def service_time(self) -> float | None:
@@ -115,23 +116,17 @@ class Pipeline:
         if scores:
             warn_of_missing("the call", [*scores.values()], len(requests))
         # Where some are of another group, or cannot be read, no part of a composite is asked about all of them.
-        whole = strict and not scores and len(groups) == 1
-        calls = []
+        alone = [*groups.values()] if strict and not scores and len(groups) == 1 else []
+        whole = [item for group in alone for item in group.items.values()]
         fatal: list[BudgetError] = []
-        for (source, timeout), group in groups.items():
-            lexical = self._is_lexical(group.route, source, on_error)
-            decided = on_error or group.route.on_error
-            call = Call(timeout, ends_at, tenant, lexical, whole, None if decided else fatal)
-            calls.append(self._evaluate(group.route, source, list(group.items.values()), call))
+        common = Call(None, ends_at, tenant, False, whole, fatal)
+        calls = [self._evaluate_group(which, group, on_error, common) for which, group in groups.items()]
         for group, found in zip(groups.values(), await asyncio.gather(*calls), strict=True):
             scores.update(zip(group.items, found, strict=True))
         ordered = [scores[at] for at in range(len(requests))]
         if strict:
             raise_if_all_wrong(ordered)
-        settled = self._settle(requests, ordered, on_error)
-        if fatal:
-            raise BudgetError(str(fatal[0]), fatal[0].field, settled)
-        return settled
+        return self._settle(requests, ordered, on_error, fatal)
 
     async def quote(self, requests: Sequence[Request], limit: float, tenant: str = "") -> dict[str, Quote]:
         """What the requests would cost at most, by source, with none of them scored.
@@ -198,6 +193,16 @@ class Pipeline:
                 await asyncio.sleep(0)
         return scores, groups
 
+    def _evaluate_group(
+        self, which: tuple[str, float | None], group: _Group, on_error: OnError | None, common: Call
+    ) -> Coroutine[Any, Any, list[Score]]:
+        """The scores of a group's samples; `common` is what holds for all groups."""
+        source, timeout = which
+        lexical = self._is_lexical(group.route, source, on_error)
+        fatal = None if on_error or group.route.on_error else common.fatal
+        call = replace(common, timeout=timeout, lexical=lexical, fatal=fatal)
+        return self._evaluate(group.route, source, list(group.items.values()), call)
+
     async def _evaluate(self, route: Route, source: str, items: Sequence[Item], call: Call) -> list[Score]:
         if isinstance(route.target, Leaf):
             runner = self._runner(route, route.target, source)
@@ -223,7 +228,7 @@ class Pipeline:
 
     async def _evaluate_part(self, part: str, items: Sequence[Item], call: Call) -> list[Score]:
         scores = await self._evaluate(self.routes.find(part), part, items, call)
-        if call.strict:
+        if call.whole and has_same_option(call.whole, scores[0].field):
             raise_if_all_wrong(scores)
         return scores
 
@@ -234,8 +239,14 @@ class Pipeline:
             known = self._runners[leaf.kind, target] = self._make_runner(*self._make[leaf.kind](target), self._cache)
         return known
 
-    def _settle(self, requests: Sequence[Request], scores: list[Score], on_error: OnError | None) -> list[Score]:
-        """Gives every sample without a value what its policy says."""
+    def _settle(
+        self,
+        requests: Sequence[Request],
+        scores: list[Score],
+        on_error: OnError | None,
+        fatal: Sequence[BudgetError] = (),
+    ) -> list[Score]:
+        """Gives every sample without a value what its policy says; raises with them what is to end the call."""
         for at, score in enumerate(scores):
             if score.value is not None:
                 continue
@@ -244,6 +255,8 @@ class Pipeline:
             if policy == "raise":
                 raise ScoringError(f"sample {at}: {score.status}: {score.reason}", scores)
             scores[at] = replace(score, value=None if policy == "none" else 0.0)
+        if fatal:
+            raise BudgetError(str(fatal[0]), fatal[0].field, scores)
         return scores
 
     def _is_lexical(self, route: Route, source: str, on_error: OnError | None) -> bool:

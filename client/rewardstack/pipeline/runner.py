@@ -90,14 +90,19 @@ class Runner(Generic[P]):
         scores = [found[at] for at in range(len(items))]
         if self._sending.report is not None:
             self._sending.report(scores, time.monotonic() - started)
-        fallback = self.scorer.fallback
         if substitutes_until is None:
             scores = [_without_substitute(score) for score in scores]
-        elif fallback is not None and not fatal:
-            find = {at: partial(_substitute, fallback, one) for at, one in samples.items()}
-            scores = await fall_back(self.scorer.source, find, scores, substitutes_until)
+        elif not fatal:
+            scores = await self._with_substitutes(scores, samples, substitutes_until)
         warn_of_missing(self.scorer.source, scores, len(scores))
         return scores
+
+    async def _with_substitutes(self, scores: list[Score], samples: Mapping[int, P], until: float) -> list[Score]:
+        fallback = self.scorer.fallback
+        if fallback is None:
+            return scores
+        find = {at: partial(_substitute, fallback, one) for at, one in samples.items()}
+        return await fall_back(self.scorer.source, find, scores, until)
 
     async def quote(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> Quote:
         """What the items would cost at most; equal ones are asked for once. Raises as the scorer's `keys` does."""
@@ -246,12 +251,13 @@ class Runner(Generic[P]):
         """The outcomes, by position, as scores; raises the ConfigError that is one of them."""
         scores: dict[int, Score] = {}
         for at, outcome in outcomes.items():
-            if isinstance(outcome, BudgetError):
+            if isinstance(outcome, ConfigError):
+                if not isinstance(outcome, BudgetError):
+                    raise outcome
                 if fatal is not None:
                     fatal.append(outcome)
-                outcome = Score.failed(str(outcome), self.scorer.source)
-            if isinstance(outcome, ConfigError):
-                raise outcome
+                usage, outcome.usage = outcome.usage, None
+                outcome = Score(None, "failed", str(outcome), self.scorer.source, usage=usage)
             scores[at] = outcome
         return scores
 

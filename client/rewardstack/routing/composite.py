@@ -129,7 +129,8 @@ class Gate:
     def _opened(self, check: Score, inner: Score) -> Score:
         if inner.value is None and self.failed_part != "zero":
             return _named(self.then, inner)
-        return _whole(inner.value or 0.0, (self.check, self.then), (check, inner), inner.reason)
+        opened = _whole(inner.value or 0.0, (self.check, self.then), (check, inner), inner.reason)
+        return replace(opened, agreement=inner.agreement)
 
 
 @dataclass(frozen=True, slots=True)

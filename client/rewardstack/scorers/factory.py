@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache as cache_calls
+from functools import partial
 from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
@@ -58,11 +59,7 @@ class Backends:
             tenant: separates those who may not see what vectors others have had made.
             judges: those that have a name, by it.
         """
-
-        budget = self._budget(cache, settings)
-
-        def new_meter(source: str, *, bounded: bool = True) -> Meter:
-            return Meter(budget, source, self._spent, bounded=bounded)
+        new_meter = partial(Meter, self._budget(cache, settings), told=self._spent)
 
         @cache_calls  # every sample asks; `_services` keeps them all anyway
         def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
@@ -123,11 +120,18 @@ class Backends:
 
 
 class RecordedBackends(Backends):
-    """Services of one explanation's own; `recording` keeps what was said to them, and their replies."""
+    """Services of one explanation's own; `recording` keeps what was said to them, and their replies.
 
-    def __init__(self, spent: Spent = tell_nobody) -> None:
+    Args:
+        spent: as of `Backends`.
+        within: whose budgets are spent; None for budgets of its own.
+    """
+
+    def __init__(self, spent: Spent = tell_nobody, within: Backends | None = None) -> None:
         self.recording = Recording()
         super().__init__(spent, self.recording.pool)
+        if within is not None:
+            self._budgets = within._budgets
 
 
 def _or_relay(

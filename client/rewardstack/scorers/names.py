@@ -35,9 +35,14 @@ log = logging.getLogger(__name__)
 
 def warn_of_slips(requests: Iterable[Request]) -> None:
     """Warns of each name in the requests' `extra_info` that is nearly an option's, once in a process."""
+    before: tuple[Any, ...] = ()
     for request in requests:
-        if isinstance(request.extra_info, Mapping):
-            _look_at(tuple(request.extra_info))
+        extra = request.extra_info
+        if extra is not None and isinstance(extra, (dict, Mapping)):  # a Mapping alone takes ten times as long
+            names = tuple(extra)
+            if names != before:
+                _look_at(names)
+                before = names
 
 
 @lru_cache(maxsize=1024)

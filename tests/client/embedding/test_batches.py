@@ -54,6 +54,10 @@ def test_cost(server: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pyte
     with pytest.raises(errors.BudgetError, match="has spent 2 of 2 requests"):
         score(group(8, "other"))
     assert "falling back" not in caplog.text
+    monkeypatch.setenv("REWARDSTACK_MAX_REQUESTS", "3")
+    with pytest.raises(errors.BudgetError) as refused:
+        score(group(56, "half"))
+    assert Usage(1, 0, 0, 1) == Usage.total(one.usage for one in refused.value.scores)
     assert {"fallback"} == statuses(score(group(8, "other"), on_error="lexical"))
     assert {"ok"} == statuses(score(group(56)))
 

@@ -6,10 +6,12 @@ import json
 from typing import Any
 
 import pytest
+import redis as redis_client
 
 from rewardstack import Request, score
+from rewardstack.score import Usage
 from tests.support.explaining import explained, named
-from tests.support.servers import FaultServer
+from tests.support.servers import FaultServer, Redis
 
 SOURCE = "embedding_remote_test"
 SAMPLES = [
@@ -45,6 +47,13 @@ def test_comparisons(server: FaultServer) -> None:
     [prepared] = named(found.steps, "prepared")
     assert (prepared["candidate"], prepared["references"]) == ("query: abc", ["query: xyz", "query: cab"])
     assert prepared["options"]["prefix"] == {"value": "query: ", "from": "extra_info"}
+
+
+def test_nothing_is_kept(server: FaultServer, redis: Redis) -> None:
+    """The server is asked each time, which is told as its cost: no vector is kept."""
+    found = [explained(SAMPLES[0]).score for _ in range(2)]
+    assert [Usage(1, 0, 0, 1)] * 2 == [one and one.usage for one in found]
+    assert not redis_client.Redis.from_url(redis.url).dbsize()
 
 
 def test_a_wrong_option(server: FaultServer) -> None:

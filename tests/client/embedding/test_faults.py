@@ -17,7 +17,7 @@ from rewardstack import Request, Score, compute_score, register_route, score
 from rewardstack.client import _registered
 from rewardstack.errors import ScoringError
 from rewardstack.pipeline.fallback import fall_back
-from rewardstack.score import OnError
+from rewardstack.score import OnError, Usage
 from rewardstack.scorers.embedding.lexical import LEXICAL_CHARACTERS, lexical_similarity
 from tests.rules.conftest import running
 from tests.support.servers import FaultServer
@@ -199,6 +199,13 @@ class Slow:
         self.threads.add(threading.current_thread())
         self.released.wait(10)
         return Score(0.5, "fallback")
+
+
+async def test_what_a_failed_score_took() -> None:
+    """A substitute says what was spent in vain before it."""
+    failed = Score(None, "failed", "gone", usage=Usage(2, 0, 0, 2))
+    [found] = await fall_back("any", {0: lambda: Score(0.5, "fallback")}, [failed], time.monotonic() + 30)
+    assert ("fallback", Usage(2, 0, 0, 2)) == (found.status, found.usage)
 
 
 async def test_substitutes_in_time() -> None:

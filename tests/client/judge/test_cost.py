@@ -102,6 +102,16 @@ def test_a_spent_budget_ends_the_call(
     assert ["ok"] == [one.status for one in score([own("third")])]
 
 
+def test_what_a_refused_sample_took(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a sample that the budget refuses half-way the requests that were sent are told."""
+    judge.set(usage=TOLD)
+    monkeypatch.setenv(BUDGET, "2")
+    monkeypatch.setenv("REWARDSTACK_RUN_ID", "votes that are refused")
+    scores, error = spend([sample("votes", num_samples=4)])
+    assert error and len(asked(judge)) == 2
+    assert [("failed", Usage(2, 60, 8))] == [(one.status, one.usage) for one in scores]
+
+
 @pytest.mark.parametrize("policy", ["none", "zero"])
 def test_on_error_decides(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, policy: Any) -> None:
     """Where the call says what a sample without a score is worth, those that the budget refused are such samples."""

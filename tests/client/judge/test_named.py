@@ -306,6 +306,17 @@ def test_votes_that_differ(routed: Routed, judge: FaultServer, votes: str, agree
     assert (f"llm_judge:{source}", None if source == "large" else agreement) == (found.source, found.agreement)
 
 
+def test_votes_behind_a_gate(routed: Routed, judge: FaultServer) -> None:
+    """How far the votes agree is said of the whole of a gate, too, so that a cascade made of it can decide."""
+    judge.set(replies=["REWARD: 1"] * 5)
+    judges = several(judge)
+    judges["medium"]["options"] = {"num_samples": 4}
+    hard = {"cascade": [{"route": "gated", "agreement": 0.75}, "large"]}
+    routed(judges, gated={"gate": "small", "then": "medium"}, hard=hard)
+    found = one("hard")
+    assert (1.0, 1.0, "llm_judge:small+llm_judge:medium") == (found.value, found.agreement, found.source)
+
+
 def test_agreement_is_remembered(routed: Routed, judge: FaultServer) -> None:
     """A score from the cache says how far its votes agreed, so that a cascade decides as it did before."""
     judge.set(replies=["REWARD: 1", "REWARD: 1", "REWARD: 0"])

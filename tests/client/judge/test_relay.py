@@ -80,6 +80,8 @@ def test_cost_behind_a_reward_server(judge: FaultServer, tmp_path: Path, monkeyp
         reply = reward_server.post("/v1/score", {"items": [item]})
         assert (503, False) == (reply.status_code, "Retry-After" in reply.headers)
         assert "REWARDSTACK_MAX_REQUESTS" == reply.headers["X-Reward-Budget"] == reply.json()["field"]
+        found = explained(sample("fourth", temperature=0)).score
+        assert found and found.status == "failed" and "has spent 1 of 1 requests" in found.reason
         metrics = reward_server.get("/metrics").text
     assert 'rewardstack_model_requests_total{route="llm_judge"} 1.0' in metrics
     assert 'rewardstack_model_tokens_total{kind="prompt",route="llm_judge"} 30.0' in metrics

@@ -7,6 +7,7 @@ import json
 import logging
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -161,7 +162,12 @@ class Embedding(Scorer[Sample]):
             parts.setdefault(self._part(sample), {})[at] = sample
         calls = [self._score_part(part, list(members.values()), deadline) for part, members in parts.items()]
         scores: dict[int, Score] = {}
-        for members, found in zip(parts.values(), await asyncio.gather(*calls), strict=True):
+        try:
+            outcomes = await asyncio.gather(*calls)
+        except BudgetError as error:
+            error.usage = self._meter.take()
+            raise
+        for members, found in zip(parts.values(), outcomes, strict=True):
             scores.update(zip(members, found, strict=True))
         scores[0].usage = self._meter.take()
         return [scores[at] for at in range(len(prepared))]
@@ -200,12 +206,15 @@ class Embedding(Scorer[Sample]):
         return {"asked": list(prepared.destination.urls), **texts, "options": origins}
 
     async def explain(self, prepared: Sample, deadline: SharedDeadline, trace: Trace) -> Score:
-        """The score, with the similarity to each reference noted; raises as `score` does."""
-        found = await self._found(self._part(prepared), [prepared], deadline)
+        """The score, with the similarity to each reference noted; its vectors are neither read from a cache nor kept.
+
+        Raises as `score` does.
+        """
+        found = await self._found(self._part(prepared)._replace(cached=False), [prepared], deadline)
         cut = "a text longer than the server's model takes is cut there, which the server does not tell"
         note = {"note": cut} if prepared.options.asked.truncate else {}
         trace.note("vectors", {"compared": comparisons(prepared, found), **note})
-        return vector_scores([prepared], found)[0]
+        return replace(vector_scores([prepared], found)[0], usage=self._meter.take())
 
     def _part(self, sample: Sample) -> Part:
         return Part(sample.destination, sample.options.asked, sample.options.cached and self._cached)

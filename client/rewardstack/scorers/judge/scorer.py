@@ -20,7 +20,7 @@ from rewardstack.core.fields import field_error
 from rewardstack.core.keys import Key
 from rewardstack.core.steps import Trace
 from rewardstack.core.wire import Record
-from rewardstack.errors import RejectedError, RequestError, ServiceError, SettingsError
+from rewardstack.errors import BudgetError, RejectedError, RequestError, ServiceError, SettingsError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, OnError, Score, Usage
 from rewardstack.scorers.budget import NewMeter
@@ -223,6 +223,9 @@ class Judge(Scorer[Plan]):
             if isinstance(error, NoLogprobsError) and plan.destination == self._servers.own:
                 raise said from error
             score = Score.unscored(str(said), self.source, said.field)
+        except BudgetError as error:
+            error.usage = meter.take()
+            raise
         except ServiceError as error:
             score = self._failure(error, plan)
         score.latency_ms = (time.monotonic() - started) * 1000
