@@ -123,11 +123,18 @@ class Backends:
 
 
 class RecordedBackends(Backends):
-    """Services of one explanation's own; `recording` keeps what was said to them, and their replies."""
+    """Services of one explanation's own; `recording` keeps what was said to them, and their replies.
 
-    def __init__(self, spent: Spent = tell_nobody) -> None:
+    Args:
+        spent: as of `Backends`.
+        beside: the process's own, if it has any: what both spend is counted together.
+    """
+
+    def __init__(self, spent: Spent = tell_nobody, beside: Backends | None = None) -> None:
         self.recording = Recording()
         super().__init__(spent, self.recording.pool)
+        if beside is not None:
+            self._budgets = beside._budgets
 
 
 def _or_relay(

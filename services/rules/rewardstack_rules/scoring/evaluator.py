@@ -109,9 +109,10 @@ class Evaluator:
         return run(self._explain(request, limit, tenant, anew=anew))
 
     async def _explain(self, request: Request, limit: float | None, tenant: str, *, anew: bool) -> Explanation:
-        backends = RecordedBackends(count_spent)
+        shared, cache = self._parts()
+        backends = RecordedBackends(count_spent, shared)
         try:
-            scorers, cache = self._scorers(backends, tenant), self._parts()[1]
+            scorers = self._scorers(backends, tenant)
             pipeline = ExplainedPipeline(self._routes, scorers, cache, backends.recording.take, anew=anew)
             return await pipeline.explain(request, limit=limit, tenant=tenant)
         finally:
