@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rewardstack import Request
 from rewardstack.errors import BudgetError
 from rewardstack.settings import DEFAULTS
 from rewardstack_rules.functions.catalogue import load_registry
@@ -158,3 +159,13 @@ def test_a_budget(monkeypatch: pytest.MonkeyPatch, explained_first: bool) -> Non
             assert told is not None and told.reason.startswith("REWARDSTACK_MAX_REQUESTS: ")
     finally:
         judge.kill()
+
+
+def test_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was explained is not found in the server's memory afterwards, however little it took to score it."""
+    for name in DEFAULTS:
+        monkeypatch.delenv(name, raising=False)
+    evaluator, request = Evaluator(Settings.from_env({}), load_registry([])), Request(**RIGHT)
+    for _ in range(2):
+        told = evaluator.explain(request, limit=30, tenant="", anew=True).score
+        assert told is not None and (told.status, told.cached) == ("ok", False)
