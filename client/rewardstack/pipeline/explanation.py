@@ -196,7 +196,7 @@ class ExplainedRunner(Runner[P]):
         return found
 
     async def _score_at_once(self, samples: Mapping[int, P], keys: Mapping[int, Key]) -> dict[int, Score]:
-        decided = await super()._score_at_once(samples, {})  # without keys nothing is remembered
+        decided = await super()._score_at_once(samples, {})  # so that it is not kept
         if decided:
             self.trace.note("decided at once", _facts(decided[0]))
         return decided

@@ -127,14 +127,14 @@ class RecordedBackends(Backends):
 
     Args:
         spent: as of `Backends`.
-        beside: the process's own, if it has any: what both spend is counted together.
+        within: whose budgets are spent; None for budgets of its own.
     """
 
-    def __init__(self, spent: Spent = tell_nobody, beside: Backends | None = None) -> None:
+    def __init__(self, spent: Spent = tell_nobody, within: Backends | None = None) -> None:
         self.recording = Recording()
         super().__init__(spent, self.recording.pool)
-        if beside is not None:
-            self._budgets = beside._budgets
+        if within is not None:
+            self._budgets = within._budgets
 
 
 def _or_relay(
