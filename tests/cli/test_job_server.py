@@ -70,7 +70,7 @@ async def score_of(line: dict[str, Any], folder: Path) -> Score:
     """What the client makes of one line of a job's results."""
     write_jsonl(folder / "in.jsonl", [sample(2)])
     source, state = Source(folder / "in.jsonl"), {"status": "finished", "items": 1}
-    replies = ({}, {"job_id": "one"}, state, {"index": 0, **line}, state, b"")
+    replies: tuple[Any, ...] = ({}, {"job_id": "one"}, state, {"index": 0, **line}, state, b"")
     with scripted_server(*map(Answer, replies)) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("REWARD_SERVER_URL", server.url)
         job = JobScoring(source, None, JobFile(None), anew=False, cached=True)

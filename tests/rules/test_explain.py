@@ -165,7 +165,7 @@ def test_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was explained is not found in the server's memory afterwards, however little it took to score it."""
     for name in DEFAULTS:
         monkeypatch.delenv(name, raising=False)
-    evaluator, request = Evaluator(Settings.from_env({}), load_registry([])), Request(**RIGHT)
+    evaluator, request = Evaluator(Settings.from_env({}), load_registry([])), Request("gsm8k", "#### 42", "42")
     for _ in range(2):
         told = evaluator.explain(request, limit=30, tenant="", anew=True).score
         assert told is not None and (told.status, told.cached) == ("ok", False)
