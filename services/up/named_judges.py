@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from rewardstack.errors import RouteError
+from rewardstack.errors import RouteError, SettingsError
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.syntax import load_judges, template_files
+from rewardstack.settings import key_in
 from services.stack.errors import StackError
 from services.stack.settings import KEYS, Settings
 from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
@@ -65,19 +66,22 @@ def to_be_started(settings: Settings) -> list[NamedJudge]:
 
 
 def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The keys of judges that run elsewhere, by the variables that the file names.
+    """The keys of judges that run elsewhere, by the variables that the file names and no setting holds.
 
     Raises:
-        StackError: one is not set, or as `servers` does.
+        StackError: one is not set or is no key, or as `servers` does.
     """
     found = {}
     for judge in _judges(settings):
         variable = judge.api_key_variable
-        if not variable or variable in KEYS:
+        if not variable:
             continue
-        if not environ.get(variable):
-            raise StackError(f"judges.{judge.name}.api_key_variable: {variable} is not set", f"export {variable}=...")
-        found[variable] = environ[variable]
+        try:
+            key = key_in(variable, {variable: settings[variable]} if variable in KEYS else environ)
+        except SettingsError as error:
+            raise StackError(f"judges.{judge.name}.api_key_variable: {error}", f"export {variable}=...") from None
+        if variable not in KEYS:
+            found[variable] = key
     return found
 
 

@@ -1,14 +1,22 @@
-"""The client of `/jobs`: how long it waits where it is refused."""
+"""The client of `/jobs`: how long it waits where it is refused, and how it reads results."""
 
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rewardstack.cli.data.source import Source
+from rewardstack.cli.jobs.job_file import JobFile
+from rewardstack.cli.jobs.scoring import JobScoring
 from rewardstack.cli.jobs.server import PAUSE, JobServer
-from rewardstack.errors import RejectedError
+from rewardstack.core.wire import score_record
+from rewardstack.errors import RejectedError, ReplyError
+from rewardstack.score import Score, Usage
 from rewardstack.settings import Settings
+from tests.cli.samples import sample, write_jsonl
 from tests.cli.scripted_server import Answer, scripted_server
 
 PATIENCE = 40.0
@@ -56,3 +64,32 @@ async def test_silence_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         async with JobServer(Settings.from_env({"REWARD_SERVER_URL": server.url})) as jobs:
             await jobs.state("one")
         assert f"waiting: {server.url}/jobs/one has sent nothing for 0.1 s" in capsys.readouterr().err
+
+
+async def score_of(line: dict[str, Any], folder: Path) -> Score:
+    """What the client makes of one line of a job's results."""
+    write_jsonl(folder / "in.jsonl", [sample(2)])
+    source, state = Source(folder / "in.jsonl"), {"status": "finished", "items": 1}
+    replies: tuple[Any, ...] = ({}, {"job_id": "one"}, state, {"index": 0, **line}, state, b"")
+    with scripted_server(*map(Answer, replies)) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REWARD_SERVER_URL", server.url)
+        job = JobScoring(source, None, JobFile(None), anew=False, cached=True)
+        [piece] = [one async for one in job.pieces(source.rows(), 0, lambda: False)]
+    [score] = piece.scores
+    return score
+
+
+async def test_a_result_is_read_whole(tmp_path: Path) -> None:
+    """All that a score says comes back from a job's results, and of one without a score the value of its policy."""
+    scored = Score(0.5, "ok", "why", "rule:x", label_mass=0.9, parts={"a": 1.0}, agreement=0.75, usage=Usage(1, 2, 3))
+    for score in (scored, Score(0.0, "unscored", "why", "rule:x", field="extra_info.method")):
+        assert score == await score_of(score_record(score), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"status": "fine"}, {"value": "much"}, {"value": None}, {"details": 1}, {"usage": {}}, {"usage": 1}]
+)
+async def test_a_result_that_is_no_score(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    """A line that is no score ends the run, with its number."""
+    with pytest.raises(ReplyError, match="the job's result 0 is no score"):
+        await score_of({**score_record(Score(1.0)), **wrong}, tmp_path)

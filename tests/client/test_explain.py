@@ -29,10 +29,11 @@ def test_references(server: FaultServer) -> None:
 
 
 def test_a_key_is_not_told(server: FaultServer) -> None:
-    """A sample's own API key stands in no step, nor does one that is the password of a URL."""
+    """No API key of a sample's stands in a step, whatever it is for, nor does one that is the password of a URL."""
     refused = server.url.replace("http://", "http://any:very-secret@")
     for url, status in ((server.url, "ok"), (refused, "unscored")):
-        found = explained(Request("gsm8k", "#### 42", "42", {"api_key": "very-secret", "server_url": url}))
+        keys = {"api_key": "very-secret", "hub_api_key": "very-secret"}
+        found = explained(Request("gsm8k", "#### 42", "42", {**keys, "server_url": url}))
         assert found.score is not None
         assert found.score.status == status
         assert "very-secret" not in json.dumps(found.record())

@@ -152,6 +152,19 @@ def test_key_and_template(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     assert changes["rules"] == changes["worker"] == sorted([str(template), "HOSTED_KEY"])
 
 
+def test_where_a_key_stands(tmp_path: Path) -> None:
+    """A judge's key is found where whoever scores finds it: in its variable, in a file, or among the settings."""
+    (tmp_path / "key").write_text(f"{KEY}\n")
+    settings = load(REWARDSTACK_ROUTES=routes(tmp_path, ELSEWHERE.replace("template_path", "# ")))
+    for environ in ({"HOSTED_KEY": KEY}, {"HOSTED_KEY_FILE": str(tmp_path / "key")}):
+        assert named_judges.keys(settings, environ) == {"HOSTED_KEY": KEY}
+    with pytest.raises(StackError, match="HOSTED_KEY holds what is no key"):
+        named_judges.keys(settings, {"HOSTED_KEY": "a\nb"})
+    text = ELSEWHERE.replace("template_path", "# ").replace("HOSTED_KEY", "EMBEDDING_SERVER_API_KEY")
+    ours = load(REWARDSTACK_ROUTES=routes(tmp_path, text), EMBEDDING_SERVER_API_KEY=KEY)
+    assert named_judges.keys(ours, {}) == {}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -161,6 +174,10 @@ def test_key_and_template(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
         ("[judges.small]\nreplicas = 1", "judges.small: needs address, or model"),
         ("[judges.small", "routes.toml"),
         (ELSEWHERE.replace("template_path", "# "), "judges.hosted.api_key_variable: HOSTED_KEY is not set"),
+        (
+            ELSEWHERE.replace("template_path", "# ").replace("HOSTED_KEY", "EMBEDDING_SERVER_API_KEY"),
+            "judges.hosted.api_key_variable: EMBEDDING_SERVER_API_KEY is not set",
+        ),
     ],
 )
 def test_refused(run: RunDir, text: str, words: str) -> None:

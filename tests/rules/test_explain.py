@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 
+from rewardstack import Request
+from rewardstack.errors import BudgetError
+from rewardstack.settings import DEFAULTS
+from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.scoring.evaluator import Evaluator
+from rewardstack_rules.settings import Settings
+from tests.client.judge.conftest import FAKE_JUDGE, sample
 from tests.rules.conftest import RewardServer
 from tests.rules.test_openapi import document, fits
 from tests.rules.test_rewards import CASES
 from tests.rules.test_score_protocol import RIGHT
+from tests.support.servers import FaultServer
 
 __all__ = ["document"]
 
@@ -128,3 +136,36 @@ def test_a_function_that_hangs(server: RewardServer) -> None:
     """A function that does not end is ended, and the explanation says so."""
     reply = explain(server, {"data_source": "rule_remote_hang", "solution_str": "slow", "ground_truth": "x"})
     assert reply["score"]["status"] == "failed" and "took longer than 1 s" in reply["score"]["reason"]
+
+
+@pytest.mark.parametrize("explained_first", [True, False])
+def test_a_budget(monkeypatch: pytest.MonkeyPatch, explained_first: bool) -> None:
+    """What a server's process may spend, it spends on scores and on explanations together."""
+    judge = FaultServer(script=FAKE_JUDGE)
+    for name in DEFAULTS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LLM_JUDGE_SERVER_URL", judge.url)
+    monkeypatch.setenv("REWARDSTACK_MAX_REQUESTS", "1")
+    evaluator = Evaluator(Settings.from_env({}), load_registry([]))
+    request = sample(temperature=0, cache_enabled=False)
+    try:
+        if explained_first:
+            assert not evaluator.explain(request, limit=30, tenant="", anew=True).error
+            with pytest.raises(BudgetError):
+                evaluator.score([request], limit=30, tenant="")
+        else:
+            assert "ok" == evaluator.score([request], limit=30, tenant="")[0].status
+            told = evaluator.explain(request, limit=30, tenant="", anew=True).score
+            assert told is not None and told.reason.startswith("REWARDSTACK_MAX_REQUESTS: ")
+    finally:
+        judge.kill()
+
+
+def test_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was explained is not found in the server's memory afterwards, however little it took to score it."""
+    for name in DEFAULTS:
+        monkeypatch.delenv(name, raising=False)
+    evaluator, request = Evaluator(Settings.from_env({}), load_registry([])), Request("gsm8k", "#### 42", "42")
+    for _ in range(2):
+        told = evaluator.explain(request, limit=30, tenant="", anew=True).score
+        assert told is not None and (told.status, told.cached) == ("ok", False)

@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 import requests
 
+from rewardstack.settings import DEFAULTS
+from rewardstack_rules.http.app import create_app
 from rewardstack_rules.http.protocols.scoring import without_secrets
+from rewardstack_rules.settings import Settings
+from tests.client.judge.conftest import FAKE_JUDGE
 from tests.rules.conftest import ROOT, RewardServer
+from tests.support.servers import FaultServer
 
 CASES = {path.stem: json.loads(path.read_text()) for path in (ROOT / "tests/cases/protocols").glob("*.json")}
 VERIFIED: dict[str, Any] = {"responses_create_params": {}, "response": {"output": []}}
@@ -168,3 +173,35 @@ def test_hostile_query(server: RewardServer) -> None:
     reply = server.post("/get_reward?reward_type=exact_match", body)
 
     assert (200, ["unscored"]) == (reply.status_code, reply.json()["statuses"])
+
+
+ASK = {"reward_type": "llm_judge_remote"}
+OUTPUT = [{"type": "message", "content": [{"type": "output_text", "text": "42"}]}]
+JUDGED: dict[str, dict[str, Any]] = {
+    "/v1/score": {"items": [{"data_source": "llm_judge_remote", "solution_str": "42", "ground_truth": "42"}] * 2},
+    "/get_reward": {"prompts": ["6*7?"], "responses": ["42"], "golden_responses": ["42"], **ASK},
+    "/get_reward?reward_type=llm_judge_remote": {"query": ["6*7?42"], "prompts": ["6*7?"], "labels": ["42"]},
+    "/get_reward?": {"prompt": "6*7?", "response": "42", "label": "42", **ASK},
+    "/verify": {"responses_create_params": {}, "response": {"output": OUTPUT}, "answer": "42", "question": "?", **ASK},
+    "/roll/submit": {"prompt": "6*7?", "response": "42", "reward_info": {"ground_truth": "42"}, **ASK},
+}
+"""Of each protocol a sample for the judge, by its path."""
+
+
+@pytest.mark.parametrize("path", JUDGED)
+def test_a_spent_budget(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """Whatever the protocol, what a run may not spend any more is refused for good, and the header says so."""
+    for name in DEFAULTS:
+        monkeypatch.delenv(name, raising=False)
+    judge = FaultServer(script=FAKE_JUDGE)
+    judge.set(usage={"prompt_tokens": 9, "completion_tokens": 1})
+    monkeypatch.setenv("LLM_JUDGE_SERVER_URL", judge.url)
+    monkeypatch.setenv("REWARDSTACK_MAX_TOKENS", "5")
+    client = create_app(Settings.from_env({})).test_client()
+    try:
+        client.post(path, json=JUDGED[path])
+        refused = client.post(path, data=json.dumps(JUDGED[path]).replace("42", "43"), content_type="application/json")
+    finally:
+        judge.kill()
+    assert (503, "REWARDSTACK_MAX_TOKENS") == (refused.status_code, refused.headers["X-Reward-Budget"])
+    assert "Retry-After" not in refused.headers and refused.get_json()["field"] == "REWARDSTACK_MAX_TOKENS"

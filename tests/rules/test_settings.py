@@ -79,6 +79,16 @@ def test_start_with_a_wrong_setting(arguments: list[str], complaint: str) -> Non
             "route 'mine': no reward function is named 'x'",
         ),
         ("LLM_JUDGE_SERVER_URL", "http://a/v1beta/openai,http://b", "LLM_JUDGE_SERVER_URL: "),
+        (
+            "REWARDSTACK_ROUTES",
+            '{"judges": {"far": {"address": "http://a", "api_key_variable": "FAR_KEY"}}}',
+            "FAR_KEY is not set",
+        ),
+        (
+            "REWARDSTACK_ROUTES",
+            '{"judges": {"far": {"address": ["http://a/v1beta/openai", "http://b"]}}}',
+            "judges.far.address: ",
+        ),
         ("LLM_JUDGE_HEADERS", "Bearer", "LLM_JUDGE_HEADERS: "),
         ("EMBEDDING_SERVER_TIMEOUT", "x", "EMBEDDING_SERVER_TIMEOUT: "),
         ("REWARD_CACHE_URL", "localhost", "REWARD_CACHE_URL: "),

@@ -28,6 +28,8 @@ from rewardstack.routing.syntax import definition
 from rewardstack.score import Item, OnError, Request, Score
 
 P = TypeVar("P")
+SECRET = ("api_key", "server_url")
+"""How names in `extra_info` end whose values are not told: a key, or a URL, which may hold one."""
 
 
 @dataclass(slots=True)
@@ -236,8 +238,7 @@ def _request_facts(request: Request, item: Item, timeout: float | None) -> Recor
         if name in item.extra:
             references = narrow(references, item.extra)
             facts[f"left by {name}"] = list(references)
-    # Neither a key nor a URL, which may hold one; what was prepared says who is asked.
-    shown = {name: plain(value) for name, value in item.extra.items() if name not in ("api_key", "server_url")}
+    shown = {name: plain(value) for name, value in item.extra.items() if not str(name).endswith(SECRET)}
     return {**facts, **known({"extra_info": shown or None, "timeout": timeout})}
 
 

@@ -151,10 +151,9 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
     handed_out = named_judges.gpus_of(settings, chosen, gpus)
     environment["JUDGE_MODEL"] = judge_model(settings, gpus)
     environment["JUDGE_GPUS"] = handed_out.get(JUDGE.name, settings["JUDGE_GPUS"])
-    files = [ROOT / name for name in _files(settings, bool(gpus))]
     return Composition(
         project,
-        files,
+        [ROOT / name for name in _files(settings, bool(gpus))],
         environment,
         urls,
         _ports(settings),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +39,19 @@ def test_options(judge: FaultServer) -> None:
     assert options["model"] == {"value": "small", "from": "extra_info.model_name"}
     assert options["template"] == {"value": "default", "from": "default"}
     assert options["top_p"] == {"value": 0.8, "from": "default"}
+
+
+def test_options_of_a_named_judge(judge: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the routes file says of a judge is told as the file's, whatever the sample says, and the rest as before."""
+    file = {"address": judge.url, "model": "m", "template": "binary", "options": {"temperature": 0.5}}
+    (tmp_path / "routes.json").write_text(json.dumps({"judges": {"small": file}}))
+    monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.json"))
+    given = sample(temperature=1, top_p=0.5, prompt_template="rubric", model_name="other")
+    options = named(explained(replace(given, data_source="small")).steps, "prepared")[0]["options"]
+    assert options["temperature"] == {"value": 0.5, "from": "judges.small.options.temperature"}
+    assert options["template"] == {"value": "binary", "from": "judges.small.template"}
+    assert options["model"] == {"value": "m", "from": "judges.small.model"}
+    assert options["top_p"] == {"value": 0.5, "from": "extra_info.top_p"}
 
 
 def test_an_own_template(judge: FaultServer) -> None:

@@ -19,9 +19,9 @@ from rewardstack.cli.options import sample_of
 from rewardstack.cli.pieces import Piece
 from rewardstack.cli.provenance import Provenance, ask_server, of_server
 from rewardstack.core.fields import OPTIONS
-from rewardstack.core.wire import read_usage
+from rewardstack.core.wire import read_scores
 from rewardstack.errors import RejectedError, ReplyError, RequestError, RewardstackError
-from rewardstack.score import STATUSES, Request, Score
+from rewardstack.score import Request, Score
 from rewardstack.scorers.names import warn_of_slips
 from rewardstack.settings import Settings
 
@@ -147,11 +147,10 @@ def _line(request: Request) -> bytes:
 
 
 def _score(line: dict[str, Any]) -> Score:
-    value, status, reason = line.get("value"), line.get("status"), line.get("reason")
-    if status not in STATUSES or not isinstance(value, (int, float, type(None))) or not isinstance(reason, str):
-        raise ReplyError(f"the job's result {line.get('index')} is no score")
+    """A score with what its policy made of it on the server: a job has no other."""
+    value = line.get("value")
     try:
-        usage = read_usage(line)
-    except (ValueError, KeyError, TypeError) as error:
-        raise ReplyError(f"the usage of the job's result {line.get('index')} is malformed") from error
-    return Score(value, status, reason, cached=line.get("cached") is True, usage=usage)
+        [score] = read_scores([line])
+        return score.with_value(None if value is None else float(value))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ReplyError(f"the job's result {line.get('index')} is no score") from error

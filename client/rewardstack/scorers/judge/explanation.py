@@ -12,6 +12,7 @@ from rewardstack.core.steps import Exchange, Step, known
 from rewardstack.core.wire import Record
 from rewardstack.errors import ServiceError
 from rewardstack.scorers.judge.calls import TRIAL
+from rewardstack.scorers.judge.named import Named
 from rewardstack.scorers.judge.options import Options
 from rewardstack.scorers.judge.plan import Plan
 from rewardstack.scorers.judge.reply import (
@@ -29,26 +30,29 @@ WRITTEN = {"model": ("model_name", "model"), "template": ("prompt_template", "pr
 """The fields of `extra_info` that an option is given by, where it is not by its own name."""
 
 
-def options_that_hold(options: Options, extra: Mapping[str, Any], model: str) -> Record:
-    """Each option's value, and whether the sample or a setting gave it, or it is the default.
+def options_that_hold(options: Options, extra: Mapping[str, Any], model: str, named: Named | None) -> Record:
+    """Each option's value, and whether the sample, the routes file or a setting gave it, or it is the default.
 
     Args:
         options: as read.
         extra: the `extra_info` that they were read from.
-        model: that the environment names; empty for none.
+        model: that the environment names, or the routes file; empty for none.
+        named: what the routes file says of the judge; None for the environment's.
     """
+    place = named.place if named is not None else "extra_info.{}".format
+    by_setting = named.model if named is not None else "LLM_JUDGE_MODEL"
     found: Record = {}
     for one in fields(options):
         value = getattr(options, one.name)
         given = [name for name in WRITTEN.get(one.name, (one.name,)) if extra.get(name) is not None]
-        origin = f"extra_info.{given[-1]}" if given else "default"
+        origin = place(given[-1]) if given else "default"
         if one.name == "template":
             name = extra.get("prompt_template") or "default"
             value = name if name in BUILTIN and "prompt_template_path" not in extra else "".join(_shown(value.parts))
         elif one.name == "labels":
             value = dict(value) or None
         elif one.name == "model" and not value:
-            value, origin = model or "the one that the judge serves", "LLM_JUDGE_MODEL" if model else "default"
+            value, origin = model or "the one that the judge serves", by_setting if model else "default"
         found[one.name] = {"value": value, "from": origin}
     return found
 

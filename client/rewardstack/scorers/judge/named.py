@@ -86,8 +86,11 @@ class Named:
         name = (error.field or "").removeprefix("extra_info.")
         if name not in self._fixed:
             return error
-        field = _field(self.name, name)
-        return RequestError(_in_the_files_words(error, name, field), field)
+        return RequestError(_in_the_files_words(error, name, self.place(name)), self.place(name))
+
+    def place(self, option: str) -> str:
+        """Where an option that holds stands: in the file, or in a sample's `extra_info`."""
+        return _field(self.name, option) if option in self._fixed else f"extra_info.{option}"
 
 
 def check_named(judge: NamedJudge) -> None:

@@ -132,7 +132,8 @@ class Judge(Scorer[Plan]):
 
     def describe(self, item: Item, prepared: Plan) -> Record:
         """Who is asked, the texts of the prompt, and the options with where they come from."""
-        options = options_that_hold(prepared.options, item.extra, self._settings.judge_model)
+        extra, model = self._own(item).extra, self._settings.judge_model
+        options = options_that_hold(prepared.options, extra, model, self._named)
         texts = {"problem": prepared.problem, "references": list(prepared.references), "candidate": prepared.candidate}
         return {"asked": list(prepared.destination.urls), **texts, "options": options}
 

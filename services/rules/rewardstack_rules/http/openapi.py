@@ -10,6 +10,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify
 
 from rewardstack.core.deadline import HEADER as DEADLINE
+from rewardstack.core.wire import REFUSED_FOR_GOOD
 from rewardstack_rules import __version__
 from rewardstack_rules.http import key_rate, request_log
 from rewardstack_rules.http.auth import OPEN_PATHS
@@ -28,7 +29,8 @@ ERROR_TEXTS = {
     413: "The body is longer than MAX_BODY_BYTES, holds too many values, or is a job larger than its key may have",
     415: "The body does not say that it is of a type that can be read",
     429: "More than one key may have; wait for as long as Retry-After says",
-    503: "The infrastructure scored nothing, or other requests hold all that is read at once; try again",
+    503: "The infrastructure scored nothing, or other requests hold all that is read at once; try again, unless "
+    f"{REFUSED_FOR_GOOD} is there: the run has spent what it may",
 }
 SECURITY = {
     "bearer": {"type": "http", "scheme": "bearer"},

@@ -23,7 +23,7 @@ from rewardstack.routing.routes import RULE_PREFIX, Leaf
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Request, Score
 from rewardstack.scorers.factory import Backends, RecordedBackends
-from rewardstack.scorers.judge import check_addresses
+from rewardstack.scorers.judge import Named, check_addresses
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.isolation.client import IsolationClient
@@ -66,7 +66,7 @@ class Evaluator:
         self._verdicts = Verdicts()
         self._client_settings = ClientSettings.from_env()
         self._routes = route_table(self._client_settings)
-        check_addresses(self._client_settings)
+        self._check_judges()
         self._check_rules()
         self._shared: tuple[Backends, ResultCache] | None = None
         self._pipeline = lru_cache(TENANTS)(self._make_pipeline)
@@ -144,6 +144,17 @@ class Evaluator:
         route = self._routes.find(data_source)
         if isinstance(route.target, Leaf) and route.target.kind == "rule":
             self._registry.get(route.target.target or data_source[len(route.name) :])
+
+    def _check_judges(self) -> None:
+        """Returns where every judge has its key, and addresses that go together.
+
+        Raises:
+            SettingsError: names the variable or the field that is at fault.
+        """
+        check_addresses(self._client_settings)
+        for judge in self._routes.judges.values():
+            named = Named(judge)
+            check_addresses(named.settings(self._client_settings), named.address)
 
     def _check_rules(self) -> None:
         """Returns where there is each reward function that a route names.
