@@ -134,6 +134,7 @@ async def explain(
         UnknownSourceError: no route takes its source.
         SettingsError, RouteError: a setting or a route is malformed.
     """
+    warn_of_slips([request])
     tenant = tenant_of(settings.reward_server_api_key)
     routes, cache, backends = route_table(settings), ResultCache(settings), RecordedBackends()
     try:

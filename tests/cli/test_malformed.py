@@ -45,10 +45,23 @@ def test_a_malformed_row_of_parquet_is_named(scoring: Cli, tmp_path: Path) -> No
     assert "in.parquet, row 2: solution_str" in scoring("score", "in.parquet", "-o", "out.jsonl").err
 
 
-def test_a_field_that_only_the_route_can_refuse_keeps_what_is_scored(scoring: Cli, tmp_path: Path) -> None:
-    """A malformed option is found when its row is reached: its lines are named, the rows before are kept."""
+def test_an_option_that_one_row_has_wrong_is_its_own_affair(scoring: Cli, tmp_path: Path) -> None:
+    """The row is unscored and heard of, with the field; all others are scored."""
     rows = samples(300)
     rows[290]["extra_info"] = {"server_url": "nowhere"}
+    write_jsonl(tmp_path / "in.jsonl", rows)
+    result = scoring("score", "in.jsonl", "-o", "out.jsonl")
+    assert result.status == 3
+    assert "1 of 44 samples are unscored; the first: extra_info.server_url" in result.err
+    statuses = [row["status"] for row in read_jsonl(tmp_path / "out.jsonl")]
+    assert (statuses.pop(290), set(statuses)) == ("unscored", {"ok"})
+
+
+def test_an_option_that_all_rows_have_wrong_keeps_what_is_scored(scoring: Cli, tmp_path: Path) -> None:
+    """The run ends where the rows are reached: the field is named, the rows before are kept."""
+    rows = samples(300)
+    for row in rows[256:]:
+        row["extra_info"] = {"server_url": "nowhere"}
     write_jsonl(tmp_path / "in.jsonl", rows)
     result = scoring("score", "in.jsonl", "-o", "out.jsonl")
     assert result.status == 2
@@ -66,7 +79,7 @@ COMMANDS = {
     "OUT is a directory": (["in.jsonl", "-o", "folder.jsonl"], "folder.jsonl is no file"),
     "OUT in no directory": (["in.jsonl", "-o", "absent/out.jsonl"], "absent/out.jsonl: No such file or directory"),
     "not parquet": (["broken.parquet", "-o", "out.jsonl"], "broken.parquet: not a readable parquet file"),
-    "neither OUT nor table": (["in.jsonl"], "one of the arguments -o/--output --table is required"),
+    "neither OUT nor table": (["in.jsonl"], "one of the arguments -o/--output --table --dry-run is required"),
     "chunk size": (["in.jsonl", "-o", "out.jsonl", "--chunk-size", "0"], "invalid positive whole number value: '0'"),
     "timeout": (["in.jsonl", "-o", "out.jsonl", "--timeout", "inf"], "invalid positive number value: 'inf'"),
     "policy": (["in.jsonl", "-o", "out.jsonl", "--on-error", "ignore"], "invalid choice: 'ignore'"),

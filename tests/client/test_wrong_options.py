@@ -145,10 +145,11 @@ def test_names_of_trainers(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_slip_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     """However many samples, of whatever other names, have a name that is nearly an option's, it is warned of once."""
-    names.warn_of_slips(samples(*({"max_tokens": 1, str(at): at} for at in range(64))))
-    assert ["extra_info.max_tokens is not known and has no effect; was extra_info.max_new_tokens meant?"] == warnings(
-        caplog.records
-    )
+    names.warn_of_slips(samples(*({"max_tokens": 1, "template": "binary", str(at): at} for at in range(64))))
+    assert [
+        "extra_info.max_tokens is not known and has no effect; was extra_info.max_new_tokens meant?",
+        "extra_info.template is not known and has no effect; was extra_info.prompt_template meant?",
+    ] == warnings(caplog.records)
 
 
 def test_names_without_end() -> None:

@@ -35,7 +35,7 @@ def test_commands(jobs: Site, tmp_path: Path) -> None:
             definition = body.splitlines()[0] + "\n"
         if "tee job.json" in body:
             jobs.end_of(json.loads(done.stdout)["job_id"])
-        assert "error" not in json.loads(done.stdout.splitlines()[0])
+        assert json.loads(done.stdout.splitlines()[0]).get("error") is None
         if at + 1 < len(BLOCKS) and BLOCKS[at + 1][0] == "json":
             assert_within(values(BLOCKS[at + 1][1]), values(done.stdout))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import threading
@@ -21,11 +22,12 @@ from tests.monitoring.conftest import Prometheus, Watch
 from tests.monitoring.test_files import ALERTS
 from tests.rules.conftest import RewardServer, clean_environment, running
 from tests.support.jobs import Queue, Worker
-from tests.support.servers import Redis, free_port
+from tests.support.servers import FaultServer, Redis, free_port
 from tests.support.vllm import VllmServer
 from tests.support.waiting import eventually
 
 KEY = "first-key"
+FAKE_JUDGE = Path(__file__).parents[1] / "client/judge/fake_judge.py"
 HOSTILE = Path(__file__).parents[1] / "rules/functions/hostile.py"
 INTERVAL = "20s"
 """What Grafana would put for `$__rate_interval`."""
@@ -63,12 +65,18 @@ def watched(tmp_path_factory: pytest.TempPathFactory, watch: Watch) -> Iterator[
     """A reward server with two processes, a cache, a queue and a worker, with samples of every outcome under way."""
     folder = tmp_path_factory.mktemp("watched")
     with ExitStack() as stack:
+        judge = FaultServer(script=FAKE_JUDGE)
+        stack.callback(judge.kill)
+        judge.set(usage={"prompt_tokens": 30, "completion_tokens": 4})
+        routes = folder / "routes.json"
+        routes.write_text(json.dumps({"judges": {"judge_that_answers": {"address": judge.url}}}))
         cache, queue = Redis(folder), Queue(folder)
         stack.callback(cache.kill)
         stack.callback(queue.kill)
         variables = {
             "REWARD_CACHE_URL": cache.url,
             "REWARD_QUEUE_URL": queue.url,
+            "REWARDSTACK_ROUTES": routes,
             "REWARD_JOB_CHUNK_SIZE": 5,
             "REWARD_JOB_RETRIES": 0,
             "REWARD_FUNCTIONS": HOSTILE,
@@ -90,7 +98,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory, watch: Watch) -> Iterator[
 
 
 def traffic(server: RewardServer) -> None:
-    """Samples of every outcome: right, from the cache, killed, failed, fallen back, unscored; and a job."""
+    """Samples of every outcome: right, from the cache, killed, failed, fallen back, unscored, judged; and a job."""
     now = time.monotonic()
     items = [
         {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"},
@@ -100,6 +108,7 @@ def traffic(server: RewardServer) -> None:
         {"data_source": "rule_remote_hang", "solution_str": "slow"},
         {"data_source": "llm_judge_remote", "solution_str": f"{now}", "ground_truth": "1"},
         {"data_source": "embedding_remote", "solution_str": f"{now}", "ground_truth": "1"},
+        {"data_source": "judge_that_answers", "solution_str": f"{now}", "ground_truth": "1"},
     ]
     headers = {"X-API-Key": KEY}
     server.post("/v1/score", {"items": items}, headers=headers)

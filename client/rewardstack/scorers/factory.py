@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import cache as cache_calls
 from functools import partial
@@ -11,7 +12,7 @@ from rewardstack.cache.store import ResultCache
 from rewardstack.pipeline.scorer import MakeScorer, Scorer, Sending
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.routes import EMBEDDING
-from rewardstack.scorers.budget import Budget, Meter, Spent, tell_nobody
+from rewardstack.scorers.budget import MAX_REQUESTS, MAX_TOKENS, Budget, Meter, Spent, tell_nobody
 from rewardstack.scorers.destination import FindService
 from rewardstack.scorers.embedding import FIELDS as EMBEDDING_FIELDS
 from rewardstack.scorers.embedding import Embedding, VectorStore
@@ -26,6 +27,7 @@ from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.http import open_session
 from rewardstack.transport.recording import Recording
 
+log = logging.getLogger(__name__)
 P = TypeVar("P")
 Sent = tuple[Scorer[Any], Sending[Any]]
 """A scorer, and how samples are sent to it."""
@@ -148,5 +150,16 @@ def _or_relay(
     """`scorer` where its own service is known; else, where a reward server is, what that one has in its place."""
     if urls or not settings.reward_server_urls:
         return scorer, sending
+    if settings.max_requests or settings.max_tokens:
+        _warn_of_caps()
     relay = Relay(scorer, data_source, fields, settings, find_service, movable=movable)
     return relay, relay.sending(sending)
+
+
+@cache_calls
+def _warn_of_caps() -> None:
+    log.warning(
+        "%s and %s bound what this process asks of model servers, not what the reward server asks in its "
+        "place; set them there",
+        *(MAX_REQUESTS, MAX_TOKENS),
+    )

@@ -25,6 +25,8 @@ LIKENESS = 0.83
 `problem_id` for `problem` is not."""
 SHORTEST, LONGEST = 5, 40
 """Characters of a name that is looked at; among shorter ones, words of all kinds are alike."""
+WORDS = {"template": "prompt_template", "template_path": "prompt_template_path"}
+"""What a judge's table in a file of routes calls otherwise."""
 MOST_NAMES = 500
 """That are looked at in a process, each for about 0.1 ms, so that names without end cost no more than that."""
 
@@ -57,6 +59,8 @@ def _look_at(names: tuple[Any, ...]) -> None:
 
 def _meant(name: str) -> str:
     """The name that somebody reads and that this one most likely stands for; empty where it is a word of its own."""
+    if name in WORDS:
+        return WORDS[name]
     if not SHORTEST <= len(name) <= LONGEST:
         return ""
     for meant in get_close_matches(name, READ, n=1, cutoff=LIKENESS):

@@ -14,6 +14,7 @@ from rewardstack import errors, score
 from rewardstack.cache.store import ResultCache
 from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import Item, Score, Usage
+from rewardstack.scorers import factory
 from rewardstack.scorers.factory import Backends
 from rewardstack.settings import Settings
 from tests.client.judge.conftest import JUDGE, asked, sample
@@ -87,6 +88,16 @@ def test_cost_behind_a_reward_server(judge: FaultServer, tmp_path: Path, monkeyp
     assert 'rewardstack_model_tokens_total{kind="prompt",route="llm_judge"} 30.0' in metrics
     asked_of_server = [line for line in metrics.splitlines() if line.startswith("rewardstack_requests_total{")]
     assert [line for line in asked_of_server if 'code="503"' in line and line.endswith(" 2.0")]
+
+
+def test_cap_that_bounds_nothing(
+    reward_server: RewardServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A cap of a process whose judge the reward server asks is no cap of that server's, which is said."""
+    monkeypatch.setenv("REWARDSTACK_MAX_REQUESTS", "1")
+    monkeypatch.setattr(factory, "_warn_of_caps", factory._warn_of_caps.__wrapped__)
+    assert ["ok", "ok"] == [one.status for one in score([sample("first"), sample("second")])]
+    assert "not what the reward server asks in its place; set them there" in caplog.text
 
 
 def test_over_http(reward_server: RewardServer, judge: FaultServer) -> None:
