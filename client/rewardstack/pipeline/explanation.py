@@ -20,8 +20,9 @@ from rewardstack.core.steps import Exchange, Explanation, Trace, known
 from rewardstack.core.wire import Record
 from rewardstack.errors import BudgetError, ConfigError, RequestError, ScoringError, ServiceError
 from rewardstack.pipeline.items import FILTERS, as_references, read_request
+from rewardstack.pipeline.outcomes import milliseconds
 from rewardstack.pipeline.pipeline import Call, Pipeline
-from rewardstack.pipeline.runner import Runner, milliseconds
+from rewardstack.pipeline.runner import Runner
 from rewardstack.pipeline.scorer import MakeScorer
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definition

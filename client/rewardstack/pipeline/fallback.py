@@ -10,7 +10,9 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
+from rewardstack.pipeline.outcomes import checked
 from rewardstack.score import Score
 
 SHARE = 0.2
@@ -21,6 +23,8 @@ BATCH_MOST = 30.0
 """Seconds for the substitutes of one batch, where the call leaves them more."""
 SLICE = 8
 """Samples that a thread is given at a time."""
+
+P = TypeVar("P")
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +63,11 @@ async def fall_back(
             reason = one.reason or f"lexical similarity, because: {before.reason}"
             scores[at] = replace(one, reason=reason, latency_ms=before.latency_ms, usage=before.usage)
     return scores
+
+
+def substitute(fallback: Callable[[P], Score], sample: P) -> Score:
+    """What `fallback` makes of a sample, or a failure where that is no reward."""
+    return checked(fallback(sample))
 
 
 async def _found(substitutes: Sequence[Callable[[], Score]], ends_at: float) -> list[Score] | None:

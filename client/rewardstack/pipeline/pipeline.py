@@ -19,7 +19,8 @@ from rewardstack.core.deadline import Deadline
 from rewardstack.errors import BudgetError, RequestError, ScoringError
 from rewardstack.pipeline.fallback import service_time
 from rewardstack.pipeline.items import has_same_option, raise_if_all_wrong, read_request
-from rewardstack.pipeline.runner import Runner, milliseconds, warn_of_missing
+from rewardstack.pipeline.outcomes import milliseconds, warn_of_missing
+from rewardstack.pipeline.runner import Runner
 from rewardstack.pipeline.scorer import MakeScorer
 from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import Leaf, Route, RouteTable

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -18,7 +16,16 @@ from rewardstack.core.cost import Quote
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.keys import Key
 from rewardstack.errors import BudgetError, ConfigError, RequestError, ServiceError
-from rewardstack.pipeline.fallback import fall_back
+from rewardstack.pipeline.fallback import fall_back, substitute
+from rewardstack.pipeline.outcomes import (
+    Reply,
+    checked,
+    milliseconds,
+    timed,
+    warn_of_missing,
+    without_substitute,
+    worth_keeping,
+)
 from rewardstack.pipeline.scorer import Scorer, Sending
 from rewardstack.score import Item, Score, Usage
 
@@ -28,12 +35,7 @@ BREATH = 0.01
 FIXED = Item("1", ("1",), {"temperature": 0})
 """By whose key is seen whether what scores has changed; at temperature 0 it is bound to no run, where that is taken."""
 
-SAID = {"failed": "failed", "unscored": "are unscored"}
-"""Of samples without a score, by their status."""
-
 P = TypeVar("P")
-Reply = Score | ConfigError
-"""What becomes of a sample that is sent."""
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +93,7 @@ class Runner(Generic[P]):
         if self._sending.report is not None:
             self._sending.report(scores, time.monotonic() - started)
         if substitutes_until is None:
-            scores = [_without_substitute(score) for score in scores]
+            scores = [without_substitute(score) for score in scores]
         elif not fatal:
             scores = await self._with_substitutes(scores, samples, substitutes_until)
         warn_of_missing(self.scorer.source, scores, len(scores))
@@ -101,7 +103,7 @@ class Runner(Generic[P]):
         fallback = self.scorer.fallback
         if fallback is None:
             return scores
-        find = {at: partial(_substitute, fallback, one) for at, one in samples.items()}
+        find = {at: partial(substitute, fallback, one) for at, one in samples.items()}
         return await fall_back(self.scorer.source, find, scores, until)
 
     async def quote(self, items: Sequence[Item], deadline: Deadline, tenant: str) -> Quote:
@@ -170,12 +172,12 @@ class Runner(Generic[P]):
         decided = await self._score_at_once({at: one for at, one in samples.items() if at not in known}, keys)
         known |= await self._look_up({at: key for at, key in keys.items() if at not in known and at not in decided})
         elapsed = milliseconds(started)
-        scores = {at: _timed(score, elapsed, cached=True) for at, score in known.items()}
+        scores = {at: timed(score, elapsed, cached=True) for at, score in known.items()}
         missing = {at: one for at, one in samples.items() if at not in known and at not in decided}
         fresh = {**settled, **decided, **await self._ask(missing, keys, deadline, fatal)}
         elapsed = milliseconds(started)
         for at, score in fresh.items():
-            scores[at] = _timed(score, score.latency_ms or elapsed, cached=score.cached)
+            scores[at] = timed(score, score.latency_ms or elapsed, cached=score.cached)
         return scores
 
     async def _keys(self, samples: Mapping[int, P], deadline: Deadline, tenant: str) -> dict[int, Key]:
@@ -214,7 +216,7 @@ class Runner(Generic[P]):
                 await asyncio.sleep(0)
                 rested = time.monotonic()
         if self._cache.keeps:
-            self._cache.remember(_worth_keeping((keys.get(at), score) for at, score in decided.items()))
+            self._cache.remember(worth_keeping((keys.get(at), score) for at, score in decided.items()))
         return decided
 
     async def _look_up(self, keys: Mapping[int, Key]) -> dict[int, Score]:
@@ -284,7 +286,7 @@ class Runner(Generic[P]):
         """One outcome for each sample, in order; scores with status `ok` are kept under the samples' keys."""
         outcomes = await self._outcomes(items, deadline)
         if self._cache.keeps:
-            self._cache.put(_worth_keeping(zip(keys, outcomes, strict=True)))
+            self._cache.put(worth_keeping(zip(keys, outcomes, strict=True)))
         return outcomes
 
     async def _outcomes(self, items: Sequence[P], deadline: SharedDeadline) -> Sequence[Reply]:
@@ -309,71 +311,3 @@ class Runner(Generic[P]):
     def has_failed(self, outcome: Reply) -> bool:
         """Whether it is a failure of the service's."""
         return isinstance(outcome, Score) and outcome.status == "failed"
-
-
-def _worth_keeping(outcomes: Iterable[tuple[Key | None, Reply]]) -> list[tuple[str, Score]]:
-    """What is kept: without what it took, for who reads it takes nothing."""
-    return [
-        (key.text, one if one.usage is None else replace(one, usage=None))
-        for key, one in outcomes
-        if key is not None and isinstance(one, Score) and one.status == "ok"
-    ]
-
-
-def warn_of_missing(source: str, scores: Sequence[Score], count: int) -> None:
-    """Says once a batch, not once a sample, that some have no score.
-
-    Args:
-        source: who scored.
-        scores: of the batch, at least those that have none.
-        count: of the samples in the batch.
-    """
-    missing = [score for score in scores if score.status in SAID]
-    for status in SAID if missing else ():
-        lost = [score.reason for score in missing if score.status == status]
-        if lost:
-            log.warning("%s: %d of %d samples %s; the first: %s", source, len(lost), count, SAID[status], lost[0])
-
-
-def checked(score: Score) -> Score:
-    """`score`, or a failure where it is not what its status says: NaN and infinity are no rewards."""
-    value = score.value
-    if score.status in ("ok", "fallback") and (value is None or not math.isfinite(value)):
-        return Score.failed(f"{value} is no reward", score.source)
-    return score
-
-
-def _substitute(fallback: Callable[[P], Score], sample: P) -> Score:
-    return checked(fallback(sample))
-
-
-def _without_substitute(score: Score) -> Score:
-    """A reward server may have used a substitute that this caller does not want."""
-    return replace(score, value=None, status="failed") if score.status == "fallback" else score
-
-
-def milliseconds(since: float) -> float:
-    """Milliseconds since `since`, which is a time of `time.monotonic()`."""
-    return round((time.monotonic() - since) * 1000, 3)
-
-
-def _timed(score: Score, elapsed: float, *, cached: bool) -> Score:
-    """A copy of its own: what the cache and other waiters hold is not the caller's to change.
-
-    What it took is told to the first of those who share it alone.
-    """
-    parts = None if score.parts is None else dict(score.parts)
-    usage, score.usage = score.usage, None
-    return Score(
-        score.value,
-        score.status,
-        score.reason,
-        score.source,
-        cached,
-        elapsed,
-        score.label_mass,
-        parts,
-        score.agreement,
-        score.field,
-        usage,
-    )
