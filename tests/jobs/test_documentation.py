@@ -60,9 +60,11 @@ def test_by_hand(tmp_path: Path) -> None:
     """The queue and a worker start by the commands that are given, each in a shell of its own."""
     port = free_port()
     queue, *worker = block("docs/jobs.md", "bash", "redis-server").replace("6380", str(port)).splitlines()
-    with staying(queue, "Ready to accept connections", tmp_path / "queue.log", tmp_path, environment()):
-        with staying("\n".join(worker), '"Running as ', tmp_path / "worker.log", tmp_path, environment()):
-            pass
+    with (
+        staying(queue, "Ready to accept connections", tmp_path / "queue.log", tmp_path, environment()),
+        staying("\n".join(worker), '"Running as ', tmp_path / "worker.log", tmp_path, environment()),
+    ):
+        pass
 
 
 def values(text: str) -> list[object]:

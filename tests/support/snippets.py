@@ -22,6 +22,8 @@ from tests.support.waiting import eventually
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", "client/README.md", "services/*/README.md", "examples/**/*.md", "docs/*.md"]
 ROWS: list[dict[str, str]] = json.loads((ROOT / "tests/cases/snippets.json").read_text(encoding="utf-8"))
+FIGURES = r"\w+://[^\s,│]+|\d[\d,]*(?:\.\d+)*"
+"""What differs between a page and the machine of a test: addresses and figures."""
 STOP_SECONDS = 60
 _BLOCK = re.compile(r"^( *)```([^`\n]*)\n(.*?)^\1``` *$", re.MULTILINE | re.DOTALL)
 
@@ -70,6 +72,22 @@ def block(page: str, language: str, begins: str) -> str:
     """The text of the one block of a page in a language that begins so."""
     [found] = [text for kind, text in blocks_of(page) if kind == language and text.startswith(begins)]
     return found
+
+
+def assert_shown(block: str, printed: str, differs: str = FIGURES) -> None:
+    """Each line of a block is one of those that were printed, in that order, but for the widths of a table's columns.
+
+    Args:
+        block: of a page.
+        printed: by the command that the page says printed it.
+        differs: matches what may be another on each machine.
+    """
+
+    def plain(text: str) -> list[str]:
+        return [re.sub(r"([ ━─])\1+", r"\1", re.sub(differs, "#", line)).rstrip() for line in text.splitlines()]
+
+    rest = iter(plain(printed))
+    assert [line for line in plain(block) if line not in rest] == [], printed
 
 
 @contextmanager
