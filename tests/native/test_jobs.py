@@ -95,7 +95,7 @@ def test_backup_and_restore(stack: Tree, tmp_path: Path) -> None:
         done = subprocess.run(
             ["bash", "-euc", make + commands], cwd=stack.path, env=stack.environment, capture_output=True, check=False
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == 0, done
     eventually(lambda: requests.get(f"{stack.url}/jobs/{job}", timeout=10).json()["status"] == "finished")
 
 
