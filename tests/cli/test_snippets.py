@@ -30,7 +30,8 @@ def name(snippet: Snippet) -> str:
 
 @pytest.fixture
 def reader(scoring: Cli, tmp_path: Path) -> dict[str, str]:
-    """The environment of somebody who has a reward server, some rollouts and the examples."""
+    """The environment of somebody who has a reward server, some rollouts, the examples and Align-Anything."""
+    (tmp_path / "align-anything/align_anything/models/remote_rm").mkdir(parents=True)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     shutil.copy(ROOT / "examples" / "samples.jsonl", tmp_path / "rollouts.jsonl")
     folder = str(Path(sys.executable).parent)
