@@ -16,7 +16,7 @@ from tests.jobs.test_documentation import values
 from tests.support.snippets import block
 from tests.support.waiting import eventually
 
-DOCUMENTED = values(block("docs/operations.md", "json", "{"))
+DOCUMENTED: list[Any] = values(block("docs/operations.md", "json", "{"))
 WORDS = "a candidate's own words"
 
 

@@ -1,7 +1,8 @@
 """The fenced blocks of code on the pages: who runs each, or why nobody does, is said in `tests/cases/snippets.json`.
 
 A row is of the blocks of a page in a language that begin with its words; the first row that fits counts. It has either
-`test`, which runs them, or `here`, how `tests/cli/test_snippets.py` does, or `reason`, why no test can.
+`test`, which runs them, or `here`, how `tests/cli/test_snippets.py` does, or `reason`, why no test can. Of a block that
+shows what is printed, running it is to compare it with that.
 """
 
 from __future__ import annotations
