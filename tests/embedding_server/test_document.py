@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.embedding_server.served import ROOT, EmbeddingServer
+from tests.rules.conftest import clean_environment
 from tests.support.servers import free_port
 from tests.support.snippets import assert_shown, block, snippets, staying
 
@@ -20,7 +21,7 @@ def environment() -> dict[str, str]:
     """Where `python` and `rewardstack` are those of the test, and no hub is asked for a model."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     packages = os.pathsep.join(str(ROOT / part) for part in ("client", "services/rules"))
-    return {**os.environ, "PATH": path, "PYTHONPATH": packages, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+    return clean_environment(PATH=path, PYTHONPATH=packages, HF_HUB_OFFLINE="1", CUDA_VISIBLE_DEVICES="")
 
 
 def printed(begins: str, url: str) -> str:
