@@ -17,6 +17,7 @@ import redis as redis_client
 from rewardstack.cache.key import PREFIX
 from rewardstack.cache.seal import Seal
 from tests.support.servers import Redis, free_port
+from tests.support.snippets import assert_shown, block
 
 from .conftest import Cli
 from .scripted_server import Answer, scripted_server
@@ -40,6 +41,13 @@ def test_a_working_stack_is_ok(scoring: Cli, start_redis: Callable[..., Redis]) 
     assert result.status == 0
     assert result.out.count(" ok ") == 2
     assert "0.1.0" in result.out
+
+
+def test_the_document_shows_what_is_printed(scoring: Cli, start_redis: Callable[..., Redis]) -> None:
+    """The table in `docs/cli.md` is what is printed of a stack one of whose reward servers is away."""
+    both = f"{scoring.variables['REWARD_SERVER_URL']},http://127.0.0.1:{free_port()}"
+    scoring.variables |= {"REWARD_SERVER_URL": both, "REWARD_CACHE_URL": start_redis().url}
+    assert_shown(block("docs/cli.md", "", "┏━━━━━━━━━━━━━━━━━━┳"), scoring("check").out)
 
 
 def test_every_url_and_its_version_is_listed(cli: Cli) -> None:

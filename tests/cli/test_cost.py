@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
+from rewardstack.cache.key import PREFIX
 from rewardstack.cli.data.rows import Row
 from rewardstack.cli.pieces import score_in_order
 from rewardstack.errors import BudgetError
 from rewardstack.score import Score
 from tests.client.judge.conftest import FAKE_JUDGE, JUDGE
-from tests.support.servers import FaultServer
+from tests.support.servers import FaultServer, Redis
+from tests.support.snippets import block
 
 from .conftest import Cli
 from .samples import read_jsonl, sample, write_jsonl
@@ -52,6 +58,24 @@ def test_cost_before_and_after(cli: Cli, judge: FaultServer, tmp_path: Path) -> 
     wrong = cli("score", "wrong.jsonl", "--dry-run")
     assert (3, True) == (wrong.status, "2 rows: 0 cached, 1 malformed; at most 1 request, " in wrong.out)
     assert "estimated from its length" in wrong.out
+
+
+def test_the_document(cli: Cli, judge: FaultServer, start_redis: Callable[..., Redis], tmp_path: Path) -> None:
+    """By the commands of `docs/costs.md` a file is counted in advance, and a run then counts in its Redis."""
+    write_jsonl(tmp_path / "rollouts.jsonl", [judged("a")])
+    cache = start_redis()
+    dry = block("docs/costs.md", "bash", "rewardstack score")
+    cap = block("docs/costs.md", "bash", "export").replace("redis://...", cache.url)
+    score = dry.replace("--dry-run", "-o scored.jsonl")
+    environment = cli.environment()
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+    done = subprocess.run(
+        ["bash", "-euc", dry + cap + score], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 rows: 0 cached, 0 malformed; at most 1 request, " in done.stdout
+    [spent] = redis.Redis.from_url(cache.url).keys(f"{PREFIX}spent:*")
+    assert redis.Redis.from_url(cache.url).hget(spent, "requests") == b"1"
 
 
 async def test_what_stands_in_for_a_refused_part_is_not_kept() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.snippets import assert_shown, block
+
 from .conftest import Cli
 from .samples import sample, write_jsonl, write_parquet
 
@@ -21,6 +23,17 @@ def test_a_row(scoring: Cli, tmp_path: Path, kind: str) -> None:
     assert result.status == 0, result.err
     for words in ("1 route", "references: 3", "answer: #### 4", "references as read: 3", "value: 0.0"):
         assert words in result.out
+
+
+def test_the_document_shows_what_is_printed(scoring: Cli, tmp_path: Path) -> None:
+    """The way of a sample in `docs/runbook.md` is what the command above it prints, some lines left out."""
+    command, shown = block("docs/runbook.md", "", "$ rewardstack").split("\n", 1)
+    text = "There are two roots.\nTheir sum is $2x + 1$, so the answer is \\boxed{2x+1}."
+    write_jsonl(
+        tmp_path / "rollouts.jsonl", [{"data_source": "math", "solution_str": text, "ground_truth": ["2(x+1)", ""]}]
+    )
+    printed = scoring(*command.split()[2:]).out
+    assert_shown(shown, printed, r"http://\S+|\d+\.\d+(?= [a-z])")
 
 
 def test_a_sample_on_the_command_line(scoring: Cli) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.snippets import block
+
 from .conftest import COMMAND, Cli, RewardServer
 from .samples import own, read_jsonl, sample, samples, write_jsonl, write_parquet
 
@@ -31,6 +33,13 @@ def test_a_malformed_row_is_named_before_anything_is_scored(
     assert result.err.startswith("rewardstack: error: in.jsonl, line 3: ")
     assert complaint in result.err
     assert result.err.count("\n") == 1
+
+
+def test_the_document_shows_what_is_said(scoring: Cli, tmp_path: Path) -> None:
+    """The complaint in `docs/cli.md` is what is said of a row without a response."""
+    write_jsonl(tmp_path / "rollouts.jsonl", [sample(1), sample(2), {"data_source": "gsm8k", "ground_truth": "3"}])
+    said = scoring("score", "rollouts.jsonl", "-o", "scored.jsonl").err
+    assert block("docs/cli.md", "", "rewardstack: error: rollouts.jsonl") == said
 
 
 def test_a_malformed_row_of_a_table_is_named(scoring: Cli, tmp_path: Path) -> None:

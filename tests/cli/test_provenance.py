@@ -17,6 +17,7 @@ from rewardstack.routing.judges import parse_judge
 from rewardstack.routing.routes import RouteTable, builtin_routes
 from rewardstack.routing.syntax import definition, definitions, judge_route, parse_route
 from rewardstack.settings import Settings
+from tests.support.snippets import assert_shown, block
 
 from .conftest import Cli
 from .samples import own, read_jsonl, read_parquet, samples, write_jsonl
@@ -70,6 +71,13 @@ def test_other_routes_or_options_are_told(
     assert score(*options, "--force", weight=weight).status == 0
     assert score(*options, weight=weight).status == 0
     assert read_jsonl(out) == read_jsonl(tmp_path / "other.jsonl")
+
+
+def test_the_document_shows_what_is_said(score: Callable[..., Any]) -> None:
+    """The message in `docs/cli.md` is what is said of another route, but for the parts of the route."""
+    assert score(out="scored.jsonl").status == 0
+    shown = block("docs/cli.md", "", "rewardstack: error: scored.jsonl was scored otherwise")
+    assert_shown(shown, score(out="scored.jsonl", weight=0.25).err, r"\{.*?\}(?=, is \{|; name)")
 
 
 def test_the_same_routes_go_on(score: Callable[..., Any], tmp_path: Path) -> None:

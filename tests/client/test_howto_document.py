@@ -12,19 +12,21 @@ import pytest
 from tests.rules.conftest import RewardServer, running
 from tests.support.examples import Block, printed, run, sections
 from tests.support.servers import FaultServer
-from tests.support.snippets import ROOT
+from tests.support.snippets import ROOT, block
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
 SECTIONS = sections("howto.md")
 JUDGES = re.compile("http://localhost:8000|https://api.vendor.example(?=/v1)")
 """Where the page has judges."""
+SETUP = Block("bash", "", block("docs/howto.md", "bash", "export REWARD_SERVER_URL"))
+"""What every task begins with."""
 OTHER, THEIRS = "Qwen/Qwen3-4B", "a-model-of-theirs"
 
 
-def is_run(block: Block) -> bool:
+def is_run(one: Block) -> bool:
     """Whether it is run here: what `make` would do is tried by tests/cli/test_snippets.py."""
-    return "make " not in block.text
+    return "make " not in one.text
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +55,13 @@ def test_task(heading: str, reward_server: RewardServer, judges: dict[str, Fault
     """Files, commands and code of a task print what the comments say, and warn of nothing."""
     shutil.copy(ROOT / "examples" / "samples.jsonl", tmp_path / "rollouts.jsonl")
     here = []
-    for block in filter(is_run, SECTIONS[heading]):
-        text = JUDGES.sub(lambda found: judges[found[0]].url, block.text)
-        here.append(block._replace(text=text.replace("http://localhost:6000", reward_server.url)))
-    url = judges["http://localhost:8000"].url
-    run(here, tmp_path, REWARD_SERVER_URL=reward_server.url, LLM_JUDGE_SERVER_URL=url)
+    for one in filter(is_run, [SETUP, *SECTIONS[heading]]):
+        text = JUDGES.sub(lambda found: judges[found[0]].url, one.text)
+        here.append(one._replace(text=text.replace("http://localhost:6000", reward_server.url)))
+    run(here, tmp_path)
 
 
 def test_every_print_is_checked() -> None:
     """No `print` of the page goes without its comment."""
-    blocks = [block for blocks in SECTIONS.values() for block in blocks]
-    assert sum(block.text.count("print(") for block in blocks) == len(printed(blocks))
+    blocks = [one for blocks in SECTIONS.values() for one in blocks]
+    assert sum(one.text.count("print(") for one in blocks) == len(printed(blocks))

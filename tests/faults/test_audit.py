@@ -12,8 +12,11 @@ import requests
 
 from rewardstack.cache.key import tenant_of
 from tests.jobs.conftest import KEY, KEYS, OTHER_KEY, Site, sample, site
+from tests.jobs.test_documentation import values
+from tests.support.snippets import block
 from tests.support.waiting import eventually
 
+DOCUMENTED: list[Any] = values(block("docs/operations.md", "json", "{"))
 WORDS = "a candidate's own words"
 
 
@@ -59,6 +62,7 @@ def test_a_job_that_is_scored(audited: Site) -> None:
             "logger": "rewardstack_rules.jobs.audit",
         }.items()
     )
+    assert [set(one) for one in (submitted, ended)] == [set(one) for one in DOCUMENTED]
     assert (ended["event"], ended["tenant"], ended["items"]) == ("finished", tenant_of("first-key"), 7)
     assert ended["statuses"]["ok"] == 7
     written = "".join(log.read_text() for log in logs(audited))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from rewardstack_rules.http.openapi import OPERATIONS
 from rewardstack_rules.jobs.metrics import COUNTERS
@@ -13,7 +16,8 @@ from rewardstack_rules.jobs.state import JOB_STATUSES
 from tests.jobs.conftest import Site
 from tests.rules.conftest import ROOT
 from tests.rules.test_documentation import assert_within, environment
-from tests.support.snippets import blocks_of
+from tests.support.servers import free_port
+from tests.support.snippets import block, blocks_of, staying
 
 TEXT = (ROOT / "docs" / "jobs.md").read_text()
 BLOCKS = blocks_of("docs/jobs.md")
@@ -38,6 +42,29 @@ def test_commands(jobs: Site, tmp_path: Path) -> None:
         assert json.loads(done.stdout.splitlines()[0]).get("error") is None
         if at + 1 < len(BLOCKS) and BLOCKS[at + 1][0] == "json":
             assert_within(values(BLOCKS[at + 1][1]), values(done.stdout))
+
+
+@pytest.mark.parametrize("page", ["docs/jobs.md", "docs/cli.md"])
+def test_submit(page: str, jobs: Site, tmp_path: Path) -> None:
+    """The command by which people have a file scored writes a row for each of its rows, all with a score."""
+    shutil.copy(ROOT / "examples" / "samples.jsonl", tmp_path / "rollouts.jsonl")
+    command = block(page, "bash", "rewardstack submit")
+    subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env={**environment(), "REWARD_SERVER_URL": jobs.server.url}, check=True
+    )
+    before, after = (len((tmp_path / f"{name}.jsonl").read_text().splitlines()) for name in ("rollouts", "scored"))
+    assert before == after > 0
+
+
+def test_by_hand(tmp_path: Path) -> None:
+    """The queue and a worker start by the commands that are given, each in a shell of its own."""
+    port = free_port()
+    queue, *worker = block("docs/jobs.md", "bash", "redis-server").replace("6380", str(port)).splitlines()
+    with (
+        staying(queue, "Ready to accept connections", tmp_path / "queue.log", tmp_path, environment()),
+        staying("\n".join(worker), '"Running as ', tmp_path / "worker.log", tmp_path, environment()),
+    ):
+        pass
 
 
 def values(text: str) -> list[object]:

@@ -11,19 +11,22 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
+from rewardstack.routing.routes import RouteTable, builtin_routes
 from rewardstack.scorers.judge import FIELDS
 from rewardstack.scorers.judge.templates import BUILTIN
 from services.judge.arguments import parse
 from services.stack.rundir import ROOT
 from services.stack.settings import load
-from tests.support.snippets import blocks_of
+from tests.support.snippets import block, blocks_of
 from tests.support.vllm import VllmServer
 
 TEXT = (ROOT / "docs" / "judge.md").read_text()
 BLOCKS = blocks_of("docs/judge.md")
 PYTHON = [body for language, body in BLOCKS if language == "python"]
 LAUNCH = [body for language, body in BLOCKS if language == "bash" and "run_vllm" in body]
+LAUNCH.append(block("docs/install.md", "bash", "python services/judge"))
 BASH = [body for language, body in BLOCKS if language == "bash" and "run_vllm" not in body and "make" not in body]
 PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 ADDRESS = re.compile(r"http://[\w.-]+:8000")
@@ -88,6 +91,13 @@ def test_configuration() -> None:
     [(file, name)] = re.findall(r"path: (\S+)\n +name: (\w+)", TEXT)
 
     assert f"def {name}(" in (ROOT / file).read_text()
+
+
+def test_data_source() -> None:
+    """The name in the trainer's data is one that the judge's route takes."""
+    named = yaml.safe_load(block("docs/judge.md", "yaml", "data_source"))["data_source"]
+
+    assert RouteTable(builtin_routes()).find(named).name == "llm_judge_remote"
 
 
 def test_tables() -> None:

@@ -12,6 +12,8 @@ import pytest
 import requests
 
 from tests.native.tree import Tree
+from tests.support.snippets import blocks_of
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_stack")
 
@@ -81,6 +83,20 @@ def test_jobs_outlive_the_stack(stack: Tree, tmp_path: Path) -> None:
     submit(stack, str(tmp_path / "in.jsonl"), "--wait", "-o", str(out))
     assert len(out.read_text().splitlines()) == ROWS
     assert requests.get(f"{stack.url}/jobs/{job}", timeout=10).json()["status"] == "finished"
+
+
+def test_backup_and_restore(stack: Tree, tmp_path: Path) -> None:
+    """By the commands of `docs/operations.md` a queue that is lost is back with its jobs, which end."""
+    backup, restore = (text for _, text in blocks_of("docs/operations.md") if ".run/queue" in text)
+    write_rows(tmp_path / "in.jsonl", first=2000)
+    job = submit(stack, str(tmp_path / "in.jsonl")).split()[-1]
+    make = f'make() {{ {sys.executable} -m services.up.__main__ "$@"; }}\n'
+    for commands in (backup, restore):
+        done = subprocess.run(
+            ["bash", "-euc", make + commands], cwd=stack.path, env=stack.environment, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done
+    eventually(lambda: requests.get(f"{stack.url}/jobs/{job}", timeout=10).json()["status"] == "finished")
 
 
 def test_clean(tree: Tree) -> None:

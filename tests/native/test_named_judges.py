@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -14,13 +15,15 @@ from services.models import environment, machine
 from services.models.machine import GIB, Gpu
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
-from services.up import model_servers, named_judges
+from services.stack.settings import load as load_settings
+from services.up import model_servers, named_judges, ways
 from services.up.model_servers import EMBEDDING, ModelServer
 from services.up.native import stack
 from services.up.native.stack import Stack
 from services.up.services import kind_of, service_of
 from tests.native.nginx import load
 from tests.native.test_programs import FOUND, sections, write
+from tests.support.snippets import block
 
 CASES = json.loads((ROOT / "tests/cases/named_judges.json").read_text())
 KEY = "sesame-of-the-hosted-judge"
@@ -56,6 +59,16 @@ def vllm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "find", lambda python: Vllm(sys.executable, "0.32.0", template_defaults=True))
     monkeypatch.setattr(model, "_where", lambda asked, python: "reachable")
     monkeypatch.setattr(machine, "gpus", list)
+
+
+def test_the_document(run: RunDir, tmp_path: Path) -> None:
+    """The judge of the file in `docs/judge.md` has a row in the plan, by the setting that is printed below the file."""
+    commands = block("docs/judge.md", "bash", "REWARDSTACK_ROUTES")
+    [name] = set(re.findall(r"^REWARDSTACK_ROUTES=(\S+) make (?:plan|up)\b", commands, re.MULTILINE))
+    (tmp_path / name).write_text(block("docs/judge.md", "toml", f"# {name}"))
+    settings = load_settings(ROOT, {"REWARDSTACK_ROUTES": str(tmp_path / name), "JUDGE": "on"})
+    [small] = [one for one in ways.PLAN["native"](settings, run, "").services if one.name == "judge.small"]
+    assert (small.copies, small.runs.split()[-1]) == (2, "Qwen/Qwen3-4B") and small.memory
 
 
 def routes(folder: Path, text: str) -> str:

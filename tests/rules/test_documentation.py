@@ -12,17 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from rewardstack.routing.routes import RULES
 from rewardstack_rules.http.openapi import OPERATIONS
 from tests.rules.conftest import ROOT, RewardServer, clean_environment, running
 from tests.support.servers import free_port
-from tests.support.snippets import blocks_of
+from tests.support.snippets import Snippet, blocks_of, snippets, staying
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
 TEXT = (ROOT / "docs" / "rules.md").read_text()
 BLOCKS = blocks_of("docs/rules.md")
+STARTS = [one for one in snippets() if "python -m rewardstack_rules.run_reward_server" in one.text]
+"""Also those of services/rules/README.md."""
 CURLS = [(body, BLOCKS[at + 1 :][:1]) for at, (language, body) in enumerate(BLOCKS) if body.startswith("curl")]
 
 
@@ -30,10 +33,26 @@ CURLS = [(body, BLOCKS[at + 1 :][:1]) for at, (language, body) in enumerate(BLOC
 def documented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
     """A server with the function of the document."""
     folder = tmp_path_factory.mktemp("documented")
-    [function] = [body for language, body in BLOCKS if language == "python"]
-    (folder / "my_rewards.py").write_text(function)
+    write_function(folder)
     with running(folder, "--workers", "2", REWARD_FUNCTIONS=folder / "my_rewards.py") as server:
         yield server
+
+
+def write_function(folder: Path) -> None:
+    """Writes the document's function to the file that it names."""
+    [function] = [body for language, body in BLOCKS if language == "python"]
+    (folder / "my_rewards.py").write_text(function)
+
+
+@pytest.mark.parametrize("snippet", STARTS, ids=[f"{one.page}:{one.line}" for one in STARTS])
+def test_start(snippet: Snippet, tmp_path: Path) -> None:
+    """The commands that start a server start one, which says that it is ready as the document says it does."""
+    write_function(tmp_path)
+    port = free_port()
+    command = snippet.text.replace("--port 6000", f"--port {port}")
+    with staying(command, "Running on", tmp_path / "log", tmp_path, environment()):
+        rules = requests.get(f"http://127.0.0.1:{port}/v1/reward_types", timeout=60).json()
+    assert ("mentions" in json.dumps(rules)) == ("REWARD_FUNCTIONS" in command)
 
 
 @pytest.mark.parametrize(("command", "reply"), CURLS, ids=[command.splitlines()[0] for command, _ in CURLS])

@@ -13,23 +13,16 @@ from pathlib import Path
 import pytest
 
 from tests.rules.conftest import ROOT, RewardServer, clean_environment
-from tests.support.snippets import blocks_of
+from tests.support.snippets import block
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
 TEXT = (ROOT / "README.md").read_text()
-BLOCKS = blocks_of("README.md")
-
-
-def block(language: str, beginning: str) -> str:
-    """The one code block of that language that begins so."""
-    [found] = [body for kind, body in BLOCKS if kind == language and body.startswith(beginning)]
-    return found
 
 
 def test_python(server: RewardServer) -> None:
     """The Python example prints what its comments say."""
-    code = block("python", "from rewardstack")
+    code = block("README.md", "python", "from rewardstack")
     environment = clean_environment(REWARD_SERVER_URL=server.url)
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert re.findall(r"print\(.*\)  # (.*)", code) == done.stdout.splitlines()
@@ -37,14 +30,14 @@ def test_python(server: RewardServer) -> None:
 
 def test_curl(server: RewardServer) -> None:
     """The HTTP example answers with the reward for a right answer in the right format."""
-    command = block("bash", "curl").replace("http://localhost:6000", server.url)
+    command = block("README.md", "bash", "curl").replace("http://localhost:6000", server.url)
     done = subprocess.run(["bash", "-c", command], capture_output=True, check=True)
     assert {"rewards": [1.5], "statuses": ["ok"]} == json.loads(done.stdout)
 
 
 def test_command_line(server: RewardServer, tmp_path: Path) -> None:
     """The commands find the service well and score the shipped samples."""
-    commands = block("bash", ".venv/bin/rewardstack check").replace(".venv/bin/rewardstack", "rewardstack")
+    commands = block("README.md", "bash", ".venv/bin/rewardstack check").replace(".venv/bin/rewardstack", "rewardstack")
     commands = commands.replace("scored.jsonl", str(tmp_path / "scored.jsonl"))
     folder = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = clean_environment(REWARD_SERVER_URL=server.url, PATH=folder)
@@ -55,7 +48,7 @@ def test_command_line(server: RewardServer, tmp_path: Path) -> None:
 
 def test_file_by_path(server: RewardServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file that verl is told of loads by its path, as verl loads it, and scores."""
-    [path] = re.findall(r"^    path: (\S+)", block("yaml", "reward:"), re.MULTILINE)
+    [path] = re.findall(r"^    path: (\S+)", block("README.md", "yaml", "reward:"), re.MULTILINE)
     spec = importlib.util.spec_from_file_location("custom_module", ROOT / path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

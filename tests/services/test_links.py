@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from services.stack.rundir import ROOT
+from tests.support.snippets import block
 
 DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROOT / "docs").glob("*.md"))
 BLOCK = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
@@ -38,3 +39,10 @@ def test_links(document: str) -> None:
         if not target.exists() or (anchor and anchor not in anchors(str(target))):
             broken.append(link)
     assert broken == []
+
+
+def test_folders() -> None:
+    """The folders of the map in CONTRIBUTING.md are there."""
+    named = re.findall(r"^([\w/]+/)(?: {2,}(\w+/))?", block("CONTRIBUTING.md", "", "client/rewardstack/"), re.MULTILINE)
+    paths = [path for first, further in named for path in (first, first.split("/")[0] + "/" + further)]
+    assert len(named) > 10 and [path for path in paths if not (ROOT / path).is_dir()] == []

@@ -86,7 +86,8 @@ def merged(before: Provenance, now: Provenance) -> Provenance:
 def _words(section: str, name: str, before: Any, now: Any) -> str:
     if section == "services":
         return f"what scores {name} (its source, its model, or their versions)"
-    texts = [shorten(json.dumps(value, ensure_ascii=False), SHOWN, placeholder=" ...") for value in (before, now)]
+    whole = [json.dumps(value, ensure_ascii=False, sort_keys=True) for value in (before, now)]
+    texts = [shorten(text, SHOWN, placeholder=" ...") for text in whole]
     return f"{f'the route of {name}' if section == 'routes' else name} was {texts[0]}, is {texts[1]}"
 
 

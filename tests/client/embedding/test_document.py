@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from rewardstack.scorers.embedding import FIELDS
 from rewardstack.scorers.embedding.penalties import PENALTIES
 from tests.support.servers import FaultServer
-from tests.support.snippets import blocks_of
+from tests.support.snippets import block, blocks_of
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
@@ -33,6 +35,28 @@ def test_python(code: str, server: FaultServer) -> None:
     )
     assert 0 == done.returncode, done.stderr
     assert PRINTED.findall(code) == done.stdout.splitlines()
+
+
+def test_by_path(server: FaultServer) -> None:
+    """The file that the trainer's configuration names has a function of that name, which scores."""
+    named = yaml.safe_load(block("docs/embedding.md", "yaml", "custom_reward_function"))["custom_reward_function"]
+    function = runpy.run_path(str(ROOT / named["path"]))[named["name"]]
+    assert 1.0 == pytest.approx(function("any source", "abc", "cab", None))
+
+
+def test_key(server: FaultServer) -> None:
+    """A server that wants a key is found to work with the variables that are exported, and not without the key's."""
+    server.set(key="your-secure-key")
+    key, address = (
+        block("docs/embedding.md", "bash", f"export EMBEDDING_SERVER_{name}") for name in ("API_KEY", "URL")
+    )
+    check = address.replace("http://localhost:8080", server.url)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = [
+        subprocess.run(["bash", "-euc", commands], env={**os.environ, "PATH": path}, capture_output=True, check=False)
+        for commands in (key + check, check)
+    ]
+    assert [0, 1] == [one.returncode for one in done], done[0].stderr
 
 
 def test_options() -> None:

@@ -18,6 +18,7 @@ from rewardstack.errors import ScoringError, SettingsError
 from rewardstack.scorers.judge import calls
 from tests.client.judge.conftest import FAKE_JUDGE, JUDGE, asked, sample
 from tests.support.servers import FaultServer, free_port
+from tests.support.snippets import assert_shown, block
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
@@ -59,6 +60,14 @@ def test_replies(judge: FaultServer, caplog: pytest.LogCaptureFixture, state: di
     assert any(why in line for line in warnings)
     assert ("1", "0", "1", "1") == LINE.search(caplog.text).groups()  # type: ignore[union-attr]
     assert ("no chat completion" == why and "choice" not in str(state.get("raw"))) <= ("Traceback" in caplog.text)
+
+
+def test_the_document_shows_the_line(judge: FaultServer, caplog: pytest.LogCaptureFixture) -> None:
+    """The line that `docs/judge.md` shows of a batch is the one in the log, but for its figures."""
+    judge.set(usage={"prompt_tokens": 206_000, "completion_tokens": 3_090})
+    with caplog.at_level(logging.INFO):
+        score([sample("one"), sample("another")])
+    assert_shown(block("docs/judge.md", "", "llm_judge: "), "\n".join(caplog.messages))
 
 
 @pytest.mark.parametrize("options", [{}, {"verdict": "logprob", "prompt_template": "binary", "label_mass_floor": 0}])
