@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
+from uuid import uuid4
 
 from rewardstack.cache.key import PREFIX
 from rewardstack.cache.link import RedisLink
@@ -23,19 +24,26 @@ USAGE = b'"usage"'
 TOKENS = re.compile(rb'"(prompt|completion)_tokens":\s{0,8}(\d{1,12})\b')
 """Text within a reply cannot look like this: its quotes are escaped."""
 TAKE = """
-local before = redis.call('HMGET', KEYS[1], 'requests', 'tokens')
-local requests = math.max(tonumber(before[1] or '0'), ARGV[2]) + ARGV[4]
-local tokens = math.max(tonumber(before[2] or '0'), ARGV[3]) + ARGV[5]
+local before = redis.call('HMGET', KEYS[1], 'requests', 'tokens', ARGV[9] .. ':requests', ARGV[9] .. ':tokens')
+local function owed(known, told, more)
+  return more - math.max(0, tonumber(known or told) - told)
+end
+local requests = math.max(tonumber(before[1] or '0'), ARGV[2]) + owed(before[3], ARGV[10], ARGV[4])
+local tokens = math.max(tonumber(before[2] or '0'), ARGV[3]) + owed(before[4], ARGV[11], ARGV[5])
 local granted = tonumber(ARGV[1])
 if tonumber(ARGV[6]) > 0 then granted = math.min(granted, math.max(0, ARGV[6] - requests)) end
 if tonumber(ARGV[7]) > 0 and tokens >= tonumber(ARGV[7]) then granted = 0 end
 redis.call('HSET', KEYS[1], 'requests', requests + granted, 'tokens', tokens)
+if ARGV[4] ~= '0' or ARGV[5] ~= '0' then
+  redis.call('HSET', KEYS[1], ARGV[9] .. ':requests', ARGV[10] + ARGV[4], ARGV[9] .. ':tokens', ARGV[11] + ARGV[5])
+end
 redis.call('EXPIRE', KEYS[1], ARGV[8])
 return {granted, requests + granted, tokens}
 """
 """Adds what a process has spent without Redis to a run's count, and grants it as many requests as the caps leave.
 
 What the process has seen of the count before is the least that it can be: an evicted or lost count is made good by it.
+What each process has told stands beside it, so that what is told again, because a reply was lost, counts once.
 """
 
 log = logging.getLogger(__name__)
@@ -80,6 +88,9 @@ class Budget:
         """All that is known to be spent by the run."""
         self._owed = Count()
         """Of that: what this process has spent and Redis has not been told."""
+        self._told = Count()
+        """All that Redis has been told so."""
+        self._process = uuid4().hex
         self._waiting: list[asyncio.Future[bool]] = []
         self._untold = False
         self._asking: asyncio.Task[None] | None = None
@@ -120,7 +131,7 @@ class Budget:
             self._ask()
 
     async def flush(self) -> None:
-        """Tells Redis what it does not know yet, within a bound; what it is being told as this is cancelled, twice."""
+        """Tells Redis what it does not know yet, within a bound."""
         if self._asking is not None:
             await asyncio.wait([self._asking])
         if self._shared and any(self._owed):
@@ -142,7 +153,7 @@ class Budget:
         """How many of so many requests are granted: by Redis, or by this process where Redis does not answer."""
         known, owed = self._known, self._owed
         least = known.plus(-owed.requests, -owed.tokens)
-        arguments = wanted, *least, *owed, *self._caps, self._ttl
+        arguments = wanted, *least, *owed, *self._caps, self._ttl, self._process, *self._told
 
         def take(redis: Any) -> Any:
             return redis.eval(TAKE, 1, self._key, *arguments)
@@ -156,6 +167,7 @@ class Budget:
         self._said.discard("away")
         granted, requests, tokens = map(int, found)
         self._owed = self._owed.plus(-owed.requests, -owed.tokens)
+        self._told = self._told.plus(*owed)
         self._known = self._owed.plus(requests, tokens)
         return granted
 

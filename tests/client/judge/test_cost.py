@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,10 @@ from typing import Any
 import pytest
 
 from rewardstack import Score, client, errors, register_judge, register_route, score
+from rewardstack.cache.store import ResultCache
 from rewardstack.score import Usage
+from rewardstack.scorers.budget import Budget
+from rewardstack.settings import Settings
 from tests.client.conftest import Script
 from tests.client.judge.conftest import JUDGE, asked, sample
 from tests.support.servers import FaultServer, Redis
@@ -178,6 +182,34 @@ def test_redis_goes_and_comes(
     assert ["failed", "failed", "ok", "ok"] == sorted(one.status for one in scores)
     assert "has spent 3 of 3 requests" in error
     assert "this process counts alone" in caplog.text
+
+
+def test_what_is_told_again_counts_once(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a reply of Redis is lost, what it had taken in does not count a second time."""
+
+    async def score_through_a_lost_reply() -> None:
+        link = ResultCache(Settings.from_env()).link
+        budget, other = Budget(link, "lost reply", 60), Budget(link, "lost reply", 60)
+        budget.cap(0, 50)
+        other.cap(0, 50)
+        with monkeypatch.context() as patched:
+            told = link.guarded
+
+            async def lose(*arguments: Any) -> None:
+                await told(*arguments)
+
+            patched.setattr(link, "guarded", lose)
+            budget.add(0, 34)
+            await budget.flush()
+        await budget.flush()
+        await other.admit()
+        budget.add(0, 34)
+        await budget.flush()
+        with pytest.raises(errors.BudgetError, match="has spent 68 of 50 tokens"):
+            await other.admit()
+        await link.close()
+
+    asyncio.run(score_through_a_lost_reply())
 
 
 def test_many_processes_never_pass_a_cap_on_requests(

@@ -273,7 +273,7 @@ def test_both_gone_and_back(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogC
     assert [2, 1, 1] == [warning.count(words) for words in ("nothing listens there", f":{ports[0]}/", f":{ports[1]}/")]
     back = FaultServer(port=ports[0], script=FAKE_JUDGE)
     try:
-        assert {"ok"} == statuses(score(batch))
+        assert {"ok"} == statuses(score([sample(f"gone {at}", timeout=10.0) for at in range(200)]))
         assert 200 == len(asked(back))
     finally:
         back.kill()
