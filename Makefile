@@ -3,6 +3,8 @@
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
+# What a user's Python is told elsewhere would have the stack's find other modules.
+unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH
 
 BIN := .venv/bin
 PREPARE := $(BIN)/python -m services.stack
@@ -12,9 +14,11 @@ PYTEST := $(BIN)/python -m pytest
 MARKED := process or stack or engine or model
 PYTHON_CODE := client services tests benchmarks
 
-# Commands on a running stack: without .venv nothing has ever been started here.
+# Commands on a running stack: where .venv is not whole, any Python can stop and clean away what it started.
 define services
-@test -x $(BIN)/python || { echo "nothing runs here: make up"; exit $(2); }; $(SERVICES) $(1)
+@python=$(BIN)/python; "$$python" -c '' 2>/dev/null || python=$$(sh services/stack/find_python.sh any) || \
+	{ echo "no Python >= 3.10 was found, which asks and stops what runs here"; exit $(2); }; \
+PYTHONPATH=client exec "$$python" -m services.up $(1)
 endef
 
 .PHONY: help
@@ -22,7 +26,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: setup ## start the stack, wait until it is well, score the shipped samples
+up: beforehand setup ## start the stack, wait until it is well, score the shipped samples
 	@$(SERVICES) up
 
 .PHONY: plan
@@ -42,8 +46,12 @@ down: ## stop the stack; the queue's jobs stay
 	$(call services,down,0)
 
 .PHONY: images
-images: setup ## build the container image of reward server and workers
-	@$(SERVICES) images
+images: setup ## build the container image of reward server and workers (REGISTRY=registry.example.com/team: push it there)
+	@$(SERVICES) images $(if $(REGISTRY),--registry '$(REGISTRY)')
+
+.PHONY: sif
+sif: ## build Apptainer's images, those that are missing or changed (t="rules judge-cpu": these)
+	@sh apptainer/stack.sh build $(t)
 
 .PHONY: models
 models: setup ## install vLLM, sentence-transformers and small models (some gigabytes; make up does so too)
@@ -65,6 +73,10 @@ marked-tests:
 	@$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder $(if $(CI),--reruns 1 --reruns-delay 5 -rfER) \
 		-m "$(MARKED)" tests
 
+.PHONY: pythons
+pythons: setup-dev ## install everything, and run the client's fast tests, on each Python that this machine has
+	@$(BIN)/python -m tests.pythons
+
 .PHONY: bench
 bench: setup-dev ## run the benchmarks and print their figures
 	@$(PREPARE) programs
@@ -84,6 +96,25 @@ soak: setup-dev ## load, hostile requests and faults for an hour: nothing may gr
 	@$(PREPARE) programs
 	@$(BIN)/python -m tests.soak $(if $(smoke),--smoke) $(if $(minutes),--minutes $(minutes))
 
+.PHONY: machines
+machines: setup-dev ## README's commands on bare and on spoilt machines, each a container (t="disk ports": those; smoke=1: for CI)
+	@$(BIN)/python -m tests.machines $(if $(smoke),--smoke) $(t)
+
+# The pods are no part of `make test`: with models they take a quarter of an hour.
+.PHONY: helm
+helm: setup-dev ## the chart for Kubernetes: lint, all scenarios, its pods as containers (smoke=1: the pods without models, for CI)
+	@$(PYTEST) --numprocesses 0 $(if $(smoke),tests/helm/running_pods.py -k rules,tests/helm tests/helm/running_pods.py)
+
+# The stack out of Apptainer's images is no part of `make test` either: with the large ones it takes a quarter of an hour.
+.PHONY: apptainer
+apptainer: setup-dev ## the definitions for Apptainer: built without root, the stack up and down (smoke=1: without models, for CI)
+	@$(PYTEST) --numprocesses 0 tests/apptainer/running_stack.py $(if $(smoke),-k small)
+
+# Nor are the jobs for Slurm.
+.PHONY: slurm
+slurm: setup-dev ## the jobs for Slurm, on a cluster of logical nodes (smoke=1: one that trains, without models, for CI)
+	@$(PYTEST) --numprocesses 0 tests/slurm/running_jobs.py $(if $(smoke),-k fails)
+
 .PHONY: lint
 lint: setup-dev ## check style and types
 	@$(BIN)/ruff check .
@@ -102,8 +133,15 @@ format: setup-dev ## put the code into the project's style
 .PHONY: clean
 clean: ## stop the stack and remove all that make has made: volumes and jobs too
 	$(call services,clean,0)
-	@rm -rf .run .models .venv .pytest_cache .mypy_cache .ruff_cache
-	@find $(wildcard $(PYTHON_CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +
+	@said=$$({ rm -rf .run .models .venv .pytest_cache .mypy_cache .ruff_cache && \
+	find $(wildcard $(PYTHON_CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +; } 2>&1) || \
+	{ echo "error: $$said" | head -n 1; echo "  remedy: whose these are, or root (sudo make clean), can remove them"; exit 1; } >&2
+
+# Nothing is installed before this has looked, with the Python that vLLM would be installed for.
+.PHONY: beforehand
+beforehand:
+	@python=$(BIN)/python; "$$python" -c '' 2>/dev/null || python=$$(sh services/stack/find_python.sh any) || \
+	python=$$(sh services/stack/find_python.sh) && PYTHONPATH=client "$$python" -m services.up beforehand
 
 .PHONY: setup
 setup:

@@ -1,22 +1,31 @@
-"""Marks each test with what it needs, and sees that in CI none is skipped. One vLLM serves a whole run."""
+"""Marks each test with what it needs, hides programs from the others, and sees that in CI none is skipped.
+
+One vLLM serves a whole run.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from contextlib import nullcontext
 from typing import TypeVar
 
 import pytest
 
-from tests.support.needs import MARKERS
+from rewardstack.core.descriptors import raise_open_files
+from tests.support.needs import MARKERS, no_programs
 from tests.support.needs import needs_compose as needs_compose
+from tests.support.needs import needs_curl as needs_curl
 from tests.support.needs import needs_engine as needs_engine
+from tests.support.needs import needs_helm as needs_helm
 from tests.support.needs import needs_model as needs_model
 from tests.support.needs import needs_mount as needs_mount
 from tests.support.needs import needs_nginx as needs_nginx
 from tests.support.needs import needs_openssl as needs_openssl
 from tests.support.needs import needs_process as needs_process
+from tests.support.needs import needs_prometheus as needs_prometheus
 from tests.support.needs import needs_redis as needs_redis
+from tests.support.needs import needs_shellcheck as needs_shellcheck
 from tests.support.needs import needs_stack as needs_stack
 from tests.support.vllm import vllm as vllm
 
@@ -24,6 +33,11 @@ ALONE = ("engine", "model")
 SCRIPTS = {"model": ("test_embedding_remote.py", "test_server_connectivity.py")}
 """People run them by hand too, without pytest's fixtures."""
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+def pytest_configure() -> None:
+    """Let tests, and what they start, open as many files as this machine allows, as commands do."""
+    raise_open_files()
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups
@@ -55,6 +69,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def _needs(item: pytest.Item, marker: str) -> bool:
     return f"needs_{marker}" in getattr(item, "fixturenames", ()) or item.path.name in SCRIPTS.get(marker, ())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test that names no need runs as on a machine without programs, so that none depends on them unsaid."""
+    with nullcontext() if any(map(item.get_closest_marker, MARKERS)) else no_programs():
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

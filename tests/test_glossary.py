@@ -12,17 +12,20 @@ from tests.test_rooms import MODULES, ROOT
 GLOSSARY = ROOT / "docs" / "glossary.md"
 MOST_LINES = 30
 PLAIN = """
-api app arguments audit auth base batches body calls catalogue check client codec conf config connection console
-context cost counters dataset delivery depth descriptors directory durability errors event explain explanation factory
-fields files finding format get health healthcheck http init interrupts json launch limits logs loop main messages
-metrics models names options output parquet pieces process progress question rate recording refusals reply resolver
-responses rows run schemas scripts secret server service settings state steps store submission submit syntax table
-tokens trail types upload warming words
+api app arguments audit auth base batches body calls catalogue characters check client codec commands compare conf
+config connection console context cost counters dataset delivery depth descriptors directory durability errors event
+explain explanation factory fields files finding format get health healthcheck http init interrupts json launch lexer
+limits lists logs loop main messages metrics models names options output parquet parser pieces process progress
+question rate recording refusals reply resolver responses rows run schemas scripts secret server service settings
+state steps store stream submission submit syntax table terms tokens trail types upload warming words
 """
 """Plain English, and words of Python and of HTTP, that mean here what they mean everywhere."""
 FOREIGN = "gunicorn llm openapi openrlhf regex rm"
 """Names of others."""
-MATHEMATICS = "algebra angles bounds congruences dates equations extract intervals matrices ratios units verification"
+MATHEMATICS = """
+algebra angles balls bounds congruences decimals equality equations expressions extract intervals matrices points
+quantities rational ratios residues separation structures tree units verification
+"""
 """Words of mathematics, and of what is done with it."""
 
 

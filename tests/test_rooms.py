@@ -48,12 +48,17 @@ SHARED: dict[str, set[str]] = {
 }
 """Of the rooms and modules of `rewardstack_rules`: what they may import of `rewardstack`."""
 GROUND = {
-    "rewardstack": {"errors", "score", "settings"},
+    "rewardstack": {"endpoints", "errors", "score", "settings"},
     "rewardstack_rules": {"__version__", "logs", "process", "settings"},
 }
 """The modules at the top of each package on which rooms stand."""
 GROUND_MAY = {
-    "rewardstack": {"errors": {"score"}, "score": set(), "settings": {"errors"}},
+    "rewardstack": {
+        "endpoints": {"errors"},
+        "errors": {"score"},
+        "score": set(),
+        "settings": {"endpoints", "errors"},
+    },
     "rewardstack_rules": {"logs": set(), "process": set(), "settings": {"isolation.config", "jobs.limits"}},
 }
 """What those import of their own package: the server's settings fill the records that two rooms define."""

@@ -94,13 +94,13 @@ def _register(route: Route) -> None:
 
 
 def route_table(settings: Settings) -> RouteTable:
-    """Every route in force: the built-in ones, those of the routes file, those registered.
+    """Every route in force: the built-in ones, those of the routes files, those registered.
 
     Raises:
-        RouteError: the file cannot be read, two of them have one name, one is made of what there is not, a judge's
+        RouteError: a file cannot be read, two of them have one name, one is made of what there is not, a judge's
             options cannot be used, or two parts of one route ask the same judge.
     """
-    own = load_routes(settings.routes_file) if settings.routes_file else []
+    own = [route for path in settings.routes_files for route in load_routes(path)]
     routes = RouteTable([*builtin_routes(), *own, *_registered.values()])
     routes.check()
     for judge in routes.judges.values():

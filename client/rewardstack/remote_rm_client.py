@@ -21,15 +21,13 @@ from urllib3.util import Retry
 from rewardstack.core.deadline import HEADER
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, RequestError, ServiceError, UnreachableError
 from rewardstack.settings import Settings, parse_urls
-from rewardstack.transport.http import OVERLOADED
+from rewardstack.transport.http import OVERLOADED, complaint_in, proxy_of, shown
 
 TRY_AGAIN = (*OVERLOADED, 500)
 FIRST_PAUSE = 1.0
 """Seconds before the second try; doubled before each further one."""
 LONGEST_PAUSE = 30.0
 """Seconds; a longer Retry-After is cut to this."""
-MESSAGE_CHARACTERS = 300
-"""How much of a server's complaint is repeated."""
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +47,7 @@ class RemoteRewardModel:
             server is one that sends none. A sample that is `unscored` or `failed` has the reward 0.0.
 
     Raises:
-        SettingsError: `endpoint` is no URL.
+        SettingsError: `endpoint` is no URL, or the environment names a proxy for it that is none for HTTP.
         RequestError: `retry_times` or `timeout` is not above 0.
     """
 
@@ -66,6 +64,8 @@ class RemoteRewardModel:
         self.timeout = timeout
         self.retry_times = retry_times
         self.statuses: list[str] = []
+        self._named = shown(endpoint)
+        self._proxies = {urlsplit(address).scheme: proxy_of(address) or ""}  # beats what requests finds by itself
         self._api_key = _default_key(endpoint) if api_key is None else api_key
 
     def score(
@@ -94,7 +94,7 @@ class RemoteRewardModel:
         if not body["prompts"]:
             return []
         reply = self._post(body)
-        rewards = _rewards(reply, len(body["prompts"]), self.endpoint)
+        rewards = _rewards(reply, len(body["prompts"]), self._named)
         self.statuses = _statuses(reply)
         self._warn()
         return rewards
@@ -112,17 +112,18 @@ class RemoteRewardModel:
                     headers={HEADER: str(int(self.timeout * 1000))},
                     auth=_Bearer(self._api_key),
                     timeout=self.timeout,
+                    proxies=self._proxies,
                     allow_redirects=False,
                 )
             except requests.RequestException as error:
                 tries = "1 try" if self.retry_times == 1 else f"{self.retry_times} tries"
-                raise UnreachableError(f"{self.endpoint}: no answer after {tries}: {_root(error)}") from error
+                raise UnreachableError(f"{self._named}: no answer after {tries}: {_root(error)}") from error
         if reply.status_code != 200:
             raise _refusal(reply)
         try:
             return reply.json()
         except ValueError as error:
-            raise ReplyError(f"{self.endpoint}: the reply is not JSON") from error
+            raise ReplyError(f"{self._named}: the reply is not JSON") from error
 
     def _warn(self) -> None:
         missing = [status for status in self.statuses if status in ("unscored", "failed")]
@@ -197,20 +198,12 @@ def _statuses(reply: dict[str, Any]) -> list[str]:
 
 
 def _refusal(reply: requests.Response) -> ServiceError:
-    message = f"{reply.url} answered {reply.status_code}: {_complaint(reply)}"
+    message = f"{shown(reply.url)} answered {reply.status_code}: {complaint_in(reply.content)}"
     if reply.status_code in OVERLOADED:
         return OverloadError(message)
     if reply.status_code >= 500 or reply.status_code < 300:
         return ReplyError(message)
     return RejectedError(message, reply.status_code)
-
-
-def _complaint(reply: requests.Response) -> str:
-    try:
-        text = str(reply.json()["error"])
-    except (ValueError, KeyError, TypeError):
-        text = reply.text
-    return " ".join(text.split())[:MESSAGE_CHARACTERS]
 
 
 def _root(error: BaseException) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from rewardstack.endpoints import VARIABLE as ENDPOINTS
+from rewardstack.endpoints import EndpointsFile
 from rewardstack.errors import SettingsError
 from rewardstack_settings.kinds import Urls
 from rewardstack_settings.setting import Malformed, Setting
@@ -24,6 +26,16 @@ MAX_TOKENS = "REWARDSTACK_MAX_TOKENS"
 READ = read_by("client")
 DEFAULTS = {name: setting.default for name, setting in READ.items()}
 """Every variable the client reads, and its value where it is unset or empty."""
+SERVERS = {
+    "REWARD_SERVER_URL": "reward_server_urls",
+    "REWARD_SERVER_API_KEY": "reward_server_api_key",
+    "LLM_JUDGE_SERVER_URL": "judge_urls",
+    "LLM_JUDGE_SERVER_API_KEY": "judge_api_key",
+    "EMBEDDING_SERVER_URL": "embedding_urls",
+    "EMBEDDING_SERVER_API_KEY": "embedding_api_key",
+    "REWARD_CACHE_URL": "cache_url",
+}
+"""What a file of `REWARDSTACK_ENDPOINTS` sets in the environment's place, and the fields of `Settings` it becomes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +65,8 @@ class Settings:
         cache_secret: with which results are sealed there; empty for no seal.
         cache_ttl: seconds a result stays there.
         cache_items: results kept in this process, in front of Redis.
-        routes_file: file of further routes; empty for none.
+        endpoints: the file that names the servers above, and is followed; empty where the environment does.
+        routes_files: files of further routes.
         max_retries: further attempts for a request that failed otherwise than by overload.
         max_connections: requests in flight to one endpoint.
     """
@@ -80,7 +93,8 @@ class Settings:
     cache_secret: str
     cache_ttl: int
     cache_items: int
-    routes_file: str
+    endpoints: str
+    routes_files: tuple[str, ...]
     max_retries: int
     max_connections: int
 
@@ -94,21 +108,40 @@ class Settings:
         """The settings of this moment.
 
         Raises:
-            SettingsError: a variable is malformed; the message names it.
+            SettingsError: a variable is malformed, or the file of servers cannot be used; the message names it.
         """
-        return _parse(tuple(environ.get(name, "") for name in READ))
+        settings = _parse(tuple(environ.get(name, "") for name in READ))
+        if not settings.endpoints:
+            return settings  # as nearly everywhere, and every call asks
+        if beside := [name for name in SERVERS if environ.get(name)]:
+            both = f"{ENDPOINTS} and {beside[0]} are both set, and the file of the former names the servers"
+            raise SettingsError(f"{both}; unset one of them", beside[0])
+        return settings.follow()
+
+    def follow(self) -> Settings:
+        """The same with the servers of this moment, where a file names them.
+
+        Raises:
+            SettingsError: the file cannot be used, and never could in this process.
+        """
+        if not self.endpoints:
+            return self
+        found = _file(self.endpoints).servers()
+        return replace(self, **{field: found[name] for name, field in SERVERS.items()})
+
+
+@lru_cache(maxsize=16)
+def _file(path: str) -> EndpointsFile:
+    return EndpointsFile(Path(path), {name: READ[name] for name in SERVERS})
 
 
 @lru_cache(maxsize=16)
 def _parse(texts: tuple[str, ...]) -> Settings:
     value = read(READ, dict(zip(READ, texts, strict=True)))
     return Settings(
-        reward_server_urls=value["REWARD_SERVER_URL"],
-        reward_server_api_key=value["REWARD_SERVER_API_KEY"],
+        **{field: value[name] for name, field in SERVERS.items()},
         reward_server_timeout=value["REWARD_SERVER_TIMEOUT"],
         reward_type=value["REWARD_TYPE"],
-        judge_urls=value["LLM_JUDGE_SERVER_URL"],
-        judge_api_key=value["LLM_JUDGE_SERVER_API_KEY"],
         judge_headers=value["LLM_JUDGE_HEADERS"],
         judge_query=value["LLM_JUDGE_QUERY"],
         judge_timeout=value["LLM_JUDGE_SERVER_TIMEOUT"],
@@ -117,15 +150,13 @@ def _parse(texts: tuple[str, ...]) -> Settings:
         run_id=value["REWARDSTACK_RUN_ID"],
         max_requests=value[MAX_REQUESTS],
         max_tokens=value[MAX_TOKENS],
-        embedding_urls=value["EMBEDDING_SERVER_URL"],
-        embedding_api_key=value["EMBEDDING_SERVER_API_KEY"],
         embedding_timeout=value["EMBEDDING_SERVER_TIMEOUT"],
         cache_on=value["REWARD_CACHE"] == "on",
-        cache_url=value["REWARD_CACHE_URL"],
         cache_secret=value["REWARD_CACHE_SECRET"],
         cache_ttl=value["REWARD_CACHE_TTL"],
         cache_items=value["REWARD_CACHE_ITEMS"],
-        routes_file=str(*value["REWARDSTACK_ROUTES"]),
+        endpoints="".join(map(str, value[ENDPOINTS])),
+        routes_files=tuple(map(str, value["REWARDSTACK_ROUTES"])),
         max_retries=value["REWARDSTACK_MAX_RETRIES"],
         max_connections=value["REWARDSTACK_MAX_CONNECTIONS"],
     )

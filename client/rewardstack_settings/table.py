@@ -77,13 +77,16 @@ VLLM_LAUNCHERS = ("vllm-python", "vllm-docker")
 # A row a setting.
 # fmt: off
 STACK = Section("The stack", [
-    Setting("STACK", "", OneOf("native", "compose", ""), UP,
-            "how the services run: `compose` (containers), `native` (local processes), or empty: containers where "
-            "an engine answers"),
+    Setting("STACK", "", OneOf("native", "compose", "apptainer", ""), UP,
+            "how the services run: `compose` (containers), `native` (local processes), `apptainer` (images without "
+            "root, [docs/hpc.md](hpc.md)), or empty: containers where an engine answers"),
+    Setting("RULES", "on", OneOf("on", "off"), UP,
+            "whether the stack has the reward server, with workers, cache and queue; `off`: model servers alone behind "
+            "a gateway, as another stack follows them (`JUDGE_REPLICAS_DIR`)"),
     Setting("RUN_DIR", ".run", PATH, BOTH,
             "private directory of the running stack, relative to the root of the tree; `make status`, `logs` and "
             "`down` need the same value"),
-    Setting("UP_TIMEOUT", "60", SECONDS, BOTH,
+    Setting("UP_TIMEOUT", "120", SECONDS, BOTH,
             "seconds to wait until every service is well, and until the samples are scored"),
     Setting("MODEL_UP_TIMEOUT", "1800", SECONDS, (*BOTH, *VLLM_LAUNCHERS, "tei-docker"),
             "seconds to wait until judge and embedding server have loaded their models"),
@@ -93,6 +96,15 @@ STACK = Section("The stack", [
     Setting("MODELS_DIR", ".models", PATH, ("up", "vllm-python", "tei-python"),
             "directory of the virtual environment of local model servers and of unpacked models, relative to the "
             "root of the tree; several checkouts may share one"),
+    Setting("SIF_DIR", "apptainer/images", PATH, UP,
+            "directory of Apptainer's images, which `make sif` builds, relative to the root of the tree; best on "
+            "storage that all nodes share"),
+    Setting("ENDPOINTS_FILE", "", OPTIONAL_NAME, UP,
+            "Apptainer: file that says where the stack is, for `REWARDSTACK_ENDPOINTS` of trainers; empty: "
+            "`endpoints.json` in `RUN_DIR`"),
+    Setting("FREE_PORTS", "off", OneOf("on", "off"), UP,
+            "Apptainer: `on`: ports that are set nowhere are any free ones; `off`: the usual ones where those are "
+            "free"),
 ])
 
 GATEWAY = Section("Gateway", [
@@ -176,7 +188,8 @@ RULES = Section("Reward server", [
             "reward function of a `/get_reward` request that names none, and of `rule_remote.py`"),
     Setting("REWARD_FUNCTIONS", "", Files(several=True), SCORING,
             "Python files with your own reward functions, separated by colons"),
-    Setting("REWARDSTACK_ROUTES", "", Files(), ("up", *CLIENT), "file of further routes, and of judges by name"),
+    Setting("REWARDSTACK_ROUTES", "", Files(several=True), ("up", *CLIENT),
+            "files of further routes, and of judges by name, separated by colons"),
     Setting("DATASET_PATH", "", Files(), SCORING, "file of questions and golden answers, for requests that bring none"),
     Setting("GOLDEN_THRESHOLD", "0.9", PART, SCORING,
             "how like a prompt the nearest question of that file must be, from 0 to 1; below it the sample is "
@@ -199,6 +212,9 @@ JUDGE = Section("LLM judge", [
             "the judge's model in containers on GPUs where `JUDGE_MODEL` is empty"),
     Setting("JUDGE_CPU_MODEL", "Qwen/Qwen3-0.6B", NAME, ("compose", "vllm-docker"), "so without a GPU"),
     Setting("JUDGE_REPLICAS", "1", Whole(1, 64), BOTH, "vLLM servers, each on GPUs of its own"),
+    Setting("JUDGE_REPLICAS_DIR", "", Word(r"\S*", "a path"), UP,
+            "folder on shared storage in which judges of other nodes name themselves ([hpc](hpc.md)); where the "
+            "services are local processes, the gateway follows them as they come and go"),
     Setting("JUDGE_TENSOR_PARALLEL_SIZE", "1", Whole(1, 64), (*BOTH, "vllm-python"),
             "GPUs that one replica spreads over"),
     Setting("JUDGE_GPUS", "all", GPUS, COMPOSE,
@@ -254,6 +270,7 @@ JUDGE = Section("LLM judge", [
 EMBEDDING = Section("Embedding server", [
     Setting("EMBEDDING", "auto", SWITCH, UP,
             "whether the stack has an embedding server: `on`, `off` or `auto`, as `JUDGE`"),
+    Setting("EMBEDDING_REPLICAS_DIR", "", Word(r"\S*", "a path"), UP, "so for embedding servers of other nodes"),
     Setting("EMBEDDING_MODEL", "", OPTIONAL_NAME, BOTH,
             "a folder or a name on the model hub; empty for one that suits the machine"),
     Setting("EMBEDDING_GPU_MODEL", "Qwen/Qwen3-Embedding-8B", NAME, ("compose", *TEI_CONTAINERS),
@@ -325,6 +342,9 @@ TRAINER = Section("The client", [
     Setting("REWARD_CACHE_URL", "", RedisUrl(), CLIENT,
             "Redis that holds results, such as `redis://localhost:6379/0`; empty for none; `make up` "
             "sets the reward server's", secret=True),
+    Setting("REWARDSTACK_ENDPOINTS", "", Files(), ("client",),
+            "a file, your own and with mode 600, that names servers and their keys in place of these variables, and is "
+            "followed while they move; empty for none"),
     Setting("REWARDSTACK_MAX_RETRIES", "3", Whole(0, 100), ("client",),
             "further attempts for a request that failed otherwise than by overload"),
     Setting("REWARDSTACK_MAX_CONNECTIONS", "1028", Whole(1, 1_000_000), ("client",),

@@ -17,6 +17,8 @@ WITH_TLS = " ssl; include tls.conf"
 """What follows the address and port of a server that speaks TLS."""
 TRIES = 2
 """Servers that a request is sent to where the first breaks."""
+NOBODY = "unix:/nonexistent/server.sock"
+"""Where a service has no server yet: nginx insists on one, finds it gone, and says so."""
 NO_JUDGES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -46,7 +48,7 @@ def files(
         "KEY_QUESTION": "/key" if settings["REWARD_SERVER_API_KEYS"] else "off",
         **({"TLS_FOLDER": str(tls.folder), "TLS_VERSION": tls.version} if tls else {}),
         **{f"LISTEN_{service.upper()}": listen[service] + (WITH_TLS if tls else "") for service in services},
-        **{f"{service.upper()}_SERVER": servers[service] for service in services},
+        **{variable(service): servers[service] for service in services},
         "JUDGE_UPSTREAM": "judge",
         **named_judges(judges, servers, settings),
     }
@@ -77,6 +79,16 @@ def named_judges(judges: Mapping[str, str], servers: Mapping[str, Sequence[str]]
 def balancing(settings: Settings) -> str:
     """The name of the file that says how a judge's requests find a replica."""
     return f"judge-{settings['JUDGE_BALANCING']}"
+
+
+def variable(service: str) -> str:
+    """What stands for a server of a service in the templates."""
+    return f"{service.upper()}_SERVER"
+
+
+def servers_file(service: str, settings: Settings) -> str:
+    """The name of the file that lists the servers of a service."""
+    return f"{balancing(settings) if service == 'judge' else service}.conf"
 
 
 def command(nginx: str, folder: Path) -> list[str]:

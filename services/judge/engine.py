@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.judge.model import Model
+from services.models import machine
 from services.stack.errors import StackError
 
 PROBE = """
@@ -19,7 +21,12 @@ print(importlib.metadata.version("vllm") if spec else "")
 """
 PROBE_SECONDS = 60
 FLAG = re.compile(r"^([a-z-]+): (.+)$", re.MULTILINE)
+SERVED = "--served-model-name"
 TEMPLATE_DEFAULTS = "default-chat-template-kwargs"
+SHARED_MEMORY = 512 * 2**20
+"""Bytes of /dev/shm through which a vLLM talks to a worker process: it takes up 160 and 240 MiB for one."""
+ONE_PROCESS = ("--distributed-executor-backend", "vllm.v1.executor.uniproc_executor.UniProcExecutor")
+"""The worker is no process of its own. On a processor vLLM turns its own word for this, `uni`, into `mp`."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,13 @@ def find(python: str) -> Vllm | None:
 
 
 def command(vllm: Vllm, model: Model, listen: Sequence[str], options: Options) -> list[str]:
-    """The command that serves a model.
+    """The command that serves a model; what it is given is what `arguments` is."""
+    serve = [vllm.python, "-m", "vllm.entrypoints.cli.main", "serve"]
+    return [*serve, *arguments(vllm, model, listen, options)]
+
+
+def arguments(vllm: Vllm, model: Model, listen: Sequence[str], options: Options) -> list[str]:
+    """The arguments of `vllm serve` for a model.
 
     Args:
         vllm: that serves it.
@@ -93,7 +106,7 @@ def command(vllm: Vllm, model: Model, listen: Sequence[str], options: Options) -
         listen: flags that say where, such as `--uds PATH`.
         options: flags among `further` come last, so that they win.
     """
-    flags = [*listen, "--served-model-name", model.name, *_shared(vllm)]
+    flags = [*listen, SERVED, model.name, *_shared(vllm)]
     if not vllm.for_cpu:
         flags += _flag("--gpu-memory-utilization", options.gpu_memory_utilization)
     flags += _flag("--dtype", options.dtype)
@@ -102,7 +115,14 @@ def command(vllm: Vllm, model: Model, listen: Sequence[str], options: Options) -
     flags += _flag("--max-num-batched-tokens", options.max_num_batched_tokens)
     if options.tensor_parallel_size > 1:
         flags += ["--tensor-parallel-size", str(options.tensor_parallel_size)]
-    return [vllm.python, "-m", "vllm.entrypoints.cli.main", "serve", model.source, *flags, *options.further]
+    elif vllm.for_cpu and _little_shared_memory():
+        flags += ONE_PROCESS
+    return [model.source, *flags, *options.further]
+
+
+def served(command: Sequence[str]) -> str:
+    """The name by which clients ask for the model that a `command` serves; empty where it gives none."""
+    return command[command.index(SERVED) + 1] if SERVED in command else ""
 
 
 def environment(vllm: Vllm, model: Model, gpus: Sequence[str], cpu_cache: str) -> dict[str, str]:
@@ -119,9 +139,26 @@ def environment(vllm: Vllm, model: Model, gpus: Sequence[str], cpu_cache: str) -
         own["HF_HUB_OFFLINE"] = "1"
     if vllm.for_cpu:
         own["VLLM_CPU_KVCACHE_SPACE"] = cpu_cache
+        if _little_shared_memory():
+            # A worker process would be given these by vLLM, which keeps a processor for itself as well.
+            own["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) - 1))
     else:
         own["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
     return own
+
+
+def obstacle(tensor_parallel_size: int) -> str:
+    """Why this machine cannot run a judge that is spread over processes; empty where it can, or is not spread."""
+    if tensor_parallel_size == 1 or not _little_shared_memory():
+        return ""
+    return (
+        f"JUDGE_TENSOR_PARALLEL_SIZE={tensor_parallel_size} needs {SHARED_MEMORY // 2**20} MiB of shared memory, and "
+        f"/dev/shm has {machine.shared_memory() // 2**20} (a container is given more by --shm-size=1g)"
+    )
+
+
+def _little_shared_memory() -> bool:
+    return machine.shared_memory() < SHARED_MEMORY
 
 
 def replica_name(number: int, judge: str = "judge") -> str:

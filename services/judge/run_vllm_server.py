@@ -31,8 +31,9 @@ from services.models.machine import Gpu  # noqa: E402
 from services.stack import ports, venv  # noqa: E402
 from services.stack.console import say  # noqa: E402
 from services.stack.errors import StackError  # noqa: E402
+from services.stack.refusal import refusal  # noqa: E402
 from services.stack.rundir import RunDir  # noqa: E402
-from services.stack.settings import Settings, load  # noqa: E402
+from services.stack.settings import Settings, by_name, load  # noqa: E402
 
 WILDCARDS = ("0.0.0.0", "::", "")
 ANY_OTHER_HOST = ("192.0.2.1", 9)
@@ -44,8 +45,8 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _serve(arguments)
-    except StackError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (StackError, OSError) as error:
+        print(f"error: {refusal(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         say("the judge is stopped")
@@ -134,7 +135,7 @@ class Judge:
         return engine.environment(self.vllm, self.model, share, self.settings["VLLM_CPU_KVCACHE_SPACE"])
 
     def _announcement(self) -> str:
-        on_this = "localhost" if self._here == "127.0.0.1" else self._here
+        on_this = by_name(self._here)
         lines = [
             f"\nThe judge is up and serves {self.model.name}. In the shell of your trainer:\n",
             f"  export LLM_JUDGE_SERVER_URL=http://{on_this}:{self.port}",

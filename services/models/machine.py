@@ -5,20 +5,33 @@ from __future__ import annotations
 import csv
 import os
 import platform
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from services.stack.console import say
 from services.stack.errors import StackError
+from services.stack.space import GIB as GIB
 
-GIB = 2**30
 MEMINFO = Path("/proc/meminfo")
 CPUINFO = Path("/proc/cpuinfo")
 CGROUP = Path("/sys/fs/cgroup")
+LIMITS = (
+    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
+)
+"""Of both kinds of control groups: the limit, what is used, and what of that is files which can be read again."""
+SHARED_MEMORY = Path("/dev/shm")
 NVIDIA_SMI_SECONDS = 20
 X86_FLAGS = ("avx2", "avx512f")
+GPUS = ("--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits")
+PART = re.compile(r"MIG \S+?\.(\d+)gb\S* +Device +\d+: \(UUID: (MIG-[^)\s]+)\)")
+"""A part of a GPU as `nvidia-smi --list-gpus` has it: memory in GB, and the only name that it has."""
 
 
 class Gpu(NamedTuple):
@@ -38,12 +51,29 @@ def gpus(environ: Mapping[str, str] = os.environ) -> list[Gpu]:
     program = shutil.which("nvidia-smi")
     if not program:
         return []
-    query = [program, "--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits"]
+    names, listed = environ.get("CUDA_VISIBLE_DEVICES"), _listed(program, *GPUS)
+    return visible(listed + (parts(_listed(program, "--list-gpus")) if "MIG-" in (names or "") else ""), names)
+
+
+def parts(listed: str) -> str:
+    """The parts of GPUs (MIG) that nvidia-smi lists, as it lists whole ones."""
+    return "".join(f"{uuid}, {uuid}, {int(memory) * 1024}\n" for memory, uuid in PART.findall(listed))
+
+
+@lru_cache
+def _listed(program: str, *query: str) -> str:
+    """What nvidia-smi lists; empty where it fails, or hangs, as it does where a driver does: asked once a process."""
     try:
-        done = subprocess.run(query, capture_output=True, text=True, timeout=NVIDIA_SMI_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return visible(done.stdout, environ.get("CUDA_VISIBLE_DEVICES"))
+        asked = subprocess.Popen([program, *query], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    except OSError:
+        return ""
+    try:
+        listed, _ = asked.communicate(timeout=NVIDIA_SMI_SECONDS)
+    except subprocess.TimeoutExpired:
+        asked.kill()  # and nobody waits for it: what a driver holds may never end
+        say(f"warning: {program} does not answer in {NVIDIA_SMI_SECONDS} s: no GPU is used", sys.stderr)
+        return ""
+    return listed if asked.returncode == 0 else ""  # no driver, no GPU
 
 
 def visible(listed: str, visible: str | None) -> list[Gpu]:
@@ -63,12 +93,20 @@ def free_memory() -> int:
 
 
 def _left_in_container() -> int:
-    try:
-        limit = (CGROUP / "memory.max").read_text().strip()
-        used = int((CGROUP / "memory.current").read_text())
-    except OSError:
-        return 2**63
-    return 2**63 if limit == "max" else int(limit) - used
+    for limit, current, stat, cached in LIMITS:
+        try:
+            most = (CGROUP / limit).read_text().strip()
+            used = int((CGROUP / current).read_text())
+            counts = dict(line.split() for line in (CGROUP / stat).read_text().splitlines())
+        except OSError:
+            continue
+        return 2**63 if most == "max" else int(most) - used + int(counts.get(cached, 0))
+    return 2**63
+
+
+def shared_memory() -> int:
+    """Bytes that processes may share in /dev/shm; 0 where there is none. Containers have 64 MiB by default."""
+    return shutil.disk_usage(SHARED_MEMORY).total if SHARED_MEMORY.is_dir() else 0
 
 
 def runs_vllm() -> bool:

@@ -2,44 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-
-from services.stack.console import exit_status, say
-from services.stack.rundir import ROOT
-
-
-def main() -> int:
-    """Run one command; returns its exit status."""
-    arguments = _parser().parse_args()
-    return exit_status(lambda: _run(arguments))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m services.stack", description="What the stack needs.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    setup = commands.add_parser("setup", help="make .venv")
-    setup.add_argument("--dev", action="store_true", help="with the tools of tests and lint")
-    commands.add_parser("programs", help="find or install nginx and redis-server")
-    commands.add_parser("settings", help="write what is written from the table of settings")
-    return parser
-
-
-def _run(arguments: argparse.Namespace) -> None:
-    # `setup` runs before there is a .venv, and the others need what is in it.
-    if arguments.command == "setup":
-        from services.stack import venv
-
-        venv.make(dev=arguments.dev)
-    elif arguments.command == "settings":
-        from services.stack import writer
-
-        say(f"==> written: {', '.join(writer.write(ROOT)) or 'nothing has changed'}")
-    else:
-        from services.stack import packages
-
-        packages.require()
-
+from services.stack.entry import enter
 
 if __name__ == "__main__":
-    sys.exit(main())
+    enter("services.stack.command_line")

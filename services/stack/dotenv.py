@@ -20,9 +20,9 @@ def read(path: Path) -> dict[str, str]:
         StackError: there is no such file, a line is no assignment, or a name stands twice; the message names the line.
     """
     if not path.is_file():
-        raise StackError(f"{path.name} is missing", f"git checkout -- {path.name}")
+        raise StackError(f"{path.name} is missing", f"put it back: git checkout -- {path.name}, or from the archive")
     values: dict[str, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(_text(path).splitlines(), start=1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
@@ -34,6 +34,14 @@ def read(path: Path) -> dict[str, str]:
             raise StackError(f"{where}: {name} stands there twice", "keep one of the two lines")
         values[name] = _value(raw.strip(), f"{where}: {name}")
     return values
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise StackError(f"{path.name}, line {line}: this is not UTF-8", f"save {path.name} as UTF-8") from None
 
 
 def _value(raw: str, where: str) -> str:

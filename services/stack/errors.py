@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+COMMAND = "\n      "
+"""Before a command in a remedy: a line of its own, which no terminal's width breaks, so that it can be copied."""
+
 
 class StackError(Exception):
     """Something stops the stack from being set up, started or stopped.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rewardstack_settings.table import read_by
+from services.stack.rundir import RunDir
 
 FROM_THE_SYSTEM = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
 
@@ -23,12 +24,33 @@ HUB = (
 )
 """What a server takes to find a model on a hub, from the environment as it is."""
 
+CACHES = {
+    "XDG_CACHE_HOME": "",
+    "VLLM_CACHE_ROOT": "vllm",
+    "VLLM_CONFIG_ROOT": "vllm-config",
+    "TORCHINDUCTOR_CACHE_DIR": "torchinductor",
+    "TRITON_CACHE_DIR": "triton",
+    "CUDA_CACHE_PATH": "cuda",
+    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
+}
+"""By variable, the folder among the caches for what vLLM, PyTorch and their kernels would write into the home."""
+
 GIVEN_TO = {
     # A local reward server listens on a socket, and REWARD_PORT is the gateway's.
     "rules": tuple(name for name in read_by("rules") if name != "REWARD_PORT"),
     "worker": tuple(name for name in read_by("worker") if name != "WORKER_METRICS_PORT"),
 }
 """The settings that whoever scores reads."""
+
+
+def of_model_servers(run: RunDir) -> dict[str, str]:
+    """Where model servers leave files, all in the run directory; models of a hub stay where the user has them.
+
+    Compiled code survives `make down`, for the next start is quicker by it.
+    """
+    caches = {name: str(run.caches / folder) for name, folder in CACHES.items()}
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return {"TMPDIR": str(run.temporary), **caches, "HF_HOME": os.environ.get("HF_HOME") or f"{cache}/huggingface"}
 
 
 def from_environment(*names: str) -> dict[str, str]:

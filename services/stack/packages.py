@@ -6,7 +6,7 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -82,17 +82,31 @@ def install(missing: Callable[[], list[str]]) -> None:
     packages = missing()
     if not packages:
         return
+    require_right(packages)
     names = " ".join(packages)
-    remedy = f"install {names} (Debian: apt-get install {names}; elsewhere with your package manager), then try again"
-    if not shutil.which("apt-get"):
-        raise StackError(f"missing: {names}; there is no apt-get here to install it", remedy)
-    if os.geteuid() != 0:
-        raise StackError(f"missing: {names}; only root can install it", remedy)
     with step(f"installing {names} with apt-get"), _services_stay_off(packages):
         # A repository out of reach matters only if it is the one that holds the packages.
         _apt_get("update")
         if _apt_get("install", "-y", "--no-install-recommends", *packages) != 0 or missing():
-            raise StackError(f"apt-get did not install {names}; its messages stand above", remedy)
+            raise StackError(f"apt-get did not install {names}; its messages stand above", _remedy(packages))
+
+
+def require_right(packages: Sequence[str]) -> None:
+    """See that these packages, of which there may be none, can be installed.
+
+    Raises:
+        StackError: this is no Debian, or the user is not root.
+    """
+    names = " ".join(packages)
+    if names and not shutil.which("apt-get"):
+        raise StackError(f"missing: {names}; there is no apt-get here to install it", _remedy(packages))
+    if names and os.geteuid() != 0:
+        raise StackError(f"missing: {names}; only root can install it", _remedy(packages))
+
+
+def _remedy(packages: Sequence[str]) -> str:
+    names = " ".join(packages)
+    return f"install {names} (Debian: apt-get install {names}; elsewhere with your package manager), then try again"
 
 
 def _apt_get(*arguments: str) -> int:

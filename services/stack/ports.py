@@ -1,18 +1,26 @@
-"""Whether the ports of the stack are free, and who holds the one that is not."""
+"""Whether the ports of the stack are free, who holds those that are not, and which ones are free instead."""
 
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import combinations
 
-from services.stack.errors import StackError
+from services.stack.errors import COMMAND, StackError
+from services.stack.listeners import Listener, listener
 from services.stack.settings import Settings
 
 LOOPBACK = "127.0.0.1"
+GATEWAY = {"rules": "REWARD_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
+"""The setting of a service's port at the gateway."""
 EMBEDDING_BACKEND = "EMBEDDING_BACKEND_PORT"
 """Under which the embedding server's own port is kept beside the gateway's; no setting."""
+MONITORING = ("PROMETHEUS_PORT", "GRAFANA_PORT")
+NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+"""The address is another machine's, or an IPv6 one where there is no IPv6."""
+STEP = 1000
+HIGHEST = 65_535
 
 
 def published(settings: Settings, names: Iterable[str]) -> dict[str, tuple[str, int]]:
@@ -30,6 +38,15 @@ def wanted(settings: Settings, gateway: Sequence[str] = ("REWARD_PORT",)) -> dic
     return published(settings, [*gateway, *(name for name in ("CACHE_PORT", "QUEUE_PORT") if settings[name])])
 
 
+def composed(settings: Settings) -> dict[str, tuple[str, int]]:
+    """Address and port by the name of the setting, where the services are containers."""
+    names = [*GATEWAY.values()]
+    if settings["CACHE_PORT"] and settings["CACHE_PASSWORD"]:
+        names.append("CACHE_PORT")
+    monitoring = MONITORING if settings["MONITORING"] == "on" else ()
+    return {**published(settings, names), **{name: (LOOPBACK, settings.number(name)) for name in monitoring}}
+
+
 def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = ()) -> None:
     """Check every port that the stack itself does not hold already.
 
@@ -38,20 +55,34 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
         held: ports of what runs already.
 
     Raises:
-        StackError: a port is taken, two settings name one port, or an address is not this machine's.
+        StackError: ports are taken, two settings name one port, or an address is not this machine's. It names every
+            port, and one command that starts the stack on free ones.
     """
-    for one, other in combinations(ports, 2):
-        if ports[one][1] == ports[other][1]:
-            raise StackError(f"{one} and {other} are both {ports[one][1]}", "give each its own")
+    problems, holders, others = list[str](), list[Listener](), dict[str, int]()
     for name, (address, port) in ports.items():
-        if port not in held:
-            require_one_free(name, address, port)
+        twin = next((one for one, (_, its) in ports.items() if its == port), name)
+        if twin != name:
+            problems.append(f"{twin} and {name} are both {port}")
+        elif not (error := _refusal(address, 0 if port in held else port)):
+            continue
+        elif error.errno == errno.EADDRINUSE:
+            holders.append(listener(port))
+            problems.append(f"{name}: port {port} is taken by {holders[-1].who}")
+        else:
+            raise _refused(name, address, port, error)
+        used = {*others.values(), *(its for _, its in ports.values())}
+        others[name] = _another(address, port, used)
+    if problems:
+        # One that is given with the command is given again: without it a stack that runs would be changed.
+        run_dir = {name: value for name, value in os.environ.items() if name == "RUN_DIR"}
+        choices = " ".join(f"{name}={value}" for name, value in {**run_dir, **others}.items())
+        raise StackError("\n  ".join(problems), f"{_stop(holders)}choose other ports:{COMMAND}{choices} make up")
 
 
-def free() -> int:
-    """A port of loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
+def free(address: str = LOOPBACK) -> int:
+    """A port of this machine's address that nobody listens on."""
+    with socket.socket(_family(address)) as probe:
+        probe.bind((address, 0))
         return int(probe.getsockname()[1])
 
 
@@ -66,31 +97,66 @@ def require_one_free(name: str, address: str, port: int) -> None:
     Raises:
         StackError: it is taken, or the address is not this machine's.
     """
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
+    if error := _refusal(address, port):
+        raise _refused(name, address, port, error)
+
+
+def holder(name: str, address: str, port: int) -> str:
+    """Who listens on one port already, such as `redis-server (pid 812)`; empty where nobody does.
+
+    Args:
+        name: of its setting.
+        address: of this machine.
+        port: number.
+
+    Raises:
+        StackError: nobody could listen there: the address is not this machine's, or the port takes root.
+    """
+    error = _refusal(address, port)
+    if error and error.errno != errno.EADDRINUSE:
+        raise _refused(name, address, port, error)
+    return listener(port).who if error else ""
+
+
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def _refusal(address: str, port: int) -> OSError | None:
+    """Why nobody could listen there; None where one can."""
+    try:
+        with socket.socket(_family(address)) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((address, port))
             probe.listen(1)
-        except OSError as error:
-            raise _refused(name, address, port, error) from None
+    except OSError as error:
+        return error
+    return None
+
+
+def _another(address: str, port: int, used: Collection[int]) -> int:
+    """A free port like one that is taken: a thousand further, or the next that is free from there."""
+    nearby = range(port + STEP if port + STEP <= HIGHEST else 7000, HIGHEST + 1)
+    return next((one for one in nearby if one not in used and not _refusal(address, one)), 0) or free()
+
+
+def _stop(holders: Sequence[Listener]) -> str:
+    """How those are stopped that are other stacks, or that Debian starts by itself."""
+    downs = sorted({holder.down for holder in holders if holder.down})
+    started = sorted({holder.service for holder in holders if holder.service})
+    ways = [f"that stack ends by:{COMMAND}{COMMAND.join(downs)}\n    or "] if downs else []
+    ways += [f"Debian's own services end by: systemctl disable --now {' '.join(started)}; or "] if started else []
+    return "".join(ways)
 
 
 def _refused(name: str, address: str, port: int, error: OSError) -> StackError:
     if error.errno == errno.EADDRINUSE:
+        holder = listener(port)
         return StackError(
-            f"{name}: port {port} is taken by {_holder(port)}",
-            f"stop that process, or choose another port: {name}={port + 1000 if port < 60_000 else 7000} make up",
+            f"{name}: port {port} is taken by {holder.who}",
+            f"{_stop([holder]) or 'stop that process, or '}choose another port:"
+            f" {name} {_another(address, port, ())} is free",
         )
-    if error.errno == errno.EADDRNOTAVAIL:
+    if error.errno in NO_ADDRESS:
         return StackError(f"BIND_ADDRESS: {address} is no address of this machine", "use 127.0.0.1 or 0.0.0.0")
     return StackError(f"{name}: port {port} cannot be used: {error.strerror}", "ports below 1024 need root")
-
-
-def _holder(port: int) -> str:
-    try:
-        # Scripts that run without .venv check ports too.
-        from services.stack import processes
-    except ImportError:
-        return "another process"
-    return processes.listener(port)

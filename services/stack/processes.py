@@ -1,13 +1,14 @@
-"""Processes of this machine: who is of a session or a group, who holds a port, and how they are ended."""
+"""Processes of this machine: who is of a session or a group, and how they are ended."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
+
+from services.stack.rundir import MOUNTING
 
 TERM_SECONDS = 5.0
 
@@ -30,12 +31,12 @@ def members(session: int, group: int | None = None) -> Iterator[psutil.Process]:
                 yield process
 
 
-def directory(process: psutil.Process) -> Path | None:
-    """The working directory of a process, None where it cannot be read."""
-    try:
-        return Path(process.cwd())
-    except (psutil.Error, OSError):
-        return None
+def abandoned_mounts(session: int) -> Iterator[psutil.Process]:
+    """The processes of a session that hold the image of a program that is gone: their parents are of another one."""
+    for process in members(session):
+        with suppress(ProcessLookupError, psutil.NoSuchProcess):
+            if process.name() in MOUNTING and os.getsid(process.ppid()) != session:
+                yield process
 
 
 def command(process: psutil.Process) -> list[str]:
@@ -74,12 +75,3 @@ def end_group(group: int | None, session: int) -> None:
     """
     if group is not None:
         end(lambda: [process for process in members(session, group) if process.pid != os.getpid()], 0)
-
-
-def listener(port: int) -> str:
-    """Who listens on a TCP port, such as `redis-server (pid 812)`; says so where that cannot be read."""
-    for connection in psutil.net_connections("tcp"):
-        if connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,):
-            process = alive(connection.pid) if connection.pid else None
-            return f"{process.name()} (pid {process.pid})" if process else "a process of another user"
-    return "an unknown process"

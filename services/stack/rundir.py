@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import json
+import locale
+import os
 import re
 import shutil
+import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from services.stack.errors import StackError
@@ -18,7 +22,32 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 SAFE_PATH = re.compile(r"[\w./+@~,:=-]+")
 MAX_SOCKET_PATH = 107
 SUPERVISOR_SUFFIX = len(".4194304")
-WRITTEN = ("*.conf", "*.group", "*.pid", "*.sock", "compose*.json", "lock", "running.json", "samples.jsonl")
+TEMPORARY_NAME = len("/vllm_dist_") + 32
+"""Of the longest socket or file that a model server makes in its folder for temporary files."""
+LINKED = "rewardstack-"
+"""Begins the name of that folder where it is not in the run directory itself."""
+DEFAULT = ".run"
+SUPERVISOR = "services.up.native.supervisord"
+"""The module that leads the session of a stack's processes; `--configuration` in the run directory ends its command."""
+MOUNTING = ("squashfuse", "squashfuse_ll", "fuse-overlayfs")
+"""What mounts an image where nobody is root; it outlives a program that is killed, in a process group of its own."""
+MARK = ".rewardstack"
+"""Says that a stack made the directory, so that nothing is taken from, or put into, one of somebody else's."""
+MARKS = (MARK, "supervisord.conf", "compose.json")
+"""Each of them says so: earlier versions left no mark."""
+PUBLISHED = ("published.json", "endpoints.json")
+WRITTEN = (
+    MARK,
+    "*.conf",
+    "*.group",
+    "*.pid",
+    "*.sock",
+    "compose*.json",
+    "lock",
+    "running.json",
+    "samples.jsonl",
+    *PUBLISHED,
+)
 """The files that a stack leaves beside its folders."""
 
 
@@ -34,6 +63,8 @@ class Running:
         ports: port by the name of its setting.
         services: names of what was started.
         tls: whether the gateway speaks TLS.
+        well: names of those services that were well since they were started.
+        way: the value of STACK that stands for how they run.
     """
 
     session: int
@@ -43,6 +74,27 @@ class Running:
     ports: dict[str, int]
     services: list[str]
     tls: bool = False
+    well: list[str] = field(default_factory=list)
+    way: str = "native"
+
+
+def require_plain(path: Path) -> None:
+    """See that a path can stand in every configuration file.
+
+    Raises:
+        StackError: it cannot.
+    """
+    if not SAFE_PATH.fullmatch(str(path)):
+        raise StackError(
+            f"{path} holds a space or another character that configuration files cannot hold",
+            "move the tree to a plain path, or set RUN_DIR to one",
+        )
+    # Python reads the paths of a virtual environment as the locale has them.
+    if not str(path).isascii() and "UTF-8" not in (codeset := locale.nl_langinfo(locale.CODESET)):
+        raise StackError(
+            f"{path} holds letters that this locale ({codeset}) does not know",
+            "export LC_ALL=C.UTF-8, or move the tree to a plain path",
+        )
 
 
 class RunDir:
@@ -56,29 +108,91 @@ class RunDir:
     """
 
     def __init__(self, path: str) -> None:
+        if path.startswith("~"):
+            raise StackError(f"RUN_DIR: {path} begins with ~, which only a shell reads", "write $HOME instead")
+        self._given = path
         self.path = (ROOT / path).resolve()
         self.logs = self.path / "logs"
         self.queue = self.path / "queue"
+        self.secrets = self.path / "secrets"
+        self.caches = self.path / "caches"
         self.supervisor_socket = self.path / "supervisor.sock"
+        self.published = self.path / "published.json"
         self._state = self.path / "running.json"
         for used in (ROOT, self.path):
-            if not SAFE_PATH.fullmatch(str(used)):
-                raise StackError(
-                    f"{used} holds a space or another character that configuration files cannot hold",
-                    "move the tree to a plain path, or set RUN_DIR to one",
-                )
+            require_plain(used)
         # supervisord binds its socket under this name and its process id first.
         if len(str(self.supervisor_socket)) + SUPERVISOR_SUFFIX > MAX_SOCKET_PATH:
             raise StackError(
                 f"RUN_DIR: {self.path} is too long for a Unix socket",
                 "set RUN_DIR to a short path such as /tmp/rewards",
             )
+        self._require_trusted()
+
+    def _require_trusted(self) -> None:
+        """See that nobody else has put files where commands read, and replace, the stack's own.
+
+        Whoever owns the tree is trusted, for its code runs here.
+
+        Raises:
+            StackError: somebody else has, or could.
+        """
+        trusted = (os.geteuid(), 0, ROOT.stat().st_uid)
+        try:
+            # The link, where it is one, and what it leads to.
+            owners = {way: way.lstat().st_uid for way in (ROOT / self._given, self.path)}
+            found = self.path.stat()
+        except OSError:
+            return  # it is not there, or cannot be seen: who reads it will say so
+        for way, owner in owners.items():
+            if owner not in trusted:
+                raise StackError(
+                    f"RUN_DIR: {way} belongs to user {owner}, not to you", "name another folder: RUN_DIR=..."
+                )
+        open_to_others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if self.path.is_dir() and open_to_others and os.access(self.path, os.R_OK) and any(self.path.iterdir()):
+            raise StackError(
+                f"RUN_DIR: others may write into {self.path}", f"chmod 700 {self.path}, where what is in it is yours"
+            )
+
+    def require_own(self) -> None:
+        """See that what is in the directory, if anything, was put there by a stack.
+
+        Raises:
+            StackError: it is no directory, or holds files of others, which `clean` would remove with its own.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise StackError(f"RUN_DIR: {self.path} is no folder", "name one, or a path where nothing is yet")
+        there = {entry.name for entry in self.path.iterdir()} if self.path.exists() else set()
+        if there and there.isdisjoint(MARKS) and self.path != ROOT / DEFAULT:
+            raise StackError(
+                f"RUN_DIR: {self.path} holds files of others",
+                f"name a folder that is empty or not there yet, such as {self.path / 'rewardstack'}",
+            )
 
     def make(self) -> None:
-        """Create the directory, readable by its owner alone."""
-        for directory in (self.path, self.logs, self.queue, self.path / "programs", self.path / "tmp"):
+        """Create the directory, readable by its owner alone.
+
+        Raises:
+            StackError: it holds files of others.
+        """
+        self.require_own()
+        for directory in (self.path, self.logs, self.queue, self.caches, self.path / "programs"):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.chmod(0o700)
+        (self.path / MARK).touch()
+        tmp = self.path / "tmp"
+        if not tmp.exists():
+            tmp.unlink(missing_ok=True)  # a link to a folder that is gone
+            if len(str(tmp)) + TEMPORARY_NAME > MAX_SOCKET_PATH:
+                tmp.symlink_to(tempfile.mkdtemp(prefix=LINKED))
+            else:
+                tmp.mkdir(mode=0o700, exist_ok=True)
+
+    @property
+    def temporary(self) -> Path:
+        """The folder for temporary files, sockets too: elsewhere, by a link, where the path would be too long."""
+        return (self.path / "tmp").resolve()
 
     def socket(self, service: str) -> Path:
         """The Unix socket that a service behind the gateway listens on.
@@ -99,6 +213,10 @@ class RunDir:
         """The log file of a service, or of `supervisord`."""
         return self.logs / f"{service}.log"
 
+    def log_sizes(self) -> dict[str, int]:
+        """Bytes of each log so far, by the name of its file."""
+        return {log.name: log.stat().st_size for log in self.logs.glob("*.log")}
+
     def group_file(self, service: str) -> Path:
         """Holds the process group of a service, which is the process id of its main process."""
         return self.path / f"{service}.group"
@@ -115,8 +233,9 @@ class RunDir:
         """Hold the stack against another `make up` or `make down`.
 
         Raises:
-            StackError: another one holds it.
+            StackError: another one holds it, or the directory holds files of others.
         """
+        self.require_own()
         with (self.path / "lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -129,17 +248,31 @@ class RunDir:
         self._state.write_text(json.dumps(asdict(running)), encoding="utf-8")
 
     def recall(self) -> Running | None:
-        """What was started last in this boot, None where nothing was or `forget` was called since."""
+        """What was started last in this boot, None where nothing was or `forget` was called since.
+
+        Raises:
+            OSError: the directory cannot be read.
+        """
         try:
             running = Running(**json.loads(self._state.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+        except (FileNotFoundError, ValueError, TypeError):
             return None
         return running if running.boot == boot_id() else None
 
     def remove(self) -> None:
-        """Remove all that the stack has written here, the jobs of its queue too; files of others stay."""
-        for folder in (self.logs, self.queue, *(self.path / name for name in ("programs", "secrets", "tmp"))):
-            shutil.rmtree(folder, ignore_errors=True)
+        """Remove all that the stack has written here, the jobs of its queue too; files of others stay.
+
+        Raises:
+            OSError: something cannot be removed.
+        """
+        tmp = self.path / "tmp"
+        if tmp.is_symlink() and tmp.exists() and self.temporary.name.startswith(LINKED):
+            shutil.rmtree(self.temporary)
+        for folder in (self.logs, self.queue, self.caches, self.secrets, self.path / "programs", tmp):
+            if folder.is_symlink():
+                folder.unlink()  # what a link of the user's leads to is none of the stack's
+            elif folder.exists():
+                shutil.rmtree(folder)
         for pattern in WRITTEN:
             for file in self.path.glob(pattern):
                 file.unlink()

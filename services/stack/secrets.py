@@ -22,7 +22,7 @@ class Secrets:
     """
 
     def __init__(self, run: RunDir) -> None:
-        self.folder = run.path / "secrets"
+        self.folder = run.secrets
         kept = self.folder / KEY
         self._key = kept.read_text(encoding="utf-8") if kept.is_file() else secrets.token_hex(32)
         self._contents = {KEY: self._key}

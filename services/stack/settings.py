@@ -8,14 +8,18 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import os
+import socket
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from rewardstack_settings.kinds import Files
 from rewardstack_settings.setting import SERVICE_LINK, Malformed
-from rewardstack_settings.table import of
+from rewardstack_settings.table import TABLE, of
 from services.stack import dotenv
+from services.stack.console import say
 from services.stack.errors import StackError
+from services.stack.refusal import refusal
 from services.stack.rundir import ROOT
 
 IN_DOTENV = of(".env")
@@ -52,6 +56,8 @@ RENAMED = {
 
 OURS = ("REWARD_", "GATEWAY_", "JUDGE_", "EMBEDDING_")
 """Other software sets the other old names too, so in the environment they are no mistake."""
+NEAR = 0.9
+"""Of a variable's name to a setting's, from 0 to 1, from which on it was most likely meant."""
 
 
 class Settings(dict[str, str]):
@@ -92,8 +98,18 @@ class Settings(dict[str, str]):
 
     @property
     def host(self) -> str:
-        """By which this machine reaches what listens on BIND_ADDRESS, an IPv6 address in brackets."""
-        return "localhost" if self.open_to_all or self["BIND_ADDRESS"] == "127.0.0.1" else self.gateway_host
+        """By which this machine reaches what listens on BIND_ADDRESS, an IPv6 address in brackets.
+
+        On a node that others use another one of them may listen on the other addresses of a name, and takes requests
+        that no certificate keeps from it.
+        """
+        return self.here if self["STACK"] == "apptainer" and not self.tls else by_name(self.here)
+
+    @property
+    def here(self) -> str:
+        """The address itself at which this machine reaches what listens on BIND_ADDRESS, an IPv6 one in brackets."""
+        loopback = "[::1]" if ":" in self["BIND_ADDRESS"] else "127.0.0.1"
+        return loopback if self.open_to_all else self.gateway_host
 
     @property
     def gateway_host(self) -> str:
@@ -111,6 +127,19 @@ class Settings(dict[str, str]):
         """The stack's own Redis, with its password."""
         password = f":{self['CACHE_PASSWORD']}@" if self["CACHE_PASSWORD"] else ""
         return f"redis://{password}{self.host}:{self['CACHE_PORT']}/0"
+
+
+def by_name(address: str) -> str:
+    """`localhost` for a loopback address that it stands for on this machine, else the address as it is.
+
+    Args:
+        address: an IPv6 one in brackets.
+    """
+    try:
+        found = {str(entry[4][0]) for entry in socket.getaddrinfo("localhost", None)}
+    except OSError:
+        found = set()
+    return "localhost" if address.strip("[]") in found else address
 
 
 def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -139,15 +168,30 @@ def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
     return settings
 
 
-def run_dir(root: Path, environ: Mapping[str, str] = os.environ) -> str:
-    """The one setting that finding a running stack takes: another one that is wrong must not keep it from stopping.
+def misspelt(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Variables that are most likely meant for settings, and the settings: `JUDGE_REPLICA` for `JUDGE_REPLICAS`.
 
-    Raises:
-        StackError: `.env` cannot be read, or does not name it.
+    Only names that begin as ours do are looked at; a client's own variable is none of them.
     """
-    if path := environ.get("RUN_DIR") or dotenv.read(root / ".env").get("RUN_DIR"):
+    return {
+        name: close[0]
+        for name, value in environ.items()
+        if name.startswith(OURS) and name.removesuffix("_FILE") not in TABLE and not value.startswith(SERVICE_LINK)
+        if (close := difflib.get_close_matches(name, SETTINGS, n=1, cutoff=NEAR))
+    }
+
+
+def run_dir(root: Path, environ: Mapping[str, str] = os.environ) -> str:
+    """The one setting that finding a running stack takes: nothing else that is wrong must keep it from stopping."""
+    if path := environ.get("RUN_DIR"):
         return path
-    raise StackError(".env: RUN_DIR is missing", f"put its line back: RUN_DIR={SETTINGS['RUN_DIR'].default}")
+    default = SETTINGS["RUN_DIR"].default
+    try:
+        return dotenv.read(root / ".env").get("RUN_DIR") or default
+    except (StackError, OSError) as error:
+        problem = refusal(error).problem
+        say(f"warning: {problem}; what runs is looked for in {default}, unless RUN_DIR says otherwise", sys.stderr)
+        return default
 
 
 def _renamed(name: str) -> str:

@@ -19,7 +19,12 @@ def fill(template: Path, values: Mapping[str, str | Sequence[str]]) -> str:
     Raises:
         KeyError: a variable has no value.
     """
-    lines = template.read_text(encoding="utf-8").splitlines(keepends=True)
+    return fill_text(template.read_text(encoding="utf-8"), values)
+
+
+def fill_text(text: str, values: Mapping[str, str | Sequence[str]]) -> str:
+    """As `fill`, of a template's text."""
+    lines = text.splitlines(keepends=True)
     return "".join("".join(parts) for line in lines for parts in product(*_choices(line, values)))
 
 

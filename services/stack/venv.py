@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+from services.stack import pip_errors, refusal, space
 from services.stack.console import say, step, tail
 from services.stack.errors import StackError
-from services.stack.rundir import ROOT
+from services.stack.interruption import undisturbed
+from services.stack.rundir import ROOT, require_plain
+from services.stack.space import GIB
 
 VENV = ROOT / ".venv"
+ELSEWHERE = ("PIP_PREFIX", "PIP_ROOT", "PIP_TARGET")
+"""Variables that would have pip install into another place."""
 CONSTRAINTS = ROOT / "constraints.txt"
 DEV_REQUIREMENTS = ROOT / "tests/requirements.txt"
+BYTES, TEMPORARY_BYTES = GIB, GIB // 4
+"""Of packages in place, with the tools of the tests 0.6 GiB, and as they come."""
 SOURCES = (CONSTRAINTS, DEV_REQUIREMENTS, ROOT / "client/pyproject.toml", ROOT / "services/rules/pyproject.toml")
 
 RUNTIME = ("--editable", "client[cache,cli]", "--editable", "services/rules", "psutil>=7", "supervisor>=4.3")
@@ -27,10 +36,12 @@ def make(dev: bool = False) -> None:
         dev: with the tools of the tests and the lint as well.
 
     Raises:
-        StackError: it could not be made, or a package not installed; the message ends with what pip said.
+        StackError: it could not be made here, or a package not installed; the message ends with what pip said.
     """
+    require_plain(ROOT)
+    space.require(needs())
     kind = "development" if dev else "runtime"
-    if _stamp("development").exists() or (not dev and _stamp("runtime").exists()):
+    if (VENV / "bin/python").exists() and (_stamp("development").exists() or (not dev and _stamp("runtime").exists())):
         return
     create(VENV)
     with step("installing Python packages (the first time takes a few minutes)"):
@@ -38,12 +49,21 @@ def make(dev: bool = False) -> None:
     _stamp(kind).touch()
 
 
+def needs() -> dict[Path, int]:
+    """Bytes by path that making `.venv` takes; none where it is."""
+    return {} if (VENV / "bin/pip").exists() else {VENV: BYTES, Path(tempfile.gettempdir()): TEMPORARY_BYTES}
+
+
 def create(venv: Path) -> None:
     """Make a virtual environment where none is, with the interpreter that runs this.
 
     Raises:
-        StackError: it could not be made; what was said is printed first.
+        StackError: it could not be made; what was said is printed first. Or its interpreter is gone: it may be another
+            machine's, which shares the folder, so it is not removed here.
     """
+    python = venv / "bin/python"
+    if python.is_symlink() and not python.exists():
+        raise StackError(f"{venv}: the Python that it was made with is gone", f"rm -r {venv}, then try again")
     # pip comes last, so that one whose making was interrupted is made anew.
     if not (venv / "bin/pip").exists():
         with step(f"making {_shown(venv)} with {sys.executable}"):
@@ -79,11 +99,17 @@ def _shown(path: Path) -> Path:
 def _run(venv: Path, command: list[str]) -> None:
     venv.mkdir(parents=True, exist_ok=True)
     said = venv / "install.log"
-    with said.open("w") as log:
-        if subprocess.run(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, check=False).returncode == 0:
+    environ = {name: value for name, value in os.environ.items() if name not in ELSEWHERE} | {"PIP_USER": "0"}
+    # The command hears Ctrl-C itself, and is given the time to undo what it has begun.
+    with said.open("w") as log, undisturbed():
+        done = subprocess.run(command, cwd=ROOT, env=environ, stdout=log, stderr=subprocess.STDOUT, check=False)
+        if done.returncode == 0:
             return
-    say(tail(said))
+    last = tail(said)
+    say(last)
+    if refusal.is_full(venv):
+        raise refusal.full(venv)  # what was said may not have found room either
     raise StackError(
         f"{' '.join(command[1:4])} failed; its last lines stand above, all of them in {said}",
-        "see that this machine reaches a Python package index (pip's own settings apply), then try again",
+        pip_errors.remedy(last, venv),
     )

@@ -1,4 +1,5 @@
-"""Writes what is written from the table of settings: `.env`, tables of `docs/settings.md`, parts of the compose files.
+"""Writes what is written from the table of settings: `.env`, tables of `docs/settings.md`, parts of compose files, and
+what the Helm chart has of it.
 
 A written part of a file stands between a line with `<settings NAME>` and one with `</settings>`.
 """
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from rewardstack_settings.setting import Section, Setting
 from rewardstack_settings.table import READERS, SECTIONS, of, read_by
+from services.stack import chart
 
 COMPOSE_FILES = "compose*.yaml"
 USERS_FILE = "compose.override.yaml"
@@ -32,8 +34,9 @@ HEAD = """\
 
 def write(root: Path) -> list[str]:
     """Bring every file of the tree at `root` up to date; returns the names of those that were not."""
-    changed = {path: text for path, text in written(root).items() if path.read_text(encoding="utf-8") != text}
+    changed = {path: text for path, text in written(root).items() if now(path) != text}
     for path, text in changed.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return sorted(str(path.relative_to(root)) for path in changed)
 
@@ -44,7 +47,12 @@ def written(root: Path) -> dict[Path, str]:
     made = {root / ".env": dotenv(), document: _with_parts(document, tables())}
     for path in {*root.glob(COMPOSE_FILES)} - {root / USERS_FILE}:
         made[path] = DEFAULT.sub(_default, _with_parts(path, variables()))
-    return made
+    return {**made, **chart.written(root)}
+
+
+def now(path: Path) -> str:
+    """The text that a file has; empty where there is none."""
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def dotenv() -> str:

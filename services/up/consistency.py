@@ -23,5 +23,5 @@ def require(settings: Settings) -> None:
                 f"{server.switch}=on starts a server here, and {server.url} names one elsewhere",
                 f"unset {server.url}, or {server.switch}=off",
             )
-    if settings["STACK"] == "native" and settings["MONITORING"] == "on":
-        raise StackError("MONITORING=on takes containers, and STACK=native has none", "choose one of the two")
+    if settings["STACK"] in ("native", "apptainer") and settings["MONITORING"] == "on":
+        raise StackError(f"MONITORING=on takes Docker, and STACK={settings['STACK']} has none", "choose one of the two")

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from services.judge import engine
 from services.models import environment, machine
 from services.models.environment import Models
 from services.models.machine import GIB
+from services.stack import ports
 from services.stack.console import say
 from services.stack.errors import StackError
+from services.stack.refusal import refusal
 from services.stack.rundir import ROOT
 from services.stack.settings import Settings, load
 from services.up.services import kind_of
@@ -27,6 +30,7 @@ class ModelServer:
         switch: the setting that leaves it in or out.
         url: the setting that names one that runs elsewhere.
         port: the setting of its port at the gateway.
+        folder: the setting of the folder in which replicas on other nodes name themselves.
         memory: bytes that it takes with a small model on a processor.
         model: that it serves; empty where the settings say which.
         replicas: of it; the default judge's stand in the settings.
@@ -37,20 +41,24 @@ class ModelServer:
     switch: str
     url: str
     port: str
+    folder: str
     memory: int
     model: str = ""
     replicas: int = 1
     judges: tuple[str, ...] = field(default=(), compare=False)
 
 
-JUDGE = ModelServer("judge", "JUDGE", "LLM_JUDGE_SERVER_URL", "JUDGE_PORT", 4 * GIB)
-EMBEDDING = ModelServer("embedding", "EMBEDDING", "EMBEDDING_SERVER_URL", "EMBEDDING_PORT", 3 * GIB // 2)
+JUDGE = ModelServer("judge", "JUDGE", "LLM_JUDGE_SERVER_URL", "JUDGE_PORT", "JUDGE_REPLICAS_DIR", 4 * GIB)
+EMBEDDING = ModelServer(
+    "embedding", "EMBEDDING", "EMBEDDING_SERVER_URL", "EMBEDDING_PORT", "EMBEDDING_REPLICAS_DIR", 3 * GIB // 2
+)
 SERVERS = (JUDGE, EMBEDDING)
 
 
-def obstacle(settings: Settings) -> str:
-    """Why no model server can run here as a local process; empty where one can."""
-    return environment.obstacle(Models(Path(settings["MODELS_DIR"])))
+def obstacle(server: ModelServer, settings: Settings) -> str:
+    """Why a model server cannot run here as a local process; empty where it can."""
+    spread = settings.number("JUDGE_TENSOR_PARALLEL_SIZE") if kind_of(server.name) == JUDGE.name else 1
+    return engine.obstacle(spread) or environment.obstacle(Models(Path(settings["MODELS_DIR"])))
 
 
 @dataclass(frozen=True)
@@ -60,17 +68,19 @@ class Choice:
     Args:
         chosen: they are.
         left_out: by the name of each other one, why.
+        warnings: of those that are started though they may not fit.
     """
 
     chosen: list[ModelServer]
     left_out: dict[str, str]
+    warnings: list[str]
 
 
 def choose(
     settings: Settings,
     running: Collection[str],
     servers: Sequence[ModelServer] = SERVERS,
-    obstacle: Callable[[Settings], str] = obstacle,
+    obstacle: Callable[[ModelServer, Settings], str] = obstacle,
 ) -> Choice:
     """The servers to start.
 
@@ -78,9 +88,9 @@ def choose(
         settings: of the stack.
         running: names of what runs already, which has the memory it needs.
         servers: of which some are chosen.
-        obstacle: says why none can run here; empty where they can.
+        obstacle: says why one cannot run here; empty where it can.
     """
-    choice, free = Choice([], {}), machine.free_memory()
+    choice, free = Choice([], {}, []), machine.free_memory()
     for server in servers:
         need = 0 if server.name in running else memory(server, settings)
         reason = _left_out(server, settings, need, free, obstacle)
@@ -89,8 +99,10 @@ def choose(
         if reason:
             choice.left_out[server.name] = reason
         else:
+            if need > free:
+                choice.warnings.append(f"{server.switch}=on: {server.name} {_short(need, free)}")
             choice.chosen.append(server)
-            free -= need
+            free = max(free - need, 0)
     return choice
 
 
@@ -102,6 +114,24 @@ def memory(server: ModelServer, settings: Settings) -> int:
 def copies(server: ModelServer, settings: Settings) -> int:
     """How many replicas a server has."""
     return settings.number("JUDGE_REPLICAS") if server == JUDGE else server.replicas
+
+
+def followed(settings: Settings) -> list[ModelServer]:
+    """Those that have replicas on other nodes, which come and go."""
+    return [server for server in SERVERS if settings[server.folder]]
+
+
+def at_gateway(settings: Settings, chosen: Sequence[ModelServer]) -> list[ModelServer]:
+    """The chosen servers, and those behind the gateway that run on other nodes alone."""
+    return [*chosen, *(server for server in followed(settings) if server not in chosen)]
+
+
+def wanted_ports(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, tuple[str, int]]:
+    """Address and port by the name of the setting, of what clients of local processes reach."""
+    names = [server.port for server in at_gateway(settings, chosen)]
+    if settings["RULES"] == "off":
+        return ports.published(settings, names)
+    return ports.wanted(settings, ["REWARD_PORT", *names])
 
 
 def judges(chosen: Iterable[ModelServer]) -> list[ModelServer]:
@@ -120,7 +150,7 @@ def named(chosen: Iterable[ModelServer]) -> dict[str, str]:
 
 
 def _left_out(
-    server: ModelServer, settings: Settings, need: int, free: int, obstacle: Callable[[Settings], str]
+    server: ModelServer, settings: Settings, need: int, free: int, obstacle: Callable[[ModelServer, Settings], str]
 ) -> str:
     """Why a server is not started; empty where it is."""
     switch = settings[server.switch]
@@ -128,13 +158,17 @@ def _left_out(
         return f"{server.switch}=off"
     if switch == "on":
         return ""
+    if server in followed(settings):
+        return f"{server.folder} names where its replicas are"
     if elsewhere(server, settings):
         return f"{server.url} names one that runs elsewhere"
     if need > free:
-        short = f"it needs {need / GIB:.1f} GiB of memory and {free / GIB:.1f} are free"
-    else:
-        short = obstacle(settings)
-    return f"{short}; {server.switch}=on starts it all the same" if short else ""
+        return f"it {_short(need, free)}; {server.switch}=on starts it all the same"
+    return obstacle(server, settings)
+
+
+def _short(need: int, free: int) -> str:
+    return f"needs {need / GIB:.1f} GiB of memory and {free / GIB:.1f} are free"
 
 
 def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServer]:
@@ -150,10 +184,10 @@ def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServ
         return []
     try:
         environment.make(Models(Path(settings["MODELS_DIR"])))
-    except StackError as error:
+    except (StackError, OSError) as error:
         if any(settings[server.switch] == "on" for server in chosen):
             raise
-        say(f"==> no {' and no '.join(server.name for server in chosen)}: {error}")
+        say(f"==> no {' and no '.join(server.name for server in chosen)}: {refusal(error)}")
         return []
     return [*chosen]
 
@@ -182,11 +216,11 @@ def elsewhere(server: ModelServer, settings: Settings) -> bool:
 def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
     """Where clients find the reward server and the model servers, by the client's variable."""
     found = {server.url: address for server in SERVERS if (address := url(server, settings, chosen))}
-    return {"REWARD_SERVER_URL": settings.url(), **found}
+    return {**({"REWARD_SERVER_URL": settings.url()} if settings["RULES"] == "on" else {}), **found}
 
 
 def url(server: ModelServer, settings: Settings, chosen: Sequence[ModelServer]) -> str:
     """Where clients find it: at the gateway, elsewhere, or nowhere."""
-    if server in chosen:
+    if server in at_gateway(settings, chosen):
         return settings.url(server.port)
     return settings[server.url] if elsewhere(server, settings) else ""

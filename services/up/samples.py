@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sysconfig
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from urllib.request import getproxies, proxy_bypass
 
 from services.gateway import tls
 from services.stack.console import say
@@ -21,6 +23,9 @@ SAMPLES = {
     "judge": ROOT / "examples/judge_samples.jsonl",
     "embedding": ROOT / "examples/embedding_samples.jsonl",
 }
+SIZE = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)([bBmM])(?![a-zA-Z0-9])")
+"""Of a model, as names have it: `SmolLM2-135M-Instruct`, `Qwen/Qwen3-0.6B`."""
+SMALL_BILLIONS = 2.0
 TERMINAL = ("COLUMNS", "NO_COLOR", "TERM")
 KEYS = {
     "REWARD_SERVER_URL": ("REWARD_SERVER_API_KEY", "REWARD_SERVER_API_KEYS"),
@@ -31,7 +36,9 @@ KEYS = {
 """Of each address: the variable of what clients need beside it, and the setting that this comes from."""
 
 
-def score(settings: Settings, run: RunDir, services: Collection[str], addresses: Mapping[str, str]) -> None:
+def score(
+    settings: Settings, run: RunDir, services: Collection[str], addresses: Mapping[str, str], judge_model: str = ""
+) -> None:
     """Score the shipped samples of the services that run with the command line, as a user would.
 
     Args:
@@ -39,6 +46,7 @@ def score(settings: Settings, run: RunDir, services: Collection[str], addresses:
         run: its directory.
         services: names of what runs.
         addresses: of servers and cache, by the client's variable.
+        judge_model: that the judge serves, empty where there is none.
 
     Raises:
         StackError: a sample has a status other than `ok`.
@@ -55,11 +63,30 @@ def score(settings: Settings, run: RunDir, services: Collection[str], addresses:
     }
     command = [str(Path(sysconfig.get_path("scripts")) / "rewardstack"), "score", str(samples), "--table"]
     try:
-        done = subprocess.run(command, env=environment, timeout=seconds, check=False)
+        # In a session of its own Ctrl-C does not reach it: this process ends it, and says so once.
+        done = subprocess.run(command, env=environment, timeout=seconds, check=False, start_new_session=True)
     except subprocess.TimeoutExpired:
         raise StackError(f"the samples are not scored after {seconds} s", "make logs") from None
+    if "judge" in services and is_small(judge_model):
+        say(
+            f"    the judge's rows are by {judge_model}, a small model that shows that judging works: its verdicts "
+            "mean little (JUDGE_MODEL names another)"
+        )
     if done.returncode != 0:
         raise StackError("not every sample has the status ok", "see the table, and make logs s=rules")
+
+
+def is_small(model: str) -> bool:
+    """Whether a model has, by what its name says of its parameters, less than two billion of them."""
+    found = SIZE.search(model)
+    return found is not None and (found[2] in "mM" or float(found[1]) < SMALL_BILLIONS)
+
+
+def _export(what: str, why: str = "") -> None:
+    """Say what is to be copied, after a comment of why."""
+    if why:
+        say(f"  # {why}:")
+    say(f"  export {what}", whole=True)
 
 
 def farewell(settings: Settings, urls: Mapping[str, str], logs: str, cache: str = "") -> None:
@@ -73,23 +100,26 @@ def farewell(settings: Settings, urls: Mapping[str, str], logs: str, cache: str 
     """
     say("\nThe stack is up. For trainers and the command line:\n")
     for url, address in urls.items():
-        say(f"  export {url}={address}")
+        _export(f"{url}={address}")
         key, source = KEYS[url]
         if settings[source]:
-            say(f"  export {key}=..." + (f"    # one of {source}" if key != source else ""))
+            _export(f"{key}=..." + (f"    # one of {source}" if key != source else ""))
         if url == "LLM_JUDGE_SERVER_URL":
             for name in filter(settings.__getitem__, ("LLM_JUDGE_HEADERS", "LLM_JUDGE_QUERY")):
-                say(f"  export {name}=...")
+                _export(f"{name}=...")
     if settings["REWARDSTACK_ROUTES"]:
-        routes = shlex.quote(os.path.abspath(settings["REWARDSTACK_ROUTES"]))
-        say(f"  export REWARDSTACK_ROUTES={routes}    # the routes and judges of the stack")
+        routes = shlex.quote(os.pathsep.join(map(str, settings.files("REWARDSTACK_ROUTES"))))
+        _export(f"REWARDSTACK_ROUTES={routes}", "the routes and judges of the stack")
     if trusted := tls.trusted(settings):
-        say(f"  export {tls.TRUST}={trusted}    # clients on other machines need this file too")
+        _export(f"{tls.TRUST}={trusted}", "clients on other machines need this file too")
     if cache:
-        say(f"  export REWARD_CACHE_URL={cache}    # for trainers that score directly")
+        _export(f"REWARD_CACHE_URL={cache}", "for trainers that score directly")
         if settings["REWARD_CACHE_SECRET"]:
-            say("  export REWARD_CACHE_SECRET=...    # for them too: what they keep is sealed with it")
-    say(f'  export PATH="{sysconfig.get_path("scripts")}:$PATH"')
+            _export("REWARD_CACHE_SECRET=...", "for them too: what they keep is sealed with it")
+    asked = {"all", "https" if settings.tls else "http"} & getproxies().keys()
+    if asked and not proxy_bypass(settings.gateway_name):
+        _export(f'no_proxy="{settings.gateway_name},127.0.0.1,$no_proxy"', "curl and others would ask the proxy")
+    _export(f'PATH="{sysconfig.get_path("scripts")}:$PATH"')
     say(f"\nLogs are in {logs} (make logs), health: make status, stop: make down")
     if settings.gateway_host in ("127.0.0.1", "[::1]"):
         return

@@ -24,6 +24,24 @@ REMEDIES = {
     "gateway": "see that its ports are free and BIND_ADDRESS is an address of this machine",
 }
 """What usually helps where a service does not come up."""
+NO_PROCESS = ("Resource temporarily unavailable", "can't start new thread")
+"""What is said of a process or a thread that the system does not grant."""
+TAKEN = "is taken by"
+"""What is said of a port that somebody else has bound since it was chosen."""
+
+
+def remedy(service: str, cause: str) -> str:
+    """What helps a service that does not come up.
+
+    Args:
+        service: its name, or that of a replica.
+        cause: the first error that it told.
+    """
+    if any(sign in cause for sign in NO_PROCESS):
+        return "allow more processes and threads (ulimit -u; of a container docker run --pids-limit)"
+    if TAKEN in cause:
+        return "end that process, or give the stack another port"
+    return REMEDIES.get(kind_of(service), f"make logs s={service}")
 
 
 def kind_of(name: str) -> str:

@@ -1,68 +1,35 @@
 """Which way the stack runs, and its commands whichever way that is.
 
-`make up` takes containers where an engine answers, else local processes; STACK insists on one of the two. The other
-commands act on what runs.
+`make up` takes containers where an engine answers, else local processes; STACK insists on one of the two, or on
+Apptainer's images. The other commands act on what runs.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from services.stack import ports
-from services.stack.errors import StackError
+from services.stack.console import say
 from services.stack.rundir import ROOT, RunDir
-from services.stack.settings import Settings, load
+from services.stack.settings import Settings, load, misspelt
 from services.up import consistency
+from services.up.apptainer import commands as apptainer
+from services.up.apptainer import shell
+from services.up.apptainer.plan import plan as plan_apptainer
+from services.up.choice import choose, running_way
+from services.up.commands import Commands
 from services.up.compose import commands as compose
-from services.up.compose import engine, record
+from services.up.compose import up as containers
 from services.up.compose.plan import plan as plan_compose
 from services.up.native import commands as native
 from services.up.native.plan import plan as plan_native
 from services.up.plan import Plan
 
-
-class Commands(Protocol):
-    """What can be asked of a stack that runs, either way."""
-
-    def status(self, run: RunDir, as_json: bool = False) -> None: ...
-
-    def logs(self, run: RunDir, service: str = "", follow: bool = False) -> None: ...
-
-    def down(self, run: RunDir) -> None: ...
-
-
-COMMANDS: dict[str, Commands] = {"compose": compose, "native": native}
-PLAN = {"compose": plan_compose, "native": plan_native}
-
-
-def running_way(run: RunDir) -> str:
-    """Which way the stack of this directory runs; empty where none does."""
-    composed = record.recall(run)
-    if composed and composed.up:
-        return "compose"
-    return "native" if run.recall() else ""
+COMMANDS: dict[str, Commands] = {"compose": compose, "native": native, "apptainer": apptainer}
+PLAN = {"compose": plan_compose, "native": plan_native, "apptainer": plan_apptainer}
 
 
 def commands(run: RunDir) -> Commands:
     """The commands of the way that the stack of this directory runs; the native ones say so where none does."""
     return COMMANDS[running_way(run) or "native"]
-
-
-def choose(settings: Settings, run: RunDir) -> tuple[str, str]:
-    """Which way to start the stack, and why.
-
-    Raises:
-        StackError: the way that STACK insists on cannot be had, or the stack runs the other way.
-    """
-    asked, now = settings["STACK"], running_way(run)
-    if asked and now and asked != now:
-        raise StackError(f"STACK={asked}: the stack runs already, with STACK={now}", "make down, then make up")
-    if asked:
-        return asked, f"STACK={asked}"
-    if now:
-        return now, "the stack runs this way"
-    found, reason = engine.find()
-    return ("compose", "an engine answers (STACK=native: local processes)") if found else ("native", reason)
 
 
 def plan() -> None:
@@ -94,39 +61,26 @@ def up() -> None:
 
 
 def _plan(settings: Settings, run: RunDir) -> Plan:
+    settings, ignored = shell.without_own(settings, run)
+    for name, address in ignored.items():
+        say(f"==> {name}={address} is of `stack.sh env`, and names no server elsewhere: it is ignored")
     consistency.require(settings)
+    for name, meant in misspelt().items():
+        say(f"warning: {name} is no setting and has no effect; did you mean {meant}?")
     way, reason = choose(settings, run)
     return PLAN[way](settings, run, reason)
 
 
-def images() -> None:
+def images(registry: str) -> None:
     """Build the image of reward server and workers.
 
+    Args:
+        registry: that it is pushed to; empty for none.
+
     Raises:
-        StackError: no engine answers, or it could not be built.
+        StackError: no engine answers, it could not be built, or the registry does not take it.
     """
     settings = load(ROOT)
     run = RunDir(settings["RUN_DIR"])
     run.make()
-    compose.images(settings, run)
-
-
-def down(run: RunDir) -> None:
-    """Stop what runs.
-
-    Raises:
-        StackError: something still runs.
-    """
-    commands(run).down(run)
-
-
-def clean(run: RunDir) -> None:
-    """Stop what runs, and remove what it has written: volumes and jobs too.
-
-    Raises:
-        StackError: something still runs, or cannot be removed.
-    """
-    down(run)
-    if record.recall(run):
-        compose.clean(run)
-    run.remove()
+    containers.build_alone(settings, run, registry)

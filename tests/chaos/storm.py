@@ -67,13 +67,14 @@ def rage(stack: ComposeStack, seconds: float, replicas: int, count: int) -> Weat
     asked: dict[str, int] = {}
 
     def settle(one: Disturbance, done: float) -> None:
-        while _judges(stack, done) < wanted.get(one.name, 0) and time.monotonic() < done + SPREAD_SECONDS:
+        asked[one.name] = _judges(stack, done)
+        while asked[one.name] < wanted.get(one.name, 0) and time.monotonic() < done + SPREAD_SECONDS:
             time.sleep(1)
+            asked[one.name] = _judges(stack, done)
 
     with steady(some, addresses) as load:
         for phase in disturb(disturbances.plan(stack, seconds, replicas), settle=settle):
             phases.append(phase)
-            asked[phase.name] = _judges(stack, phase.done)
             print(f"    {phase.name}: done in {phase.done - phase.begun:.0f} s", flush=True)
         load.end()
     rows = report.make(phases, load.outcomes, {lane.name: lane.samples for lane in some})
@@ -92,8 +93,9 @@ def _models(urls: dict[str, str], count: int) -> list[Lane]:
 
 def _judges(stack: ComposeStack, since: float) -> int:
     """How many replicas were sent requests since a time on the monotonic clock."""
-    seconds = f"{time.monotonic() - since:.1f}s"
-    return len(set(JUDGED_BY.findall(stack.run("logs", "--no-log-prefix", "--since", seconds, "gateway"))))
+    # A duration would count from when Compose gets to reading it, which is later.
+    moment = f"{time.time() - (time.monotonic() - since):.3f}"
+    return len(set(JUDGED_BY.findall(stack.run("logs", "--no-log-prefix", "--since", moment, "gateway"))))
 
 
 def _faults(rows: Sequence[Row], wanted: Mapping[str, int], asked: Mapping[str, int]) -> Iterator[str]:

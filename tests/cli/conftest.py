@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.support.servers import Redis, free_port, wait_for_port
+from tests.support.servers import Redis, free_port
+from tests.support.waiting import eventually
 
 COMMAND = (sys.executable, "-m", "rewardstack")
 KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR")
@@ -77,6 +78,13 @@ class RewardServer:
 
     url: str
 
+    def is_ready(self) -> bool:
+        """Whether it can score: what isolates rules starts later than what listens."""
+        try:
+            return requests.get(f"{self.url}/ready", timeout=60).ok
+        except requests.RequestException:
+            return False
+
     def items(self) -> int:
         """Samples it has scored so far, by its own count."""
         metrics = requests.get(f"{self.url}/metrics", timeout=10).text
@@ -97,15 +105,13 @@ def reward_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardSe
             env={**variables, "PYTHONPATH": SOURCES, "REWARD_CACHE_ITEMS": "0"},
             stderr=file,
         )
+    server = RewardServer(f"http://127.0.0.1:{port}")
     try:
-        wait_for_port(port, seconds=60)
-    except TimeoutError:
-        pytest.fail(f"the reward server does not start: {log.read_text()[-2000:]}")
-    else:
-        yield RewardServer(f"http://127.0.0.1:{port}")
+        eventually(server.is_ready, lambda: f"the reward server does not start: {log.read_text()[-2000:]}", 200)
+        yield server
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(200)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import ssl
 import subprocess
@@ -16,6 +15,8 @@ import redis as redis_client
 
 from rewardstack.cache.key import PREFIX
 from rewardstack.cache.seal import Seal
+from rewardstack.endpoints import VARIABLE
+from tests.support.endpoints import write_endpoints
 from tests.support.servers import Redis, free_port
 from tests.support.snippets import assert_shown, block
 
@@ -73,6 +74,19 @@ def test_a_sample_is_scored_with_the_key(cli: Cli) -> None:
     assert "secret-key" not in result.out + result.err
 
 
+def test_servers_of_a_file(cli: Cli, tmp_path: Path) -> None:
+    """The file of REWARDSTACK_ENDPOINTS is asked as the environment is; a variable beside it is named."""
+    cli.variables[VARIABLE] = str(file := tmp_path / "endpoints.json")
+    with scripted_server(health=HEALTHY, ready=READY, score=RIGHT) as server:
+        write_endpoints(file, {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_API_KEY": "secret-key"})
+        result = cli("check")
+    assert result.status == 0 and server.url in result.out and "secret-key" not in result.out + result.err
+    assert server.asked[-1]["headers"]["Authorization"] == "Bearer secret-key"
+    cli.variables["REWARD_SERVER_URL"] = server.url
+    refused = cli("check")
+    assert refused.status == 2 and f"{VARIABLE} and REWARD_SERVER_URL are both set" in refused.err
+
+
 SERVER_TROUBLES = {
     "another service": ({"health": Answer(b"<html>welcome</html>")}, "another service answers there"),
     "another JSON service": ({"health": Answer({"hello": "world"})}, "another service answers there"),
@@ -115,7 +129,7 @@ def test_nobody_there_has_a_remedy(cli: Cli) -> None:
     """A refused connection leads to `make up` and the URL."""
     cli.variables["REWARD_SERVER_URL"] = f"http://127.0.0.1:{free_port()}"
     result = cli("check")
-    assert "nothing listens there; start it with `make up`, or correct REWARD_SERVER_URL" in result.out
+    assert "    start it with `make up`, or correct REWARD_SERVER_URL" in result.out
 
 
 def test_an_unknown_host_has_a_remedy(cli: Cli) -> None:
@@ -138,10 +152,8 @@ def test_https_where_http_is_spoken_has_a_remedy(cli: Cli) -> None:
     assert "does it speak plain http?" in result.out
 
 
-def test_an_untrusted_certificate_has_a_remedy(cli: Cli, tmp_path: Path) -> None:
+def test_an_untrusted_certificate_has_a_remedy(needs_openssl: None, cli: Cli, tmp_path: Path) -> None:
     """A certificate that is not trusted here leads to SSL_CERT_FILE."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
     subject = ("-subj", "/CN=127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem", "-days", "1", "-nodes")
     make = ("openssl", "req", "-x509", "-newkey", "rsa:2048", *subject)
     subprocess.run(make, cwd=tmp_path, check=True, capture_output=True)

@@ -55,7 +55,7 @@ def test_a_service_that_is_missing(cli: Cli) -> None:
     cli.variables["REWARD_SERVER_URL"] = f"http://127.0.0.1:{free_port()}"
     result = cli("check", "--deep")
     assert result.status == 1
-    assert "nothing listens there; start it with `make up`" in result.out
+    assert "    start it with `make up`" in result.out
     assert "nothing else was checked" in result.err
     assert "jobs" not in result.out
 
@@ -200,7 +200,7 @@ def test_zero_for_a_failure() -> None:
     assert started == ["judge"]
 
 
-def test_commands() -> None:
+def test_commands(needs_process: None) -> None:
     """A command that fails is said with its own words; it is run without a shell; a missing one is named."""
     asyncio.run(command("echo $HOME ; exit 1")())
     with pytest.raises(Unmet, match="No such file"):

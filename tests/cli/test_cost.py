@@ -48,7 +48,7 @@ def test_cost_before_and_after(cli: Cli, judge: FaultServer, tmp_path: Path) -> 
     write_jsonl(tmp_path / "in.jsonl", rows)
     dry = cli("score", "in.jsonl", "--dry-run")
     assert (0, 0) == (dry.status, judge.stats()["requests"])
-    assert "4 rows: 0 cached, 0 malformed; at most 3 requests, " in dry.out
+    assert "4 rows: 0 malformed; at most 3 requests, " in dry.out
     assert "what is read being counted by the judge; nothing was scored" in dry.out
     assert ["in.jsonl"] == [path.name for path in tmp_path.iterdir()]
     write_jsonl(tmp_path / "judged.jsonl", rows[:3])
@@ -56,12 +56,13 @@ def test_cost_before_and_after(cli: Cli, judge: FaultServer, tmp_path: Path) -> 
     judge.set(refuse="/tokenize")
     write_jsonl(tmp_path / "wrong.jsonl", [judged("c"), {"data_source": "nobody's", "solution_str": "d"}])
     wrong = cli("score", "wrong.jsonl", "--dry-run")
-    assert (3, True) == (wrong.status, "2 rows: 0 cached, 1 malformed; at most 1 request, " in wrong.out)
+    assert (3, True) == (wrong.status, "2 rows: 1 malformed; at most 1 request, " in wrong.out)
     assert "estimated from its length" in wrong.out
 
 
 def test_the_document(cli: Cli, judge: FaultServer, start_redis: Callable[..., Redis], tmp_path: Path) -> None:
-    """By the commands of `docs/costs.md` a file is counted in advance, and a run then counts in its Redis."""
+    """By the commands of `docs/costs.md` a file is counted in advance, and a run then counts in its Redis; from then on
+    it is said what is cached."""
     write_jsonl(tmp_path / "rollouts.jsonl", [judged("a")])
     cache = start_redis()
     dry = block("docs/costs.md", "bash", "rewardstack score")
@@ -70,10 +71,16 @@ def test_the_document(cli: Cli, judge: FaultServer, start_redis: Callable[..., R
     environment = cli.environment()
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
     done = subprocess.run(
-        ["bash", "-euc", dry + cap + score], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        ["bash", "-euc", dry + cap + score + dry],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "1 rows: 0 cached, 0 malformed; at most 1 request, " in done.stdout
+    assert "1 rows: 0 malformed; at most 1 request, " in done.stdout
+    assert "1 rows: 1 cached, 0 malformed; no requests to models" in done.stdout
     [spent] = redis.Redis.from_url(cache.url).keys(f"{PREFIX}spent:*")
     assert redis.Redis.from_url(cache.url).hget(spent, "requests") == b"1"
 

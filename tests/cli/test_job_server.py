@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from rewardstack import endpoints
 from rewardstack.cli.data.source import Source
 from rewardstack.cli.jobs.job_file import JobFile
 from rewardstack.cli.jobs.scoring import JobScoring
@@ -18,6 +20,8 @@ from rewardstack.score import Score, Usage
 from rewardstack.settings import Settings
 from tests.cli.samples import sample, write_jsonl
 from tests.cli.scripted_server import Answer, scripted_server
+from tests.support.endpoints import write_endpoints
+from tests.support.servers import free_port
 
 PATIENCE = 40.0
 
@@ -26,13 +30,12 @@ PATIENCE = 40.0
 async def test_retry_after_is_heeded_within_the_timeout(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
     """The server's own pause is kept, one that is longer than the client's patience is cut to that."""
     slept: list[float] = []
-    rest = asyncio.sleep
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
-        await rest(0)
 
-    monkeypatch.setattr("rewardstack.cli.jobs.server.asyncio.sleep", sleep)
+    own = SimpleNamespace(sleep=sleep, TimeoutError=asyncio.TimeoutError)  # others sleep meanwhile, in other threads
+    monkeypatch.setattr("rewardstack.cli.jobs.server.asyncio", own)
     refusals = [
         Answer({"error": "full"}, status, headers) for headers in ({"Retry-After": "7"}, {}, {"Retry-After": "3600"})
     ]
@@ -41,7 +44,7 @@ async def test_retry_after_is_heeded_within_the_timeout(monkeypatch: pytest.Monk
         async with JobServer(Settings.from_env(variables)) as jobs:
             assert await jobs.state("one") == {"status": "finished"}
 
-    first, second, third = (pause for pause in slept if pause >= PAUSE)
+    first, second, third = slept
     assert (first, second) == (7, PAUSE) and 0 < third <= PATIENCE
 
 
@@ -55,6 +58,20 @@ async def test_a_refused_key_is_said() -> None:
             ) as one:
                 await jobs.submit(b"{}", "key")
     assert "secret" not in str(one.value)
+
+
+async def test_a_server_that_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An outage is waited out also where the file of servers names another server in the end, with another key."""
+    monkeypatch.setattr(endpoints, "LOOK", 0.0)
+    file = tmp_path / "endpoints.json"
+    write_endpoints(file, {"REWARD_SERVER_URL": f"http://127.0.0.1:{free_port()}", "REWARD_SERVER_API_KEY": "old"})
+    with scripted_server(Answer({"status": "finished"})) as server:
+        async with JobServer(Settings.from_env({endpoints.VARIABLE: str(file)})) as jobs:
+            asked = asyncio.create_task(jobs.state("one"))
+            await asyncio.sleep(PAUSE / 2)
+            write_endpoints(file, {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_API_KEY": "new"})
+            assert await asked == {"status": "finished"}
+        assert [one["headers"]["Authorization"] for one in server.asked] == ["Bearer new"]
 
 
 async def test_silence_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

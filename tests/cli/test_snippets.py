@@ -39,7 +39,7 @@ def reader(scoring: Cli, tmp_path: Path) -> dict[str, str]:
 
 
 def run(command: list[str], cwd: Path, environment: dict[str, str]) -> str:
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -125,7 +125,7 @@ def test_part_whose_server_is_gone(server: FaultServer, failed_part: str, outcom
     assert 9.0 == score([Request("math", solution)])[0].value
     server.kill()
     register_route("mine", {"sum": ["math", "gsm8k"], "failed_part": failed_part})
-    (one,) = score([Request("mine", solution, None, {"timeout": 0.3})], on_error="none")
+    (one,) = score([Request("mine", solution, None, {"timeout": 1.0})], on_error="none")
     assert outcome == (one.value, one.status)
     assert one.reason.startswith("gsm8k: ")
 

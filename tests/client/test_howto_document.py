@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.client.judge.conftest import FAKE_JUDGE
 from tests.rules.conftest import RewardServer, running
 from tests.support.examples import Block, printed, run, sections
 from tests.support.servers import FaultServer
@@ -42,7 +43,7 @@ def reward_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardSe
 @pytest.fixture(scope="module")
 def judges() -> Iterator[dict[str, FaultServer]]:
     """By the address that the page has for it: the stack's judge, and the vendor's."""
-    own, vendor = (FaultServer(script=ROOT / "tests" / "client" / "judge" / "fake_judge.py") for _ in range(2))
+    own, vendor = (FaultServer(script=FAKE_JUDGE) for _ in range(2))
     own.set(content="Polite and right.\nREWARD: 0.8", by_model={OTHER: "REWARD: 0.600"})
     vendor.set(content="REWARD: 0.900", models=[{"id": THEIRS, "root": THEIRS}])
     yield {"http://localhost:8000": own, "https://api.vendor.example": vendor}
@@ -51,13 +52,21 @@ def judges() -> Iterator[dict[str, FaultServer]]:
 
 
 @pytest.mark.parametrize("heading", SECTIONS)
-def test_task(heading: str, reward_server: RewardServer, judges: dict[str, FaultServer], tmp_path: Path) -> None:
+def test_task(
+    heading: str,
+    reward_server: RewardServer,
+    judges: dict[str, FaultServer],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
     """Files, commands and code of a task print what the comments say, and warn of nothing."""
     shutil.copy(ROOT / "examples" / "samples.jsonl", tmp_path / "rollouts.jsonl")
     here = []
     for one in filter(is_run, [SETUP, *SECTIONS[heading]]):
         text = JUDGES.sub(lambda found: judges[found[0]].url, one.text)
         here.append(one._replace(text=text.replace("http://localhost:6000", reward_server.url)))
+    if any("curl" in one.text for one in here):
+        request.getfixturevalue("needs_curl")
     run(here, tmp_path)
 
 

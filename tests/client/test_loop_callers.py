@@ -108,10 +108,10 @@ def test_process_ends_with_a_hung_server(server: FaultServer, run_script: Script
 
 def test_two_waiters_on_one_call(server: FaultServer) -> None:
     """Of two who wait for one call, the impatient one fails after 50 ms and the patient one gets the score."""
-    server.set(delay=0.5)
+    server.set(delay=2.0)
     results = impatient_and_patient("math")
     assert ("failed", "ok") == (results["impatient"][0], results["patient"][0])
-    assert results["impatient"][1] < 0.4
+    assert results["impatient"][1] < 1.5
     assert 1 == server.stats()["requests"]
 
 

@@ -170,3 +170,15 @@ def test_policy_of_a_route(server: FaultServer, on_error: str, value: float | No
     request = Request("mine", f"under a route's {on_error}", "1")
     assert (value, "failed") == ((one := score([request])[0]).value, one.status)
     assert (None, "failed") == ((one := score([request], on_error="none")[0]).value, one.status)
+
+
+def test_several_files(tmp_path: Path) -> None:
+    """Files that are separated by colons are one table of routes, which a route of one may be made of another's."""
+    files = [tmp_path / "one.toml", tmp_path / "other.json"]
+    files[0].write_text('[routes]\nmine = "theirs"\n')
+    files[1].write_text('{"routes": {"theirs": "math"}, "judges": {"small": {"model": "m"}}}')
+    settings = Settings.from_env({"REWARDSTACK_ROUTES": ":".join(map(str, files))})
+    assert {"mine", "theirs", "small"} <= {*route_table(settings).names()}
+    files[0].write_text('[routes]\nsmall = "math"\n')
+    with pytest.raises(RouteError, match="^route 'small' is defined twice"):
+        route_table(settings)

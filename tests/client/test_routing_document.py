@@ -11,6 +11,7 @@ import pytest
 
 from rewardstack.routing.routes import RULES
 from rewardstack.routing.syntax import load_routes
+from tests.client.judge.conftest import FAKE_JUDGE
 from tests.rules.conftest import RewardServer, running
 from tests.support.examples import printed, run, sections
 from tests.support.servers import FaultServer
@@ -34,7 +35,7 @@ def reward_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardSe
 @pytest.fixture(scope="module")
 def judge() -> Iterator[FaultServer]:
     """A server for the judges that the document names, each below an address of its own."""
-    one = FaultServer(script=ROOT / "tests" / "client" / "judge" / "fake_judge.py")
+    one = FaultServer(script=FAKE_JUDGE)
     one.set(content="REWARD: 1.000", chances={"1": 0.9, "0": 0.1})
     yield one
     one.kill()

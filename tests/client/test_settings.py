@@ -10,15 +10,16 @@ import pytest
 from rewardstack.cache.store import ResultCache
 from rewardstack.errors import SettingsError
 from rewardstack.settings import DEFAULTS, Settings, key_in, parse_urls
+from tests.support.endpoints import write_endpoints
 
 
 def test_empty_environment() -> None:
     """With nothing set there is no server, no cache and no file of routes, and the timeout is a minute."""
     settings = Settings.from_env({})
-    assert ((), "", "", 60.0) == (
+    assert ((), "", (), 60.0) == (
         settings.reward_server_urls,
         settings.cache_url,
-        settings.routes_file,
+        settings.routes_files,
         settings.reward_server_timeout,
     )
     assert ("math_verifier", 3, 1028) == (settings.reward_type, settings.max_retries, settings.max_connections)
@@ -29,8 +30,9 @@ def test_empty_variables() -> None:
     assert Settings.from_env({}) == Settings.from_env(dict.fromkeys(DEFAULTS, ""))
 
 
-def test_every_variable_is_read() -> None:
+def test_every_variable_is_read(tmp_path: Path) -> None:
     """Each variable changes the settings, so none is listed in vain."""
+    write_endpoints(tmp_path / "endpoints.json")
     other = {
         "REWARD_SERVER_URL": "http://a:6000",
         "REWARD_SERVER_API_KEY": "key",
@@ -54,6 +56,7 @@ def test_every_variable_is_read() -> None:
         "REWARD_CACHE_SECRET": "secret",
         "REWARD_CACHE_TTL": "60",
         "REWARD_CACHE_ITEMS": "0",
+        "REWARDSTACK_ENDPOINTS": str(tmp_path / "endpoints.json"),
         "REWARDSTACK_ROUTES": "routes.toml",
         "REWARDSTACK_MAX_RETRIES": "0",
         "REWARDSTACK_MAX_CONNECTIONS": "1",

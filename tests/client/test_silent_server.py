@@ -10,7 +10,7 @@ import pytest
 from rewardstack import Request, score
 from tests.support.servers import FaultServer
 
-TIMEOUT = 1.0
+TIMEOUT = 3.0
 BOUND = 1.8
 """Times the timeout: two rounds of requests, one after the other, take longer."""
 

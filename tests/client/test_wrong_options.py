@@ -24,6 +24,7 @@ TRAINERS = (
     *("index", "split", "answer", "question", "label", "prompts", "prompt_ids", "problem_id", "num_turns"),
     *("need_tools_kwargs", "tools_kwargs", "interaction_kwargs", "rollout_reward_scores", "reward_model", "ability"),
     *("data_source", "ground_truth", "raw_prompt", "solution", "level", "subject", "expected_answer", "reward_spec"),
+    *("truncated", "n_samples", "num_samples"),
 )
 
 __all__ = ["embedding", "judge", "one_judge", "servers"]

@@ -92,6 +92,17 @@ def test_gpus() -> None:
     assert flags["/etc/vllm.yaml"] == "vllm-gpu.yaml"
 
 
+@pytest.mark.parametrize("spelt", ["no_proxy", "NO_PROXY"])
+def test_what_is_asked_past_a_proxy(monkeypatch: pytest.MonkeyPatch, spelt: str) -> None:
+    """The reward server asks the gateway past any proxy, and the hosts of the user's list, however that is spelt."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    found = services(**{spelt: "judge.example"})
+    for service in ("rules", "worker"):
+        given = found[service]["environment"]
+        assert given["no_proxy"] == given["NO_PROXY"] == "gateway,judge.example"
+
+
 def test_redis_is_out_of_reach() -> None:
     """Cache and queue are in a network without a way out, which the gateway and the model servers are not in."""
     members = {name: set(service["networks"]) for name, service in services().items()}
@@ -126,8 +137,8 @@ def test_images_are_settings() -> None:
 
 
 def test_variables_are_settings() -> None:
-    """Every variable of the compose files is a setting, and every setting that Compose reads stands in one."""
-    used = {name for text in written().values() for name in VARIABLE.findall(text)}
+    """Every variable of the compose files is a setting, but for NO_PROXY; every setting of Compose stands in one."""
+    used = {name for text in written().values() for name in VARIABLE.findall(text)} - {"NO_PROXY"}
     assert used <= set(settings.SETTINGS)
     # Compose itself reads COMPOSE_PROFILES.
     assert {*read_by("compose")} - {"COMPOSE_PROFILES"} <= used

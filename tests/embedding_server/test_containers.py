@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -134,8 +133,7 @@ def test_the_originals_name(tmp_path: Path) -> None:
     assert run(HERE / "deploy_tei_docker.sh", tmp_path / "one", "", **home) == run(DOCKER, tmp_path / "two", "", **home)
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
-def test_scripts_are_clean() -> None:
+def test_scripts_are_clean(needs_shellcheck: None) -> None:
     """shellcheck finds nothing in them."""
     scripts = [str(path) for path in sorted(HERE.glob("*.sh"))]
     done = subprocess.run(["shellcheck", "-x", *scripts], capture_output=True, text=True, check=False, env=os.environ)

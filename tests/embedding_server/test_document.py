@@ -48,7 +48,7 @@ def test_start(python: str, tmp_path: Path) -> None:
         pass
 
 
-def test_launchers() -> None:
+def test_launchers(needs_process: None) -> None:
     """README.md of the launchers starts the server in Python as the page does, and TEI by a script that takes it."""
     [text] = [one.text for one in snippets() if one.page == "services/embedding/README.md"]
     in_python, container = text.splitlines()
@@ -64,7 +64,7 @@ def test_launchers() -> None:
 
 
 @pytest.mark.parametrize("begins", ["export EMBEDDING_SERVER_URL", "curl"])
-def test_commands(server: EmbeddingServer, begins: str) -> None:
+def test_commands(needs_curl: None, server: EmbeddingServer, begins: str) -> None:
     """The server is found to work, and tells its health, its model and its counts."""
     assert printed(begins, server.url)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from services.judge import engine
 from services.judge.engine import Options, Vllm
 from services.judge.model import Model
+from services.models import machine
 from services.stack.errors import StackError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,8 +20,10 @@ CASES = json.loads((ROOT / "tests/cases/vllm_command.json").read_text())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["holds"])
-def test_command(case: dict) -> None:
+def test_command(case: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each case holds the flags it names, lacks those it names, and has its environment."""
+    monkeypatch.setattr(machine, "shared_memory", lambda: case.get("shared_mib", 1024) * 2**20)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3})
     vllm = Vllm("/venv/bin/python", case["version"], case.get("template_defaults", True))
     model = Model("org/model", "name", case.get("local", False))
     options = Options(**{**case["options"], "further": tuple(case["options"].get("further", ()))})

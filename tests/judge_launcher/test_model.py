@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,9 +14,40 @@ from services.judge.model import LARGE, SMALL, Model, default, resolve
 from services.models import ask_hub, environment, machine
 from services.models.environment import Models
 from services.models.machine import GIB, Gpu
+from services.stack import packages
 from services.stack.errors import StackError
 
 LISTED = "0, GPU-aaa, 81559\n1, GPU-bbb, 81559\n2, GPU-ccc, 24564\n"
+PARTS = """GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-aaa)
+  MIG 1g.10gb     Device  0: (UUID: MIG-ccc)
+  MIG 1g.18gb+me  Device  1: (UUID: MIG-ddd)
+"""
+MEMORY = [
+    {"holds": "no container", "files": {}, "free": 8_192_000},
+    {
+        "holds": "no limit",
+        "files": {"memory.max": "max\n", "memory.current": "5000\n", "memory.stat": "inactive_file 1\n"},
+        "free": 8_192_000,
+    },
+    {
+        "holds": "a limit",
+        "files": {
+            "memory.max": "4000000",
+            "memory.current": "3000000",
+            "memory.stat": "anon 7\ninactive_file 500000\n",
+        },
+        "free": 1_500_000,
+    },
+    {
+        "holds": "a limit of the first kind of control groups",
+        "files": {
+            "memory/memory.limit_in_bytes": "4000000",
+            "memory/memory.usage_in_bytes": "3000000",
+            "memory/memory.stat": "cache 7\ntotal_inactive_file 250000\n",
+        },
+        "free": 1_250_000,
+    },
+]
 
 
 @pytest.fixture
@@ -101,6 +134,13 @@ def test_visible_gpus(visible: str | None, names: list[str]) -> None:
     assert [gpu.name for gpu in machine.visible(LISTED, visible)] == names
 
 
+def test_parts_of_gpus() -> None:
+    """Where CUDA_VISIBLE_DEVICES names parts of a GPU (MIG), as Slurm does, they count with their own memory."""
+    listed = LISTED + machine.parts(PARTS)
+    assert machine.visible(listed, "MIG-ccc,MIG-ddd") == [("MIG-ccc", 10 * 2**30), ("MIG-ddd", 18 * 2**30)]
+    assert machine.visible(listed, "MIG-eee") == []
+
+
 def test_shares() -> None:
     """Each replica has GPUs of its own; without any, none; too few are an error that counts them."""
     gpus = machine.visible(LISTED, None)
@@ -117,6 +157,7 @@ def test_shares() -> None:
         (environment, "OLDEST_PYTHON", (99, 0), "vLLM needs Python 3.11 or later"),
         (machine, "runs_vllm", lambda: False, "vLLM needs a processor with AVX2"),
         (environment, "DISK_BYTES", {"cpu": 2**60, "gpu": 2**60}, "on the disk of MODELS_DIR"),
+        (packages, "missing_libraries", lambda: ["libnuma1"], "missing: libnuma1; only root can install it"),
     ],
 )
 def test_obstacles(
@@ -124,8 +165,23 @@ def test_obstacles(
 ) -> None:
     """A machine that cannot have vLLM is told why before anything is installed."""
     monkeypatch.setattr(environment, "DISK_BYTES", {"cpu": 0, "gpu": 0})
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(shutil, "which", lambda name, **_: f"/usr/bin/{name}" if name == "apt-get" else None)
+    monkeypatch.setattr(packages, "missing_libraries", list)
     assert environment.obstacle(Models(tmp_path / "models")) == ""
     monkeypatch.setattr(what, name, value)
     with pytest.raises(StackError, match=words):
         environment.make(Models(tmp_path / "models"))
     assert not (tmp_path / "models").exists()
+
+
+@pytest.mark.parametrize("case", MEMORY, ids=lambda case: case["holds"])
+def test_free_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: dict) -> None:
+    """Free is what the machine has, or what its container's limit leaves; files that were read take none of it."""
+    for name, text in case["files"].items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable: 8000 kB\n")
+    monkeypatch.setattr(machine, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
+    assert machine.free_memory() == case["free"]

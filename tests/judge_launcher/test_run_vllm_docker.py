@@ -70,7 +70,7 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(needs_process: None, tmp_path: Path) -> Machine:
     """A machine with docker and without a GPU."""
     return Machine(tmp_path)
 
@@ -166,9 +166,9 @@ def test_no_engine(machine: Machine) -> None:
     assert (status, "error: docker is not installed" in said, "run_vllm_server.py" in said) == (1, True, True)
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
-def test_shellcheck() -> None:
-    """shellcheck finds nothing in the shell scripts of the services."""
-    scripts = [str(path) for path in (ROOT / "services").rglob("*.sh")]
+def test_shellcheck(needs_shellcheck: None) -> None:
+    """shellcheck finds nothing in the shell scripts of the services, and of Apptainer's way."""
+    folders, kinds = (ROOT / "services", ROOT / "apptainer"), ("*.sh", "*.sbatch")
+    scripts = [str(path) for folder in folders for kind in kinds for path in folder.rglob(kind)]
     done = subprocess.run(["shellcheck", *scripts], capture_output=True, text=True, env=os.environ, check=False)
     assert (done.returncode, done.stdout) == (0, "")

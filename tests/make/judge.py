@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -40,5 +39,5 @@ class Judge(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     if int(os.environ["VLLM_CPU_KVCACHE_SPACE"]) >= 9:
-        sys.exit("no memory for the cache of keys and values")
+        raise RuntimeError("no memory for the cache of keys and values")
     ThreadingHTTPServer(("0.0.0.0", 8000), Judge).serve_forever()

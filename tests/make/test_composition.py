@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,10 +14,11 @@ from services.models.machine import GIB, Gpu
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import load
-from services.up.compose import composition, override, secrets, users_files
+from services.up.compose import commands, composition, override, secrets, users_files
 from services.up.compose.composition import Composition
 from services.up.compose.engine import Engine
-from services.up.compose.project import Project
+from services.up.compose.project import Container, Project
+from services.up.compose.record import Composed
 from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
 from tests.support.secret_settings import all_secrets
 
@@ -190,7 +192,7 @@ def test_labels_follow_what_is_read(tmp_path: Path) -> None:
     assert labels("second-key")["cache"] != first["cache"]
 
 
-def test_secret_files(tmp_path: Path) -> None:
+def test_secret_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys are files in a directory that its owner alone can enter; `make down` removes them."""
     run = RunDir(str(tmp_path))
     run.make()
@@ -203,5 +205,17 @@ def test_secret_files(tmp_path: Path) -> None:
         "llm_judge_server_api_key": "key",
         "reward_cache_url": "redis://:word@cache:6379/0",
     }
-    secrets.remove(run)
+    stopped = SimpleNamespace(containers=list)
+    monkeypatch.setattr(commands, "_recall", lambda run: (Composed("mine", []), stopped))
+    commands.down(run)
     assert not folder.exists()
+
+
+def test_log_of_this_start(tmp_path: Path) -> None:
+    """Of a container that was started once more, nothing is looked at that it said before."""
+    docker = tmp_path / "docker"
+    docker.write_text('#!/bin/sh\nif [ "$1" = inspect ]; then echo 2026-01-02T03:04:05.6Z; else echo "$@"; fi\n')
+    docker.chmod(0o755)
+    judge = Container("mine-judge-1", "judge", "4711", "exited", "", "", ())
+    said = Project(Engine(str(docker), gpus=False), "mine").log(judge)
+    assert said.split()[:2] == ["logs", "--since=2026-01-02T03:04:05.6Z"] and said.split()[-1] == "4711"

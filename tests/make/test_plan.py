@@ -89,7 +89,7 @@ def test_what_keeps_it_from_being_done(tmp_path: Path) -> None:
     assert "REWARD_PORT and CACHE_PORT are both" in result.stdout and "free memory: " in result.stdout
 
 
-def test_target() -> None:
+def test_target(needs_process: None) -> None:
     """`make plan` is a target of the Makefile."""
     done = subprocess.run(["make", "--dry-run", "plan"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "services.up plan" in done.stdout

@@ -79,14 +79,14 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.timeout(15)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("response", HOSTILE, ids=[f"{text[:20]!r} {len(text)}" for text in HOSTILE])
 def test_hostile_response(response: str) -> None:
     """Whatever a response holds, it is that response's wrong answer, and neither an error nor a hang."""
     assert verify(response, ["5"]).right is False
 
 
-@pytest.mark.timeout(15)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("reference", HOSTILE, ids=[f"{text[:20]!r} {len(text)}" for text in HOSTILE])
 def test_hostile_reference(reference: str) -> None:
     """Whatever a reference holds, an answer that is not it is not right, and there is neither an error nor a hang."""

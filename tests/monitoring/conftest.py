@@ -18,7 +18,7 @@ from tests.support.servers import Program, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGURATION = ROOT / "services/monitoring/prometheus"
-START_SECONDS = 60
+START_SECONDS = 200
 
 
 class Prometheus(Program):
@@ -86,10 +86,8 @@ Watch = Callable[..., Prometheus]
 
 
 @pytest.fixture(scope="module")
-def watch(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
+def watch(needs_redis: None, needs_prometheus: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
     """Starts a Prometheus that asks the services given by name."""
-    if shutil.which("prometheus") is None:
-        pytest.skip("prometheus is not installed (Debian: apt-get install prometheus)")
     started: list[Prometheus] = []
 
     def start(key: str = "", **services: str) -> Prometheus:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -28,10 +27,8 @@ ALERTS: dict[str, dict[str, Any]] = {rule["alert"]: rule for group in RULES["gro
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
 )
-def test_promtool(arguments: tuple[str, ...]) -> None:
+def test_promtool(needs_prometheus: None, arguments: tuple[str, ...]) -> None:
     """Configuration and alerts are well-formed, and each alert fires when it should and not when it should not."""
-    if shutil.which("promtool") is None:
-        pytest.skip("promtool is not installed (Debian: apt-get install prometheus)")
     done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -17,6 +17,7 @@ import requests
 
 from services.monitoring.dashboards import DASHBOARDS, EMBEDDING, JUDGE
 from services.monitoring.panels import Panel, Row
+from tests.client.judge.conftest import FAKE_JUDGE
 from tests.embedding_server.served import embedding_server, models_python
 from tests.monitoring.conftest import Prometheus, Watch
 from tests.monitoring.test_files import ALERTS
@@ -27,7 +28,6 @@ from tests.support.vllm import VllmServer
 from tests.support.waiting import eventually
 
 KEY = "first-key"
-FAKE_JUDGE = Path(__file__).parents[1] / "client/judge/fake_judge.py"
 HOSTILE = Path(__file__).parents[1] / "rules/functions/hostile.py"
 INTERVAL = "20s"
 """What Grafana would put for `$__rate_interval`."""
@@ -119,7 +119,8 @@ def watched_long_enough(prometheus: Prometheus) -> bool:
     """Whether counters have grown between scrapes, the rarest of them too."""
     grown = 'sum(increase(rewardstack_items_total{status="fallback"}[20s])) > 0'
     done = 'max(increase(rewardstack_job_chunks_total{event="committed"}[20s])) > 0'
-    return bool(prometheus.query(grown) and prometheus.query(done))
+    counted = "sum(increase(rewardstack_model_replies_counted_total[20s])) > 0"
+    return all(map(prometheus.query, (grown, done, counted)))
 
 
 def check(prometheus: Prometheus, panel: Panel) -> None:

@@ -1,7 +1,7 @@
 """A model server as the gateway sees one: `python model_upstream.py [PORT [ADDRESS]]` prints its port.
 
 Every path answers with its path, port and host. `POST /_set {"mode": …, "key": …}` makes it break, or ask for a key as
-vLLM does, under /v1 alone; `GET /_stats` tells how often each path was asked.
+vLLM does, under /v1 alone, and TEI for /info; `GET /_stats` tells how often each path was asked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ async def answer(request: web.Request) -> web.StreamResponse:
     COUNTS[request.path] += 1
     mode = STATE["mode"]
     await asyncio.sleep(STATE["delay"])
-    if STATE["key"] and request.path.startswith("/v1") and request.headers.get("Authorization") != STATE["key"]:
+    guarded = STATE["key"] and request.path.startswith(("/v1", "/info"))
+    if guarded and request.headers.get("Authorization") != STATE["key"]:
         return web.json_response({"error": "Unauthorized"}, status=401)
     if mode.isdigit():
         return web.json_response({"error": f"mode {mode}"}, status=int(mode), headers={"Retry-After": "7"})

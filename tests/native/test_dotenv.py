@@ -42,5 +42,19 @@ def test_syntax(tmp_path: Path, text: str, expected: dict[str, str] | None) -> N
 
 def test_missing_file(tmp_path: Path) -> None:
     """A tree without `.env` says so, and how to get it back."""
-    with pytest.raises(StackError, match=r"\.env is missing\n  remedy: git checkout -- \.env"):
+    with pytest.raises(StackError, match=r"\.env is missing\n  remedy: put it back: git checkout -- \.env"):
+        dotenv.read(tmp_path / ".env")
+
+
+def test_a_mark_at_its_beginning(tmp_path: Path) -> None:
+    """What editors write before the first letter is no part of it."""
+    (tmp_path / ".env").write_text("RUN_DIR=/tmp/run\n", encoding="utf-8-sig")
+    assert dotenv.read(tmp_path / ".env") == {"RUN_DIR": "/tmp/run"}
+
+
+@pytest.mark.parametrize(("encoding", "line"), [("latin-1", 2), ("utf-16", 1)])
+def test_another_encoding(tmp_path: Path, encoding: str, line: int) -> None:
+    """A file that is not UTF-8 is an error that names the line."""
+    (tmp_path / ".env").write_text("RUN_DIR=.run\n# grün\n", encoding=encoding)
+    with pytest.raises(StackError, match=rf"\.env, line {line}: this is not UTF-8"):
         dotenv.read(tmp_path / ".env")

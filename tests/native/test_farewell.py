@@ -45,3 +45,40 @@ def test_what_the_judge_wants(capsys: pytest.CaptureFixture[str]) -> None:
     assert "export LLM_JUDGE_HEADERS=..." in shown and "export LLM_JUDGE_QUERY=..." in shown
     assert "sesame" not in shown and "tenant=7" not in shown
     assert "LLM_JUDGE_HEADERS" not in said(capsys)
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({"http_proxy": "http://proxy.example:3128"}, True),
+        ({"all_proxy": "http://proxy.example:3128"}, True),
+        ({"http_proxy": "http://proxy.example:3128", "no_proxy": "localhost"}, False),
+        ({"https_proxy": "http://proxy.example:3128"}, False),
+    ],
+)
+def test_a_proxy(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], told: bool
+) -> None:
+    """Where other programs would ask a proxy for the stack, the line that keeps them from it is shown."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert told == ('export no_proxy="localhost,127.0.0.1,$no_proxy"' in said(capsys))
+
+
+@pytest.mark.parametrize(
+    ("model", "small"),
+    [
+        ("SmolLM2-135M-Instruct", True),
+        ("Qwen/Qwen3-0.6B", True),
+        ("Qwen/Qwen3-32B", False),
+        ("Qwen/Qwen3-30B-A3B", False),
+        ("org/judge-v2", False),
+        ("", False),
+    ],
+)
+def test_a_small_judge(model: str, small: bool) -> None:
+    """A model is small where its name gives it less than two billion parameters."""
+    assert samples.is_small(model) == small

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -89,6 +90,35 @@ def test_two_tries_at_most(scene: Scene) -> None:
 def test_unlisted_path(scene: Scene, path: str) -> None:
     """A path that is not listed never reaches a server."""
     assert scene.gateway.ask(path)[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status", "said"),
+    [
+        (
+            b"GET /nope?key=secret HTTP/1.1",
+            404,
+            "no such path /nope at the gateway; here it leads to the reward",
+        ),
+        (b"GET /%22%0a HTTP/1.1", 404, "no such path at the gateway"),
+        (b"GET /%zz HTTP/1.1", 400, "cannot read this request"),
+        (b"garbage", 400, "cannot read this request"),
+        (b"GET / HTTP/9.9", 505, "cannot read this request"),
+        (b"TRACE /v1/score HTTP/1.1", 405, "takes no request of this method"),
+        (b"GET /" + b"a" * 9000 + b" HTTP/1.1", 414, "longer than 8 kB"),
+        (b"GET /health HTTP/1.1\r\nA: " + b"a" * 9000, 400, "longer than 8 kB"),
+        (b"POST /v1/score HTTP/1.1\r\nTransfer-Encoding: what", 501, "cannot read this request"),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, bytes) else None,
+)
+def test_refusals_are_sentences(scene: Scene, request_line: bytes, status: int, said: str) -> None:
+    """What the gateway itself refuses it says in the servers' shape, a JSON object with `error`, and never in HTML."""
+    with socket.create_connection(("127.0.0.1", scene.gateway.ports["rules"]), 20) as connection:
+        connection.sendall(request_line + b"\r\nHost: gateway\r\nConnection: close\r\n\r\n")
+        head, _, body = b"".join(iter(lambda: connection.recv(2**16), b"")).partition(b"\r\n\r\n")
+    assert (int(head.split()[1]), said in json.loads(body)["error"]) == (status, True), body
+    assert b"Content-Type: application/json" in head and b"secret" not in body
+    assert sum(scene.requests()) == 0
 
 
 @pytest.mark.parametrize("path", ["/v1/score", "/get_reward", "/v1/reward_types", "/health", "/ready", "/metrics"])

@@ -43,16 +43,27 @@ UNLISTED = {
 }
 JUDGES = {"small": "judge.small", "exact": "judge"}
 """A judge with servers of its own, and one that is the default judge."""
-NO_SUCH_PATH = '{"error": "no such path at the gateway; docs/rules.md lists the paths of the reward server"}\n'
+PATHS = {
+    "judge": "the judge: /v1/models, /v1/chat/completions, /v1/completions, /health; docs/judge.md",
+    "embedding": "the embedding server: /embed, /similarity, /tokenize, /v1/embeddings, /info, /health; "
+    "docs/embedding.md",
+}
+"""What the gateway says is served on a port."""
 
 pytestmark = pytest.mark.usefixtures("needs_nginx")
+
+
+def no_such_path(path: str, service: str = "judge") -> str:
+    """What the gateway answers to a path that it does not know."""
+    named = path.replace("//", "/")
+    return f'{{"error": "no such path {named} at the gateway; here it leads to {PATHS[service]}"}}\n'
 
 
 class Scene:
     """A gateway before three judges and an embedding server."""
 
-    def __init__(self, gateway: Gateway, judges: list[FaultServer]) -> None:
-        self.gateway, self.judges = gateway, judges
+    def __init__(self, gateway: Gateway, judges: list[FaultServer], embedding: FaultServer) -> None:
+        self.gateway, self.judges, self.embedding = gateway, judges, embedding
 
     def chat(self, **headers: str) -> int:
         """Status of the answer to a chat."""
@@ -91,7 +102,7 @@ def scene(tmp_path: Path) -> Iterator[Callable[..., Scene]]:
             addresses = [f"127.0.0.1:{server.port}" for server in servers]
             started = Gateway(tmp_path, divide(addresses), configured, judges)
             stack.callback(started.stop)
-            return Scene(started, servers[:3])
+            return Scene(started, servers[:3], servers[3])
 
         yield start
 
@@ -104,10 +115,7 @@ def test_paths(scene: Callable[..., Scene], service: str) -> None:
         status, body = started.ask(path, service=service)
         assert (status, json.loads(body)["path"]) == (200, path)
     for path in UNLISTED[service]:
-        assert started.ask(path, b"{}", service) == (
-            404,
-            '{"error": "no such path at the gateway; docs/rules.md lists the paths of the reward server"}\n',
-        )
+        assert started.ask(path, b"{}", service) == (404, no_such_path(path, service))
 
 
 def test_own_paths(scene: Callable[..., Scene]) -> None:
@@ -127,7 +135,7 @@ def test_key(scene: Callable[..., Scene]) -> None:
     started = scene()
     for judge in started.judges:
         judge.set(key="Bearer right")
-    for path in ("/tokenize", "/version", CHAT):
+    for path in ("/tokenize", "/version", "/metrics", CHAT):
         statuses = [
             started.gateway.ask(path, b'{"prompt": "x"}', "judge", headers)[0]
             for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer right"})
@@ -139,10 +147,19 @@ def test_key(scene: Callable[..., Scene]) -> None:
     assert ("an API key is needed" in refusal["error"], refusal["field"]) == (True, "Authorization")
 
 
+def test_key_of_the_embedding_server(scene: Callable[..., Scene]) -> None:
+    """The metrics that TEI leaves open beside its key are open only to those who have it; /health is open to all."""
+    started = scene()
+    started.embedding.set(key="Bearer right")
+    headers: list[dict[str, str]] = [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer right"}]
+    assert [started.gateway.ask("/metrics", None, "embedding", one)[0] for one in headers] == [401, 401, 200]
+    assert started.gateway.ask("/health", service="embedding")[0] == 200
+
+
 def test_least_connections(scene: Callable[..., Scene]) -> None:
     """A busy judge is sent less: what comes goes to the one with the fewest requests."""
     started = scene(JUDGE_TIMEOUT=30)
-    started.judges[0].set(delay=1.0)
+    started.judges[0].set(delay=4.0)
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(lambda _: started.chat(), range(30))) == [200] * 30
     slow, *fast = started.asked()
@@ -166,16 +183,16 @@ def test_affinity_is_bounded(scene: Callable[..., Scene]) -> None:
     """Past JUDGE_MAX_CONNS the next judge takes what the chosen one has no room for."""
     started = scene(JUDGE_BALANCING="affinity", JUDGE_MAX_CONNS=2, JUDGE_TIMEOUT=30)
     for judge in started.judges:
-        judge.set(delay=1.0)
+        judge.set(delay=3.0)
     with ThreadPoolExecutor(6) as pool:
         assert list(pool.map(lambda _: started.chat(X_Prompt_Affinity="one"), range(6))) == [200] * 6
     assert started.asked() == [2, 2, 2]
 
 
 @pytest.mark.parametrize("balancing", ["least_conn", "affinity"])
-@pytest.mark.parametrize("mode", ["drop", "hang", "gone"])
+@pytest.mark.parametrize("mode", ["drop", "hang", "gone", "502"])
 def test_broken_replica(scene: Callable[..., Scene], mode: str, balancing: str) -> None:
-    """A judge that breaks, hangs or is gone costs a second try on another one, not the sample."""
+    """A judge that breaks, hangs, is gone, or gone behind a gateway of its own, costs a second try, not the sample."""
     started = scene(JUDGE_BALANCING=balancing)
     if mode == "gone":
         started.judges[0].kill()
@@ -249,7 +266,8 @@ def test_named_judges(scene: Callable[..., Scene]) -> None:
         default, *small = [now - then for now, then in zip(started.asked(path.partition("?")[0]), before, strict=True)]
         assert (path, default, sum(small)) == (path, 1, 1)
     for path in (*UNLISTED["judge"], "/gateway/health", "/gateway/status", "/judges/small/v1/models"):
-        assert (path, started.gateway.ask(f"/judges/small{path}", b"{}", "judge")) == (path, (404, NO_SUCH_PATH))
+        below = f"/judges/small{path}"
+        assert started.gateway.ask(below, b"{}", "judge") == (404, no_such_path(below))
     for name in ("other", "default", "judge", "Small", "", "small/..", "judge.small"):
         assert (name, started.gateway.ask(f"/judges/{name}/v1/models", service="judge")[0]) == (name, 404)
     assert "REWARDSTACK_ROUTES" in started.gateway.ask("/judges/other/v1/models", service="judge")[1]

@@ -90,7 +90,7 @@ def test_backup_and_restore(stack: Tree, tmp_path: Path) -> None:
     backup, restore = (text for _, text in blocks_of("docs/operations.md") if ".run/queue" in text)
     write_rows(tmp_path / "in.jsonl", first=2000)
     job = submit(stack, str(tmp_path / "in.jsonl")).split()[-1]
-    make = f'make() {{ {sys.executable} -m services.up.__main__ "$@"; }}\n'
+    make = f'make() {{ {sys.executable} -m services.up "$@"; }}\n'
     for commands in (backup, restore):
         done = subprocess.run(
             ["bash", "-euc", make + commands], cwd=stack.path, env=stack.environment, capture_output=True, check=False

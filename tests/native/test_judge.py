@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 import sys
 import threading
 import urllib.request
@@ -13,6 +15,8 @@ from typing import Any
 import pytest
 
 from services.models.environment import Models, requirements_digest
+from services.stack.rundir import RunDir
+from services.up.native.supervision import Supervision
 from tests.native.test_stack import SERVICES, pids, statuses, up, working_in
 from tests.native.tree import ROOT, Tree
 
@@ -163,8 +167,8 @@ def test_never_well(stack: Tree) -> None:
     """A judge that is `auto` and dies is left out with its cause and a remedy and started no more; the rest is up."""
     behave(stack, "die")
     said = up(stack, JUDGE="auto", JUDGE_VLLM_ARGS="--seed 8")
-    assert "the stub is out of memory" in said
-    assert "==> no judge: it ends while it is starting" in said and "JUDGE=off leaves the judge out" in said
+    ended = "it ends while it is starting: RuntimeError: the stub is out of memory"
+    assert f"==> no judge: {ended}" in said and "JUDGE=off leaves the judge out" in said
     assert "export LLM_JUDGE_SERVER_URL" not in said
     assert sorted(pids(stack, (*SERVICES, "judge"))) == sorted(SERVICES)
     assert [process for process in working_in(stack) if "vllm" in " ".join(process.cmdline())] == []
@@ -174,8 +178,23 @@ def test_never_well(stack: Tree) -> None:
 
 
 def test_never_well_and_asked_for(stack: Tree) -> None:
-    """Where it is `on`, `make up` fails, and names it."""
+    """Where it is `on`, `make up` fails, and names it; none of its replicas is started any more."""
     behave(stack, "die")
-    result = stack.run("up", JUDGE_VLLM_ARGS="--seed 9")
+    result = stack.run("up", JUDGE_VLLM_ARGS="--seed 9", JUDGE_REPLICAS="2")
+    assert result.returncode == 1
+    assert re.search(r"error: judge(-2)?: it ends while it is starting: RuntimeError", result.stdout), result.stdout
+    states = {state.name: state.state for state in Supervision(RunDir(str(stack.path / ".run"))).states()}
+    assert (states["judge"], states["judge-2"]) == ("STOPPED", "STOPPED")
+
+
+def test_interrupted_while_it_dies(stack: Tree) -> None:
+    """A judge that dies since a `make up` that was interrupted was never well: the next one leaves it out."""
+    with stack.start("up", JUDGE="auto", JUDGE_VLLM_ARGS="--seed 10", UP_TIMEOUT="60") as process:
+        assert process.stdout
+        next(line for line in process.stdout if "waiting until" in line)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    said = up(stack, JUDGE="auto", JUDGE_VLLM_ARGS="--seed 10")
     behave(stack, "well")
-    assert (result.returncode, "error: judge: it ends while it is starting" in result.stdout) == (1, True)
+    assert "==> no judge: it ends while it is starting" in said
+    assert "judge" not in pids(stack, (*SERVICES, "judge"))

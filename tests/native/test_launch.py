@@ -75,7 +75,7 @@ def test_last_group_is_ended() -> None:
     assert list(processes.members(os.getsid(0), parent.pid)) == []
 
 
-def test_other_sessions_are_left_alone() -> None:
+def test_other_sessions_are_left_alone(needs_process: None) -> None:
     """A group of that number in another session is somebody else's."""
     stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
     processes.end_group(stranger.pid, os.getsid(0))

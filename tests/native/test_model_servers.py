@@ -25,8 +25,9 @@ def load(**values: object) -> settings.Settings:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["holds"])
 def test_choice(case: dict, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each case starts what it names and says why the others are left out."""
+    """Each case starts what it names, says why the others are left out, and warns of what may not fit."""
     monkeypatch.setattr(machine, "free_memory", lambda: int(case.get("free_gib", 64) * GIB))
+    monkeypatch.setattr(machine, "shared_memory", lambda: case.get("shared_mib", 1024) * 2**20)
     monkeypatch.setattr(environment, "obstacle", lambda models: case.get("obstacle", ""))
     choice = model_servers.choose(load(**case.get("settings", {})), case.get("running", ()))
     assert [server.name for server in choice.chosen] == case["started"]
@@ -34,6 +35,7 @@ def test_choice(case: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "\n".join(f"no {name}: {reason}" for name, reason in choice.left_out.items())
     for words in case.get("said", []):
         assert words in said
+    assert choice.warnings == case.get("warned", [])
 
 
 def test_install_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ MODELS = Models(ROOT / os.environ.get("MODELS_DIR", ".models"))
 SAMPLES = sum(len(path.read_text().splitlines()) for path in (ROOT / "examples").glob("*samples.jsonl"))
 LOADING_SECONDS = 400
 KEY = "the-judges-key"
+OUTSIDE = ("HOME", "TMPDIR")
 ADDRESSES = {"LLM_JUDGE_SERVER_URL": "JUDGE_PORT", "EMBEDDING_SERVER_URL": "EMBEDDING_PORT"}
 
 pytestmark = [
@@ -30,8 +31,12 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
-    """A running stack with both, and a key for the judge."""
-    tree = Tree(tmp_path_factory.mktemp("models") / "tree", LOADING_SECONDS)
+    """A running stack with both, a key for the judge, and a home and a folder for temporary files of its own."""
+    folder = tmp_path_factory.mktemp("models")
+    tree = Tree(folder / "tree", LOADING_SECONDS)
+    for name in OUTSIDE:
+        (folder / name).mkdir()
+        tree.environment[name] = str(folder / name)
     tree.environment |= {
         "JUDGE": "on",
         "EMBEDDING": "on",
@@ -98,7 +103,11 @@ def test_killed_judge_comes_back(stack: Tree) -> None:
     assert ask(stack, "JUDGE_PORT", "/v1/models")["data"]
 
 
-def test_down(stack: Tree) -> None:
-    """`make down` leaves no process of theirs."""
+def test_down_and_clean(stack: Tree) -> None:
+    """`make down` leaves no process of theirs, `make clean` no file: not in the home, nor in the temporary folder."""
     assert stack.run("down").returncode == 0
     assert working_in(stack) == []
+    assert list((stack.path / ".run/caches").rglob("*.json")), "what the next start is quicker by"
+    assert stack.run("clean").returncode == 0
+    left = [path for name in OUTSIDE for path in Path(stack.environment[name]).rglob("*")]
+    assert (left, (stack.path / ".run").exists()) == ([], False)

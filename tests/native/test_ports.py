@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import pwd
 import socket
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from services.stack import ports, settings
-from services.stack.errors import StackError
+from services.stack import listeners, ports, settings
+from services.stack.errors import COMMAND, StackError
+from services.stack.listeners import Listener
 from tests.native.tree import Tree
 from tests.support.servers import free_port
 
@@ -44,7 +48,57 @@ def test_taken(taken: int, name: str) -> None:
     message = str(caught.value)
     assert f"{name}: port {taken} is taken by" in message
     assert f"(pid {os.getpid()})" in message
-    assert f"{name}=" in message.splitlines()[1]
+    assert f"{name}=" in message.splitlines()[-1]
+
+
+def test_all_at_once(taken: int) -> None:
+    """Every port that is taken is named, and one command starts the stack on ports that are free."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        second = other.getsockname()[1]
+        with pytest.raises(StackError) as caught:
+            ports.require_free(stack(REWARD_PORT=taken, JUDGE_PORT=second, EMBEDDING_PORT=taken))
+    *problems, remedy, command = str(caught.value).splitlines()
+    assert [line.split(" is taken")[0].strip() for line in problems[:2]] == [
+        f"REWARD_PORT: port {taken}",
+        f"JUDGE_PORT: port {second}",
+    ]
+    assert problems[2].strip() == f"REWARD_PORT and EMBEDDING_PORT are both {taken}"
+    assert remedy.endswith("choose other ports:") and f"\n{command}".startswith(COMMAND)
+    chosen = dict(word.split("=") for word in command.split()[:-2])
+    assert list(chosen) == ["REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT"] and command.endswith(" make up")
+    ports.require_free(stack(**chosen))
+
+
+def test_suggested_port_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port that somebody holds, or that another setting names, is never suggested."""
+    busy = {6000, 7000, 7001}
+    monkeypatch.setattr(ports, "_refusal", lambda _, port: OSError(errno.EADDRINUSE, "") if port in busy else None)
+    monkeypatch.setattr(ports, "listener", lambda port: Listener("redis-server (pid 812)", "redis-server"))
+    wanted = {"REWARD_PORT": ("127.0.0.1", 6000), "JUDGE_PORT": ("127.0.0.1", 7002)}
+    with pytest.raises(StackError, match=r"choose other ports:\n +REWARD_PORT=7003 make up") as caught:
+        ports.require_free(wanted)
+    assert "Debian's own services end by: systemctl disable --now redis-server; or" in str(caught.value)
+
+
+def test_holder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a process that cannot be looked into, its user is named, and how Debian's own Redis is ended."""
+    (tmp_path / "self/net").mkdir(parents=True)
+    row = "0: 0100007F:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000 104 0 4711 1 0 100 0 0 10 0"
+    (tmp_path / "self/net/tcp").write_text(f"sl local_address rem_address st\n{row}\n")
+    monkeypatch.setattr(listeners, "PROC", tmp_path)
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_name={104: "redis"}[uid]))
+    monkeypatch.setattr(ports, "_refusal", lambda _, port: OSError(errno.EADDRINUSE, "") if port == 6379 else None)
+    with pytest.raises(StackError, match=r"by a process of the user redis(.|\n)*disable --now redis-server"):
+        ports.require_free({"CACHE_PORT": ("127.0.0.1", 6379)})
+    assert listeners.listener(6380) == Listener("an unknown process")
+
+
+def test_ports_of_containers() -> None:
+    """Containers publish the gateway's ports, the cache's with its password alone, and those of monitoring."""
+    plain = ports.composed(settings.load(ROOT, {"CACHE_PORT": "6379", "BIND_ADDRESS": "0.0.0.0"}))
+    assert plain == {name: ("0.0.0.0", port) for name, port in zip(GATEWAY, (6000, 8000, 8080), strict=True)}
+    values = {"CACHE_PORT": "6379", "CACHE_PASSWORD": "sesame", "MONITORING": "on"}
+    assert {*ports.composed(settings.load(ROOT, values))} - {*GATEWAY} == {"CACHE_PORT", *ports.MONITORING}
 
 
 def test_own_port(taken: int) -> None:
@@ -66,6 +120,24 @@ def test_address_of_another_machine() -> None:
         ports.require_free(stack(BIND_ADDRESS="192.0.2.1"))
 
 
+def test_address_of_another_machine_while_it_runs() -> None:
+    """Its ports are held already, but not at that address."""
+    ports_of = stack(BIND_ADDRESS="192.0.2.1")
+    with pytest.raises(StackError, match="BIND_ADDRESS: 192.0.2.1 is no address of this machine"):
+        ports.require_free(ports_of, [port for _, port in ports_of.values()])
+
+
+def test_no_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An IPv6 address where there is no IPv6 is blamed on BIND_ADDRESS too."""
+
+    def refused(family: int) -> None:
+        raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+
+    monkeypatch.setattr(ports, "socket", SimpleNamespace(**{**vars(socket), "socket": refused}))
+    with pytest.raises(StackError, match="BIND_ADDRESS: ::1 is no address of this machine"):
+        ports.require_free({"REWARD_PORT": ("::1", 6000)})
+
+
 def test_ports_of_redis() -> None:
     """Cache and queue have a port where a setting names one, at the gateway's address."""
     assert stack(BIND_ADDRESS="0.0.0.0")["CACHE_PORT"][0] == "0.0.0.0"
@@ -78,3 +150,15 @@ def test_make_up_names_the_holder(tree: Tree, taken: int) -> None:
     assert result.returncode == 1
     assert f"CACHE_PORT: port {taken} is taken by" in result.stdout
     assert tree.run("status").stdout.startswith("error: nothing runs here")
+
+
+def test_another_stack_of_the_tree(tree: Tree, tmp_path: Path) -> None:
+    """A stack in another directory is told as such, with what ends it and a command that starts this one beside it."""
+    assert tree.run("up").returncode == 0
+    beside = str(tmp_path / "beside")
+    said = tree.run("plan", RUN_DIR=beside).stdout
+    assert f") of the stack in {tree.path}/.run\n" in said and "Debian" not in said
+    assert f"{COMMAND}RUN_DIR={tree.path}/.run make down\n" in said
+    chosen = dict(word.split("=") for word in said.splitlines()[-1].split()[:-2])
+    assert [*chosen] == ["RUN_DIR", "REWARD_PORT"] and chosen["RUN_DIR"] == beside
+    assert tree.run("plan", **chosen).returncode == 0

@@ -8,23 +8,27 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from supervisor.options import ServerOptions
 
+from services.gateway import config as gateway
 from services.judge import engine
 from services.judge.engine import Options, Vllm
 from services.judge.model import Model
-from services.stack import template
+from services.stack import ports, template
 from services.stack.rundir import RunDir
+from services.up import model_servers
 from services.up.native import stack
 from services.up.native.programs import Program
-from services.up.native.stack import Stack
+from services.up.native.stack import Place, Stack
 from services.up.native.supervision import LISTENERS
+from services.up.native.up import bring_up
 from tests.native.nginx import load
 
-FOUND = {"nginx": "/usr/sbin/nginx", "redis-server": "/usr/bin/redis-server"}
+FOUND = Place({"nginx": "/usr/sbin/nginx", "redis-server": "/usr/bin/redis-server"})
 FLAGS = ["--override-generation-config", '{"top_p": 0.8}', "--note", 'it\'s 100 % "fine" ; # \\']
 SECRETS = {
     "REWARD_SERVER_API_KEYS": "sesame-one",
@@ -147,17 +151,52 @@ def test_redis_listens_beside_the_gateway(run: RunDir, address: str, expected: s
 
 
 def test_prefix(run: RunDir) -> None:
-    """A command before every program's own is all that another way to start them takes."""
-    prefix = ["env", "--ignore-environment"]
-    made = stack.describe(load(), run, FOUND, [], None, prefix)
-    assert [program.description["command"][:2] for program in made.programs] == [prefix] * len(made.programs)
+    """A place has each program begin with a command of its own, which reads keys where the program runs."""
+    prefix = ["/bin/env", "--ignore-environment"]
+    place = replace(FOUND, inside=lambda program: replace(program, prefix=prefix, keys={"KEY": run.path / "key"}))
+    made = stack.describe(load(), run, place, [], None)
+    for program in made.programs:
+        assert program.description["command"][:3] == [*prefix, "sh"]
+        assert program.description["path"] == "/bin"
 
 
 def test_gateway_before_replicas() -> None:
     """The gateway has a server for each service that is started, and each replica in its list."""
     behind = [Program(name, [], 20, server=f"unix:/run/{name}.sock") for name in ("rules", "judge", "judge-2")]
-    files = stack.gateway_files(behind, load())
+    listen = dict.fromkeys(ports.GATEWAY, "127.0.0.1:80")
+    files = gateway.files(stack.servers_of(behind, load()), load(), listen)
     assert "server unix:/run/judge.sock max_fails=3" in files["judge-least_conn.conf"]
     assert "server unix:/run/judge-2.sock max_fails=3" in files["judge-least_conn.conf"]
     assert "include judge.conf;" in files["nginx.conf"]
     assert "embedding" not in "".join(files)
+
+
+@pytest.mark.parametrize("own", ["off", "on"])
+def test_gateway_before_other_nodes(run: RunDir, monkeypatch: pytest.MonkeyPatch, own: str) -> None:
+    """A folder of replicas opens their service's port, first to the stack's own servers or to nobody."""
+    monkeypatch.setattr(engine, "find", lambda python: Vllm(sys.executable, "0.32.0", template_defaults=True))
+    folders = {"JUDGE_REPLICAS_DIR": "/shared/judges", "EMBEDDING_REPLICAS_DIR": "/shared/embeddings"}
+    settings = load(RULES="off", JUDGE=own, EMBEDDING="off", JUDGE_MODEL=run.path, **folders)
+    chosen = model_servers.choose(settings, (), [model_servers.JUDGE, model_servers.EMBEDDING]).chosen
+    made = stack.describe(settings, run, FOUND, chosen, None)
+    assert [*made.ports] == ["JUDGE_PORT", "EMBEDDING_PORT"] and "REWARD_SERVER_URL" not in made.urls
+    listed = {"judge": f"unix:{run.socket('judge')}" if own == "on" else gateway.NOBODY, "embedding": gateway.NOBODY}
+    for followed, (service, server) in zip(made.following, listed.items(), strict=True):
+        assert followed["folder"] == f"/shared/{service}s" and followed["own"] == [server] * (server != gateway.NOBODY)
+        assert f"server {server} max_fails=3" in made.gateway[str(followed["file"])]
+        assert f"server ${{{service.upper()}_SERVER}} max_fails=3" in str(followed["text"])
+    assert "eventlistener:following" in made.files(run)["supervisord.conf"]
+
+
+def test_interrupted_while_it_restarts(run: RunDir) -> None:
+    """A service that an interrupted `make up` was to restart has not been well since; the others have."""
+    made = described(run)
+    run.remember(replace(made.running(1), well=["rules", "worker"]))
+
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    supervision = SimpleNamespace(states=lambda: ["rules"], reread=lambda: ([], ["rules"], []), remove=interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bring_up(supervision, run, made, {})  # type: ignore[arg-type]
+    assert run.recall() == replace(made.running(1), well=["worker"])

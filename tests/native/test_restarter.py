@@ -13,11 +13,12 @@ from services.stack import template
 from services.stack.rundir import RunDir
 from services.up.native import stack
 from services.up.native.programs import Program
+from services.up.native.stack import Place
 from services.up.native.supervision import Supervision
 from tests.native.nginx import load
 from tests.support.waiting import eventually
 
-FOUND = {"nginx": "/usr/sbin/nginx", "redis-server": "/usr/bin/redis-server"}
+FOUND = Place({"nginx": "/usr/sbin/nginx", "redis-server": "/usr/bin/redis-server"})
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 

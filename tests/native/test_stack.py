@@ -16,6 +16,7 @@ import pytest
 import redis
 
 from services.stack import processes
+from services.up.native.session import directory
 from tests.native.tree import ROOT, Tree
 from tests.support.servers import free_port
 from tests.support.waiting import SECONDS, eventually
@@ -41,7 +42,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
         first = tree.run("up")
         assert (first.returncode, statuses(first.stdout)) == (0, [("ok", "no")] * SAMPLES), first.stdout
         assert f"export REWARD_SERVER_URL={tree.url.replace('127.0.0.1', 'localhost')}\n" in first.stdout
-        assert f"export REWARD_CACHE_URL=unix://{tree.path}/.run/cache.sock " in first.stdout
+        assert f"export REWARD_CACHE_URL=unix://{tree.path}/.run/cache.sock\n" in first.stdout
         assert f"Logs are in {tree.path}/.run/logs" in first.stdout
         assert (tree.path / ".run").stat().st_mode & 0o777 == 0o700
         yield tree
@@ -57,9 +58,9 @@ def up(stack: Tree, **settings: str) -> str:
 
 
 def statuses(table: str) -> list[tuple[str, str]]:
-    """Status and whether it was cached, of each row of the table of samples."""
+    """Status and whether it was cached, of each row of the table of samples, which says that where there is a cache."""
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in table.splitlines() if "│" in line]
-    return [(row[3], row[4]) for row in rows if row[3]]
+    return [(row[3], row[4] if len(row) > 5 else "no") for row in rows if row[3]]
 
 
 def pids(stack: Tree, services: tuple[str, ...] = SERVICES) -> dict[str, int]:
@@ -81,7 +82,7 @@ def wait_for_another(stack: Tree, service: str, process: int, seconds: float = S
 
 def working_in(tree: Tree) -> list[psutil.Process]:
     """The processes whose working directory is in the tree."""
-    directories = ((process, processes.directory(process)) for process in psutil.process_iter())
+    directories = ((process, directory(process.pid)) for process in psutil.process_iter())
     return [process for process, at in directories if at and at.is_relative_to(tree.path)]
 
 
@@ -149,6 +150,33 @@ def test_changed_code(stack: Tree) -> None:
     assert [name for name in SERVICES if after[name] != before[name]] == ["rules", "worker"]
 
 
+def test_a_plan_beside_it(stack: Tree) -> None:
+    """`make plan` says what `make up` would restart and start of a stack that runs, and why, and does none of it."""
+    up(stack)
+    before = pids(stack)
+    assert "nothing is restarted" in stack.run("plan").stdout
+    shown = stack.run("plan", REWARD_THREADS="3", WORKERS="2", JUDGE_REPLICA="2").stdout.splitlines()
+    assert [line for line in shown if line.startswith(("restarting", "starting", "stopping"))] == [
+        "restarting rules (changed: REWARD_THREADS)",
+        "starting worker-2",
+    ]
+    assert "warning: JUDGE_REPLICA is no setting and has no effect; did you mean JUDGE_REPLICAS?" in shown
+    assert pids(stack) == before
+
+
+def test_a_reward_function_that_cannot_be_loaded(stack: Tree) -> None:
+    """`make up` says which line of the file is wrong, and the reward server that runs is left alone."""
+    before = pids(stack)
+    (stack.path / "broken.py").write_text("\ndef broken(response:\n")
+    result = stack.run("up", REWARD_FUNCTIONS="broken.py")
+    assert (result.returncode, "error: REWARD_FUNCTIONS: " in result.stdout) == (1, True), result.stdout
+    assert "SyntaxError" in result.stdout and "(broken.py, line 2)" in result.stdout
+    assert "Traceback" not in result.stdout and pids(stack) == before
+    (stack.path / "broken.py").write_text("NOTHING = 1\n")
+    empty = stack.run("up", REWARD_FUNCTIONS="broken.py").stdout
+    assert ("broken.py holds no reward function" in empty, empty.count("REWARD_FUNCTIONS: ")) == (True, 1), empty
+
+
 def test_two_at_once(stack: Tree) -> None:
     """A second `make up` or `make down` beside one at work is refused rather than mixed with it."""
     with (stack.path / ".run/lock").open("w") as lock:
@@ -190,11 +218,11 @@ def test_secrets(stack: Tree) -> None:
 
 def test_service_that_does_not_come_up(stack: Tree) -> None:
     """A service that fails is named with its last log lines and a remedy, and `make up` fails."""
-    broken = stack.path / "broken.py"
-    broken.write_text("raise RuntimeError('these functions are broken')\n")
-    result = stack.run("up", REWARD_FUNCTIONS=str(broken))
+    broken = stack.path / "broken.jsonl"
+    broken.write_text("no JSON\n")
+    result = stack.run("up", DATASET_PATH=str(broken))
     assert result.returncode == 1
-    assert "these functions are broken" in result.stdout
+    assert "DATASET_PATH: " in result.stdout
     ended = r"error: (rules|worker): it ends while it is starting(.|\n)*remedy: .*REWARD_FUNCTIONS"
     assert re.search(ended, result.stdout)
 

@@ -34,7 +34,7 @@ def test_from_up_to_renewal(tree: Tree, tmp_path: Path) -> None:
     up = tree.run("up")
     assert up.returncode == 0, up.stdout
     assert f"export REWARD_SERVER_URL={url}\n" in up.stdout
-    assert f"export SSL_CERT_FILE={first.certificate} " in up.stdout
+    assert f"export SSL_CERT_FILE={first.certificate}\n" in up.stdout
     assert shown(tree) == first.certificate.read_text()
     before = pids(tree)
     assert len(before) == 5, tree.run("status").stdout

@@ -29,7 +29,7 @@ def run(tmp_path: Path) -> Iterator[RunDir]:
     """The directory of a stack of nothing but a Redis, which may be unwell for five seconds."""
     made = RunDir(str(tmp_path))
     made.make()
-    described = stack.describe(load(UNWELL_SECONDS=5), made, packages.find(), [], None)
+    described = stack.describe(load(UNWELL_SECONDS=5), made, stack.Place(packages.find()), [], None)
     described = replace(described, programs=[one for one in described.programs if one.name == "cache"])
     described.secrets.write()
     template.write(described.files(made), made.path)

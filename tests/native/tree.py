@@ -19,7 +19,7 @@ COPIED = (
     *(path.name for path in ROOT.glob("compose*.yaml")),
 )
 NOT_COPIED = shutil.ignore_patterns("__pycache__")
-COMMAND_SECONDS = 120
+COMMAND_SECONDS = 280
 PORTS = ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
 
 
@@ -39,6 +39,7 @@ class Tree:
         self.environment |= {name: str(free_port()) for name in PORTS}
         # The model servers have tests of their own; here they would take minutes.
         self.environment |= {"JUDGE": "off", "EMBEDDING": "off", "STACK": "native"}
+        self.environment |= {"UP_TIMEOUT": "240"}  # a machine may have other work
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
@@ -60,7 +61,7 @@ class Tree:
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """Start one."""
         return subprocess.Popen(
-            [sys.executable, "-m", "services.up.__main__", *arguments],
+            [sys.executable, "-m", "services.up", *arguments],
             cwd=self.path,
             env={**self.environment, **environment},
             stdout=subprocess.PIPE,

@@ -22,7 +22,7 @@ from tests.support.servers import free_port
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-START_SECONDS = 60
+START_SECONDS = 200
 VERIFY_TIMEOUT = 1
 OWN_FUNCTIONS = (ROOT / "examples" / "reward_functions.py", HERE / "functions" / "hostile.py")
 DATASET: list[dict[str, Any]] = [

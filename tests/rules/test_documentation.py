@@ -56,7 +56,7 @@ def test_start(snippet: Snippet, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("command", "reply"), CURLS, ids=[command.splitlines()[0] for command, _ in CURLS])
-def test_curl(documented: RewardServer, command: str, reply: list[tuple[str, str]]) -> None:
+def test_curl(needs_curl: None, documented: RewardServer, command: str, reply: list[tuple[str, str]]) -> None:
     """Each command works as printed, and answers what is printed below it."""
     here = command.replace("http://localhost:6000", documented.url)
     done = subprocess.run(["bash", "-c", here], capture_output=True, text=True, check=True)
@@ -94,7 +94,7 @@ def test_table_of_rules() -> None:
     assert set() == set(RULES) - rows
 
 
-def test_start_script(tmp_path: Path) -> None:
+def test_start_script(needs_curl: None, tmp_path: Path) -> None:
     """The original's start script runs as printed, the module's path changed, and finds the server started."""
     script = (ROOT / "tests" / "cases" / "start_remote_rm.sh").read_text()
     dataset = tmp_path / "math_verify_dataset" / "mathvl_345_example.json"

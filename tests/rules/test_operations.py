@@ -166,7 +166,9 @@ def variables(monkeypatch: pytest.MonkeyPatch, **values: str) -> Iterator[None]:
         yield
 
 
-def test_keys_of_client_and_server(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_client_and_server(
+    needs_redis: None, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the server kept in Redis, as it took an isolated process, a client finds there: their keys are the same."""
     redis = Redis(tmp_path)
     try:

@@ -33,7 +33,7 @@ def run(folder: Path, **variables: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
 
 
-def test_it_starts_a_server(tmp_path: Path) -> None:
+def test_it_starts_a_server(needs_curl: None, tmp_path: Path) -> None:
     """It waits until the server answers, with golden answers from the data set."""
     (tmp_path / "golden.json").write_text('[{"question": "6 * 7", "answer": "42"}]')
 

@@ -28,7 +28,7 @@ def test_python(server: RewardServer) -> None:
     assert re.findall(r"print\(.*\)  # (.*)", code) == done.stdout.splitlines()
 
 
-def test_curl(server: RewardServer) -> None:
+def test_curl(needs_curl: None, server: RewardServer) -> None:
     """The HTTP example answers with the reward for a right answer in the right format."""
     command = block("README.md", "bash", "curl").replace("http://localhost:6000", server.url)
     done = subprocess.run(["bash", "-c", command], capture_output=True, check=True)

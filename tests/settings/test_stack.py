@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from rewardstack_settings.table import TABLE
 from services.stack import settings
 from services.stack.errors import StackError
 from services.up import consistency
@@ -80,6 +83,7 @@ def test_make_up_stops_at_once(copy: Copy) -> None:
         ({"JUDGE": "on", "LLM_JUDGE_SERVER_URL": "http://node-7:8000"}, ("JUDGE=on", "LLM_JUDGE_SERVER_URL")),
         ({"EMBEDDING": "on", "EMBEDDING_SERVER_URL": "http://node-7:8080"}, ("EMBEDDING=on", "EMBEDDING_SERVER_URL")),
         ({"STACK": "native", "MONITORING": "on"}, ("STACK=native", "MONITORING=on")),
+        ({"STACK": "apptainer", "MONITORING": "on"}, ("STACK=apptainer", "MONITORING=on")),
     ],
 )
 def test_contradictory(tmp_path: Path, values: dict[str, str], both: tuple[str, str]) -> None:
@@ -114,3 +118,57 @@ def test_down_with_broken_settings(copy: Copy) -> None:
     """Settings that are wrong, or lines that are missing, do not keep a stack from being stopped."""
     (copy.path / ".env").write_text("RUN_DIR=.run\nREWARD_PORT=seven\nNO_SETTING=1\n")
     assert copy.python("-m", "services.up", "down", JUDGE="six") == (0, "nothing runs here\n")
+
+
+def test_down_without_settings(copy: Copy) -> None:
+    """Without its `.env`, or with one that cannot be read, what runs is looked for where it is by default."""
+    for spoil in (lambda file: file.unlink(), lambda file: file.write_bytes(b"# gr\xfcn\n")):
+        spoil(copy.path / ".env")
+        status, said = copy.python("-m", "services.up", "down")
+        assert (status, said.splitlines()[-1]) == (0, "nothing runs here")
+        assert "what runs is looked for in .run" in said
+
+
+def test_misspelt() -> None:
+    """A variable that is nearly a setting of the stack is found, and no client's, no cluster's and no one else's."""
+    meant = {
+        "JUDGE_REPLICA": "JUDGE_REPLICAS",
+        "REWARD_WORKER": "REWARD_WORKERS",
+        "GATEWAY_TIMEOUTS": "GATEWAY_TIMEOUT",
+    }
+    others = {
+        **dict.fromkeys((*TABLE, *(f"{name}_FILE" for name in TABLE)), "1"),
+        **dict.fromkeys(
+            ("JUDGE_SERVICE_PORT", "JUDGE_PORT_8000_TCP", "REWARD_MODEL_PATH", "WORKER", "JUDGE_NAME"), "1"
+        ),
+        "EMBEDDING_PORTS": "tcp://10.0.0.1:80",
+    }
+    assert settings.misspelt({**dict.fromkeys(meant, "2"), **others}) == meant
+
+
+@pytest.mark.parametrize(
+    ("localhost", "bind", "expected"),
+    [
+        (["127.0.0.1"], "127.0.0.1", "localhost"),
+        (["::1", "127.0.0.1"], "127.0.0.1", "localhost"),
+        (["::1", "127.0.0.1"], "0.0.0.0", "localhost"),
+        (["::1"], "127.0.0.1", "127.0.0.1"),
+        (["::1"], "0.0.0.0", "127.0.0.1"),
+        ([], "127.0.0.1", "127.0.0.1"),
+        (["127.0.0.1"], "::", "[::1]"),
+        (["127.0.0.1"], "10.1.2.3", "10.1.2.3"),
+    ],
+)
+def test_name_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, localhost: list[str], bind: str, expected: str
+) -> None:
+    """Addresses say `localhost` where that is what the gateway listens on, and the address itself where it is not."""
+
+    def resolved(name: str, port: None) -> list[tuple[object, ...]]:
+        if not localhost:
+            raise socket.gaierror("Name or service not known")
+        return [(None, None, None, "", (address, 0)) for address in localhost]
+
+    monkeypatch.setattr(settings, "socket", SimpleNamespace(**{**vars(socket), "getaddrinfo": resolved}))
+    loaded = load(tmp_path, BIND_ADDRESS=bind)
+    assert (loaded.host, loaded.url()) == (expected, f"http://{expected}:6000")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rewardstack_settings.table import VLLM
 from services.stack import dotenv, writer
+from services.stack.chart import CHART
 from services.stack.rundir import ROOT
 from tests.settings.conftest import Copy
 
 TABLE = "client/rewardstack_settings/table.py"
+CHARTS = ("files/settings.yaml", "values.schema.json")
 ROW = '    Setting("VERIFY_PATIENCE", "7", Whole(1, 9), SCORING, "patience"),\n'
 BEFORE = '    Setting("VERIFY_PROCESSES"'
 SERVER = ("-m", "rewardstack_rules.run_reward_server")
@@ -20,7 +24,7 @@ GIVEN = "from services.stack.given import GIVEN_TO; print([name for name, own in
 
 def test_up_to_date() -> None:
     """`make settings` would change nothing."""
-    stale = [path.name for path, text in writer.written(ROOT).items() if path.read_text(encoding="utf-8") != text]
+    stale = [path.name for path, text in writer.written(ROOT).items() if writer.now(path) != text]
     assert stale == []
 
 
@@ -30,7 +34,8 @@ def extended(copy: Copy) -> Copy:
     table = copy.path / TABLE
     table.write_text(table.read_text().replace(BEFORE, ROW + BEFORE))
     status, said = copy.python("-m", "services.stack", "settings")
-    assert (status, said) == (0, "==> written: .env, compose.yaml, docs/settings.md\n")
+    written = [".env", "compose.yaml", "docs/settings.md", *(f"{CHART}/{name}" for name in CHARTS)]
+    assert (status, said) == (0, f"==> written: {', '.join(written)}\n")
     return copy
 
 
@@ -39,6 +44,7 @@ def test_one_row_is_enough(extended: Copy) -> None:
     assert "# patience\nVERIFY_PATIENCE=7\n" in extended.text(".env")
     assert "| `VERIFY_PATIENCE` | `7` | reward server, worker | patience |" in extended.text("docs/settings.md")
     assert "      VERIFY_PATIENCE: ${VERIFY_PATIENCE}\n" in extended.text("compose.yaml")
+    assert json.loads(extended.text(f"{CHART}/{CHARTS[1]}"))["properties"]["settings"]["properties"]["VERIFY_PATIENCE"]
     assert extended.python("-c", GIVEN.format("VERIFY_PATIENCE")) == (0, "['rules', 'worker']\n")
 
 

@@ -12,6 +12,7 @@ import psutil
 from benchmarks.judge_load import slow_judge
 from services.stack import processes
 from services.stack.rundir import RunDir
+from services.up.native.session import directory
 from services.up.native.supervision import Supervision
 from tests.native.tree import Tree
 from tests.support.hostile.attack import RIGHT, Attack, message, send
@@ -101,7 +102,7 @@ class SoakStack:
         """Every process of the stack, and the service that it belongs to."""
         services = {state.pid: state.name for state in self.supervision.states()}
         for process in psutil.process_iter():
-            place = processes.directory(process)
+            place = directory(process.pid)
             with suppress(psutil.Error):
                 if place is not None and place.is_relative_to(self._tree.path):
                     yield process, _service(process, services)

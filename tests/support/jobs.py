@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.support.servers import Program, Redis
 
 PERSISTENT = ("--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction")
-START_SECONDS = 60
+START_SECONDS = 200
 
 
 class Queue(Redis):

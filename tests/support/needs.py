@@ -6,6 +6,8 @@ A fixture or a test that starts processes of its own names one of them; tests th
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,21 @@ from services.models import environment
 from services.models.environment import Models
 from services.stack import packages, settings
 from services.stack.rundir import ROOT
+from tests.helm.rendering import helm
 from tests.support import compose
 from tests.support.disk import Disk
 
 MARKERS = ("engine", "model", "stack", "process")
 """A test that has the fixture `needs_engine` has the marker `engine`, and so on; heaviest first."""
+
+
+@contextmanager
+def no_programs() -> Iterator[None]:
+    """Hide every program of the machine: nothing is on PATH, nor where Debian keeps nginx."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", "/nonexistent")
+        patch.setattr(packages, "SYSTEM_DIRECTORIES", ())
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +62,25 @@ def needs_openssl(needs_process: None) -> None:
 
 
 @pytest.fixture(scope="session")
+def needs_curl(needs_process: None) -> None:
+    """The command `curl`, with which pages show requests."""
+    _program("curl")
+
+
+@pytest.fixture(scope="session")
+def needs_prometheus(needs_process: None) -> None:
+    """Prometheus, and the command `promtool` that comes with it."""
+    _program("prometheus")
+    _program("promtool")
+
+
+@pytest.fixture(scope="session")
+def needs_shellcheck(needs_process: None) -> None:
+    """The command `shellcheck`."""
+    _program("shellcheck")
+
+
+@pytest.fixture(scope="session")
 def needs_mount(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The right to mount file systems."""
     try:
@@ -57,6 +88,13 @@ def needs_mount(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -
             pass
     except OSError as error:
         pytest.skip(f"nothing may be mounted here: {error}")
+
+
+@pytest.fixture(scope="session")
+def needs_helm(needs_process: None) -> None:
+    """Helm, which renders charts."""
+    if not helm():
+        pytest.skip("helm is not installed")
 
 
 @pytest.fixture(scope="session")

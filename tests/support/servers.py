@@ -149,7 +149,7 @@ def free_port() -> int:
                 return port
 
 
-def wait_for_port(port: int, seconds: float = 20.0) -> None:
+def wait_for_port(port: int, seconds: float = 60.0) -> None:
     """Returns when something listens on `port`; raises TimeoutError when nothing does in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -10,10 +10,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from rich.table import Table
 from rich.text import Text
 
-from rewardstack.cli.console import new_table, out, plain_text, print_json, say
+from rewardstack.cli.console import Grid, plain_text, print_json, put, say
 from rewardstack.cli.deep.checks import CHECKS, Check, CheckResult, run_check, with_outage
 from rewardstack.cli.deep.outage import command
 from rewardstack.cli.deep.stack import Stack
@@ -112,7 +111,7 @@ async def _run(
     findings = await _probe_all(settings, services)
     failed = any(one.trouble for _, found in findings for one in found)
     if not args.json:
-        out.print(_table_of_services(findings))
+        _table_of_services(findings).show()
         _print_troubles((f"{service.name} {one.address}", one.trouble) for service, found in findings for one in found)
     if failed and checks:
         say("a service does not work, so nothing else was checked")
@@ -120,7 +119,7 @@ async def _run(
     if args.json:
         print_json({"services": _services(findings), "checks": [_check(row) for row in rows]})
     elif rows:
-        out.print(_table_of_checks(rows))
+        _table_of_checks(rows).show()
         _print_troubles((row.check, row.trouble) for row in rows)
     return 1 if failed or any(row.trouble for row in rows) else 0
 
@@ -187,8 +186,8 @@ async def _probe_all(settings: Settings, services: Sequence[Target]) -> list[tup
     return list(zip(services, found, strict=True))
 
 
-def _table_of_services(findings: list[tuple[Target, list[Finding]]]) -> Table:
-    table = new_table("service", "address", "state", "version", "sample")
+def _table_of_services(findings: list[tuple[Target, list[Finding]]]) -> Grid:
+    table = Grid("service", "address", "state", "version", "sample")
     for service, found in findings:
         for finding in found:
             state = _state("FAILED" if finding.trouble else "ok")
@@ -199,8 +198,8 @@ def _table_of_services(findings: list[tuple[Target, list[Finding]]]) -> Table:
     return table
 
 
-def _table_of_checks(rows: Sequence[CheckResult]) -> Table:
-    table = new_table("check", "result", "seconds", "found")
+def _table_of_checks(rows: Sequence[CheckResult]) -> Grid:
+    table = Grid("check", "result", "seconds", "found")
     for row in rows:
         table.add_row(row.check, _state(row.result), f"{row.seconds:.1f}", plain_text(row.found))
     return table
@@ -214,5 +213,5 @@ def _print_troubles(troubled: Iterable[tuple[str, Trouble | None]]) -> None:
     """Prints what is wrong with each, and its remedy."""
     troubles = [(name, trouble) for name, trouble in troubled if trouble]
     for name, trouble in troubles:
-        out.print(plain_text(f"{name}: {trouble}", "red"), soft_wrap=True)
-        out.print(Text("    ").append_text(plain_text(trouble.remedy)), soft_wrap=True)
+        put(plain_text(f"{name}: {trouble}", "red"))
+        put(Text("    ").append_text(plain_text(trouble.remedy)))

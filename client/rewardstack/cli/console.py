@@ -6,10 +6,12 @@ import asyncio
 import json
 import logging
 import os
+import re
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +20,8 @@ from rewardstack.transport.incident import SAID_AFTER
 
 T = TypeVar("T")
 
+FRAME = 3
+"""Columns of the terminal that a table's column takes beside its text, and the table one more."""
 WIDTH = 120
 """Columns where there is no terminal to have a width."""
 
@@ -40,17 +44,80 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=1) + "\n")
 
 
-def new_table(*columns: str) -> Table:
-    """An empty table that folds what is too wide rather than cutting it."""
-    table = Table()
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+class Grid:
+    """A table that breaks no word, number or address: where they do not fit side by side, each row becomes a list.
+
+    Args:
+        columns: their headings.
+    """
+
+    def __init__(self, *columns: str) -> None:
+        self._columns = [Text(column) for column in columns]
+        self._rows: list[list[Text]] = []
+
+    def add_row(self, *cells: Text | str) -> None:
+        """Adds a row with a cell for each column."""
+        self._rows.append([Text(cell) if isinstance(cell, str) else cell for cell in cells])
+
+    def show(self) -> None:
+        """Prints it on stdout."""
+        widths = self._widths(out.width)
+        if not widths:
+            for line in self._lists(out.width):
+                out.print(line, soft_wrap=True, highlight=False)
+            return
+        table = Table()
+        for column, width in zip(self._columns, widths, strict=True):
+            table.add_column(column, width=width)
+        for row in self._rows:
+            table.add_row(*row)
+        out.print(table)
+
+    def _widths(self, most: int) -> list[int]:
+        """Of the columns where the table has `most`; empty where a word would be broken."""
+        columns = [[heading, *cells] for heading, *cells in zip(self._columns, *self._rows, strict=True)]
+        whole = [max(cell.cell_len for cell in cells) for cells in columns]
+        widths = [max(map(cell_len, " ".join(cell.plain for cell in cells).split())) for cells in columns]
+        spare = most - sum(widths) - FRAME * len(columns) - 1
+        # What little would make whole comes first, so that one long column is wrapped rather than several.
+        for at in sorted(range(len(columns)), key=lambda at: whole[at] - widths[at]) if spare >= 0 else ():
+            more = min(spare, whole[at] - widths[at])
+            widths[at], spare = widths[at] + more, spare - more
+        return widths if spare >= 0 else []
+
+    def _lists(self, most: int) -> Iterator[Text]:
+        """Each row's first cell, and below it the others that hold something, with their headings."""
+        margin = 2 + max(heading.cell_len for heading in self._columns[1:]) + 2
+        for first, *cells in self._rows:
+            yield Text(first.plain, "bold")
+            for heading, cell in zip(self._columns[1:], cells, strict=True):
+                for at, line in enumerate(_broken(cell, most - margin) if cell else ()):
+                    yield Text(("" if at else f"  {heading.plain}").ljust(margin)).append_text(line)
+
+
+def put(line: Text, console: Console = out) -> None:
+    """Prints a line; on a terminal, which would break it anywhere, it is broken between words and keeps its margin."""
+    margin = " " * (len(line) - len(line.plain.lstrip()))
+    text = line[len(margin) :] if margin else line
+    for part in _broken(text, console.width - len(margin)) if console.is_terminal else [text]:
+        console.print(Text(margin).append_text(part), soft_wrap=True, highlight=False)
+
+
+def _broken(line: Text, width: int) -> list[Text]:
+    """`line` in pieces of at most `width` that begin with a word each; a longer word is a piece of its own."""
+    text, begins = line.plain, [0]
+    for word in re.finditer(r"\S+", text):
+        if text[begins[-1] : word.start()].strip() and cell_len(text[begins[-1] : word.end()]) > width:
+            begins.append(word.start())
+    parts = line.divide(begins[1:])
+    for part in parts:
+        part.rstrip()
+    return [*parts]
 
 
 def say(message: str) -> None:
     """One line on stderr."""
-    err.print(plain_text(message), soft_wrap=True, highlight=False)
+    put(plain_text(message), err)
 
 
 def complain(message: str) -> None:

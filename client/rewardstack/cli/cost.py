@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from rewardstack.cli.console import err, new_table, out, plain_text, printable, say
+from rewardstack.cli.console import Grid, err, plain_text, printable, put, say
 from rewardstack.cli.data.source import Source
 from rewardstack.cli.options import Options
 from rewardstack.cli.progress import NOT_ALL_SCORED
@@ -23,7 +23,7 @@ ASKING_SECONDS = 60.0
 
 
 def show_cost(source: Source, options: Options) -> int:
-    """Prints for each `data_source` its rows, those in the cache, and what the others would cost at most.
+    """Prints for each `data_source` its rows, those in the cache if any, and what the others cost at most.
 
     Returns:
         The exit status: 0 where every row can be scored, else 3.
@@ -35,14 +35,16 @@ def show_cost(source: Source, options: Options) -> int:
     malformed: list[RequestError] = []
     with err.status(f"reading {printable(str(source.path))}"):
         quotes = asyncio.run(_quotes(_requests(source, options, rows, malformed), options.chunk_size))
-    table = new_table("data_source", "rows", "cached", "malformed", "requests", "prompt tokens", "completion tokens")
+    with_cache = bool(Settings.from_env().cache_url)
+    cached = ["cached"] if with_cache else []
+    table = Grid("data_source", "rows", *cached, "malformed", "requests", "prompt tokens", "completion tokens")
     for name, quote in sorted(quotes.items()):
         pattern = options.routes.find(name).pattern
-        table.add_row(plain_text(f"{name} ({pattern})"), *_cells(rows[name], quote))
-    out.print(table)
+        table.add_row(plain_text(f"{name} ({pattern})"), *_cells(rows[name], quote, with_cache))
+    table.show()
     total = Quote.total(quotes.values())
     unscored = len(malformed) + total.unscored
-    _print_total(rows.total() + len(malformed), unscored, total)
+    _print_total(rows.total() + len(malformed), unscored, total, with_cache)
     for error in malformed[:1]:
         say(f"the first malformed row: {error}")
     return NOT_ALL_SCORED if unscored else 0
@@ -68,19 +70,19 @@ async def _quotes(requests: Iterator[Request], size: int) -> Mapping[str, Quote]
     return found
 
 
-def _cells(rows: int, quote: Quote) -> tuple[str, ...]:
+def _cells(rows: int, quote: Quote, with_cache: bool) -> tuple[str, ...]:
     usage = quote.usage
     about = "about " if usage.uncounted else ""
     most = "at most " if usage.completion_tokens else ""
     numbers = f"{usage.requests:,}", f"{about}{usage.prompt_tokens:,}", f"{most}{usage.completion_tokens:,}"
-    return f"{rows:,}", f"{quote.cached:,}", f"{quote.unscored:,}", *numbers
+    cached = [f"{quote.cached:,}"] if with_cache else []
+    return f"{rows:,}", *cached, f"{quote.unscored:,}", *numbers
 
 
-def _print_total(rows: int, unscored: int, quote: Quote) -> None:
+def _print_total(rows: int, unscored: int, quote: Quote, with_cache: bool) -> None:
     cost = quote.usage._replace(uncounted=0).words
     if quote.usage.requests:
         how = "estimated from its length" if quote.usage.uncounted else "counted by the judge"
         cost = f"at most {cost}, what is read being {how}"
-    out.print(
-        f"{rows:,} rows: {quote.cached:,} cached, {unscored:,} malformed; {cost}; nothing was scored", soft_wrap=True
-    )
+    cached = f"{quote.cached:,} cached, " if with_cache else ""
+    put(plain_text(f"{rows:,} rows: {cached}{unscored:,} malformed; {cost}; nothing was scored"))

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.text import Text
 
-from rewardstack.cli.console import out, plain_text, print_json, printable
+from rewardstack.cli.console import plain_text, print_json, printable, put
 from rewardstack.cli.data.rows import Row
 from rewardstack.cli.data.source import Source
 from rewardstack.cli.options import sample_of
@@ -109,15 +109,11 @@ def _show(explanation: Explanation) -> None:
 def _show_step(step: Step, number: str) -> None:
     margin = "  " * number.count(".")
     title = Text(margin).append_text(plain_text(f"{number} {step.name}", "bold"))
-    _print(title.append(f"  {step.latency_ms:.1f} ms", "dim"))
+    put(title.append(f"  {step.latency_ms:.1f} ms", "dim"))
     for line in _lines(step.record()["facts"], margin + "    "):
-        _print(Text(line))
+        put(Text(line))
     for at, inner in enumerate(step.steps, 1):
         _show_step(inner, f"{number}.{at}")
-
-
-def _print(line: Text) -> None:
-    out.print(line, soft_wrap=True, highlight=False)
 
 
 def _lines(facts: Mapping[str, Any], margin: str) -> Iterator[str]:

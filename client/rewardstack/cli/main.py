@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewardstack import __version__
+from rewardstack.core.descriptors import raise_open_files
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, RewardstackError
 
@@ -40,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     logging.basicConfig(handlers=[console.LogHandler()], format="rewardstack: %(levelname)s: %(message)s")
     args = _parse(argv, (score, submit, explain, check, routes))
+    raise_open_files()
     try:
         read_secret_files()
         return int(args.run(args))

@@ -57,14 +57,24 @@ class Tally:
         """The counts, the share that was cached and the mean value, in a line."""
         scored = self.rows - self.without_score
         parts = [self.counts()] if self.rows else []
+        if self.cached:
+            parts.append(Text(f"cached {self.cached / self.rows:.0%}"))
         if scored:
-            parts += [Text(f"cached {self.cached / self.rows:.0%}"), Text(f"mean value {self.total / scored:.4f}")]
+            parts.append(Text(f"mean value {self.total / scored:.4f}"))
         return Text("; ").join([Text(f"{self.rows:,} rows"), *parts])
 
 
+def rate(rows: float, seconds: float) -> str:
+    """Rows in a second, in words: with two digits below ten; empty where none can be told."""
+    speed = rows / seconds if seconds > 0 else 0.0
+    return f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s" if speed > 0 else ""
+
+
 class _Rate(ProgressColumn):
+    """Of all that was done since the bar began: rich's own is that of the last pieces, and none where there was one."""
+
     def render(self, task: Task) -> Text:
-        return Text(f"{task.finished_speed or task.speed or 0:,.0f}/s")
+        return Text(rate(task.completed - task.fields["before"], task.finished_time or task.elapsed or 0.0))
 
 
 class _Counts(ProgressColumn):
@@ -74,6 +84,9 @@ class _Counts(ProgressColumn):
 
 
 def progress_bar() -> Progress:
-    """A bar on stderr; its task has the field `tally`. On what is no terminal only its last state is shown."""
+    """A bar on stderr; its task has the fields `tally`, and `before`, how many were done when it began.
+
+    On what is no terminal only its last state is shown.
+    """
     columns = (BarColumn(), MofNCompleteColumn(), _Rate(), _Counts(), TextColumn("left"), TimeRemainingColumn())
     return Progress(*columns, console=err)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from textwrap import shorten
 from typing import Any
 
-from rewardstack.cli.console import new_table, out, plain_text, print_json
+from rewardstack.cli.console import Grid, plain_text, print_json, put
 from rewardstack.client import route_table
 from rewardstack.routing.composite import Cascade, Composite, Gate, Majority, Part, WeightedSum, routes_of
 from rewardstack.routing.judges import NamedJudge
@@ -59,17 +59,17 @@ def run(args: argparse.Namespace) -> int:
         _show(routes)
         return 0
     route = routes.find(args.data_source)
-    out.print(plain_text(f"{args.data_source} is taken by the route {route.pattern}"), soft_wrap=True)
+    put(plain_text(f"{args.data_source} is taken by the route {route.pattern}"))
     _show([route])
     return 0
 
 
 def _show(routes: Iterable[Route]) -> None:
-    table = new_table("data_source", "kind", "scored by", "without a score")
+    table = Grid("data_source", "kind", "scored by", "without a score")
     for route in routes:
         table.add_row(*map(plain_text, (route.pattern, *_target(route))))
-    out.print(table)
-    out.print(plain_text(CAPTION), soft_wrap=True)
+    table.show()
+    put(plain_text(CAPTION))
 
 
 def _record(route: Route) -> dict[str, Any]:

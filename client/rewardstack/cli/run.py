@@ -9,7 +9,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewardstack.cli.console import err, out, printable, say
+from rich.text import Text
+
+from rewardstack.cli.console import err, printable, put, say
 from rewardstack.cli.data import parquet
 from rewardstack.cli.data.output import ScoreFile, digest_of
 from rewardstack.cli.data.rows import own_fields, to_json
@@ -17,7 +19,7 @@ from rewardstack.cli.data.source import Source, is_parquet
 from rewardstack.cli.interrupts import Interrupts
 from rewardstack.cli.options import Scoring
 from rewardstack.cli.pieces import Piece
-from rewardstack.cli.progress import NOT_ALL_SCORED, Tally, progress_bar
+from rewardstack.cli.progress import NOT_ALL_SCORED, Tally, progress_bar, rate
 from rewardstack.cli.provenance import ASKING_SECONDS, Provenance, ProvenanceFile, changes, merged
 from rewardstack.errors import RequestError, RewardstackError, UnreachableError
 from rewardstack.score import Usage
@@ -162,7 +164,7 @@ class Run:
         outage = _Outage(self._options.patience)
         noting = asyncio.create_task(self._note(scores, summary))
         with progress_bar() as bar, Interrupts() as interrupts:
-            task = bar.add_task("", total=summary.rows, completed=scores.kept, tally=scores.tally)
+            task = bar.add_task("", total=summary.rows, completed=scores.kept, before=scores.kept, tally=scores.tally)
             rows = self._source.rows(scores.kept)
             pieces = self._options.pieces(rows, scores.kept, lambda: bool(interrupts.received))
             try:
@@ -189,9 +191,9 @@ class Run:
 
     def _conclude(self, tally: Tally, scored: int, started: float) -> int:
         seconds = time.monotonic() - started
-        now = f"{scored:,} of them now, in {seconds:.1f} s ({scored / seconds:,.0f}/s); {self._usage.words}"
+        now = f"{scored:,} of them now, in {seconds:.1f} s ({rate(scored, seconds)}); {self._usage.words}"
         pace = now if scored else "all were there"
-        out.print(f"{printable(str(self._output))}:", tally.summary(), f"({pace})", soft_wrap=True)
+        put(Text(f"{printable(str(self._output))}: ").append_text(tally.summary()).append(f" ({pace})"))
         if not tally.without_score:
             return 0
         say(

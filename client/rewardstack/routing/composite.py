@@ -8,6 +8,7 @@ its reason, and is a `fallback` where that part failed. Where no part has a valu
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -48,7 +49,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _Combination:
+class _Combination(ABC):
     """All parts are asked for every sample, at the same time."""
 
     parts: tuple[Part, ...]
@@ -59,9 +60,10 @@ class _Combination:
         columns = await asyncio.gather(*(evaluate(part.route, items) for part in self.parts))
         return [self._combine(row) for row in zip(*columns, strict=True)]
 
+    @abstractmethod
     def _combine(self, scores: Sequence[Score]) -> Score:
         """The whole of one sample from its parts' scores, in their order."""
-        raise NotImplementedError
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from rewardstack.core.fields import OPTIONS, Fields
 from rewardstack.errors import RejectedError, RequestError, SettingsError
 from rewardstack.settings import parse_urls
 from rewardstack.transport.endpoint_pool import EndpointPool
+from rewardstack.transport.http import proxy_of
 
 FindService = Callable[[tuple[str, ...], str], EndpointPool]
 """The service behind these URLs, under this key."""
@@ -104,7 +105,15 @@ class Servers:
 
 
 def _own_urls(text: str) -> tuple[str, ...]:
+    """The URLs of a sample's own; what is wrong with the way to them is that sample's alone, too."""
+    field = f"{OPTIONS}.server_url"
     try:
-        return parse_urls(text, f"{OPTIONS}.server_url")
+        urls = parse_urls(text, field)
     except SettingsError as error:
-        raise RequestError(str(error), error.field) from error
+        raise RequestError(str(error), field) from error
+    try:
+        for url in urls:
+            proxy_of(url)
+    except SettingsError as error:
+        raise RequestError(f"{field}: {error}", field) from error
+    return urls

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
+from rewardstack.core.descriptors import connection_ceiling
 from rewardstack.pipeline.scorer import MakeScorer, Scorer, Sending
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.routes import EMBEDDING
@@ -22,8 +23,7 @@ from rewardstack.scorers.reward_server.relay import Relay, Relayable
 from rewardstack.scorers.reward_server.reward_types import RewardTypes
 from rewardstack.scorers.reward_server.scorer import RemoteRule
 from rewardstack.settings import Settings
-from rewardstack.transport.descriptors import connection_ceiling
-from rewardstack.transport.endpoint_pool import EndpointPool
+from rewardstack.transport.endpoint_pool import EndpointPool, Place
 from rewardstack.transport.http import open_session
 from rewardstack.transport.recording import Recording
 
@@ -62,29 +62,28 @@ class Backends:
             judges: those that have a name, by it.
         """
         new_meter = partial(Meter, self._budget(cache, settings), told=self._spent)
-
-        @cache_calls  # every sample asks; `_services` keeps them all anyway
-        def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
-            return self._service(urls, api_key, settings)
+        find_rules = self._finder(settings, "rule", lambda now: (now.reward_server_urls, now.reward_server_api_key))
+        find_embedding = self._finder(settings, "embedding", lambda now: (now.embedding_urls, now.embedding_api_key))
 
         def make_rule(name: str) -> Sent:
-            rule = RemoteRule(name, settings, find_service, self._types)
+            rule = RemoteRule(name, settings, find_rules, self._types)
             return rule, Sending(rule.lane)
 
         def make_judge(name: str) -> Sent:
             named = Named(judges[name]) if name in judges else None
             own = settings if named is None else named.settings(settings)
-            judge = Judge(own, find_service, new_meter, named)
+            find_judge = self._finder(settings, f"judge:{name}", partial(_place_of_judge, named))
+            judge = Judge(own, find_judge, new_meter, named)
             sending = Sending(judge.lane, judge.order, judge.report)
             movable, urls = named is None, own.judge_urls
-            return _or_relay(judge, sending, urls, name, JUDGE_FIELDS, settings, find_service, movable=movable)
+            return _or_relay(judge, sending, urls, name, JUDGE_FIELDS, settings, find_rules, movable=movable)
 
         def make_embedding(_: str) -> Sent:
             store, meter = self._vector_store(cache, settings), new_meter(Embedding.source)
-            embedding = Embedding(settings, find_service, store, tenant, meter)
+            embedding = Embedding(settings, find_embedding, store, tenant, meter)
             sending: Sending[Any] = Sending(embedding.lane, report=embedding.report)
             urls = settings.embedding_urls
-            return _or_relay(embedding, sending, urls, EMBEDDING, EMBEDDING_FIELDS, settings, find_service)
+            return _or_relay(embedding, sending, urls, EMBEDDING, EMBEDDING_FIELDS, settings, find_rules)
 
         return {"rule": make_rule, "judge": make_judge, "embedding": make_embedding}
 
@@ -101,12 +100,34 @@ class Backends:
         self._budgets[which].cap(settings.max_requests, settings.max_tokens)
         return self._budgets[which]
 
-    def _service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> EndpointPool:
-        identity = (urls, api_key, settings.max_connections, settings.max_retries)
+    def _finder(self, settings: Settings, kind: str, place: Callable[[Settings], Place]) -> FindService:
+        """What finds services for scorers of one kind: the environment's own, and those of samples.
+
+        Args:
+            settings: in force.
+            kind: names the environment's own of this kind.
+            place: where that is, and its key.
+        """
+
+        @cache_calls  # every sample asks; `_services` keeps them all anyway
+        def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
+            if settings.endpoints and (urls, api_key) == place(settings):
+                named = settings.endpoints, kind
+                service = self._service(named, (urls, api_key), settings, lambda: place(settings.follow()))
+                service.follow()
+                return service
+            return self._service((urls, api_key), (urls, api_key), settings)
+
+        return find_service
+
+    def _service(
+        self, name: tuple[object, ...], place: Place, settings: Settings, place_now: Callable[[], Place] | None = None
+    ) -> EndpointPool:
+        identity = (*name, settings.max_connections, settings.max_retries)
         service = self._services.get(identity)
         if service is None:
             ceiling = connection_ceiling(settings.max_connections)
-            service = self._make_pool(urls, api_key, self._session, ceiling, settings.max_retries)
+            service = self._make_pool(*place, self._session, ceiling, settings.max_retries, place_now)
             self._services[identity] = service
         return service
 
@@ -134,6 +155,13 @@ class RecordedBackends(Backends):
         super().__init__(spent, self.recording.pool)
         if within is not None:
             self._budgets = within._budgets
+
+
+def _place_of_judge(named: Named | None, settings: Settings) -> Place:
+    """Where the environment has a judge; no place for one that has an address of its own."""
+    if named is None:
+        return settings.judge_urls, settings.judge_api_key
+    return (named.addresses(settings), settings.judge_api_key) if named.is_below else ((), "")
 
 
 def _or_relay(

@@ -27,6 +27,8 @@ SHORTEST, LONGEST = 5, 40
 """Characters of a name that is looked at; among shorter ones, words of all kinds are alike."""
 WORDS = {"template": "prompt_template", "template_path": "prompt_template_path"}
 """What a judge's table in a file of routes calls otherwise."""
+TRAINERS_OWN = ("truncated", "n_samples", "num_samples")
+"""What trainers write beside a sample, and what is near to an option by chance."""
 MOST_NAMES = 500
 """That are looked at in a process, each for about 0.1 ms, so that names without end cost no more than that."""
 
@@ -61,7 +63,7 @@ def _meant(name: str) -> str:
     """The name that somebody reads and that this one most likely stands for; empty where it is a word of its own."""
     if name in WORDS:
         return WORDS[name]
-    if not SHORTEST <= len(name) <= LONGEST:
+    if name in TRAINERS_OWN or not SHORTEST <= len(name) <= LONGEST:
         return ""
     for meant in get_close_matches(name, READ, n=1, cutoff=LIKENESS):
         if name.removesuffix("s") != meant.removesuffix("s"):  # columns of data sets: `label`, `prompts`

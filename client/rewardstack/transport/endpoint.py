@@ -14,9 +14,10 @@ from typing import NamedTuple
 import aiohttp
 
 from rewardstack.core.deadline import HEADER, Patience
+from rewardstack.endpoints import VARIABLE
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
 from rewardstack.transport.attempt import LEAST, Attempt, OnceMore, Pace
-from rewardstack.transport.http import CONNECT_TIMEOUT, exchange
+from rewardstack.transport.http import CONNECT_TIMEOUT, exchange, shown
 from rewardstack.transport.incident import SAID_AFTER, Incident
 from rewardstack.transport.limiter import Limiter
 
@@ -24,6 +25,9 @@ SILENCE = 2.0
 """Seconds without any answer after which the endpoint is asked whether it lives."""
 PING_TIMEOUT = 3.0
 """Seconds it has to say so; any HTTP reply will do."""
+
+UNAUTHORIZED = 401
+"""Says a server that does not know a key: where its service moves, it may be the next job's at the old address."""
 
 NONE: Mapping[str, str] = MappingProxyType({})
 Admit = Callable[[], Awaitable[None]]
@@ -58,6 +62,10 @@ class Endpoint:
         session: that carries the requests.
         pace: of the service.
         is_awaited: whether anyone waits for the service.
+        moves: whether the service may move; who refuses its key may then be another in its place.
+
+    Raises:
+        SettingsError: the environment names a proxy for it that is none for HTTP.
     """
 
     def __init__(
@@ -68,11 +76,15 @@ class Endpoint:
         session: aiohttp.ClientSession,
         pace: Pace,
         is_awaited: Callable[[], bool],
+        *,
+        moves: bool = False,
     ) -> None:
+        self.url = url
         self.limiter = Limiter(ceiling)
         self.incident = Incident(is_awaited)
         self.in_flight = 0
-        self._url = url
+        self._named = shown(url)
+        self._moves = moves
         self._headers = headers
         self._session = session
         self._pace = pace
@@ -96,9 +108,9 @@ class Endpoint:
         count, seconds = len(self._attempts), time.monotonic() - since
         requests = f"{count} request{'s' if count > 1 else ''} of ours"
         if self._lived_at >= since:
-            return f"{self._url} lives and is working on {requests}, the oldest sent {seconds:.1f} s ago"
+            return f"{self._named} lives and is working on {requests}, the oldest sent {seconds:.1f} s ago"
         accepted = "accepted the connection and has" if seconds > CONNECT_TIMEOUT else "has"
-        return f"{self._url} {accepted} sent nothing for {seconds:.1f} s; {requests} wait there"
+        return f"{self._named} {accepted} sent nothing for {seconds:.1f} s; {requests} wait there"
 
     def _lapse(self) -> str:
         self._lapsed = self.cause()
@@ -152,7 +164,7 @@ class Endpoint:
         self._begin(attempt, left if once_more is None else min(left, LEAST))
         replied, answered, lives = False, True, True
         try:
-            reply = await exchange(self._session, message.method, self._url + message.path, message.body, headers)
+            reply = await self._exchange(message, headers)
             replied = True
             return reply
         except asyncio.CancelledError:
@@ -172,6 +184,14 @@ class Endpoint:
             if lives:
                 self._lived_at = time.monotonic()
             self._end(attempt, answered=answered)
+
+    async def _exchange(self, message: Message, headers: Mapping[str, str]) -> bytes:
+        try:
+            return await exchange(self._session, message.method, self.url + message.path, message.body, headers)
+        except RejectedError as error:
+            if not self._moves or error.status != UNAUTHORIZED:
+                raise
+            raise UnreachableError(f"{error}; its key is not the one that {VARIABLE} has for it") from error
 
     def _begin(self, attempt: Attempt, look_in: float) -> None:
         """Watches an attempt, which is interrupted when the endpoint turns out to hang."""
@@ -214,7 +234,7 @@ class Endpoint:
                 self._heard_at = time.monotonic()
                 self._lived_at = self._heard_at if lives else self._lived_at
                 continue
-            hangs = UnreachableError(f"{self._url}: accepts requests and does not answer")
+            hangs = UnreachableError(f"{self._named}: accepts requests and does not answer")
             self.incident.note(hangs, self._heard_at)
             self.limiter.unreachable(hangs=True)
             for attempt in list(self._attempts):
@@ -222,14 +242,14 @@ class Endpoint:
             return
 
     async def _lives(self) -> bool:
-        silent = UnreachableError(f"{self._url}: no answer even to GET /health")
+        silent = UnreachableError(f"{self._named}: no answer even to GET /health")
         noting = asyncio.get_running_loop().call_later(SAID_AFTER - SILENCE, self.incident.note, silent, self._heard_at)
         try:
-            await asyncio.wait_for(exchange(self._session, "GET", f"{self._url}/health", None, {}), PING_TIMEOUT)
+            await asyncio.wait_for(exchange(self._session, "GET", f"{self.url}/health", None, {}), PING_TIMEOUT)
         except (asyncio.TimeoutError, UnreachableError):
             return False
         except ServiceError:
-            pass
+            pass  # whatever it answers, it lives
         finally:
             noting.cancel()
         if self.incident.error is silent:

@@ -10,43 +10,31 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import aiohttp
 
 from rewardstack.core.deadline import Patience, SharedDeadline
-from rewardstack.errors import DeadlineError, OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
+from rewardstack.endpoints import LOOK
+from rewardstack.errors import (
+    DeadlineError,
+    OverloadError,
+    RejectedError,
+    ReplyError,
+    ServiceError,
+    SettingsError,
+    UnreachableError,
+)
 from rewardstack.transport.attempt import Pace
+from rewardstack.transport.budget import RetryBudget
 from rewardstack.transport.endpoint import NONE, Admit, Endpoint, Message
 from rewardstack.transport.http import authorization
 
-RETRY_SHARE = 0.1
-"""Of a retry, which each request earns."""
-RETRY_RESERVE = 10.0
-"""Retries that are there from the start."""
-
-
-class RetryBudget:
-    """Retries may add a tenth to the load, no more: a service that answers with errors is not buried under repeats.
-
-    Each request earns a tenth of a retry, up to a hundred; a few are there from the start.
-    """
-
-    def __init__(self) -> None:
-        self._tokens = RETRY_RESERVE
-
-    def earn(self) -> None:
-        """Notes that a request was made."""
-        self._tokens = min(self._tokens + RETRY_SHARE, RETRY_RESERVE * 10)
-
-    def spend(self) -> bool:
-        """Whether one more retry is affordable; takes its price if so."""
-        if self._tokens < 1.0:
-            return False
-        self._tokens -= 1.0
-        return True
+Place = tuple[tuple[str, ...], str]
+"""Base URLs of equivalent endpoints, and the key that is sent to each."""
 
 
 class EndpointPool:
@@ -58,14 +46,32 @@ class EndpointPool:
         session: that carries the requests.
         ceiling: most requests in flight to one of them.
         max_retries: further attempts for a request that failed otherwise than by overload or lost connection.
+        place_now: where the service is now, for one that may move; None for one that stays.
     """
 
     def __init__(
-        self, urls: Sequence[str], api_key: str, session: aiohttp.ClientSession, ceiling: int, max_retries: int
+        self,
+        urls: Sequence[str],
+        api_key: str,
+        session: aiohttp.ClientSession,
+        ceiling: int,
+        max_retries: int,
+        place_now: Callable[[], Place] | None = None,
     ) -> None:
         self.last_progress = 0.0
-        headers, pace = authorization(api_key), Pace()
-        self._endpoints = [Endpoint(url, headers, ceiling, session, pace, self._is_awaited) for url in urls]
+        self._new_endpoint = partial(
+            Endpoint,
+            ceiling=ceiling,
+            session=session,
+            pace=Pace(),
+            is_awaited=self._is_awaited,
+            moves=place_now is not None,
+        )
+        self._place_now = place_now
+        self._looked_at = time.monotonic()
+        self._place: Place = tuple(urls), api_key
+        self._endpoints = [self._new_endpoint(url, authorization(api_key)) for url in urls]
+        self._left: list[Endpoint] = []
         self._max_retries = max_retries
         self._budget = RetryBudget()
         self._queue: deque[asyncio.Future[Endpoint]] = deque()
@@ -115,6 +121,7 @@ class EndpointPool:
         patience = Patience(deadline, time.monotonic())
         retries = 0
         while True:
+            self._look()
             endpoint = await self._turn(deadline, obstacle)
             # A place that only others' failures have made free is no progress: a service that never answers would be
             # waited for by one batch of requests after the other.
@@ -160,7 +167,38 @@ class EndpointPool:
 
     def _leave(self, endpoint: Endpoint) -> None:
         endpoint.in_flight -= 1
+        if endpoint in self._left and not endpoint.in_flight:
+            self._left.remove(endpoint)
+            endpoint.close()
         self._hand_out()
+
+    def follow(self) -> None:
+        """Goes where the service is now. What waits comes along; what is on its way stays, and follows if that fails.
+
+        Raises:
+            SettingsError: the environment names a proxy for the new place that is none for HTTP.
+        """
+        self._looked_at = time.monotonic()
+        place = self._place if self._place_now is None else self._place_now()
+        urls, api_key = place
+        if place == self._place or not urls:
+            return
+        stay = {endpoint.url: endpoint for endpoint in self._endpoints if api_key == self._place[1]}
+        before = self._endpoints
+        self._endpoints = [stay.get(url) or self._new_endpoint(url, authorization(api_key)) for url in urls]
+        self._place = place
+        for endpoint in before:
+            if endpoint.in_flight and endpoint not in self._endpoints:
+                self._left.append(endpoint)
+            elif endpoint not in self._endpoints:
+                endpoint.close()
+        self.last_progress = self._looked_at  # who waited for the old place has all its patience for the new one
+        self._hand_out()
+
+    def _look(self) -> None:
+        """Follows a service that may move; looks for it once in `LOOK` seconds."""
+        if self._place_now is not None and time.monotonic() >= self._looked_at + LOOK:
+            self.follow()
 
     async def _turn(self, deadline: SharedDeadline, obstacle: ServiceError | None) -> Endpoint:
         """Waits until an endpoint takes one more; the place in it is the caller's."""
@@ -196,13 +234,13 @@ class EndpointPool:
 
     def cause(self) -> str:
         """What is known of each endpoint, and how many wait for their turn."""
-        known = [cause for endpoint in self._endpoints if (cause := endpoint.cause())]
+        known = [cause for endpoint in (*self._endpoints, *self._left) if (cause := endpoint.cause())]
         if len(self._queue) > 1:
             known.append(f"{len(self._queue)} requests wait for their turn")
         return "; ".join(known) or "nothing is on its way to it"
 
     def _is_awaited(self) -> bool:
-        return bool(self._queue) or any(endpoint.in_flight for endpoint in self._endpoints)
+        return bool(self._queue) or any(endpoint.in_flight for endpoint in (*self._endpoints, *self._left))
 
     def _give_back(self, turn: asyncio.Future[Endpoint]) -> None:
         if turn.done() and not turn.cancelled():
@@ -215,7 +253,7 @@ class EndpointPool:
         return min(free, key=lambda endpoint: (endpoint.in_flight, random.random()), default=None)
 
     def _hand_out(self) -> None:
-        """Gives free places to those who wait, and comes back when a paused endpoint opens."""
+        """Gives free places to those who wait; comes back when a paused endpoint opens, or to look for the service."""
         while self._queue:
             if self._queue[0].done():
                 self._queue.popleft()
@@ -230,11 +268,18 @@ class EndpointPool:
     def _come_back(self) -> None:
         now = time.monotonic()
         pauses = [endpoint.limiter.opens_at - now for endpoint in self._endpoints if endpoint.limiter.opens_at > now]
+        if self._place_now is not None:
+            pauses.append(LOOK)
         if not pauses:
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(min(pauses) + 0.001, self._hand_out)
+        self._timer = asyncio.get_running_loop().call_later(min(pauses) + 0.001, self._ring)
+
+    def _ring(self) -> None:
+        with suppress(SettingsError):  # the next call says it
+            self._look()
+        self._hand_out()
 
     def begin(self, requests: int) -> None:
         """Lets no more than `requests` in flight to each endpoint for now: its server says that it holds no more.
@@ -248,5 +293,5 @@ class EndpointPool:
         """Ends every attempt and every watch."""
         if self._timer is not None:
             self._timer.cancel()
-        for endpoint in self._endpoints:
+        for endpoint in (*self._endpoints, *self._left):
             endpoint.close()

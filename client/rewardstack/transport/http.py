@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import errno
+import html
+import ipaddress
 import json
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
 from rewardstack.core.wire import REFUSED_FOR_GOOD
-from rewardstack.errors import OverloadError, RejectedError, ReplyError, UnreachableError
+from rewardstack.errors import OverloadError, RejectedError, ReplyError, SettingsError, UnreachableError
 from rewardstack.transport.resolver import DaemonResolver
 
 CONNECT_TIMEOUT = 5.0
@@ -48,19 +52,90 @@ def authorization(api_key: str) -> dict[str, str]:
 
 @lru_cache(maxsize=1024)
 def proxy_of(url: str) -> str | None:
-    """The proxy that the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY) names for `url`, None for none.
+    """The proxy that the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY) names for `url`, None for none.
 
-    aiohttp's own `trust_env` looks it up in a thread for every request, which costs most of the throughput.
+    This machine itself is never asked through one; NO_PROXY may name networks too, such as `10.0.0.0/8`. aiohttp's own
+    `trust_env` looks it up in a thread for every request, which costs most of the throughput.
+
+    Raises:
+        SettingsError: it is no HTTP proxy, such as `socks5://…`, or no address; names the variable.
     """
-    parts = urlsplit(url)
-    return None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
+    parts, proxies = urlsplit(url), getproxies()
+    variable = parts.scheme if parts.scheme in proxies else "all"
+    proxy, host = proxies.get(variable, ""), parts.hostname or ""
+    if not proxy or is_loopback(host) or proxy_bypass(_place(parts)) or _is_within(host, proxies.get("no", "")):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    if fault := _fault_of_proxy(proxy):
+        name = f"{variable.upper()}_PROXY"
+        raise SettingsError(f"{name}: {fault}; set one that is, or name {host} in NO_PROXY", name)
+    return proxy
+
+
+def _fault_of_proxy(url: str) -> str:
+    """Why a proxy cannot be used, without its password; empty where it can."""
+    kind = url.partition("://")[0]
+    if kind.lower() not in ("http", "https"):
+        return f"{kind[:MESSAGE_CHARACTERS]}:// is no HTTP proxy, and no other is used here"
+    try:
+        parts = urlsplit(url)
+        is_one = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_one = False
+    return "" if is_one else f"it is no address of a proxy, which is {kind}://HOST:PORT"
+
+
+def _place(parts: SplitResult) -> str:
+    """Host and port of a URL, without the name and password that may stand before them."""
+    return parts.netloc.rpartition("@")[2]
+
+
+def _is_within(host: str, named: str) -> bool:
+    """Whether a host is an address in one of the networks, or one of the addresses, among names with commas between."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    for name in named.split(","):
+        with suppress(ValueError):
+            if address in ipaddress.ip_network(name.strip().strip("[]"), strict=False):
+                return True
+    return False
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host of a URL is this machine by its name or address, `0.0.0.0` as servers print it included."""
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_loopback or address.is_unspecified
+
+
+@lru_cache(maxsize=1024)
+def shown(url: str) -> str:
+    """`url` as errors name it: without its query, and with the proxy that its requests go through, where there is one.
+
+    Raises:
+        SettingsError: as `proxy_of` does.
+    """
+    address = url.partition("?")[0]
+    proxy = proxy_of(address)
+    if proxy is None:
+        return address
+    parts = urlsplit(proxy)
+    return f"{address} (through the proxy {parts.scheme}://{_place(parts)})"
 
 
 class Reply(NamedTuple):
     """An answer over HTTP, whatever its status.
 
     Args:
-        url: that was asked, without its query.
+        url: that was asked, as errors name it.
         status: of the answer.
         headers: by name, of any case.
         data: its body.
@@ -95,31 +170,34 @@ async def send(
         OverloadError: this process has no file descriptor left.
         UnreachableError: no connection, or one that broke.
         ReplyError: a reply that is too large or malformed.
+        SettingsError: as `proxy_of` does.
     """
     sent = {"Content-Type": "application/json", **headers} if body is not None else dict(headers)
-    shown = url.partition("?")[0]
+    address = url.partition("?")[0]
+    named, proxy = shown(address), proxy_of(address)
     try:
-        async with session.request(
-            method, url, data=body, headers=sent, allow_redirects=False, proxy=proxy_of(shown)
-        ) as reply:
-            return Reply(shown, reply.status, reply.headers, await _read(reply))
+        async with session.request(method, url, data=body, headers=sent, allow_redirects=False, proxy=proxy) as reply:
+            return Reply(named, reply.status, reply.headers, await _read(reply))
     except aiohttp.ClientConnectorError as error:
         if error.os_error.errno in OUT_OF_DESCRIPTORS:
             raise OverloadError("no file descriptor left in this process; raise `ulimit -n`") from error
-        raise UnreachableError(f"{shown}: {_obstacle(error)}{error.os_error.strerror or error}") from error
+        obstacle = _obstacle(error, "host" if proxy is None else "proxy")
+        raise UnreachableError(f"{named}: {obstacle}{error.os_error.strerror or error}") from error
     except aiohttp.ConnectionTimeoutError as error:
-        raise UnreachableError(f"{shown}: nothing takes the connection within {CONNECT_TIMEOUT:g} s") from error
+        raise UnreachableError(f"{named}: nothing takes the connection within {CONNECT_TIMEOUT:g} s") from error
     except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
-        raise UnreachableError(f"{shown}: {error or type(error).__name__}") from error
+        raise UnreachableError(f"{named}: {error or type(error).__name__}") from error
     except aiohttp.ClientError as error:
-        raise ReplyError(f"{shown}: {_fault(error)}") from None  # aiohttp's own words hold the query
+        raise ReplyError(f"{named}: {_fault(error)}") from None  # aiohttp's own words hold the query
 
 
-def _obstacle(error: aiohttp.ClientConnectorError) -> str:
-    """What the system's own words for a failed connection mean, where that is known."""
+def _obstacle(error: aiohttp.ClientConnectorError, asked: str) -> str:
+    """What the system's own words for a failed connection to the host, or to the proxy before it, mean, if known."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "the host's name is not known: "
-    return "connection refused, nothing listens there: " if error.os_error.errno == errno.ECONNREFUSED else ""
+        return f"the {asked}'s name is not known: "
+    if error.os_error.errno != errno.ECONNREFUSED:
+        return ""
+    return "connection refused, nothing listens there: " if asked == "host" else "the proxy refuses the connection: "
 
 
 def _fault(error: aiohttp.ClientError) -> str:
@@ -139,7 +217,7 @@ def body_of(reply: Reply) -> bytes:
     """
     if 200 <= reply.status < 300:
         return reply.data
-    complaint = _complaint(reply.data)
+    complaint = complaint_in(reply.data)
     message = f"{reply.url} answered {reply.status}{': ' if complaint else ''}{complaint}"
     if reply.status in OVERLOADED and REFUSED_FOR_GOOD not in reply.headers:
         raise OverloadError(message, _retry_after(reply.headers.get("Retry-After", "")))
@@ -159,11 +237,12 @@ async def _read(reply: aiohttp.ClientResponse) -> bytes:
     async for part in reply.content.iter_chunked(2**16):
         data += part
         if len(data) > REPLY_BYTES:
-            raise ReplyError(f"{reply.url}: the reply is larger than {REPLY_BYTES} bytes")
+            raise ReplyError(f"{shown(str(reply.url))}: the reply is larger than {REPLY_BYTES} bytes")
     return bytes(data)
 
 
-def _complaint(data: bytes) -> str:
+def complaint_in(data: bytes) -> str:
+    """What the body of a refusal says, in one line: its `error` where it is JSON, its title where it is a page."""
     text = data[: 8 * MESSAGE_CHARACTERS].decode("utf-8", "replace")
     try:
         record: Any = json.loads(text)
@@ -172,7 +251,15 @@ def _complaint(data: bytes) -> str:
     if isinstance(record, dict):
         complaint = record.get("error") or record.get("message") or record
         text = complaint if isinstance(complaint, str) else json.dumps(complaint)
+    elif text.lstrip().startswith("<"):
+        text = _of_page(text)
     return " ".join(text.split())[:MESSAGE_CHARACTERS]
+
+
+def _of_page(text: str) -> str:
+    """What a page in HTML, as proxies and other services' servers send it, says: its title, or all but its tags."""
+    title = re.search(r"(?i)<title[^<>]*>([^<]+)", text)
+    return html.unescape(title[1] if title else re.sub(r"<[^<>]*>", " ", text))
 
 
 def _retry_after(value: str) -> float:

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
+from rewardstack.core.descriptors import raise_open_files
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError
 from rewardstack_rules.http.connection import PacedSocket, Places, SlowClientError
@@ -32,6 +33,7 @@ log = logging.getLogger("rewardstack_rules")
 def main(arguments: Sequence[str] | None = None) -> None:
     """Reads the arguments and serves until it is told to stop; exits with a message where a setting is wrong."""
     options = _parser().parse_args(arguments)
+    raise_open_files()
     _to_environment(options)
     logging.config.dictConfig(LOGGING)
     try:

@@ -1,20 +1,20 @@
-"""`make status`, `make logs`, `make down`, `make clean` and `make images` where the services are containers.
+"""`make status`, `make logs`, `make down` and `make clean` where the services are containers.
 
-All but the last find the containers by the name of their project, so that settings that have become wrong keep none of
-them from working.
+They find the containers by the name of their project, so that settings that have become wrong keep none of them from
+working, and need nothing but Python itself, so that a `.venv` that is not whole does not either.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from typing import Any
 
 from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
-from services.stack.settings import Settings
-from services.up.compose import composition, record, secrets, up
+from services.up.compose import record
 from services.up.compose.engine import ask, require
 from services.up.compose.project import Container, Project
 from services.up.compose.record import Composed
@@ -86,7 +86,7 @@ def down(run: RunDir) -> None:
         _remove(project, "stopping the containers")
     else:
         say("nothing runs here")
-    secrets.remove(run)
+    shutil.rmtree(run.secrets, ignore_errors=True)
     record.remember(run, replace(composed, up=False))
 
 
@@ -100,16 +100,6 @@ def clean(run: RunDir) -> None:
     _remove(project, "removing the containers and volumes", "--volumes")
     for volume in project.volumes():
         ask(project.engine.docker, "volume", "rm", volume)
-
-
-def images(settings: Settings, run: RunDir) -> None:
-    """Build the image of reward server and workers.
-
-    Raises:
-        StackError: no engine answers, or it could not be built.
-    """
-    project = Project(require(), composition.project_name())
-    up.build(composition.describe(settings, run, project, []))
 
 
 def _remove(project: Project, doing: str, *options: str) -> None:

@@ -27,9 +27,6 @@ from services.up.compose.project import Project, steered
 from services.up.model_servers import JUDGE, SERVERS, ModelServer
 from services.up.named_judges import key_file, keys
 
-NAME = "rewardstack"
-"""Of the project, unless COMPOSE_PROJECT_NAME says otherwise."""
-MONITORING_PORTS = ("PROMETHEUS_PORT", "GRAFANA_PORT")
 OWN = {"judge": "STACK_JUDGE_URL", "embedding": "STACK_EMBEDDING_URL"}
 """The settings that say where containers find the stack's own servers."""
 
@@ -111,11 +108,6 @@ class Composition:
         return ["--project-directory", str(ROOT), *files]
 
 
-def project_name() -> str:
-    """Under which the engine keeps the stack."""
-    return os.environ.get("COMPOSE_PROJECT_NAME") or NAME
-
-
 def unused_gpus(engine: Engine) -> str:
     """Why GPUs of this machine are not used; empty where they are, or there are none."""
     without = bool(machine.gpus()) and not engine.gpus
@@ -156,7 +148,7 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
         [ROOT / name for name in _files(settings, bool(gpus))],
         environment,
         urls,
-        _ports(settings),
+        ports.composed(settings),
         chosen=chosen,
         gpus=handed_out,
         gateway=named_judges.variables(chosen, settings),
@@ -220,14 +212,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _ports(settings: Settings) -> dict[str, tuple[str, int]]:
-    names = ["REWARD_PORT", *(server.port for server in SERVERS)]
-    if published_cache(settings):
-        names.append("CACHE_PORT")
-    monitoring = MONITORING_PORTS if monitored(settings) else ()
-    return {
-        **ports.published(settings, names),
-        **{name: (ports.LOOPBACK, settings.number(name)) for name in monitoring},
-    }

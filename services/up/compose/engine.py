@@ -13,6 +13,8 @@ from services.stack.errors import StackError
 
 SECONDS = 60
 """That the engine may take to answer a question."""
+FIRST_SECONDS = 20
+"""And the first one, which finds out whether it answers at all."""
 OLDEST_COMPOSE = (2, 24)
 
 
@@ -58,8 +60,8 @@ def require() -> Engine:
     return engine
 
 
-def ask(docker: str, *arguments: str) -> str:
-    """What the engine answers to a question.
+def ask(docker: str, *arguments: str, seconds: float = SECONDS) -> str:
+    """What the engine answers to a question, in so many seconds.
 
     Raises:
         StackError: it does not answer, or refuses; its last line says why.
@@ -71,10 +73,12 @@ def ask(docker: str, *arguments: str) -> str:
             cwd="/",
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=seconds,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired:
+        raise StackError(f"docker {arguments[0]}: no answer in {seconds:g} s") from None
+    except OSError as error:
         raise StackError(f"docker {arguments[0]}: {error}") from None
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
@@ -92,7 +96,7 @@ def has_image(engine: Engine, image: str) -> bool:
 
 
 def _info(docker: str) -> dict[str, Any]:
-    info: dict[str, Any] = json.loads(ask(docker, "info", "--format", "{{json .}}"))
+    info: dict[str, Any] = json.loads(ask(docker, "info", "--format", "{{json .}}", seconds=FIRST_SECONDS))
     if errors := info.get("ServerErrors"):
         raise StackError(f"docker info: {errors[0]}")
     return info

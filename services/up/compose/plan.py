@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from services.stack.errors import StackError
-from services.stack.rundir import ROOT, RunDir
+from services.stack.rundir import RunDir
 from services.stack.settings import Settings
 from services.up import model_servers, named_judges
-from services.up.compose import composition, record
+from services.up.compose import composition
 from services.up.compose.composition import Composition
 from services.up.compose.engine import has_image, require
-from services.up.compose.project import Project
+from services.up.compose.project import Project, project_name, require_own
 from services.up.compose.up import up
 from services.up.plan import Plan, Service, in_gib
 from services.up.services import kind_of
@@ -31,12 +30,12 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     Raises:
         StackError: no engine answers, or it cannot be carried out here.
     """
-    project = Project(require(), composition.project_name())
-    _require_own(project, run)
+    project = Project(require(), project_name())
+    require_own(project, run)
     containers = project.containers()
     running = {container.service for container in containers if container.state == "running"}
     default = composition.judge_model(settings, composition.usable_gpus(project.engine))
-    choice = model_servers.choose(settings, running, named_judges.servers(settings, default), lambda _: "")
+    choice = model_servers.choose(settings, running, named_judges.servers(settings, default), lambda *_: "")
     described = composition.describe(settings, run, project, choice.chosen).read()
     unused = composition.unused_gpus(project.engine)
     return Plan(
@@ -47,27 +46,9 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
         ports=described.ports,
         held={port for container in containers for port in container.ports},
         left_out={**({"GPU": unused} if unused else {}), **choice.left_out},
+        warnings=choice.warnings,
         carry_out=partial(up, settings, run, project, choice.chosen),
     )
-
-
-def _require_own(project: Project, run: RunDir) -> None:
-    """See that the containers of this name are this tree's, and this directory's.
-
-    Raises:
-        StackError: they are not.
-    """
-    folder, last = project.folder(), record.recall(run)
-    if folder not in (None, ROOT):
-        raise StackError(
-            f"the project {project.name} runs already, from {folder}",
-            "make down there, or another name here: COMPOSE_PROJECT_NAME=rewardstack-2 make up",
-        )
-    if last and last.up and last.project != project.name:
-        raise StackError(
-            f"the project {last.project} runs from this directory (RUN_DIR), and not {project.name}",
-            "make down first, or another RUN_DIR for the second one",
-        )
 
 
 def _service(name: str, described: Composition, settings: Settings) -> Service:

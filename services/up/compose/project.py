@@ -10,13 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from services.stack.errors import StackError
+from services.stack.rundir import ROOT, RunDir
+from services.up.compose import record
 from services.up.compose.engine import Engine, ask
 
+NAME = "rewardstack"
+"""Of the project, unless COMPOSE_PROJECT_NAME says otherwise."""
 LABEL = "com.docker.compose.project"
 STEERING = ("COMPOSE_ENV_FILES", "COMPOSE_FILE", "COMPOSE_PATH_SEPARATOR", "COMPOSE_PROFILES", "COMPOSE_PROJECT_NAME")
 """Variables that would make Compose read something else than it is told."""
 KEPT_UP = "unless-stopped"
 SAID_CHARACTERS = 200
+SEARCHED_LINES = 2000
 
 
 @dataclass(frozen=True)
@@ -108,12 +114,49 @@ class Project:
         if ids := [container.id for container in containers]:
             ask(self.engine.docker, "update", "--restart", KEPT_UP, *ids)
 
+    def log(self, container: Container) -> str:
+        """The last lines of a container since it was started last, of both its outputs."""
+        since = ask(self.engine.docker, "inspect", "--format={{.State.StartedAt}}", container.id).strip()
+        done = subprocess.run(
+            [self.engine.docker, "logs", f"--since={since}", f"--tail={SEARCHED_LINES}", container.id],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        return done.stdout
+
     def problem(self, container: Container) -> str:
         """Its status, and what its last health check said."""
         state = json.loads(ask(self.engine.docker, "inspect", "--format={{json .State}}", container.id))
         checks = (state.get("Health") or {}).get("Log") or [{}]
         said = " ".join(checks[-1].get("Output", "").split())[:SAID_CHARACTERS]
         return f"{container.status}: {said}" if said and state["Running"] else container.status
+
+
+def project_name() -> str:
+    """Under which the engine keeps the stack."""
+    return os.environ.get("COMPOSE_PROJECT_NAME") or NAME
+
+
+def require_own(project: Project, run: RunDir) -> None:
+    """See that the containers of this name are this tree's, and this directory's.
+
+    Raises:
+        StackError: they are not.
+    """
+    folder, last = project.folder(), record.recall(run)
+    if folder not in (None, ROOT):
+        raise StackError(
+            f"the project {project.name} runs already, from {folder}",
+            "make down there, or another name here: COMPOSE_PROJECT_NAME=rewardstack-2 make up",
+        )
+    if last and last.up and last.project != project.name:
+        raise StackError(
+            f"the project {last.project} runs from this directory (RUN_DIR), and not {project.name}",
+            "make down first, or another RUN_DIR for the second one",
+        )
 
 
 def steered(environment: Mapping[str, str]) -> dict[str, str]:

@@ -30,10 +30,14 @@ def remember(run: RunDir, composed: Composed) -> None:
 
 
 def recall(run: RunDir) -> Composed | None:
-    """What was started last, None where nothing ever was."""
+    """What was started last, None where nothing ever was.
+
+    Raises:
+        OSError: the run directory cannot be read.
+    """
     try:
         return Composed(**json.loads(_file(run).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (FileNotFoundError, ValueError, TypeError):
         return None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 from services.gateway import tls
@@ -14,7 +13,7 @@ from services.up import named_judges
 
 def folder(run: RunDir) -> Path:
     """Where the files are; the compose files name them."""
-    return run.path / "secrets"
+    return run.secrets
 
 
 def write(settings: Settings, run: RunDir) -> None:
@@ -45,8 +44,3 @@ def write(settings: Settings, run: RunDir) -> None:
     once = {*tls.FILES, *(file.name for file in where.glob(named_judges.key_file("*")))}
     for name in once - contents.keys():
         (where / name).unlink(missing_ok=True)
-
-
-def remove(run: RunDir) -> None:
-    """Remove them."""
-    shutil.rmtree(folder(run), ignore_errors=True)

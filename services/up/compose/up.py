@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from services.stack.console import TAIL_LINES, say, step
+from services.stack.console import TAIL_LINES, error_in, say, step
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
 from services.stack.settings import Settings
 from services.up import model_servers, samples
 from services.up.compose import composition as composing
-from services.up.compose import images, override, record, secrets, users_files
+from services.up.compose import images, override, publish, record, secrets, users_files
 from services.up.compose.composition import Composition
-from services.up.compose.engine import has_image
-from services.up.compose.project import Container, Project
+from services.up.compose.engine import has_image, require
+from services.up.compose.project import Container, Project, project_name
 from services.up.compose.record import Composed
 from services.up.model_servers import ModelServer
-from services.up.services import REMEDIES, kind_of
+from services.up.services import remedy
 
 BUILT = "rules"
 """The service whose image is built; the workers have the same one, and would build it a second time."""
@@ -87,6 +87,26 @@ def _fetch(composition: Composition) -> None:
             )
 
 
+def build_alone(settings: Settings, run: RunDir, registry: str) -> None:
+    """Build the image of reward server and workers, without starting anything.
+
+    Args:
+        settings: of the stack.
+        run: its directory.
+        registry: that the image is pushed to; empty for none.
+
+    Raises:
+        StackError: no engine answers, it could not be built, or the registry does not take it.
+    """
+    if registry:
+        publish.host_of(registry)
+    project = Project(require(), project_name())
+    composition = composing.describe(settings, run, project, [])
+    build(composition)
+    if registry:
+        publish.publish(project.engine, composition.environment["REWARDSTACK_IMAGE"], registry)
+
+
 def build(composition: Composition) -> None:
     """Build the image of reward server and workers; quick where nothing has changed.
 
@@ -137,8 +157,8 @@ def _failure(project: Project, sick: Sequence[Container], seconds: str) -> Stack
         say("---")
     first = next((container for container in guilty if container.state != "running"), guilty[0])
     why = f"not well after {seconds}" if first.state == "running" else "it ends while it is starting"
-    remedy = REMEDIES.get(kind_of(first.service), f"make logs s={first.service}")
-    return StackError(f"{first.service}: {why}: {project.problem(first)}", f"{remedy}; then make up again")
+    cause = error_in(project.log(first)) or project.problem(first)
+    return StackError(f"{first.service}: {why}: {cause}", f"{remedy(first.service, cause)}; then make up again")
 
 
 def _loads(composition: Composition, server: ModelServer, settings: Settings) -> bool:
@@ -163,4 +183,5 @@ def _score(settings: Settings, run: RunDir, composition: Composition, services: 
     addresses = {"REWARD_SERVER_URL": composition.urls["REWARD_SERVER_URL"], "REWARD_SERVER_TIMEOUT": f"{seconds:g}"}
     if composing.published_cache(settings):
         addresses |= {**composition.urls, "REWARD_CACHE_URL": settings.cache_url}
-    samples.score(settings, run, services, addresses)
+    judge = composing.judge_model(settings, composing.usable_gpus(composition.project.engine))
+    samples.score(settings, run, services, addresses, judge)

@@ -27,14 +27,18 @@ def status(run: RunDir, as_json: bool = False) -> None:
     Raises:
         StackError: nothing runs, or a service is not well.
     """
-    running = run.recall()
-    states = {state.name: state for state in Supervision(run).states()}
+    running, supervision = run.recall(), Supervision(run)
+    states = {state.name: state for state in supervision.states()}
+    if not states and supervision.members():
+        raise StackError("services run here, and their supervisord does not answer", "make up, or make down")
     if not states or not running:
         raise StackError("nothing runs here", "make up")
-    problems = {name: probe(name, run, running) for name in running.services}
+    # A make up that was interrupted may have stopped some to start them anew, or for good.
+    states |= {name: State(name, "STOPPED", 0, 0) for name in running.services if name not in states}
+    problems = {name: probe(name, run, running) or states[name].problem for name in running.services}
     if as_json:
         services = [_record(states[name], problem) for name, problem in problems.items()]
-        say(json.dumps({"way": "native", "services": services, "ports": dict(running.ports)}, indent=1))
+        say(json.dumps({"way": running.way, "services": services, "ports": dict(running.ports)}, indent=1))
     else:
         _print_rows(states, problems, running)
     if sick := [name for name, problem in problems.items() if problem]:

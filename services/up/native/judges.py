@@ -20,6 +20,7 @@ from services.stack import packages
 from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.interruption import undisturbed
+from services.stack.refusal import refusal
 from services.stack.rundir import ROOT, RunDir
 from services.stack.secrets import Secrets
 from services.stack.settings import Settings, load
@@ -37,8 +38,8 @@ def main(folder: str) -> int:
     run = RunDir(folder)
     try:
         _serve(run)
-    except StackError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (StackError, OSError) as error:
+        print(f"error: {refusal(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         say("the judge is stopped")
@@ -75,8 +76,12 @@ def _describe(settings: Settings, run: RunDir, wanted: dict[str, Any]) -> Stack:
         raise StackError("several replicas need nginx before them, which is not installed", "apt-get install nginx")
     secrets, host, port = Secrets(run), wanted["host"], wanted["port"]
     keys = {"VLLM_API_KEY": secrets.add("llm_judge_server_api_key", settings["LLM_JUDGE_SERVER_API_KEY"])}
+    # The caches are those of the user who types this; what is temporary goes with the directory.
+    own = {"TMPDIR": str(run.temporary)}
     judges = [
-        replace(replica(engine.replica_name(number), one["command"], run, one["environment"], keys, {}), inherits=True)
+        replace(
+            replica(engine.replica_name(number), one["command"], run, own | one["environment"], keys, {}), inherits=True
+        )
         for number, one in enumerate(wanted["replicas"], start=1)
     ]
     listen = {"judge": f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}

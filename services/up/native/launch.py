@@ -21,7 +21,9 @@ def main(description: Path) -> None:
     """Become the service."""
     run, service = RunDir(str(description.parent.parent)), description.stem
     program = json.loads(description.read_text(encoding="utf-8"))
-    processes.end_group(run.process_group(service), os.getsid(0))
+    session = os.getsid(0)
+    processes.end_group(run.process_group(service), session)
+    processes.end(lambda: [*processes.abandoned_mounts(session)], 0)
     run.group_file(service).write_text(str(os.getpgrp()))
     # vLLM does not listen where a socket is left.
     run.socket(service).unlink(missing_ok=True)

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Protocol
 
 from services.judge import engine
 from services.judge.model import Model, default, find, resolve
@@ -14,6 +15,7 @@ from services.models.environment import Models
 from services.models.machine import Gpu
 from services.stack import ports
 from services.stack.errors import StackError
+from services.stack.given import of_model_servers
 from services.stack.rundir import ROOT, RunDir, Running
 from services.stack.settings import Settings
 from services.up import model_servers
@@ -27,8 +29,76 @@ STOP_SECONDS = 30
 EMBEDDING_SERVER = ROOT / "services/embedding/run_tei_python.py"
 
 
+class Launcher(Protocol):
+    """How model servers are started: as they are installed here, or out of images."""
+
+    def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
+        """The vLLM that judges run.
+
+        Raises:
+            StackError: there is none.
+        """
+
+    def model(self, judge: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
+        """The model of a judge.
+
+        Raises:
+            StackError: it cannot be had.
+        """
+
+    def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], options: engine.Options) -> list[str]:
+        """The command of a judge; arguments as those of `engine.command`."""
+
+    def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
+        """The command of the embedding server, which listens on a port of loopback and has these GPUs."""
+
+
+class Installed:
+    """Model servers of the environment in MODELS_DIR."""
+
+    def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
+        """As the protocol says."""
+        models = Models(Path(settings["MODELS_DIR"]))
+        found = engine.find(models.python)
+        if found is None:
+            raise StackError(f"{models.venv} has no vLLM", f"remove {models.venv}, then make up again")
+        return found
+
+    def model(self, judge: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
+        """The model of a judge; a named one is asked for its own, for which no other stands in."""
+        models = Models(Path(settings["MODELS_DIR"]))
+        if not judge.model:
+            return resolve(settings["JUDGE_MODEL"] or default(gpus), models.python, models)
+        model = find(judge.model, models.python, models)
+        if model is None:
+            raise StackError(
+                f"judges.{judge.judges[0]}.model: no model hub can be reached and {judge.model} is not in its cache",
+                "name a folder, or give the judge an address",
+            )
+        return model
+
+    def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], options: engine.Options) -> list[str]:
+        """As the protocol says."""
+        return engine.command(vllm, model, listen, options)
+
+    def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
+        """As the protocol says."""
+        models = Models(Path(settings["MODELS_DIR"]))
+        model = ["--model-id", settings["EMBEDDING_MODEL"]] if settings["EMBEDDING_MODEL"] else []
+        listen = ["--hostname", "127.0.0.1", "--port", str(port)]
+        return [models.python, str(EMBEDDING_SERVER), *model, *listen]
+
+
+INSTALLED = Installed()
+
+
 def programs(
-    settings: Settings, run: RunDir, chosen: Sequence[ModelServer], backend: int, given: Environments
+    settings: Settings,
+    run: RunDir,
+    chosen: Sequence[ModelServer],
+    backend: int,
+    given: Environments,
+    launcher: Launcher = INSTALLED,
 ) -> list[Program]:
     """The programs of the chosen servers.
 
@@ -38,28 +108,31 @@ def programs(
         chosen: servers.
         backend: the embedding server's own port.
         given: variables, secrets and versions.
+        launcher: says how they are started.
 
     Raises:
         StackError: there are too few GPUs, or a model cannot be had.
     """
     gpus = machine.gpus()
     judges = model_servers.judges(chosen)
-    made = _judges(judges, settings, run, gpus, given) if judges else []
+    made = _judges(judges, settings, run, gpus, given, launcher) if judges else []
     if EMBEDDING in chosen:
         taken = {name for program in made for name in program.environment.get("CUDA_VISIBLE_DEVICES", "").split(",")}
         left = [gpu.name for gpu in gpus if gpu.name not in taken]
-        made.append(_embedding(settings, backend, left[:1], given))
+        made.append(_embedding(settings, run, backend, left[:1], given, launcher))
     return made
 
 
 def _judges(
-    judges: Sequence[ModelServer], settings: Settings, run: RunDir, gpus: list[Gpu], given: Environments
+    judges: Sequence[ModelServer],
+    settings: Settings,
+    run: RunDir,
+    gpus: list[Gpu],
+    given: Environments,
+    launcher: Launcher,
 ) -> list[Program]:
     """The replicas of each judge, all of which share the machine's GPUs."""
-    models = Models(Path(settings["MODELS_DIR"]))
-    found = engine.find(models.python)
-    if found is None:
-        raise StackError(f"{models.venv} has no vLLM", f"remove {models.venv}, then make up again")
+    found = launcher.vllm(settings, gpus)
     options = engine.Options(
         dtype=settings["JUDGE_DTYPE"],
         max_model_len=settings["JUDGE_MAX_MODEL_LEN"],
@@ -72,26 +145,13 @@ def _judges(
     hub, keys, versions = given.model_server("judge")
     made = []
     for judge, count in zip(judges, copies, strict=True):
-        model = _model(judge, settings, gpus, models)
+        model = launcher.model(judge, settings, gpus)
         for number, share in enumerate(islice(shares, count), start=1):
             name = engine.replica_name(number, judge.name)
-            command = engine.command(found, model, ["--uds", str(run.socket(name))], options)
+            command = launcher.judge(found, model, ["--uds", str(run.socket(name))], options)
             own = engine.environment(found, model, share, settings["VLLM_CPU_KVCACHE_SPACE"])
-            made.append(replica(name, command, run, {**hub, **own}, keys, versions))
+            made.append(replica(name, command, run, {**hub, **of_model_servers(run), **own}, keys, versions))
     return made
-
-
-def _model(judge: ModelServer, settings: Settings, gpus: list[Gpu], models: Models) -> Model:
-    """The model of a judge; a named one is asked for its own, for which no other stands in."""
-    if not judge.model:
-        return resolve(settings["JUDGE_MODEL"] or default(gpus), models.python, models)
-    model = find(judge.model, models.python, models)
-    if model is None:
-        raise StackError(
-            f"judges.{judge.judges[0]}.model: no model hub can be reached and {judge.model} is not in its cache",
-            "name a folder, or give the judge an address",
-        )
-    return model
 
 
 def replica(
@@ -116,19 +176,18 @@ def replica(
     )
 
 
-def _embedding(settings: Settings, port: int, gpus: list[str], given: Environments) -> Program:
-    models = Models(Path(settings["MODELS_DIR"]))
-    model = ["--model-id", settings["EMBEDDING_MODEL"]] if settings["EMBEDDING_MODEL"] else []
-    listen = ["--hostname", "127.0.0.1", "--port", str(port)]
+def _embedding(
+    settings: Settings, run: RunDir, port: int, gpus: list[str], given: Environments, launcher: Launcher
+) -> Program:
     hub, keys, versions = given.model_server("embedding")
     return Program(
         "embedding",
-        [models.python, str(EMBEDDING_SERVER), *model, *listen],
+        launcher.embedding(settings, port, gpus),
         PRIORITY,
         server=f"127.0.0.1:{port}",
         start_seconds=START_SECONDS,
         stop_seconds=STOP_SECONDS,
-        environment={**hub, "CUDA_VISIBLE_DEVICES": ",".join(gpus)},
+        environment={**hub, **of_model_servers(run), "CUDA_VISIBLE_DEVICES": ",".join(gpus)},
         keys=keys,
         versions=versions,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -9,14 +10,16 @@ from services.embedding.tei_python.model_source import CARRIED, ON_GPU
 from services.judge import model
 from services.models import environment, machine
 from services.models.environment import Models
-from services.stack import packages, ports
-from services.stack.rundir import RunDir
+from services.stack import packages
+from services.stack.rundir import RunDir, Running
 from services.stack.settings import Settings
 from services.up import model_servers, named_judges
 from services.up.model_servers import EMBEDDING, ModelServer
+from services.up.native.stack import Place, describe
 from services.up.native.supervision import Supervision
 from services.up.native.up import up
 from services.up.plan import Plan, Service, in_gib
+from services.up.services import service_of
 
 NO_MONITORING = "Prometheus and Grafana run in containers only"
 
@@ -34,21 +37,62 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     left = bool(running or supervision.members())
     default = settings["JUDGE_MODEL"] or model.default(machine.gpus())
     choice = model_servers.choose(settings, running, named_judges.servers(settings, default))
+    ready = not choice.chosen or environment.ready(Models(Path(settings["MODELS_DIR"])))
     return Plan(
         way="native",
         reason=reason,
         services=[*_services(settings), *(_model_service(server, settings) for server in choice.chosen)],
         running=running,
-        ports=ports.wanted(settings, ["REWARD_PORT", *(server.port for server in choice.chosen)]),
+        ports=model_servers.wanted_ports(settings, choice.chosen),
         held=last.ports.values() if last and left else (),
         left_out={**choice.left_out, **({"monitoring": NO_MONITORING} if settings["MONITORING"] == "on" else {})},
+        warnings=choice.warnings,
         carry_out=partial(up, settings, run, choice.chosen),
+        changes=partial(changes, settings, run, Place(packages.find()), choice.chosen, last)
+        if last and running and ready
+        else None,
     )
+
+
+def changes(settings: Settings, run: RunDir, place: Place, chosen: Sequence[ModelServer], last: Running) -> list[str]:
+    """What becomes of the services that run, as `make up` will say it, and what their memory is short of.
+
+    Args:
+        settings: of the stack.
+        run: its directory.
+        place: where programs run.
+        chosen: model servers.
+        last: what runs.
+
+    Raises:
+        StackError: `make up` would end so, too.
+    """
+    stack = describe(settings, run, place, chosen, last)
+    said = [f"stopping {name}" for name in last.services if name not in stack.names]
+    for program in stack.programs:
+        if program.name not in last.services:
+            said.append(f"starting {program.name}")
+        elif program.changed(run):
+            said.append(f"restarting {program.name} (changed: {', '.join(program.changes(run))})")
+    if stack.running(last.session).gateway != last.gateway:
+        said.append("the gateway takes up its new configuration")
+    need = sum(_memory(stack.names, chosen)) - sum(_memory(last.services, chosen))
+    if need > machine.free_memory():
+        free = in_gib(machine.free_memory())
+        said.append(f"warning: what is new needs {in_gib(need)} of memory, and {free} are free")
+    return said
+
+
+def _memory(names: Iterable[str], chosen: Sequence[ModelServer]) -> Iterator[int]:
+    """Bytes that each replica of the model servers among these services takes."""
+    return (server.memory for name in names for server in chosen if service_of(name) == server.name)
 
 
 def _services(settings: Settings) -> list[Service]:
     found = packages.find()
     nginx, redis = (found.get(name) or f"{name}, which is not installed yet" for name in ("nginx", "redis-server"))
+    if settings["RULES"] == "off":
+        return [Service("gateway", nginx)]
     return [
         Service("cache", redis, memory=f"up to {settings['CACHE_MAX_MEMORY']}"),
         Service("gateway", nginx),

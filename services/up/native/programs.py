@@ -21,6 +21,8 @@ LAUNCH = (sys.executable, "-m", "services.up.native.launch")
 WITH_KEYS = ("sh", str(ROOT / "services/models/with_keys.sh"))
 GUNICORN = (sys.executable, "-m", "gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf")
 WORKER = (sys.executable, "-m", "rewardstack_rules.jobs.worker")
+IN_IMAGE = "APPTAINERENV_"
+"""Before the name of a variable that a program is given in its image."""
 DRAIN_SECONDS = 5
 CHUNK_SECONDS = 60
 """That a stopping worker is given for its chunk; one that is cut off is scored by another worker."""
@@ -41,7 +43,7 @@ class Program:
         environment: its variables beside those of the system; no secrets, for they are written into a file.
         keys: by variable, the file of a secret that the program itself takes from its environment alone.
         versions: of what it reads at its start, by name: another one, and it is restarted.
-        prefix: command that runs it elsewhere, such as `apptainer exec IMAGE`.
+        prefix: command that runs it elsewhere, such as `apptainer exec IMAGE`; keys are read there.
         inherits: whether it is given all of its supervisor's variables, not those of the system alone.
     """
 
@@ -68,8 +70,8 @@ class Program:
         """What `launch` reads; supervisord is told only when it changes, for its own syntax cannot hold every value."""
         keys = [f"{name}={file}" for name, file in self.keys.items()]
         return {
-            "command": [*(WITH_KEYS if keys else ()), *keys, *self.prefix, *self.command],
-            "path": str(Path(self.command[0]).parent),
+            "command": [*self.prefix, *(WITH_KEYS if keys else ()), *keys, *self.command],
+            "path": str(Path([*self.prefix, *self.command][0]).parent),
             "environment": dict(self.environment),
             "inherits": self.inherits,
             "versions": dict(self.versions),
@@ -91,6 +93,13 @@ class Program:
         }
         return fill(TEMPLATE, values), text
 
+    def changed(self, run: RunDir) -> bool:
+        """Whether it is another program than when supervisord was last told of it, so that `make up` restarts it."""
+        try:
+            return self.files(run)[0] not in (run.path / "supervisord.conf").read_text(encoding="utf-8")
+        except OSError:
+            return True
+
     def changes(self, run: RunDir) -> list[str]:
         """Names of what is another one than when the program was written down last."""
         try:
@@ -102,7 +111,7 @@ class Program:
         for part in ("environment", "versions"):
             then, own = before.get(part, {}), now[part]
             others = [name for name in then.keys() | own.keys() if then.get(name) != own.get(name)]
-            names += (name.removesuffix("_FILE") for name in others)
+            names += (name.removeprefix(IN_IMAGE).removesuffix("_FILE") for name in others)
         return sorted(set(names)) or ["how it is supervised"]
 
 

@@ -7,25 +7,27 @@ the end. After a full disk nobody need come to start it. What was stopped on pur
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import suppress
 from xmlrpc.client import Fault
 
 from supervisor import childutils
 
+from services.up.native.events import listen
+
 
 def main() -> None:
     """Listen until supervisord ends."""
     supervisor = childutils.getRPCInterface(os.environ).supervisor
-    while True:
-        _, given_up = childutils.listener.wait(sys.stdin, sys.stdout)
+
+    def start(given_up: str) -> None:
         names = childutils.get_headers(given_up)
         program = f"{names['groupname']}:{names['processname']}"
         with suppress(Fault):
             # Somebody may have stopped it since.
             if supervisor.getProcessInfo(program)["statename"] == "FATAL":
                 supervisor.startProcess(program, False)
-        childutils.listener.ok(sys.stdout)
+
+    listen(start)
 
 
 if __name__ == "__main__":

@@ -18,17 +18,16 @@ from supervisor.xmlrpc import SupervisorTransport
 from services.stack import processes
 from services.stack.errors import StackError
 from services.stack.interruption import undisturbed
-from services.stack.rundir import ROOT, RunDir, Running
+from services.stack.rundir import ROOT, SUPERVISOR, RunDir, Running
+from services.up.native import session
+from services.up.native.session import POLL_SECONDS, STOP_SECONDS
 
 START_SECONDS = 15.0
-STOP_SECONDS = 180.0
-"""Longer than all services together are given to stop."""
 RELOAD_SECONDS = 30.0
-POLL_SECONDS = 0.1
+MASTER = "nginx: master process"
 UP = ("RUNNING", "STARTING", "BACKOFF")
-PROGRAM = "services.up.native.supervisord"
-LISTENERS = ("restarter", "unwell")
-"""No services, but what has supervisord start them again."""
+LISTENERS = ("restarter", "unwell", "following", "heartbeat")
+"""No services, but what has supervisord start them again, the gateway follow others, or what says that it lives."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,11 @@ class State:
     state: str
     pid: int
     uptime: int
+
+    @property
+    def problem(self) -> str:
+        """Why it does not count as well, whoever answers in its place; empty where it runs."""
+        return "" if self.state == "RUNNING" else f"supervisord has it as {self.state.lower()}"
 
 
 class Supervision:
@@ -74,7 +78,7 @@ class Supervision:
         said = self._run.log("supervisord-start")
         with undisturbed(), said.open("wb") as log:
             child = self._child = subprocess.Popen(
-                [sys.executable, "-m", PROGRAM, "--configuration", configuration],
+                [sys.executable, "-m", SUPERVISOR, "--configuration", configuration],
                 cwd=ROOT,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -135,8 +139,11 @@ class Supervision:
         Raises:
             StackError: it does not take them up.
         """
-        state = next(state for state in self.states() if state.name == "gateway")
-        master = processes.alive(state.pid) if state.pid else None
+        pid = next((state.pid for state in self.states() if state.name == "gateway"), 0)
+        leader = processes.alive(pid) if pid else None
+        # In an image the process that supervisord knows is the one that runs the image.
+        ours = [leader, *leader.children(recursive=True)] if leader else []
+        master = next((process for process in ours if MASTER in " ".join(processes.command(process))), None)
         if master is None:
             return  # it reads them when it starts
         before = master.children()
@@ -156,28 +163,20 @@ class Supervision:
             gently: whether services are given the time that they ask for.
         """
         if gently and self.states():
-            leader = processes.alive(self._call("getPID"))
+            leader, deadline = self._call("getPID"), time.monotonic() + STOP_SECONDS
             self._call("shutdown")
-            psutil.wait_procs([leader] if leader else [], STOP_SECONDS)
+            # Where nobody waits for it, as in a container without an init, it stays a zombie.
+            while processes.alive(leader) and time.monotonic() < deadline:
+                time.sleep(POLL_SECONDS)
         processes.end(self.members)
         if self._child:
             self._child.wait()
         self._run.forget()
 
     def members(self) -> list[psutil.Process]:
-        """The processes of the stack: those of supervisord's session that work in its directories.
-
-        They outlive a supervisord that was killed. A process id can come back: where another program leads the session
-        of that number, it is not ours.
-        """
-        running = self._run.recall()
-        if running is None:
-            return []
-        leader = processes.alive(running.session)
-        if leader and PROGRAM not in processes.command(leader):
-            return []
-        ours = (ROOT, self._run.path, self._run.queue)
-        return [process for process in processes.members(running.session) if processes.directory(process) in ours]
+        """The processes of the stack, also those that outlive a supervisord that was killed."""
+        found = (processes.alive(pid) for pid in session.members(self._run))
+        return [process for process in found if process]
 
     def _call(self, method: str, *arguments: object) -> Any:
         try:

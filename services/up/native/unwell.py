@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
-
-from supervisor import childutils
 
 from services.stack import processes
 from services.stack.rundir import RunDir, Running
+from services.up.native.events import listen, log
 from services.up.native.health import hangs
 from services.up.native.supervision import State, Supervision
 
@@ -50,17 +48,11 @@ class Watch:
         problem = hangs(state.name, self.run, running)
         if not problem:
             if process not in self._well:
-                _log(f"{state.name} (pid {state.pid}) is well")
+                log(f"{state.name} (pid {state.pid}) is well")
             self._well[process] = now
         elif now - self._well.get(process, now) >= self.seconds:
-            _log(f"{state.name} (pid {state.pid}) has not been well for {self.seconds:g} s and is ended: {problem}")
+            log(f"{state.name} (pid {state.pid}) has not been well for {self.seconds:g} s and is ended: {problem}")
             processes.end_group(state.pid, running.session)
-
-
-def _log(text: str) -> None:
-    """Standard output is supervisord's; a full disk has no room for what is said."""
-    with suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
 
 
 def _process(state: State) -> tuple[str, int]:
@@ -70,11 +62,7 @@ def _process(state: State) -> tuple[str, int]:
 def main(folder: str, seconds: str) -> None:
     """Listen until supervisord ends."""
     watch = Watch(RunDir(folder), float(seconds))
-    while True:
-        childutils.listener.wait(sys.stdin, sys.stdout)
-        if watch.seconds:
-            watch.look()
-        childutils.listener.ok(sys.stdout)
+    listen(lambda _: watch.look() if watch.seconds else None)
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def test_vectors_outlive_scores(server: FaultServer, redis: Redis, run_script: S
 
 def test_concurrent_calls_share_vectors(server: FaultServer) -> None:
     """Calls that are under way at the same time share the texts of each other, references and candidates alike."""
-    server.set(delay=0.3)
+    server.set(delay=1.0)
     extras: list[dict[str, Any]] = [{}, {"length_penalty": "ratio"}, {"length_penalty": "sqrt"}]
     found: list[Score] = []
 
@@ -139,7 +139,7 @@ async def test_single_calls_go_out_together(server: FaultServer) -> None:
 
 def test_own_limit_of_the_server(server: FaultServer) -> None:
     """The batch is as large as the server says, and no more batches are sent at first than it works at."""
-    server.set(info={"model_id": "m", "max_client_batch_size": 10, "max_concurrent_requests": 40}, delay=0.1)
+    server.set(info={"model_id": "m", "max_client_batch_size": 10, "max_concurrent_requests": 40}, delay=0.5)
     assert {"ok"} == statuses(score(group(64)))
     stats = server.stats()
     assert [2] + [10] * 7 == sorted(len(batch) for batch in stats["batches"])

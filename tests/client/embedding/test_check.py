@@ -57,4 +57,4 @@ def test_gone(server: FaultServer) -> None:
     server.kill()
     status, output = check()
     assert 1 == status
-    assert "nothing listens there; start it with `make up`, or correct EMBEDDING_SERVER_URL" in output
+    assert " start it with `make up`, or correct EMBEDDING_SERVER_URL" in output

@@ -11,7 +11,7 @@ import redis as redis_client
 from rewardstack import Request, score
 from rewardstack.score import Usage
 from tests.support.explaining import explained, named
-from tests.support.servers import FaultServer, Redis
+from tests.support.servers import FaultServer, Redis, free_port
 
 SOURCE = "embedding_remote_test"
 SAMPLES = [
@@ -65,8 +65,8 @@ def test_a_wrong_option(server: FaultServer) -> None:
 
 def test_a_substitute(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the server is away, what failed and what stands in for it are steps of their own."""
-    monkeypatch.setenv("EMBEDDING_SERVER_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("EMBEDDING_TIMEOUT", "1")
+    monkeypatch.setenv("EMBEDDING_SERVER_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("EMBEDDING_SERVER_TIMEOUT", "1")
     found = explained(SAMPLES[0])
     [substitute] = named(found.steps, "substitute")
     assert found.score is not None and found.score.status == "fallback"

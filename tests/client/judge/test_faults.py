@@ -229,7 +229,7 @@ Fault = Callable[[FaultServer], None]
 
 
 @pytest.mark.parametrize(
-    ("fault", "delay"), [(FaultServer.kill, 3.0), (FaultServer.freeze, 8.0)], ids=["killed", "frozen"]
+    ("fault", "delay"), [(FaultServer.kill, 10.0), (FaultServer.freeze, 15.0)], ids=["killed", "frozen"]
 )
 def test_one_of_two_replicas(monkeypatch: pytest.MonkeyPatch, fault: Fault, delay: float) -> None:
     """With 200 samples in flight one of two replicas dies or freezes: all are scored, late by a bounded time."""
@@ -266,7 +266,7 @@ def test_both_gone_and_back(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogC
     started = time.monotonic()
     with caplog.at_level(logging.WARNING):
         scores = score(batch)
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 10
     assert {("failed", 0.0)} == {(one.status, one.value) for one in scores}
     assert 1 == sum("200 of 200 samples failed" in record.getMessage() for record in caplog.records)
     (warning,) = [record.getMessage() for record in caplog.records]
@@ -284,7 +284,7 @@ def test_replica_that_hangs_behind_a_gateway(judge: FaultServer) -> None:
     judge.set(delay=0.2, stuck=20)
     started = time.monotonic()
     assert {"ok"} == statuses(score([sample(f"behind a gateway {at}") for at in range(60)]))
-    assert time.monotonic() - started < 6
+    assert time.monotonic() - started < 15
     assert 80 == len(asked(judge))
 
 
@@ -312,7 +312,7 @@ def test_waiting_for_a_turn_at_nobody(judge: FaultServer) -> None:
     started = time.monotonic()
     scores = score([sample(f"in vain {at}", batch_size=1, timeout=1.0) for at in range(6)])
     assert {"failed"} == {one.status for one in scores}
-    assert time.monotonic() - started < 2.5
+    assert time.monotonic() - started < 5
 
 
 def test_server_of_a_sample_that_is_gone(judge: FaultServer) -> None:

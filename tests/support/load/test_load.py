@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import time
-
 from rewardstack import Request
 from tests.support.load.lanes import Lane
 from tests.support.load.load import Load, steady
 from tests.support.load.outcomes import Known
 from tests.support.servers import FaultServer, fault_server
+from tests.support.waiting import eventually
 
 TEXTS = ("a", "bb", "ccc", "dddd")
 """The faulty server's score of a text is its length."""
 LANE = Lane("rules", "server", 0.02, 3, [Known(Request("math", text, "1"), float(len(text))) for text in TEXTS])
 
 
-def ended(server: FaultServer, seconds: float) -> Load:
-    """What became of a load of so many seconds, which the server refused for the second half."""
+def ended(server: FaultServer) -> Load:
+    """What became of a load which the server refused in the end."""
     with steady([LANE], {"server": {"REWARD_SERVER_URL": server.url}}) as load:
-        time.sleep(seconds / 2)
+        eventually(lambda: server.stats()["scored"] > len(TEXTS))
         server.set(mode="503")
-        time.sleep(seconds / 2)
+        eventually(lambda: (seen := server.stats())["items"] > seen["scored"])
         server.set(mode="ok")
         load.end()
     return load
@@ -29,7 +28,7 @@ def ended(server: FaultServer, seconds: float) -> Load:
 def test_all_come_back() -> None:
     """Samples that a server refused for a time are all back with their own scores when the load has ended."""
     with fault_server() as server:
-        load = ended(server, 2.0)
+        load = ended(server)
 
     assert [] == load.faults
     assert load.sent == len(load.outcomes) > len(TEXTS)
@@ -40,7 +39,7 @@ def test_wrong_scores_are_seen() -> None:
     """A server that mixes up its samples does not go unnoticed."""
     mixed = Lane("rules", "server", 0.02, 2, [*LANE.samples[1:], LANE.samples[0]])
     with fault_server() as server, steady([LANE], {"server": {"REWARD_SERVER_URL": server.url}}) as load:
-        time.sleep(1.0)
+        eventually(lambda: server.stats()["scored"])
         load.end()
 
     assert load.outcomes
@@ -50,7 +49,7 @@ def test_wrong_scores_are_seen() -> None:
 def test_a_trainer_that_dies_is_seen() -> None:
     """A trainer that ends before its samples have come back is a fault, with its last words."""
     with fault_server() as server, steady([LANE], {"server": {"REWARD_SERVER_URL": server.url}}) as load:
-        time.sleep(1.0)
+        eventually(lambda: server.stats()["scored"])
         load.kill()
         load.end()
 

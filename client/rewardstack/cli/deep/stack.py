@@ -88,7 +88,7 @@ class Stack:
             on_error: what a sample without a score is worth; None for its route's own policy.
         """
         # This process remembers nothing itself, and has no routes but the built-in ones.
-        settings = replace(self.settings, cache_items=0, routes_file="")
+        settings = replace(self.settings, cache_items=0, routes_files=())
         if not direct:
             settings = replace(settings, judge_urls=(), embedding_urls=(), cache_url="")
         requests = [sample.request for sample in some]

@@ -11,6 +11,7 @@ from typing import Any
 
 from rewardstack.cli.console import say, wait_aloud
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, SettingsError, UnreachableError
+from rewardstack.scorers.destination import Servers
 from rewardstack.scorers.reward_server.scorer import reward_servers
 from rewardstack.settings import Settings
 from rewardstack.transport.http import authorization, exchange, open_session
@@ -36,10 +37,8 @@ class JobServer:
     def __init__(self, settings: Settings) -> None:
         if not settings.reward_server_urls:
             raise SettingsError("REWARD_SERVER_URL: unset; name the reward server that takes the job")
-        self._urls = settings.reward_server_urls
+        self._settings = settings
         self._patience = settings.reward_server_timeout
-        self._headers = authorization(settings.reward_server_api_key)
-        self._servers = reward_servers(settings)
 
     async def __aenter__(self) -> JobServer:
         self._session = open_session()
@@ -86,17 +85,25 @@ class JobServer:
             raise ReplyError(f"job {job_id}: its results are not those that were asked for")
         return lines
 
+    def _servers(self) -> Servers:
+        """The reward servers of this moment; those of before where a file of servers names none any more."""
+        now = self._settings.follow()
+        self._settings = now if now.reward_server_urls else self._settings
+        return reward_servers(self._settings)
+
     async def _ask(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> bytes:
         end = time.monotonic() + self._patience
         for attempt in range(2**31):
-            url = self._urls[attempt % len(self._urls)]
-            call = exchange(self._session, method, url + path, body, {**self._headers, **(headers or {})})
+            servers = self._servers()
+            urls, api_key = servers.own
+            url = urls[attempt % len(urls)]
+            call = exchange(self._session, method, url + path, body, {**authorization(api_key), **(headers or {})})
             try:
                 return await wait_aloud(call, ANSWER_SECONDS, f"{url}{path}")
             except RejectedError as error:
-                raise self._servers.explained(error, self._servers.own) from error
+                raise servers.explained(error, servers.own) from error
             except (OverloadError, ReplyError, UnreachableError, asyncio.TimeoutError) as error:
                 obstacle = error if str(error) else UnreachableError(f"{url}: no answer in {ANSWER_SECONDS:g} s")
             left = end - time.monotonic()

@@ -7,13 +7,14 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import aiohttp
 
 from rewardstack.cli.console import wait_aloud
 from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
-from rewardstack.errors import OverloadError, RejectedError, ServiceError, UnreachableError
-from rewardstack.transport.http import Reply, authorization, body_of, open_session, send
+from rewardstack.errors import OverloadError, RejectedError, ServiceError, SettingsError, UnreachableError
+from rewardstack.transport.http import Reply, authorization, body_of, open_session, proxy_of, send
 
 PATIENCE = 10.0
 """Seconds for each question."""
@@ -89,6 +90,8 @@ class Probed:
         except asyncio.TimeoutError:
             what = f"{path}: it takes the connection, and no answer comes within {patience:g} s"
             raise Trouble(what, f"it is overloaded or hangs; {LOGS}") from None
+        except SettingsError as error:
+            raise Trouble(f"{path}: {error}", f"correct {error.field}") from error
         except ServiceError as error:
             raise self.trouble(error) from error
 
@@ -114,7 +117,11 @@ class Probed:
     def trouble(self, error: ServiceError) -> Trouble:
         """What is wrong, without what the address may hold of secrets, and the remedy."""
         what = str(error).removeprefix(self._url).replace(self._url, shown_url(self._url))
-        return Trouble(what, self._remedy(error))
+        remedy = self._remedy(error)
+        if proxy_of(self._url):
+            host = urlsplit(self._url).hostname
+            remedy = f"if {host} is reached without the proxy, name it in NO_PROXY; else {remedy}"
+        return Trouble(what, remedy)
 
     def _remedy(self, error: ServiceError) -> str:
         if isinstance(error, UnreachableError):
@@ -145,7 +152,7 @@ class Probed:
         if isinstance(cause, asyncio.TimeoutError):
             return f"nothing answers at this address; correct {url}, or let the port through the firewall"
         if isinstance(cause, aiohttp.ClientConnectorError):
-            return f"nothing listens there; {start}"
+            return start
         return f"the connection ends without an answer in HTTP: does it speak https, or is it another service? {start}"
 
 

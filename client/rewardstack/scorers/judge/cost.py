@@ -54,16 +54,16 @@ async def counted(asked: Sequence[tuple[Plan, Model]], api: Api, deadline: Share
 
 
 async def _counted(plan: Plan, model: Model, api: Api, deadline: SharedDeadline) -> Usage:
-    usage, prompt = estimate(plan, model), 0
+    requests, prompt = _requests(plan), 0
     try:
         for reference in plan.references:
             sent = _request(plan, model, reference)
             body = json.dumps({name: sent[name] for name in CHAT_FIELDS if name in sent}).encode()
             prompt += int(json.loads(await api.post(plan.destination, TOKENIZE, body, deadline))["count"])
     except (ServiceError, ValueError, KeyError, TypeError):
-        return usage
-    votes = usage.requests // len(plan.references)
-    return usage._replace(prompt_tokens=prompt * votes, uncounted=0)
+        return estimate(plan, model)
+    votes = requests // len(plan.references)
+    return Usage(requests, prompt * votes, requests * most_tokens(plan.options, model.dialect))
 
 
 def _requests(plan: Plan) -> int:

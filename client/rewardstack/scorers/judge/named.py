@@ -50,6 +50,11 @@ class Named:
         """Whether its verdicts are always read from probabilities."""
         return self._judge.options.get("verdict") == "logprob"
 
+    @property
+    def is_below(self) -> bool:
+        """Whether it is asked below an address of the environment's."""
+        return not self._judge.address
+
     def addresses(self, settings: Settings) -> tuple[str, ...]:
         """Base URLs of the servers that are asked; none where the environment would have to name them."""
         below = (f"{url}/{BELOW}/{self.name}" for url in settings.judge_urls)

@@ -1,11 +1,16 @@
-"""All the rules of a server: those that come with it, and the user's own."""
+"""All the rules of a server: those that come with it, and the user's own.
+
+`python -m rewardstack_rules.functions.catalogue FILE...` tells whether a server can load these files: where it cannot,
+why is the last line on stderr, and the exit status is 1.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from rewardstack.errors import SettingsError
+from rewardstack.errors import ConfigError, SettingsError
 from rewardstack_rules.functions.builtin import built_in_rules
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.functions.user_functions import load_file
@@ -32,3 +37,15 @@ def load_registry(function_files: Iterable[Path]) -> Registry:
                 f"REWARD_FUNCTIONS: {path} holds no reward function; put @reward_function above one", "REWARD_FUNCTIONS"
             )
     return registry
+
+
+def _main(files: Iterable[str]) -> str:
+    try:
+        load_registry(map(Path, files))
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]) or 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -104,7 +105,14 @@ def _import(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         raise SettingsError(
-            f"{path} cannot be loaded: {type(error).__name__}: {error}; correct it, or take it out of REWARD_FUNCTIONS",
+            f"{path} cannot be loaded: {type(error).__name__}: {error}{_place(path, error)}; "
+            "correct it, or take it out of REWARD_FUNCTIONS",
             "REWARD_FUNCTIONS",
         ) from error
     return module
+
+
+def _place(path: Path, error: Exception) -> str:
+    """The last line of the file that the error came by; a SyntaxError names its own."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return f" (line {lines[-1]})" if lines else ""

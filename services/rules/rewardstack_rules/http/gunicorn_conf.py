@@ -8,23 +8,16 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
 from pathlib import Path
 from typing import Any
 
+from rewardstack.core.descriptors import raise_open_files
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack_rules import logs
 from rewardstack_rules.metrics.directory import IN_MEMORY, make_metrics_dir
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.isolated import prepare_isolated, renew_isolated
 from rewardstack_rules.settings import Settings
-
-
-def _raise_open_files() -> None:
-    """Allows as many open files as the system lets a process have: a worker's connections alone may be 1,000."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
 
 read_secret_files()
 _settings = Settings.from_env()
@@ -45,7 +38,7 @@ worker_tmp_dir = IN_MEMORY
 
 def on_starting(server: Any) -> None:
     """Runs in the master, before anything listens."""
-    _raise_open_files()
+    raise_open_files()  # a worker's connections alone may be 1,000
     return_memory()
     directory = Path(_metrics_dir)
     directory.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from collections.abc import Collection
 
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, ServiceError
@@ -17,13 +18,13 @@ from rewardstack_rules.process import NOT_READY
 from rewardstack_rules.settings import Settings
 
 
-def problem(redis: RedisClient, host: str, pid: int | None = None) -> str:
+def problem(redis: RedisClient, host: str, pids: Collection[int] | None = None) -> str:
     """What is wrong with a worker; empty where the queue has heard of it within the last `SILENCE` seconds.
 
     Args:
         redis: of the queue.
         host: that it runs on, as that knows itself.
-        pid: its process id; None for any worker of that host.
+        pids: process ids, of which its own is one; None for any worker of that host.
 
     Raises:
         ServiceError: the queue does not answer.
@@ -32,7 +33,7 @@ def problem(redis: RedisClient, host: str, pid: int | None = None) -> str:
         seconds, _ = redis.time()
         heard = [name.decode() for name in redis.zrangebyscore(WORKERS, seconds - SILENCE, "+inf")]
     known = [name for name in heard if name.rpartition("-")[0] == host]
-    if known if pid is None else f"{host}-{pid}" in known:
+    if known if pids is None else any(f"{host}-{pid}" in known for pid in pids):
         return ""
     return "the queue has not heard of this worker"
 

@@ -20,6 +20,7 @@ from rq import SimpleWorker
 from rq.exceptions import StopRequested
 from rq.serializers import JSONSerializer
 
+from rewardstack.core.descriptors import raise_open_files
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, SettingsError
 from rewardstack_rules.jobs.chunk import QUEUE_RETRIES, workshop
@@ -64,6 +65,7 @@ class ChunkWorker(SimpleWorker):
 
 def main() -> None:
     """Works until it is told to stop; exits with a message where a setting is wrong."""
+    raise_open_files()
     return_memory()
     logging.config.dictConfig(LOGGING)
     try:

@@ -11,7 +11,6 @@ from rewardstack_rules.mathematics import (
     algebra,
     angles,
     congruences,
-    dates,
     equations,
     exact,
     names,
@@ -65,7 +64,7 @@ def _equal(one: str, other: str) -> bool:
     if squeeze(one) == squeeze(other):
         return True
     one, other = _with_one_parameter(words.numeral(one) or one, words.numeral(other) or other)
-    for decide in (_equal_in_total, _equal_dates, _equal_residues):
+    for decide in (_equal_in_total, _equal_residues):
         decided = decide(one, other)
         if decided is not None:
             return decided
@@ -124,12 +123,6 @@ def _equal_in_total(one: str, other: str) -> bool | None:
         expected = expected[0], found[1]
     factor = units.ratio(found[1], expected[1]) if found and expected else None
     return None if factor is None or found is None or expected is None else found[0] * factor == expected[0]
-
-
-def _equal_dates(one: str, other: str) -> bool | None:
-    """Two dates; None where not both are."""
-    date, expected = dates.read(one), dates.read(other)
-    return None if date is None or expected is None else dates.same(date, expected)
 
 
 def _equal_residues(one: str, other: str) -> bool | None:

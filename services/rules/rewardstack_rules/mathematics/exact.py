@@ -6,6 +6,8 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
+from rewardstack_rules.mathematics.comparison.decimals import Decimal, reach
+
 PLACES = 6
 """Digits behind the point from which on a decimal may stand for a number that it rounds, or cuts off."""
 
@@ -60,13 +62,14 @@ def text(value: Fraction) -> str:
     return str(value) if value.denominator == 1 else f"\\frac{{{value.numerator}}}{{{value.denominator}}}"
 
 
-def same(one: Number, other: Number) -> bool:
-    """Whether two numbers are equal, or one is the other rounded to six decimals or more."""
-    if one.value == other.value:
-        return True
-    distance = abs(one.value - other.value)
-    largest = max(abs(one.value), abs(other.value))
-    return distance < tolerance(one.places, other.places) and distance <= RELATIVE * largest
+def same(answer: Number, reference: Number) -> bool:
+    """Whether two numbers are equal, or one rounds to the other as `decimals` allow."""
+    distance = abs(answer.value - reference.value)
+    return distance == 0 or distance < reach(_decimal(answer), _decimal(reference))
+
+
+def _decimal(number: Number) -> Decimal | None:
+    return (number.value, number.places) if number.places else None
 
 
 def tolerance(*places: int) -> Fraction:
@@ -78,10 +81,16 @@ def tolerance(*places: int) -> Fraction:
     return Fraction(1, 10 ** min(rounded)) if rounded else Fraction(0)
 
 
-def same_percentage(percentage: Number, bare: Number) -> bool:
+def same_percentage(percentage: Number, bare: Number, asked: bool = False) -> bool:
     """Whether a number with a percent sign equals one without.
 
     The bare number is read one way only: up to 1 it is a fraction, above it is a percentage whose sign was left out.
+
+    Args:
+        percentage: what stands before the percent sign.
+        bare: the other number.
+        asked: whether the percentage is the reference.
     """
     scale = 100 if abs(bare.value) <= 1 else 1
-    return same(Number(percentage.value / scale, percentage.places + (2 if scale == 100 else 0)), bare)
+    fraction = Number(percentage.value / scale, percentage.places + (2 if scale == 100 else 0))
+    return same(bare, fraction) if asked else same(fraction, bare)

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from rewardstack_rules.mathematics import algebra, exact, ratios, signs, single, symbolic, units, words
 from rewardstack_rules.mathematics.bounds import MAX_ITEMS
+from rewardstack_rules.mathematics.comparison.compare import readings
 from rewardstack_rules.mathematics.intervals import as_intervals, condition
 from rewardstack_rules.mathematics.matrices import cells
 from rewardstack_rules.mathematics.notation import tidy
@@ -19,6 +20,8 @@ _ELLIPSIS = "\\ldots"
 @lru_cache(maxsize=REMEMBERED)
 def readable(reference: str) -> bool:
     """Whether a reference, within the bounds, says anything that an answer could equal."""
+    if readings(reference):
+        return True
     text = tidy(reference)
     several = group(text)
     if several is not None:

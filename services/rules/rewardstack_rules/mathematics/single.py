@@ -93,7 +93,9 @@ def _equal_percentages(one: str, other: str) -> bool:
     if one.endswith("%"):
         return exact.same_percentage(number, expected)
     # 1.5 for 150 % leaves nothing open: what was asked for is a percentage.
-    return exact.same_percentage(expected, number) or (expected.value > 100 and number.value * 100 == expected.value)
+    return exact.same_percentage(expected, number, asked=True) or (
+        expected.value > 100 and number.value * 100 == expected.value
+    )
 
 
 def _equal_in_words(one: str, other: str) -> bool | None:

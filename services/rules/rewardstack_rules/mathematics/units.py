@@ -117,7 +117,7 @@ def measure(text: str) -> tuple[str, str]:
     if len(match[2].strip()) == 1 and _VARIABLE.search(match[1]):
         return text, ""  # the h of `\\pi r^2 h`
     unit = unformatted(match[2]).strip(" ./()").lower()
-    return match[1].strip(), _unit(unit)
+    return match[1].strip(), unit_of(unit)
 
 
 def total(text: str) -> tuple[Fraction, str] | None:
@@ -127,7 +127,7 @@ def total(text: str) -> tuple[Fraction, str] | None:
         return None
     sum_, unit = Fraction(0), ""
     for number, name in _QUANTITY.findall(words):
-        symbol = _unit(name.strip(" ."))
+        symbol = unit_of(name.strip(" ."))
         unit = unit or symbol
         scale = ratio(symbol, unit)
         if scale is None:
@@ -149,7 +149,7 @@ def ratio(one: str, other: str) -> Fraction | None:
     return scale[0] / expected[0]
 
 
-def _unit(words: str) -> str:
+def unit_of(words: str) -> str:
     """The symbol of a unit: `miles per hour` as `mi/h`."""
     words = _INVERSE.sub(r"/\1^\2", words).replace("^1", "")
     return "/".join(map(_symbol, re.split(r"\s*(?:/|\bper\b)\s*", _QUOTIENTS.get(words, words))))

@@ -27,14 +27,22 @@ def verify(solution: str, references: Sequence[str]) -> Verdict:
 def decide(question: Question) -> Verdict:
     """The verdict on a question; as dangerous as `verify`."""
     # Imported here: it loads libraries that only isolated processes need.
-    from rewardstack_rules.mathematics.equal import equal
     from rewardstack_rules.mathematics.readable import readable
 
     answer, expected, fault = question
-    if not fault and any(not refusal(reference) and equal(answer, reference) for reference in expected):
+    if not fault and any(not refusal(reference) and _equal(answer, reference) for reference in expected):
         return Verdict(True)
     refusals = [refusal(reference) for reference in expected]
     if any(not refused and readable(reference) for refused, reference in zip(refusals, expected, strict=True)):
         return Verdict(False, fault or "wrong answer")
     # Nobody knows: wrong is an answer only beside a reference that can be read.
     return Verdict(None, f"the reference is {refusals[0]}" if refusals[0] else "the reference cannot be read")
+
+
+def _equal(answer: str, reference: str) -> bool:
+    """By their values, where both are read; else by their texts."""
+    from rewardstack_rules.mathematics.comparison.compare import compare
+    from rewardstack_rules.mathematics.equal import equal
+
+    decided = compare(answer, reference)
+    return equal(answer, reference) if decided is None else decided

@@ -42,13 +42,29 @@ def phrase(text: str) -> str | None:
     Two letters can be a product, so only longer words, or those in `\\text{…}`, are words.
     """
     words = unformatted(text).strip("'\"() .")
-    if not _PHRASE.fullmatch(words):
+    if not is_phrase(words, upright="\\text" in text):
         return None
-    if "\\text" not in text and not any(map(_WORD.search, words.split())):
-        return None
-    said = re.sub(r"\b(?:the|an?|there (?:is|are)|it is|on)\b|-", " ", words.lower())
-    singular = _HAS.sub("", " ".join(_PLURAL.sub("", said).split()), count=1)
-    return _SAME.get(singular) or _CLASS.sub("", singular) or None
+    return in_common_form(singular(words)) or None
+
+
+def is_phrase(text: str, upright: bool) -> bool:
+    """Whether a text is words: upright ones, or longer than two letters, which can be a product."""
+    return bool(_PHRASE.fullmatch(text)) and (upright or any(map(_WORD.search, text.split())))
+
+
+def singular(text: str) -> str:
+    """Words in small letters, without articles, plurals, and what introduces them."""
+    said = re.sub(r"\b(?:the|an?|there (?:is|are)|it is|on)\b|-", " ", text.lower())
+    return _HAS.sub("", " ".join(_PLURAL.sub("", said).split()), count=1)
+
+
+def in_common_form(words: str) -> str:
+    """The one of several phrases that stands for all that say the same.
+
+    Args:
+        words: from `singular`.
+    """
+    return _SAME.get(words) or _CLASS.sub("", words)
 
 
 def numeral(text: str) -> str | None:

@@ -45,7 +45,7 @@ def flag(name: str) -> str:
 def main() -> None:
     print("the stub begins", flush=True)
     if os.environ.get("STUB_VLLM") == "die":
-        sys.exit("the stub is out of memory")
+        raise RuntimeError("the stub is out of memory")
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     if os.environ.get("STUB_VLLM") == "hang":
         time.sleep(600)

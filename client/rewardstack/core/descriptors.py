@@ -1,10 +1,11 @@
-"""Few file descriptors mean fewer connections, not errors."""
+"""How many files a process may open: a command raises it, a library keeps to it with fewer connections, not errors."""
 
 from __future__ import annotations
 
 import logging
 import os
 import resource
+from contextlib import suppress
 from functools import lru_cache
 
 RESERVE = 64
@@ -13,8 +14,20 @@ RESERVE = 64
 log = logging.getLogger(__name__)
 
 
+def raise_open_files() -> None:
+    """Let this process, and what it starts, open as many files as the system allows: for commands and servers only.
+
+    Where the system refuses, the limit stays as it is.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def connection_ceiling(wanted: int) -> int:
-    """How many connections to open at most.
+    """How many connections to open at most. Warns where they are fewer than half: only then does it cost much.
+
+    A service is as busy with most of the connections as with all; with a part of them, samples wait in this process.
 
     Args:
         wanted: how many the settings ask for.
@@ -26,7 +39,7 @@ def connection_ceiling(wanted: int) -> int:
     if soft == resource.RLIM_INFINITY:
         return wanted
     affordable = max(1, soft - _open_descriptors() - RESERVE)
-    if affordable < wanted:
+    if affordable < wanted / 2:
         _warn_once(soft, affordable, wanted)
     return min(wanted, affordable)
 

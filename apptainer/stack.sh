@@ -1,0 +1,128 @@
+#!/bin/sh
+# The whole stack on one node, out of Apptainer's images, without root (docs/hpc.md):
+#
+#   apptainer/stack.sh build [NAME...]                      the images: rules redis gateway judge embedding; make sif
+#   apptainer/stack.sh up [--run DIR] [--endpoints FILE] [--free-ports]
+#   apptainer/stack.sh status | logs [SERVICE] | down [--run DIR]
+#   servers=$(apptainer/stack.sh env) && eval "$servers"   the variables of a trainer
+#
+# Settings are those of .env and the environment. --run DIR (or RUN_DIR) is the stack's own folder, on a disk of the node.
+set -eu
+
+unset CDPATH
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+python=.venv/bin/python
+# What a user's Python is told elsewhere, or finds in the home, would have the stack's find other modules.
+unset PYTHONHOME PYTHONPATH PYTHONSAFEPATH
+export PYTHONNOUSERSITE=1 STACK=apptainer
+
+fail() {
+    echo "error: $1" >&2
+    echo "  remedy: $2" >&2
+    exit 1
+}
+
+# from_here PATH: absolute, as it is meant where this is typed.
+from_here() {
+    case $1 in
+        /*) echo "$1" ;;
+        *) echo "$here/$1" ;;
+    esac
+}
+
+# What .env says of the run folder; not its default, which is in the tree, where that may be shared.
+written_run_dir() {
+    sed -n "s/^[[:space:]]*RUN_DIR=[\"']\{0,1\}\([^\"'#]*[^\"'#[:space:]]\).*/\1/p" .env 2>/dev/null | grep -vx '[.]run' || true
+}
+
+# A folder of the node: the job's own where Slurm makes one, and short, for the names of sockets are.
+default_run_dir() {
+    folder=${SLURM_TMPDIR:-${TMPDIR:-/tmp}}
+    if [ ${#folder} -gt 40 ]; then folder=/tmp; fi
+    echo "$folder/rewardstack-$(id -un)${SLURM_JOB_ID:+-$SLURM_JOB_ID}"
+}
+
+# What jobs of this user left on the node that were killed, and that Slurm knows no more.
+clear_leftovers() {
+    if [ -n "${SLURM_JOB_ID:-}" ] && command -v squeue >/dev/null; then
+        REWARDSTACK_ROOT=$root
+        # shellcheck source-path=SCRIPTDIR source=slurm/leftovers.sh
+        . apptainer/slurm/leftovers.sh
+        clear_node "$(dirname "$RUN_DIR")"
+    fi
+}
+
+any_python() {
+    sh services/stack/find_python.sh any || fail "no Python >= 3.10 was found" "load its module, or set PYTHON to its path"
+}
+
+# What needs no package: any Python does it.
+plain() {
+    found=$python
+    "$found" -c '' 2>/dev/null || found=$(any_python)
+    PYTHONPATH=client exec "$found" -m services.up "$@"
+}
+
+# A Python without pip, as Debian's is without python3-venv, is lent the one in the image of the reward server.
+lend_pip() {
+    found=$(any_python)
+    if [ -e .venv/bin/pip ] || "$found" -c 'import ensurepip' 2>/dev/null; then return; fi
+    image=$(PYTHONPATH=client "$found" -m services.up sif --where rules)
+    [ -f "$image" ] || fail "$found has no pip, and $image is not there to lend its own" "apptainer/stack.sh build rules"
+    "$found" -m venv --without-pip .venv
+    # Apptainer makes no folder in the home.
+    APPTAINER_CONFIGDIR=$root/.venv/apptainer apptainer --quiet exec --cleanenv --contain --no-home --pwd / "$image" \
+        tar -C /opt/pip -c . | tar -C .venv -x
+    for wheel in .venv/pip-*.whl; do .venv/bin/python "$wheel/pip" --quiet install --no-index "$wheel"; done
+}
+
+setup() {
+    lend_pip
+    found=$python
+    "$found" -c 'import pip' 2>/dev/null || found=$(sh services/stack/find_python.sh)
+    "$found" -m services.stack setup
+}
+
+here=$OLDPWD
+command=${1:-}
+[ $# -eq 0 ] || shift
+words=
+while [ "$command" != build ] && [ $# -gt 0 ]; do
+    case $1 in
+        --run | --endpoints) [ $# -ge 2 ] || fail "$1 takes a path" "apptainer/stack.sh $command $1 PATH" ;;
+    esac
+    case $1 in
+        --run) RUN_DIR=$(from_here "$2") && shift ;;
+        --endpoints) ENDPOINTS_FILE=$(from_here "$2") && export ENDPOINTS_FILE && shift ;;
+        --free-ports) FREE_PORTS=on && export FREE_PORTS ;;
+        -*) fail "there is no option $1" "see the head of apptainer/stack.sh" ;;
+        *)
+            if [ "$command" != logs ] || [ -n "$words" ]; then
+                fail "$command takes no $1" "see the head of apptainer/stack.sh"
+            fi
+            words=$1
+            ;;
+    esac
+    shift
+done
+RUN_DIR=${RUN_DIR:-$(written_run_dir)}
+export RUN_DIR="${RUN_DIR:-$(default_run_dir)}"
+
+case $command in
+    # With the packages, for compute nodes may have no way out.
+    build)
+        (plain sif "$@")
+        setup
+        ;;
+    setup) setup ;;
+    up | plan)
+        [ "$command" = plan ] || (clear_leftovers)
+        (plain beforehand)
+        setup
+        exec "$python" -m services.up "$command"
+        ;;
+    logs) plain logs ${words:+--service "$words"} ;;
+    down | status | env) plain "$command" ;;
+    *) fail "there is no command '$command'" "apptainer/stack.sh build, up, status, logs, env or down" ;;
+esac

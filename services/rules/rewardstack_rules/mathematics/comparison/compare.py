@@ -1,0 +1,58 @@
+"""Two answers, compared by their types."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import lru_cache
+
+from rewardstack_rules.mathematics.comparison.structures import equal_nodes
+from rewardstack_rules.mathematics.reading.lexer import UnreadError, lex
+from rewardstack_rules.mathematics.reading.parser import formula
+from rewardstack_rules.mathematics.reading.quantities import quantity, total
+from rewardstack_rules.mathematics.reading.syntax import Choice, Date, Node, Time
+from rewardstack_rules.mathematics.reading.wording import choice, date, phrase, time_of_day
+from rewardstack_rules.mathematics.trail import tell
+
+REMEMBERED = 1024
+"""Texts whose readings are remembered: several responses are compared with one reference."""
+READERS = (choice, time_of_day, date, formula, quantity, total, phrase)
+"""What a text may be read as, in order; a text of two meanings has a reading of each."""
+
+DECIDING = (Choice, Time, Date)
+"""What both texts may be, they are."""
+
+
+def compare(answer: str, reference: str) -> bool | None:
+    """Whether an answer is the reference, by their values.
+
+    Args:
+        answer: within the bounds.
+        reference: within the bounds.
+
+    Returns:
+        Whether any reading of one equals one of the other; None where no two are compared.
+    """
+    found, expected = readings(answer), readings(reference)
+    if found and expected and type(found[0]) is type(expected[0]) in DECIDING:
+        found, expected = found[:1], expected[:1]
+    verdicts = [equal_nodes(one, other) for one in found for other in expected]
+    if True in verdicts or False in verdicts:
+        tell("values")
+        return True in verdicts
+    return None
+
+
+@lru_cache(maxsize=REMEMBERED)
+def readings(text: str) -> tuple[Node, ...]:
+    """What a text may say; nothing where it is not read."""
+    try:
+        tokens = lex(text)
+    except UnreadError:
+        return ()
+    found: list[Node] = []
+    for reader in READERS:
+        with suppress(UnreadError):
+            found.append(reader(tokens))
+            if isinstance(found[-1], Time) and found[-1].minute < 10:
+                break  # `10:05` is no ratio
+    return tuple(found)

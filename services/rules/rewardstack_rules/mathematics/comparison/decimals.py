@@ -1,0 +1,41 @@
+"""Decimals stand for what rounds to them: how far they reach is in the digits that they show."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+ANSWER_DIGITS = 6
+"""Significant digits that an answer's decimal must show to stand for an exact reference."""
+REFERENCE_DIGITS = 3
+"""Significant digits that a reference's decimal must show for what rounds to it to be right."""
+
+Decimal = tuple[Fraction, int]
+"""A decimal's value, and the digits that it shows behind the point; negative where its last digits are not shown."""
+
+
+def reach(answer: Decimal | None, reference: Decimal | None) -> Fraction:
+    """From which distance on an answer is another number than its reference, though they are not equal.
+
+    A reference of `REFERENCE_DIGITS` or more takes what is less than half of its last digit away; an answer of
+    `ANSWER_DIGITS` or more stands for what is less than one of its last digit away, rounded or cut off.
+
+    Args:
+        answer: None where it is no decimal, so that it is exact.
+        reference: likewise.
+    """
+    limits = [Fraction(0)]
+    if reference is not None and _digits(reference) >= REFERENCE_DIGITS:
+        limits.append(_unit(reference) / 2)
+    if answer is not None and _digits(answer) >= ANSWER_DIGITS:
+        limits.append(_unit(answer))
+    return max(limits)
+
+
+def _unit(decimal: Decimal) -> Fraction:
+    """One of the last digit that a decimal shows."""
+    return Fraction(10) ** -decimal[1]
+
+
+def _digits(decimal: Decimal) -> int:
+    """Significant digits that a decimal shows, zeros at its end included."""
+    return len(str(abs(int(decimal[0] / _unit(decimal)))))

@@ -1,0 +1,123 @@
+"""Equations: values with their names, identities, and equations that are the same up to a factor."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+from rewardstack_rules.mathematics.comparison.expressions import equal_values, has_value
+from rewardstack_rules.mathematics.comparison.verdicts import all_of
+from rewardstack_rules.mathematics.numbers.equality import distance_below, proportional
+from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number, Symbol, difference, parts, symbols
+from rewardstack_rules.mathematics.reading.syntax import Node, Relation, is_expression
+
+Equation = tuple[Expression, ...]
+"""The sides of a chain of equations, at least two."""
+_NAMING = frozenset(("sum", "product"))
+"""Operations by which `m + n` and `ab` name what is asked for."""
+
+
+def equation(node: Node) -> Equation | None:
+    """The sides of an equation between expressions; None where it is anything else."""
+    if not isinstance(node, Relation) or set(node.operators) != {"="}:
+        return None
+    sides = tuple(side for side in node.sides if is_expression(side))
+    return sides if len(sides) == len(node.sides) else None
+
+
+def equal_to_value(sides: Equation, value: Expression) -> bool | None:
+    """Whether an equation says a value: `x = 5`, `m + n = 5` and `2 + 3 = 5` say 5, `2x = 10` does not.
+
+    Args:
+        sides: of the equation.
+        value: without a name.
+
+    Returns:
+        None where it is an equation to be solved, so that its text has to say it.
+    """
+    first, *rest = sides
+    if _is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value)):
+        steps = rest
+    elif not symbols(*sides):
+        steps = [first, *rest]
+    else:
+        return None
+    computed = all_of(equal_values(one, other) for one, other in pairwise(steps))
+    return equal_values(steps[-1], value) if computed else computed
+
+
+def equal_equations(answer: Equation, reference: Equation) -> bool | None:
+    """Two equations: values with one name, or the same up to a factor.
+
+    Returns:
+        None where one is solved and the other is not, or they are chains.
+    """
+    if len(answer) != 2 or len(reference) != 2:
+        return None
+    (name, value), (asked, expected) = answer, reference
+    own = not (symbols(name) | symbols(asked)) & symbols(value, expected)
+    if _same_name(name, asked) and (own or _is_call(name) or _is_call(asked)):
+        return equal_values(value, expected) if symbols(value) == symbols(expected) else None
+    every = (name, value, asked, expected)
+    if _is_solved(name, value) or _is_solved(asked, expected) or not all(map(has_value, every)):
+        return None
+    same = proportional(difference(name, value), difference(asked, expected))
+    # `xy = 1` for `y = 1/x`: multiplied by what is no number.
+    return None if same is False and any(map(_divides, every)) else same
+
+
+def equal_approximation(answer: Node, reference: Expression) -> bool | None:
+    """Whether `x = a ≈ 0.33` says a value: a, or what it is rounded to, of which the one has to be the other.
+
+    Returns:
+        None where the answer is no approximation.
+    """
+    if not isinstance(answer, Relation) or answer.operators[-1] != "~" or not set(answer.operators) <= {"=", "~"}:
+        return None
+    sides = [side for side in answer.sides if is_expression(side)]
+    if len(sides) != len(answer.sides) or not isinstance(sides[-1], Number):
+        return None
+    value, rounded = sides[-2:]
+    if _is_name(value):
+        return equal_values(rounded, reference)
+    place = Fraction(1, 10 ** (sides[-1].places or 0))
+    if distance_below(value, rounded, place) and equal_values(value, reference):
+        return True
+    return distance_below(value, rounded, place * Fraction(51, 100)) and equal_values(rounded, reference)
+
+
+def _is_call(expression: Expression) -> bool:
+    """Whether it is a function by a letter, of letters: `f(x)`."""
+    if not (isinstance(expression, Apply) and expression.operation.startswith("call ")):
+        return False
+    return all(isinstance(argument, Symbol) for argument in expression.arguments)
+
+
+def _same_name(one: Expression, other: Expression) -> bool:
+    """Whether two values have the same name; `f(x)` is `y`."""
+    if one == other:
+        return _is_name(one)
+    names = {one, other}
+    return Symbol("y") in names and any(_is_call(name) and name != Symbol("y") for name in names)
+
+
+def _divides(expression: Expression) -> bool:
+    """Whether it is divided by something that has a symbol."""
+    return any(
+        isinstance(part, Apply) and part.operation in ("quotient", "power") and bool(symbols(*part.arguments[1:]))
+        for part in parts(expression)
+    )
+
+
+def _is_name(expression: Expression) -> bool:
+    """Whether it names what is asked for: a letter, a sum or product of letters, a function of something."""
+    if _is_call(expression):
+        return True
+    operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
+    leaves = (part for part in parts(expression) if not isinstance(part, Apply))
+    return operations <= _NAMING and all(isinstance(leaf, Symbol) for leaf in leaves)
+
+
+def _is_solved(name: Expression, value: Expression) -> bool:
+    """Whether it is a value with its name: one that still has unknowns is a curve, or a law."""
+    return isinstance(name, Symbol) and not symbols(value)

@@ -1,0 +1,150 @@
+"""Answers that have parts: points, intervals, sets, matrices, values with their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, get_args
+
+from rewardstack_rules.mathematics.comparison.angles import equal_angles, in_degrees
+from rewardstack_rules.mathematics.comparison.equations import (
+    equal_approximation,
+    equal_equations,
+    equal_to_value,
+    equation,
+)
+from rewardstack_rules.mathematics.comparison.intervals import equal_reals, reals
+from rewardstack_rules.mathematics.comparison.lists import equal_lists, equal_to_one, several
+from rewardstack_rules.mathematics.comparison.points import point, without_name
+from rewardstack_rules.mathematics.comparison.quantities import equal_percentages, equal_quantities, percentage
+from rewardstack_rules.mathematics.comparison.ratios import equal_ratio_and_value, equal_ratios, ratio
+from rewardstack_rules.mathematics.comparison.verdicts import all_of
+from rewardstack_rules.mathematics.comparison.wording import (
+    equal_choice_and_value,
+    equal_choices,
+    equal_dates,
+    equal_times,
+    equal_words,
+)
+from rewardstack_rules.mathematics.numbers.tree import Expression
+from rewardstack_rules.mathematics.reading.syntax import (
+    Choice,
+    Date,
+    Matrix,
+    Node,
+    Quantity,
+    Relation,
+    Sequence,
+    Time,
+    Total,
+    Words,
+    is_expression,
+)
+
+_MEASURED = (*get_args(Expression), Quantity, Total)
+
+T = TypeVar("T")
+
+
+def equal_nodes(answer: Node, reference: Node) -> bool | None:
+    """Whether two answers are equal, by their types.
+
+    Args:
+        answer: as it is read.
+        reference: likewise.
+
+    Returns:
+        None where that is not for their values alone to say, or their types are not compared here.
+    """
+    if answer == reference and not _is_clock(answer):
+        return True
+    answer, reference = without_name(answer), without_name(reference)
+    if _is_bracketed(answer) or _is_bracketed(reference):
+        answer, reference = point(answer) or answer, point(reference) or reference
+    if isinstance(answer, Choice) and not isinstance(reference, Choice):
+        return equal_choice_and_value(answer, reference, equal_nodes)
+    if isinstance(reference, Choice) and not isinstance(answer, Choice):
+        return equal_choice_and_value(reference, answer, equal_nodes)
+    if ratio(answer) or ratio(reference):
+        return _equal_ratios(answer, reference)
+    lists = several(answer), several(reference)
+    if lists[0] and lists[1]:
+        return equal_lists(lists[0], lists[1], equal_nodes)
+    if lists[0] and is_expression(reference) and not lists[1]:
+        return equal_to_one(lists[0], reference, equal_nodes)
+    if isinstance(answer, Relation) and "~" in answer.operators:
+        return equal_approximation(answer, reference) if is_expression(reference) else None
+    if equation(answer) or equation(reference):
+        return _equal_equations(answer, reference)
+    if isinstance(answer, _MEASURED) and isinstance(reference, _MEASURED):
+        return _equal_measured(answer, reference)
+    for kind, compare in _TABLE.items():
+        if isinstance(answer, kind) and isinstance(reference, kind):
+            return compare(answer, reference)
+    if isinstance(answer, Words) or isinstance(reference, Words):
+        return equal_words(answer, reference)
+    one, other = reals(answer), reals(reference)
+    return equal_reals(one, other) if one and other else None
+
+
+def _equal_measured(answer: Node, reference: Node) -> bool | None:
+    """Two values, or quantities; percentages and angles have rules of their own."""
+    if is_expression(answer) and is_expression(reference):
+        if percentage(answer) or percentage(reference):
+            return equal_percentages(answer, reference)
+        if in_degrees(answer) or in_degrees(reference):
+            return equal_angles(answer, reference)
+    return equal_quantities(answer, reference)
+
+
+def _either(
+    form: Callable[[Node], T | None], both: Callable[[T, T], bool | None], value: Callable[[T, Expression], bool | None]
+) -> Callable[[Node, Node], bool | None]:
+    """Compares two nodes of one form, or one such and a value."""
+
+    def compare(answer: Node, reference: Node) -> bool | None:
+        one, other = form(answer), form(reference)
+        if one is not None and other is not None:
+            return both(one, other)
+        if one is not None and is_expression(reference):
+            return value(one, reference)
+        return value(other, answer) if other is not None and is_expression(answer) else None
+
+    return compare
+
+
+_equal_equations = _either(equation, equal_equations, equal_to_value)
+_equal_ratios = _either(ratio, equal_ratios, equal_ratio_and_value)
+
+
+def _is_bracketed(node: Node) -> bool:
+    return isinstance(node, Sequence) and node.opening == "("
+
+
+def _is_clock(node: Node) -> bool:
+    """Whether it may be a time of day, of which `10:05` and `10:5` are not the same."""
+    return isinstance(node, Sequence) and ":" in node.joined
+
+
+def _equal_sequences(answer: Sequence, reference: Sequence) -> bool | None:
+    """Two points or intervals in the same brackets, of as many items."""
+    brackets = (answer.opening, answer.closing) == (reference.opening, reference.closing)
+    if not brackets or len(answer.items) != len(reference.items) or _is_clock(answer) or _is_clock(reference):
+        return None
+    return all_of(map(equal_nodes, answer.items, reference.items)) if answer.opening in ("(", "[") else None
+
+
+def _equal_matrices(answer: Matrix, reference: Matrix) -> bool | None:
+    if [len(row) for row in answer.rows] != [len(row) for row in reference.rows]:
+        return None
+    entries = zip(answer.rows, reference.rows, strict=True)
+    return all_of(equal_nodes(one, other) for row, asked in entries for one, other in zip(row, asked, strict=True))
+
+
+_TABLE: dict[type[Node], Callable[..., bool | None]] = {
+    Sequence: _equal_sequences,
+    Matrix: _equal_matrices,
+    Choice: equal_choices,
+    Time: equal_times,
+    Date: equal_dates,
+}
+"""By the type of both; what is of two types is compared by its text."""

@@ -1,0 +1,168 @@
+"""Whether two expressions are equal as numbers or as functions of their symbols: `same`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+from flint import acb, arb, fmpq
+
+from rewardstack_rules.mathematics.numbers.balls import Balls, precision
+from rewardstack_rules.mathematics.numbers.functions import NoValueError, is_real
+from rewardstack_rules.mathematics.numbers.points import points, seed_of
+from rewardstack_rules.mathematics.numbers.rational import rational
+from rewardstack_rules.mathematics.numbers.residues import same_residues
+from rewardstack_rules.mathematics.numbers.separation import separation_bits
+from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number, difference, substituted, symbols
+
+PRECISIONS = (384, 1536, 4096, 16384)
+"""Bits, tried in turn until a comparison is decided."""
+CLOSE = 300
+"""Two numbers whose difference is surely below 2^-CLOSE, relative to the reference or to one, are taken for equal."""
+ENOUGH = 8
+"""Points at which two functions have to agree."""
+
+ZERO = Number(Fraction(0))
+BASE_POINTS = tuple(tuple(Number(Fraction(start + 7 * at, 11)) for at in range(16)) for start in (13, 29, 101, -17))
+"""Values of symbols at which the factor of two expressions is looked for; of more symbols it is not."""
+
+
+class Comparison(NamedTuple):
+    """What a comparison of two values gave.
+
+    Args:
+        same: None where they were neither shown to be the same nor different.
+        real: whether both are real.
+    """
+
+    same: bool | None
+    real: bool
+
+
+def same(answer: Expression, reference: Expression) -> bool | None:
+    """Whether two expressions are equal.
+
+    Numbers are equal as numbers. Functions are where they have the same values at all points where both are real; where
+    they are nowhere both real, where their principal complex values are the same.
+
+    Args:
+        answer: may be as hostile as the bounds of the parser allow.
+        reference: what it is compared with; the two can be swapped but where numbers beyond all precision are compared.
+
+    Returns:
+        None where it cannot be decided: neither has a value that is known, or they cannot be told apart at the highest
+        of `PRECISIONS` and are not known to be equal.
+    """
+    if answer == reference:
+        return True
+    exact = _same_exactly(answer, reference)
+    if exact is not None:
+        return exact
+    return _same_functions(answer, reference) if symbols(answer, reference) else _same_numbers(answer, reference)
+
+
+def _same_exactly(answer: Expression, reference: Expression) -> bool | None:
+    if not symbols(answer, reference):
+        values = rational(answer), rational(reference)
+        if None not in values:
+            return bool(values[0] == values[1])
+    return same_residues(answer, reference, seed_of(answer, reference))
+
+
+def _same_numbers(answer: Expression, reference: Expression) -> bool | None:
+    least = separation_bits(difference(answer, reference))
+    try:
+        if least is not None and least <= PRECISIONS[-1]:
+            return _same_algebraic(answer, reference, int(least) + 1)
+        return _compared(answer, reference, {}).same
+    except NoValueError:
+        return None
+
+
+def _same_algebraic(answer: Expression, reference: Expression, least: int) -> bool | None:
+    """Whether two numbers are equal that differ by 2^-least or more, if they do."""
+    bits = 2 * least + PRECISIONS[0]
+    with precision(bits):
+        balls = Balls(bits, {})
+        apart = balls.value(answer) - balls.value(reference)
+        if not apart.contains(0):
+            return False
+        return True if apart.abs_upper() < arb(2) ** -least else None
+
+
+def _same_functions(answer: Expression, reference: Expression) -> bool | None:
+    """Compares at points until two real values part, or enough of them agree."""
+    sampled = points(answer, reference)
+    agreed = {True: 0, False: 0}
+    parted = False
+    for done, values in enumerate(sampled.values):
+        if done >= sampled.required and agreed[True] >= ENOUGH:
+            return True
+        try:
+            same_here, real = _compared(answer, reference, values)
+        except NoValueError:
+            continue
+        if same_here is False and real:
+            return False
+        parted |= same_here is False
+        agreed[real] += same_here is True
+    if agreed[True]:
+        return True if agreed[True] >= ENOUGH or (not parted and sum(agreed.values()) >= ENOUGH) else None
+    return False if parted else (True if agreed[False] >= ENOUGH else None)
+
+
+def _compared(answer: Expression, reference: Expression, values: Mapping[str, acb]) -> Comparison:
+    """Compares two values at rising precision.
+
+    Raises:
+        NoValueError: one of them has none.
+    """
+    real = False
+    for bits in PRECISIONS:
+        with precision(bits):
+            balls = Balls(bits, values)
+            left, right = balls.value(answer), balls.value(reference)
+            real, apart = is_real(left) and is_real(right), left - right
+            if not apart.contains(0):
+                return Comparison(False, real)
+            if not balls.absorbed and apart.abs_upper() < right.abs_upper().max(arb(1)) * arb(2) ** -CLOSE:
+                return Comparison(True, real)
+    return Comparison(None, real)
+
+
+def proportional(answer: Expression, reference: Expression) -> bool | None:
+    """Whether two expressions are the same up to a factor that is a number and not zero.
+
+    Their values at one point give the factor, which then has to hold everywhere.
+
+    Returns:
+        None as `same` does, or where no point is found at which both have a value other than zero.
+    """
+    names = sorted(symbols(answer, reference))
+    if not names or symbols(answer) != symbols(reference):
+        return None if not names else False
+    for at in BASE_POINTS:
+        values = dict(zip(names, at, strict=False))
+        one, other = (_at(expression, values) for expression in (answer, reference))
+        if same(one, ZERO) is False and same(other, ZERO) is False:
+            return same(Apply("product", (answer, other)), Apply("product", (reference, one)))
+    return None
+
+
+def _at(expression: Expression, values: Mapping[str, Expression]) -> Expression:
+    for name, value in values.items():
+        expression = substituted(expression, name, value)
+    return expression
+
+
+def distance_below(one: Expression, other: Expression, limit: Fraction) -> bool:
+    """Whether two numbers are surely less than a limit apart; False as well where one has no value."""
+    bits = PRECISIONS[0]
+    try:
+        with precision(bits):
+            balls = Balls(bits, {})
+            apart = balls.value(one) - balls.value(other)
+            return bool(apart.abs_upper() < arb(fmpq(limit.numerator, limit.denominator)))
+    except NoValueError:
+        return False

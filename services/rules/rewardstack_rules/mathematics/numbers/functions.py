@@ -1,0 +1,134 @@
+"""The functions of numbers whose values are computed as balls, by name: a new function is a row here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+from flint import acb, arb
+
+
+class NoValueError(Exception):
+    """An expression has no value here, or none that can be computed."""
+
+
+def is_real(value: acb) -> bool:
+    """Whether a ball is one of real numbers, or of complex ones whose imaginary parts cannot be told from zero."""
+    return bool(value.imag.contains(0))
+
+
+def whole(value: acb) -> int:
+    """The only integer in a ball.
+
+    Raises:
+        NoValueError: there is none, or there are several.
+    """
+    integer = value.real.unique_fmpz() if is_real(value) else None
+    if integer is None:
+        raise NoValueError("no integer")
+    return int(integer)
+
+
+def logarithm(value: acb) -> acb:
+    """The principal natural logarithm."""
+    return nonzero(value).log()
+
+
+def nonzero(value: acb) -> acb:
+    """The ball itself.
+
+    Raises:
+        NoValueError: it holds zero.
+    """
+    if value.contains(0):
+        raise NoValueError("a division by zero")
+    return value
+
+
+def _real(value: acb) -> arb:
+    if not is_real(value):
+        raise NoValueError("complex numbers have no order")
+    return value.real
+
+
+def _rounded(function: Callable[[arb], arb]) -> Callable[[acb], acb]:
+    return lambda value: acb(whole(acb(function(_real(value)))))
+
+
+def _sign(value: acb) -> acb:
+    if value.contains(0) and value != 0:
+        raise NoValueError("a sign that is not known")
+    return acb(_real(value).sgn())
+
+
+def _binomial(n: acb, k: acb) -> acb:
+    return (n + 1).gamma() * (k + 1).rgamma() * (n - k + 1).rgamma()
+
+
+def _remainder(dividend: acb, divisor: acb) -> acb:
+    return acb(whole(dividend) % abs(whole(nonzero(divisor))))
+
+
+def _cube_root(value: acb) -> acb:
+    return acb(-((-value.real).root(3))) if is_real(value) and value.real < 0 else value.root(3)
+
+
+def _inverse(function: Callable[[acb], acb]) -> Callable[[acb], acb]:
+    return lambda value: 1 / nonzero(function(value))
+
+
+def _of_inverse(function: Callable[[acb], acb]) -> Callable[[acb], acb]:
+    return lambda value: function(1 / nonzero(value))
+
+
+def _arc_cotangent(value: acb) -> acb:
+    """Between 0 and pi, as most textbooks have it."""
+    return acb(arb.pi() / 2) - value.atan()
+
+
+FUNCTIONS: dict[str, Callable[..., acb]] = {
+    "product": lambda *factors: reduce(acb.__mul__, factors),
+    "quotient": lambda dividend, divisor: dividend / nonzero(divisor),
+    "negative": acb.__neg__,
+    "abs": lambda value: acb(abs(value)),
+    "floor": _rounded(arb.floor),
+    "ceiling": _rounded(arb.ceil),
+    "sign": _sign,
+    "maximum": lambda *values: acb(reduce(arb.max, map(_real, values))),
+    "minimum": lambda *values: acb(reduce(arb.min, map(_real, values))),
+    "real part": lambda value: acb(value.real),
+    "imaginary part": lambda value: acb(value.imag),
+    "argument": lambda value: acb(nonzero(value).arg()),
+    "conjugate": acb.conjugate,
+    "remainder": _remainder,
+    "factorial": lambda value: (value + 1).gamma(),
+    "gamma": acb.gamma,
+    "binomial": _binomial,
+    "cbrt": _cube_root,
+    "ln": logarithm,
+    "log": lambda value, base: logarithm(value) / nonzero(logarithm(base)),
+    "sin": acb.sin,
+    "tan": acb.tan,
+    "cot": acb.cot,
+    "csc": acb.csc,
+    "arcsin": acb.asin,
+    "arccos": acb.acos,
+    "arctan": acb.atan,
+    "arccot": _arc_cotangent,
+    "arcsec": _of_inverse(acb.acos),
+    "arccsc": _of_inverse(acb.asin),
+    "sinh": acb.sinh,
+    "tanh": acb.tanh,
+    "coth": acb.coth,
+    "csch": acb.csch,
+    "arcsinh": acb.asinh,
+    "arccosh": acb.acosh,
+    "arctanh": acb.atanh,
+    "erf": acb.erf,
+    "zeta": acb.zeta,
+    "degree": lambda value: value * (arb.pi() / 180),
+    "log10": lambda value: logarithm(value) / arb(10).log(),
+    "sec": _inverse(acb.cos),
+    "sech": _inverse(acb.cosh),
+}
+"""Those that need the values of their arguments alone; those that need more are in `balls`."""

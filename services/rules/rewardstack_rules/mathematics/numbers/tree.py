@@ -1,0 +1,112 @@
+"""Expressions: numbers, constants, symbols, and operations applied to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A rational number as it was written.
+
+    Args:
+        value: exact.
+        places: digits behind the decimal point; None where it was written without one, so that it is exact.
+    """
+
+    value: Fraction
+    places: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant by its name: `pi`, `e`, `i` or `infinity`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A variable, parameter or unknown by its name, its subscript included: `x`, `alpha`, `a_1`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operation applied to its arguments.
+
+    Args:
+        operation: a key of `balls.OPERATIONS`, for example `sum`, `power` or `sin`.
+        arguments: expressions, as many as the operation takes.
+    """
+
+    operation: str
+    arguments: tuple[Expression, ...]
+
+
+Expression: TypeAlias = Number | Constant | Symbol | Apply
+
+ONE = Number(Fraction(1))
+
+
+def integer(value: int) -> Number:
+    """An integer that is exact."""
+    return Number(Fraction(value))
+
+
+def negative(of: Expression) -> Expression:
+    """The additive inverse; of a number, a number."""
+    return Number(-of.value, of.places) if isinstance(of, Number) else Apply("negative", (of,))
+
+
+def difference(minuend: Expression, subtrahend: Expression) -> Expression:
+    """One expression less another."""
+    return Apply("sum", (minuend, negative(subtrahend)))
+
+
+def parts(expression: Expression) -> Iterator[Expression]:
+    """The expression and all that it holds, each before its arguments."""
+    yield expression
+    if isinstance(expression, Apply):
+        for argument in expression.arguments:
+            yield from parts(argument)
+
+
+def evaluated(arguments: Iterable[Expression], value: Callable[[Expression], T | None]) -> list[T] | None:
+    """The value of each argument; None where one of them has none."""
+    values = []
+    for argument in arguments:
+        found = value(argument)
+        if found is None:
+            return None
+        values.append(found)
+    return values
+
+
+def symbols(*expressions: Expression) -> frozenset[str]:
+    """The names of all symbols that stand in the expressions."""
+    return frozenset(part.name for one in expressions for part in parts(one) if isinstance(part, Symbol))
+
+
+def renamed(expression: Expression, names: dict[str, str]) -> Expression:
+    """The expression with symbols renamed; those that `names` does not hold stay."""
+    if isinstance(expression, Symbol):
+        return Symbol(names.get(expression.name, expression.name))
+    if isinstance(expression, Apply):
+        return Apply(expression.operation, tuple(renamed(one, names) for one in expression.arguments))
+    return expression
+
+
+def substituted(expression: Expression, name: str, by: Expression) -> Expression:
+    """The expression with each occurrence of a symbol replaced."""
+    if isinstance(expression, Symbol):
+        return by if expression.name == name else expression
+    if isinstance(expression, Apply):
+        return Apply(expression.operation, tuple(substituted(one, name, by) for one in expression.arguments))
+    return expression

@@ -1,0 +1,157 @@
+"""Characters of Unicode that stand for a notation of LaTeX or of ASCII: data."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ", "0123456789+-()ni")
+_LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙ", "0123456789+-()n")
+_RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ]+")
+_LOWERED_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙ]+")
+_VULGAR = re.compile("[¼-¾⅐-⅞]")
+_INVISIBLE = dict.fromkeys(
+    [*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF, 0xAD, 0x20E3, 0xFE0F]
+)
+"""Characters of no width: joiners, marks of direction, soft hyphens, variation selectors."""
+
+_COMMANDS = {
+    "−": "-",
+    "–": "-",
+    "—": "-",
+    "‐": "-",
+    "‑": "-",
+    "‒": "-",
+    "×": "\\times ",
+    "✕": "\\times ",
+    "·": "\\cdot ",
+    "⋅": "\\cdot ",
+    "∙": "\\cdot ",
+    "•": "\\cdot ",
+    "∗": "*",
+    "÷": "\\div ",
+    "⁄": "/",
+    "∕": "/",
+    "√": "\\sqrt ",
+    "∛": "\\sqrt[3] ",
+    "∞": "\\infty ",
+    "≤": "\\le ",
+    "⩽": "\\le ",
+    "≦": "\\le ",
+    "≥": "\\ge ",
+    "⩾": "\\ge ",
+    "≧": "\\ge ",
+    "≠": "\\ne ",
+    "≈": "\\approx ",
+    "≃": "\\approx ",
+    "≅": "\\approx ",
+    "≡": "\\equiv ",
+    "±": "\\pm ",
+    "∓": "\\mp ",
+    "∪": "\\cup ",
+    "⋃": "\\cup ",
+    "∩": "\\cap ",
+    "∖": "\\setminus ",
+    "∈": "\\in ",
+    "∉": "\\notin ",
+    "⊂": "\\subset ",
+    "⊆": "\\subseteq ",
+    "∅": "\\emptyset ",
+    "⌀": "\\emptyset ",
+    "ℝ": "\\mathbb{R}",
+    "ℤ": "\\mathbb{Z}",
+    "ℕ": "\\mathbb{N}",
+    "ℚ": "\\mathbb{Q}",
+    "ℂ": "\\mathbb{C}",
+    "°": "\\degree ",
+    "º": "\\degree ",
+    "℃": "\\degree C",
+    "℉": "\\degree F",
+    "′": "'",
+    "’": "'",
+    "‘": "'",
+    "″": "''",
+    "“": '"',
+    "”": '"',
+    "⌊": "\\lfloor ",
+    "⌋": "\\rfloor ",
+    "⌈": "\\lceil ",
+    "⌉": "\\rceil ",
+    "⟨": "\\langle ",
+    "⟩": "\\rangle ",
+    "〈": "\\langle ",
+    "〉": "\\rangle ",
+    "∧": "\\land ",
+    "∨": "\\lor ",
+    "∑": "\\sum ",
+    "∏": "\\prod ",
+    "∫": "\\int ",
+    "∂": "\\partial ",
+    "…": "\\ldots ",
+    "⋯": "\\ldots ",
+    "→": "\\to ",
+    "⇒": "\\Rightarrow ",
+    "∠": "\\angle ",
+    "△": "\\triangle ",
+    "、": ",",
+    "，": ",",
+    "。": ".",
+    "：": ":",
+    "；": ";",
+    "【": "[",
+    "】": "]",
+    "Ω": "\\Omega ",
+    "µ": "\\mu ",
+}
+_GREEK = [
+    *(
+        "alpha",
+        "beta",
+        "gamma",
+        "delta",
+        "epsilon",
+        "zeta",
+        "eta",
+        "theta",
+        "iota",
+        "kappa",
+        "lambda",
+        "mu",
+        "nu",
+        "xi",
+    ),
+    *("omicron", "pi", "rho", ".", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega"),
+]
+"""In the order of Unicode, which has two small sigmas."""
+_TABLE: dict[int, str | None] = {
+    **{ord(character): command for character, command in _COMMANDS.items()},
+    **{0x3B1 + at: f"\\{name} " for at, name in enumerate(_GREEK) if name != "."},
+    **{
+        0x391 + at: f"\\{name.capitalize()} "
+        for at, name in enumerate(_GREEK)
+        if name in ("gamma", "delta", "theta", "lambda", "xi", "pi", "sigma", "phi", "psi", "omega")
+    },
+    0x3D5: "\\phi ",
+    0x3F5: "\\epsilon ",
+    0x3D1: "\\theta ",
+    **_INVISIBLE,
+}
+
+
+def plain_characters(text: str) -> str:
+    """The text with characters that have a notation in LaTeX replaced by it; ASCII is as it was."""
+    return text if text.isascii() else _replaced(text)
+
+
+@lru_cache(maxsize=1024)
+def _replaced(text: str) -> str:
+    text = _RAISED_RUN.sub(lambda run: f"^{{{run[0].translate(_RAISED)}}}", text)
+    text = _LOWERED_RUN.sub(lambda run: f"_{{{run[0].translate(_LOWERED)}}}", text)
+    text = _VULGAR.sub(lambda one: _fraction(one[0]), text)
+    return unicodedata.normalize("NFKC", text.translate(_TABLE)).translate(_TABLE)
+
+
+def _fraction(character: str) -> str:
+    over, _, under = unicodedata.normalize("NFKC", character).partition("⁄")
+    return f"\\frac{{{over}}}{{{under}}}"

@@ -1,0 +1,155 @@
+"""An answer's text as tokens: what does not change its meaning ends here."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from rewardstack_rules.mathematics.reading.characters import plain_characters
+from rewardstack_rules.mathematics.reading.commands import ALIASES, COLOURED, DEGREES, DROPPED, HIDDEN, TEXT, UNWRAPPED
+
+NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "mark", "begin", "end"
+"""The kinds of tokens; a mark is a character, `\\{`, `\\}` or `\\\\`."""
+
+_TOKEN = re.compile(
+    r"(?P<space>(?:\s|~|\\ )+)"
+    r"|(?P<number>[1-9]\d{0,2}(?:(?:,|\{,\}|,?\\[,!]\s?|(?<!\.\d)[ ~])\d{3}(?!\d))+(?:\.\d+)?"
+    r"|\d+\.(?=\\overline)|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?!\d))?|\.\d+)"
+    r"|\\begin\s*\{(?P<begin>[a-z]*)\*?\}"
+    r"|\\end\s*\{(?P<end>[a-z]*)\*?\}"
+    r"|\\(?P<command>[A-Za-z]+\*?|[,;:!>/ ])"
+    r"|(?P<mark>\\[\\{}$%&#_|]|\$\$?|\\[()\[\]]|<=|>=|!=|==|->|\*\*)"
+    r"|(?P<letters>[^\W\d_]+)"
+    r"|(?P<character>.)",
+    re.DOTALL,
+)
+_DELIMITERS = frozenset(("$", "$$", "\\(", "\\)", "\\[", "\\]"))
+_MARKS = {"<=": "le", ">=": "ge", "!=": "ne", "==": "=", "**": "^", "->": "to", "\\$": "$", "\\%": "%", "\\&": "&"}
+_THOUSANDS = re.compile(r"(?:,|\{,\}|,?\\[,!]\s?|[ ~])(?=\d{3})")
+_DOLLAR = re.compile(r"(?<!\\)\$")
+_ENDING = "(?:st|nd|rd|th)"
+_ORDINAL = re.compile(
+    rf"(?<=\d)\s?(?:\^?\{{\\(?:text|mathrm)\{{{_ENDING}\}}\}}|\^\{{{_ENDING}\}}|\^?\\(?:text|mathrm)\{{{_ENDING}\}}"
+    rf"|{_ENDING}(?![A-Za-z]))"
+)
+"""The letters of `3rd`, which a date or a number does not need."""
+_ARGUMENT = re.compile(r"\s*\{")
+
+
+class Token(NamedTuple):
+    """A token.
+
+    Args:
+        kind: one of the six.
+        text: of a command its name, the one of its aliases that stands for all.
+        word: whether it was written upright, as words are.
+    """
+
+    kind: str
+    text: str
+    word: bool = False
+
+
+class UnreadError(Exception):
+    """A text is not read: it holds what no answer has, or no form that is known."""
+
+
+def lex(text: str) -> list[Token]:
+    """The tokens of an answer.
+
+    Args:
+        text: of a bounded length, with or without `$` around it.
+
+    Raises:
+        UnreadError: braces are not closed.
+    """
+    if _DOLLAR.findall(text).count("$") % 2:
+        text = _DOLLAR.sub(r"\\$", text)  # an amount of money, for a formula would end
+    tokens = _Lexer(_ORDINAL.sub("", plain_characters(text))).tokens(word=False)
+    while _is_wrapped(tokens):
+        tokens = tokens[1:-1]
+    return tokens
+
+
+class _Lexer:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def tokens(self, word: bool, until: str = "") -> list[Token]:
+        """Tokens up to the brace that closes a group, where `until` is one."""
+        tokens: list[Token] = []
+        depth = 0
+        while self.at < len(self.text):
+            match = _TOKEN.match(self.text, self.at)
+            assert match is not None  # the last alternative takes any character
+            self.at = match.end()
+            kind, found = match.lastgroup or "", match[0]
+            if until and found in "{}":
+                depth += 1 if found == "{" else -1
+                if depth < 0:
+                    return tokens
+            if kind != "space" and found not in _DELIMITERS:
+                tokens += self._tokens_of(kind, match, word)
+        if until:
+            raise UnreadError("a brace that is not closed")
+        return tokens
+
+    def _tokens_of(self, kind: str, match: re.Match[str], word: bool) -> list[Token]:
+        found = match[0]
+        if kind == "number":
+            return [Token(NUMBER, _THOUSANDS.sub("", found), word)]
+        if kind == "letters" and found in DEGREES:
+            return [Token(COMMAND, "degree")]
+        if kind == "letters":
+            return [Token(LETTERS, found, word)]
+        if kind in ("begin", "end"):
+            return [Token(kind, match[kind])]
+        if kind == "command":
+            return self._command(match["command"], word)
+        name = _MARKS.get(found, found)
+        return [Token(COMMAND if name in ("le", "ge", "ne", "to") else MARK, name)]
+
+    def _command(self, name: str, word: bool) -> list[Token]:
+        if name in DROPPED:
+            if name in ("left", "right") and self.text.startswith(".", self.at):
+                self.at += 1
+            return []
+        if name in HIDDEN or name in COLOURED:
+            self._group(word)
+            return self._group(word) if name in COLOURED else []
+        if name in TEXT:
+            return self._group(word=True)
+        if name in UNWRAPPED:
+            inner = self._group(word)
+            return inner if len(inner) == 1 else _braced(inner)
+        alias = ALIASES.get(name, name)
+        return [Token(COMMAND if alias.isalnum() and len(alias) > 1 else MARK, alias)]
+
+    def _group(self, word: bool) -> list[Token]:
+        """The tokens of the argument that follows: a group in braces, or one token."""
+        opened = _ARGUMENT.match(self.text, self.at)
+        if opened:
+            self.at = opened.end()
+            return self.tokens(word, until="}")
+        match = _TOKEN.match(self.text, self.at)
+        if match is None:
+            return []
+        self.at = match.end()
+        return self._tokens_of(match.lastgroup or "", match, word)
+
+
+def _is_wrapped(tokens: list[Token]) -> bool:
+    """Whether braces stand around all tokens, other than those of an empty set."""
+    if len(tokens) < 3 or tokens[0].text != "{" or tokens[-1].text != "}" or tokens[1].text == "emptyset":
+        return False
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth += {"{": 1, "}": -1}.get(token.text, 0)
+        if depth == 0:
+            return at == len(tokens) - 1
+    return False
+
+
+def _braced(tokens: list[Token]) -> list[Token]:
+    return [Token(MARK, "{"), *tokens, Token(MARK, "}")]

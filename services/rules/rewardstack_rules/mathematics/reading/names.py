@@ -1,0 +1,90 @@
+"""Names that have a meaning in an answer: functions, constants, relations, words that join: data."""
+
+from __future__ import annotations
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+FUNCTIONS = {
+    **{
+        name: name
+        for name in names(
+            "sin cos tan cot sec csc arcsin arccos arctan arccot arcsec arccsc sinh cosh tanh coth sech csch arcsinh"
+            " arccosh arctanh ln exp erf zeta"
+        )
+    },
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "arsinh": "arcsinh",
+    "arcosh": "arccosh",
+    "artanh": "arctanh",
+    "sgn": "sign",
+    "sign": "sign",
+    "abs": "abs",
+    "Re": "real part",
+    "Im": "imaginary part",
+    "arg": "argument",
+    "Arg": "argument",
+    "floor": "floor",
+    "ceil": "ceiling",
+    "cbrt": "cbrt",
+    "log": "log10",
+    "log10": "log10",
+}
+"""By the name in a text, the operation; `log` without a base is the decimal one."""
+
+INVERSES = {name: f"arc{name}" for name in names("sin cos tan cot sec csc sinh cosh tanh")}
+"""What a function with the exponent -1 is."""
+
+SEVERAL = {"max": "maximum", "min": "minimum", "gcd": "gcd", "lcm": "lcm"}
+"""Functions of several arguments in parentheses."""
+
+GREEK = names(
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron rho sigma tau upsilon phi chi psi"
+    " omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar"
+)
+
+CONSTANTS = {"pi": "pi", "e": "e", "i": "i", "infty": "infinity", "infinity": "infinity", "inf": "infinity"}
+
+RELATIONS = {
+    "=": "=",
+    "<": "<",
+    ">": ">",
+    "le": "<=",
+    "ge": ">=",
+    "ne": "!=",
+    "approx": "~",
+    "in": "in",
+    "notin": "notin",
+    "equiv": "equiv",
+    "to": "->",
+    "Rightarrow": "->",
+    "subset": "in",
+    "subseteq": "in",
+}
+
+JOINING = {
+    **dict.fromkeys(("and", "und", "et", "e", "y", "和", "と", "и"), "and"),
+    **dict.fromkeys(("or", "oder", "ou", "o", "或", "或者", "または", "или"), "or"),
+    "land": "and",
+    "lor": "or",
+    "to": ":",
+}
+"""Words between the members of a list."""
+
+MATRICES = frozenset(("matrix", "pmatrix", "bmatrix", "Bmatrix", "smallmatrix", "array"))
+
+DECORATIONS = names("vec hat bar overline tilde dot ddot widehat widetilde")
+"""Commands of one argument that make another name of it."""
+
+UNITS = names(
+    "sq cu mm cm dm km nm in ft yd mi mg kg oz lb ml mL dl cl ms ns hr hp Hz Pa eV kJ kW kN kV mV mA mW MW GW GB MB kB"
+)
+"""Two letters that are a unit rather than two factors."""
+
+UNIT_LETTERS = frozenset("mgshlLNJKVWACFT")
+"""Letters that are units where they are set upright behind a number."""

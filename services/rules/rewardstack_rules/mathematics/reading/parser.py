@@ -1,0 +1,434 @@
+"""Tokens as a tree: relations of sums of products of powers, in sequences and sets. A recursive descent."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from rewardstack_rules.mathematics.numbers.tree import Apply, Constant, Expression, Number, Symbol, integer, negative
+from rewardstack_rules.mathematics.reading.lexer import (
+    BEGIN,
+    COMMAND,
+    END,
+    LETTERS,
+    MARK,
+    NUMBER,
+    Token,
+    UnreadError,
+)
+from rewardstack_rules.mathematics.reading.names import (
+    CONSTANTS,
+    DECORATIONS,
+    FUNCTIONS,
+    GREEK,
+    INVERSES,
+    JOINING,
+    MATRICES,
+    RELATIONS,
+    SEVERAL,
+    UNIT_LETTERS,
+    UNITS,
+    names,
+)
+from rewardstack_rules.mathematics.reading.stream import AFTER_ALL, Stream
+from rewardstack_rules.mathematics.reading.syntax import (
+    Combination,
+    Matrix,
+    NamedSet,
+    Node,
+    Relation,
+    Sequence,
+    SetBuilder,
+    Words,
+)
+from rewardstack_rules.mathematics.reading.terms import (
+    SIGNS,
+    expression,
+    is_integer,
+    is_proper,
+    letter,
+    number,
+    product,
+    signed,
+    subscript,
+)
+
+MOST_FACTORS = 2
+"""Letters side by side that are factors; more are a word, or may be."""
+_CLOSING = {"(": (")", "]"), "[": ("]", ")"), "\\{": ("\\}",), "{": ("}",), "langle": ("rangle",)}
+_STOPPING = names(", ; : ) ] } \\} \\\\ & | + - pm mp cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
+"""Where a product of factors that stand side by side ends."""
+_OPERATING = names("^ _ ! ' degree % * /") | set(RELATIONS)
+
+
+def formula(tokens: list[Token]) -> Node:
+    """The tree of an answer that is a formula, or a list of such.
+
+    Args:
+        tokens: from `lex`.
+
+    Raises:
+        UnreadError: it holds what this does not know: words, an integral.
+    """
+    return Parser(tokens).whole()
+
+
+class Parser(Stream):
+    """Reads tokens one after another."""
+
+    def whole(self) -> Node:
+        """All tokens as one node."""
+        if not self._tokens:
+            raise UnreadError("nothing")
+        items, joined = self._items()
+        self._take(".")
+        if self._at < len(self._tokens):
+            raise UnreadError(f"{self._peek().text!r} where an answer should end")
+        return items[0] if len(items) == 1 and not joined else Sequence("", tuple(items), "", tuple(joined))
+
+    # Lists and relations
+
+    def _items(self, *ends: str) -> tuple[list[Node], list[str]]:
+        """Items up to one of the brackets, which is not taken, and what joins them."""
+        items: list[Node] = [self._relation()]
+        joined: list[str] = []
+        while True:
+            joiner = self._joiner()
+            if not joiner or self._peek() is AFTER_ALL or self._peek().text in ends:
+                return items, joined
+            joined.append(joiner)
+            items.append(self._relation())
+
+    def _joiner(self) -> str:
+        """The last of the commas and words between two items; nothing where there is none."""
+        joiner = ""
+        while True:
+            token = self._peek()
+            if token.kind in (MARK, COMMAND) and token.text in (",", ";", ":", "\\\\"):
+                joiner = joiner or {"\\\\": ","}.get(token.text, token.text)
+            elif self._joins(token):
+                joiner = JOINING[token.text]
+            else:
+                return joiner
+            self._next()
+
+    @staticmethod
+    def _joins(token: Token) -> bool:
+        """Whether a token is "and" or the like; a letter alone may be one where it is upright."""
+        if token.kind == COMMAND:
+            return token.text in ("land", "lor")
+        return token.kind == LETTERS and token.text in JOINING and (len(token.text) > 1 or token.word)
+
+    def _relation(self) -> Node:
+        sides, operators = [self._sets()], list[str]()
+        while (relation := RELATIONS.get(self._peek().text)) and self._peek().kind in (MARK, COMMAND):
+            self._next()
+            operators.append(relation)
+            sides.append(self._sets())
+        if not operators:
+            return sides[0]
+        return Relation(tuple(operators), tuple(sides), self._modulus())
+
+    def _modulus(self) -> Expression | None:
+        opened = self._peek().text == "(" and self._peek(1).text in ("pmod", "bmod", "mod")
+        if opened:
+            self._next()
+        if not self._take("pmod", "bmod", "mod"):
+            return None
+        modulus = self._argument()
+        if opened:
+            self._expect(")")
+        return modulus
+
+    def _sets(self) -> Node:
+        left = self._sum()
+        while operator := self._take("cup", "cap", "setminus"):
+            left = Combination(operator, left, self._sum())
+        return left
+
+    # Sums and products
+
+    def _sum(self) -> Node:
+        sign = self._take(*SIGNS)
+        first = self._product()
+        if not sign and self._peek().text not in SIGNS:
+            return first
+        total = signed(sign or "+", None, expression(first))
+        while (sign := self._take(*SIGNS)) and not self._ends():
+            total = signed(sign, total, expression(self._product()))
+        if sign:
+            raise UnreadError("a sign with nothing behind it")
+        return total
+
+    def _ends(self) -> bool:
+        return self._peek() is AFTER_ALL
+
+    def _product(self) -> Node:
+        first = self._unary()
+        factors: list[Expression] = []
+        mixed = is_integer(first)
+        while True:
+            if self._take("*"):
+                factor = self._unary()
+            elif self._take("/"):
+                dividend = product([expression(first), *factors])
+                first, factors = Apply("quotient", (dividend, expression(self._unary()))), []
+                continue
+            elif self._begins_factor():
+                if self._peek().kind == NUMBER and isinstance([first, *factors][-1], (Number, Symbol)):
+                    first, mixed = self._mixed(first, factors), False
+                    continue
+                fraction = self._peek().text == "frac"
+                factor = self._unary()
+                if mixed and fraction and not factors and is_proper(factor):
+                    first, mixed = Apply("sum", (expression(first), expression(factor))), False
+                    continue
+            else:
+                return first if not factors else product([expression(first), *factors])
+            mixed = False
+            factors.append(expression(factor))
+
+    def _mixed(self, whole: Node, factors: list[Expression]) -> Expression:
+        """A mixed number on one line: `1 1/2`."""
+        over, slash, under = (self._next() for _ in range(3))
+        digits = over.text.isdecimal() and slash.text == "/" and under.text.isdecimal()
+        if factors or not digits or not is_integer(whole) or not 0 < int(over.text) < int(under.text):
+            raise UnreadError("a number behind a number or a letter")
+        return Apply("sum", (whole, Apply("quotient", (number(over.text), number(under.text)))))
+
+    def _begins_factor(self) -> bool:
+        """Whether a factor follows with no sign before it."""
+        token = self._peek()
+        if token is AFTER_ALL or token.kind == END or (token.text in _STOPPING and token.kind != LETTERS):
+            return token.text == "|" and self._bars == 0 and token is not AFTER_ALL
+        if token.kind in (MARK, COMMAND) and token.text in _OPERATING:
+            return False
+        return not self._joins(token)
+
+    def _unary(self) -> Node:
+        if self._take("-"):
+            return negative(expression(self._unary()))
+        if self._take("+"):
+            return self._unary()
+        return self._postfix(self._atom())
+
+    def _postfix(self, node: Node) -> Node:
+        while True:
+            if self._take("^"):
+                node = self._raised(expression(node))
+            elif self._take("!"):
+                node = Apply("factorial", (expression(node),))
+            elif self._take("degree"):
+                node = Apply("degree", (expression(node),))
+            elif self._take("%"):
+                node = Apply("percent", (expression(node),))
+            elif self._take("_"):
+                node = Apply("subscript", (expression(node), self._argument()))
+            else:
+                return node
+
+    def _raised(self, base: Expression) -> Expression:
+        if self._take("degree"):
+            return Apply("degree", (base,))
+        if self._peek().text == "{" and self._peek(1).text == "degree" and self._peek(2).text == "}":
+            self._at += 3
+            return Apply("degree", (base,))
+        if self._take("-"):
+            return Apply("power", (base, negative(self._argument(whole=True))))
+        return Apply("power", (base, self._argument(whole=True)))
+
+    # Atoms
+
+    def _argument(self, whole: bool = False) -> Expression:
+        """The argument of a command: a group, or one token, of a number one digit unless it is taken `whole`."""
+        token = self._peek()
+        if token.kind == NUMBER and not whole and token.text.isdecimal() and len(token.text) > 1:
+            self._leave(token, token.text[1:])
+            return number(token.text[0])
+        if token.kind == LETTERS and len(token.text) > 1 and token.text not in CONSTANTS and not whole:
+            self._leave(token, token.text[1:])
+            return letter(token.text[0])
+        return expression(self._inside(self._atom))
+
+    def _atom(self) -> Node:
+        token = self._next()
+        if token is AFTER_ALL:
+            raise UnreadError("it ends too early")
+        if token.kind == NUMBER:
+            return self._repeating(token.text) if self._peek().text == "overline" else number(token.text)
+        if token.kind == LETTERS:
+            return self._letters(token)
+        if token.kind == BEGIN:
+            return self._matrix(token.text)
+        if token.text in _CLOSING:
+            return self._inside(lambda: self._bracketed(token.text))
+        if token.text == "|":
+            return self._absolute()
+        if token.kind == COMMAND:
+            return self._command(token.text)
+        raise UnreadError(f"{token.text!r} begins nothing")
+
+    def _repeating(self, digits: str) -> Number:
+        """A decimal whose last digits, under a line, repeat for ever."""
+        self._next()
+        group, repeated, closed = self._next(), self._next(), self._next()
+        whole, point, fixed = digits.partition(".")
+        if not (group.text == "{" and repeated.kind == NUMBER and repeated.text.isdecimal() and closed.text == "}"):
+            raise UnreadError("a line over something other than digits")
+        if not point:
+            raise UnreadError("digits that repeat without a decimal point")
+        period = Fraction(int(repeated.text), 10 ** len(repeated.text) - 1)
+        return Number(Fraction(f"{whole}.{fixed or 0}") + period / 10 ** len(fixed))
+
+    def _bracketed(self, opening: str) -> Node:
+        closing = _CLOSING[opening]
+        if self._take(*closing):
+            if opening == "\\{":
+                return NamedSet("empty")
+            raise UnreadError("empty brackets")
+        items, joined = self._items(*closing)
+        if opening == "\\{" and self._take("|", ":"):
+            conditions, _ = self._items(*closing)
+            self._expect(*closing)
+            return SetBuilder(items[0], tuple(conditions))
+        closed = self._expect(*closing)
+        if len(items) == 1 and not joined and opening != "\\{" and closed == closing[0]:
+            if opening == "{" and items[0] == NamedSet("empty"):
+                raise UnreadError("braces that may be those of a set")
+            return items[0]
+        shown = {"\\{": "{", "{": "", "langle": "("}.get(opening, opening)
+        return Sequence(shown, tuple(items), {"\\}": "}", "}": "", "rangle": ")"}.get(closed, closed), tuple(joined))
+
+    def _absolute(self) -> Node:
+        self._bars += 1
+        inside = self._sum()
+        self._bars -= 1
+        self._expect("|")
+        return Apply("abs", (expression(inside),))
+
+    def _matrix(self, environment: str) -> Node:
+        if environment not in MATRICES:
+            raise UnreadError(f"an environment {environment}")
+        if environment == "array" and self._take("{"):
+            while not self._take("}"):
+                if self._next() is AFTER_ALL:
+                    raise UnreadError("an array that is not closed")
+        rows: list[list[Node]] = [[]]
+        while self._peek().kind != END:
+            if self._take("\\\\"):
+                rows.append([])
+            elif not self._take("&"):
+                rows[-1].append(self._inside(self._relation))
+        if self._next() is AFTER_ALL:
+            raise UnreadError("a matrix that is not closed")
+        return Matrix(tuple(tuple(row) for row in rows if row))
+
+    def _letters(self, token: Token) -> Node:
+        name = token.text
+        if name in FUNCTIONS and len(name) > 1:
+            return self._function(FUNCTIONS[name])
+        if name in SEVERAL:
+            return self._several(SEVERAL[name])
+        if name == "sqrt":
+            return self._root()
+        if token.word and name in UNIT_LETTERS and self._at > 1:
+            raise UnreadError("a letter that is a unit")
+        if len(name) == 1 or name in CONSTANTS:
+            return self._named(name)
+        if name in GREEK:
+            return Symbol(name)
+        if token.word or len(name) > MOST_FACTORS or name in UNITS:
+            raise UnreadError(f"the word {name!r}")
+        # Letters side by side are factors; what follows belongs to the last.
+        self._at -= 1
+        self._leave(token, name[1:])
+        return letter(name[0])
+
+    def _named(self, name: str) -> Expression:
+        """A letter with its subscript, primes, and the arguments of a function that it names."""
+        if self._take("_"):
+            return Symbol(f"{name}_{subscript(self._argument(whole=True))}")
+        primes = ""
+        while self._take("'"):
+            primes += "'"
+        if name + primes in CONSTANTS:
+            return Constant(CONSTANTS[name])
+        if (primes or name in "fghFGH") and self._peek().text == "(":
+            argument = self._inside(self._atom)
+            if isinstance(argument, Sequence):
+                return Apply(f"call {name}{primes}", tuple(map(expression, argument.items)))
+            return Apply(f"call {name}{primes}", (expression(argument),))
+        return Symbol(name + primes)
+
+    def _command(self, name: str) -> Node:
+        if name == "frac":
+            return Apply("quotient", (self._argument(), self._argument()))
+        if name == "sqrt":
+            return self._root()
+        if name == "binom":
+            return Apply("binomial", (self._argument(), self._argument()))
+        if name in FUNCTIONS:
+            return self._function(FUNCTIONS[name])
+        if name in SEVERAL:
+            return self._several(SEVERAL[name])
+        if name in CONSTANTS:
+            return Constant(CONSTANTS[name])
+        if name in GREEK:
+            return self._named(name)
+        if name in ("lfloor", "lceil"):
+            return self._rounded(name)
+        if name == "vec" and self._peek(1).kind == LETTERS and len(self._peek(1).text) == 1:
+            return Symbol(subscript(self._argument()))
+        if name in DECORATIONS:
+            return Symbol(f"{name} {subscript(self._argument())}")
+        if name == "mathbb":
+            return NamedSet(subscript(self._argument()))
+        if name == "emptyset":
+            return NamedSet("empty")
+        if name == "ldots":
+            return Words("...")
+        raise UnreadError(f"the command {name}")
+
+    def _root(self) -> Expression:
+        index: Expression = integer(2)
+        if self._take("["):
+            index = expression(self._inside(self._sum))
+            self._expect("]")
+        return Apply("root", (self._argument(whole=True), index))
+
+    def _rounded(self, name: str) -> Expression:
+        inside = expression(self._inside(self._sum))
+        self._expect("rfloor" if name == "lfloor" else "rceil")
+        return Apply("floor" if name == "lfloor" else "ceiling", (inside,))
+
+    def _several(self, operation: str) -> Expression:
+        arguments = self._inside(self._atom)
+        if not isinstance(arguments, Sequence):
+            raise UnreadError(f"{operation} of one argument")
+        return Apply(operation, tuple(map(expression, arguments.items)))
+
+    def _function(self, operation: str) -> Expression:
+        base = exponent = None
+        while mark := self._take("_", "^"):
+            if mark == "_":
+                base = self._argument()
+            else:
+                exponent = negative(self._argument()) if self._take("-") else self._argument()
+        if exponent == integer(-1) and operation in INVERSES:
+            operation, exponent = INVERSES[operation], None
+        argument = self._function_argument()
+        if base is not None and operation not in ("log10", "ln"):
+            raise UnreadError(f"{operation} with a subscript")
+        value = Apply(operation, (argument,)) if base is None else Apply("log", (argument, base))
+        return value if exponent is None else Apply("power", (value, exponent))
+
+    def _function_argument(self) -> Expression:
+        """In brackets, or as far as the product goes that stands behind: `sin 2x`, `ln x/2` being of `x` alone."""
+        if self._peek().text in ("(", "[", "{", "|"):
+            argument = self._inside(self._atom)
+            return expression(self._raised(expression(argument)) if self._take("^") else argument)
+        if self._take("-"):
+            return negative(self._function_argument())
+        factors = [expression(self._postfix(self._atom()))]
+        while self._begins_factor() and self._peek().text not in ("(", "[") and self._peek().text not in FUNCTIONS:
+            factors.append(expression(self._postfix(self._atom())))
+        return product(factors)

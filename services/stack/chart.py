@@ -1,0 +1,173 @@
+"""What the Helm chart holds a copy of: files of the services, defaults of settings, and the schema of its values.
+
+A chart is packed without the tree around it, so it cannot point there. A line of `values.yaml` that ends in `# NAME`
+has the default of that setting.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rewardstack.routing.routes import RULES
+from rewardstack_settings.setting import Setting
+from rewardstack_settings.table import TABLE, read_by
+from services.stack import ports
+from services.stack.chart_page import page
+
+CHART = "helm/rewardstack"
+COPIED = {
+    "services/gateway/*.conf.template": "gateway",
+    "services/redis/*.conf": "redis",
+    "services/judge/vllm-*.yaml": "judge",
+    "services/models/with_keys.sh": "models",
+    "services/monitoring/prometheus/alerts.yml": "monitoring",
+    "services/monitoring/grafana/dashboards/*.json": "monitoring",
+}
+"""Files of the tree, and the folder of the chart's `files` that holds them."""
+DEFAULT = re.compile(r"^(?P<line>.*: )\S.*(?P<name>  # (?P<setting>[A-Z_]+))$", re.M)
+CHOICES = {
+    "device": ["gpu", "cpu"],
+    "type": ["ClusterIP", "NodePort", "LoadBalancer"],
+    "by": ["none", "hpa", "keda"],
+    "imagePullPolicy": ["IfNotPresent", "Always", "Never"],
+}
+"""What the values of these names may be."""
+AT_LEAST_ONE = frozenset({"min", "max", "cpu", "requests", "gpus", "startupSeconds"})
+"""Numbers that may not be 0: whatever scales, one replica stays."""
+INNER_PORTS = {"redis": 6379, "gateway-metrics": 9113, "worker-metrics": 9100}
+"""Ports that no client is told of; the others are the gateway's."""
+OPEN = frozenset({"resources", "dashboardLabels", "namespace"})
+"""Maps that may hold more than their defaults."""
+LABELS = frozenset({"nodeSelector", "annotations", "labels", "clients", "direct", "dashboardLabels", "namespace"})
+"""Maps of strings."""
+WORDS = frozenset({"extraArgs", "program", "functions", "spreadOver", "names"})
+"""Lists of strings."""
+NAMED = {"extraEnv": ["value"], "imagePullSecrets": []}
+"""Lists of what has a name, and which fields of it are strings."""
+HOST = r"^$|^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
+PATTERNS = {
+    "maxMemory": "^[0-9]+([kKmMgG]?[bB]?)$",
+    "size": "^[0-9]+([kMGTPE]|[KMGTPE]i)?$",
+    "sharedMemory": "^[0-9]+([kMGTPE]|[KMGTPE]i)?$",
+    "resolver": r"^$|^[A-Za-z0-9.-]+(:[0-9]+)?$|^\[[0-9a-fA-F:.]+\](:[0-9]+)?$",
+    "rules": HOST,
+    "judge": HOST,
+    "embedding": HOST,
+}
+"""How Redis, Kubernetes and nginx read the strings of these names; those of services are hosts."""
+WIRED = frozenset({"REWARD_HOST", "REWARD_PORT", "REWARD_SOCKET", "PROMETHEUS_MULTIPROC_DIR"})
+"""Settings of the reward server that its container decides."""
+
+Schema = dict[str, Any]
+TEXT: Schema = {"type": "string"}
+
+
+def written(root: Path) -> dict[Path, str]:
+    """The text that each written file of the chart should have, for the tree at `root`."""
+    chart = root / CHART
+    values = DEFAULT.sub(_default, (chart / "values.yaml").read_text(encoding="utf-8"))
+    return {
+        **{
+            chart / "files" / folder / path.name: path.read_text(encoding="utf-8")
+            for pattern, folder in COPIED.items()
+            for path in sorted(root.glob(pattern))
+        },
+        chart / "values.yaml": values,
+        chart / "values.schema.json": json.dumps(schema(yaml.safe_load(values)), indent=1) + "\n",
+        chart / "README.md": page(values),
+        chart / "files/settings.yaml": yaml.safe_dump(
+            {
+                **{name: _defaults(name) for name in ("gateway", "judge", "rules")},
+                "ports": {**{name: int(TABLE[port].default) for name, port in ports.GATEWAY.items()}, **INNER_PORTS},
+            }
+        ),
+    }
+
+
+def schema(values: Mapping[str, Any]) -> Schema:
+    """The JSON schema of the chart's values, which refuses names that they do not have.
+
+    Args:
+        values: the defaults, whose types are taken for those of all values; an empty map may hold anything.
+    """
+    made = _of(values)
+    parts = made["properties"]
+    judge = _partial(parts["judge"])
+    scoring = read_by("rules", "worker")
+    keys = ["hf_token", *(name.lower() for name, setting in scoring.items() if setting.secret)]
+    parts["settings"] = _settings(scoring.values())
+    parts["gateway"]["properties"]["settings"] = _settings(read_by("gateway").values())
+    parts["keys"]["properties"]["names"]["items"] = {"enum": keys}
+    parts["keys"]["properties"]["values"] = {
+        "propertyNames": {"enum": keys},
+        "additionalProperties": {"type": "string"},
+    }
+    parts["files"]["properties"]["functions"]["items"]["not"] = {"pattern": r"^/|:|\.\."}
+    parts["judges"] = {
+        "type": "object",
+        # Of Services with it, and of a route: not as in a version (v1), nor that of a rule.
+        "propertyNames": {
+            "pattern": "^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$",
+            "not": {"anyOf": [{"pattern": "^v[0-9]"}, {"enum": sorted(RULES)}]},
+        },
+        "additionalProperties": judge,
+    }
+    parts["global"] = {"type": "object"}  # Helm's own, for charts that have this one as a part
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **made}
+
+
+def _of(value: Any, name: str = "") -> Schema:
+    if isinstance(value, dict):
+        parts = {key: _of(part, key) for key, part in value.items()}
+        # All are there by default: one that is not was set to null.
+        closed = {"properties": parts, "additionalProperties": False, "required": [*parts]} if parts else {}
+        if name in OPEN:
+            closed = {}
+        return {"type": "object", **closed, **({"additionalProperties": TEXT} if name in LABELS else {})}
+    if isinstance(value, list):
+        return {"type": "array", **_items(name)}
+    if isinstance(value, bool):
+        return {"type": "boolean"}
+    if isinstance(value, int):
+        return {"type": "integer", "minimum": int(name in AT_LEAST_ONE)}
+    if name in CHOICES:
+        return {"type": "string", "enum": CHOICES[name]}
+    return {"type": "string", **({"pattern": PATTERNS[name]} if name in PATTERNS else {})}
+
+
+def _items(name: str) -> Schema:
+    """What a list of this name holds."""
+    if name in WORDS:
+        return {"items": dict(TEXT)}
+    if name in NAMED:
+        parts = dict.fromkeys(("name", *NAMED[name]), TEXT)
+        return {"items": {"type": "object", "required": ["name"], "properties": parts}}
+    return {}
+
+
+def _partial(made: Schema) -> Schema:
+    """The same, where any part may be missing."""
+    parts = {name: _partial(part) for name, part in made.get("properties", {}).items()}
+    return {name: value for name, value in made.items() if name != "required"} | (
+        {"properties": parts} if parts else {}
+    )
+
+
+def _settings(settings: Iterable[Setting]) -> Schema:
+    """Of a map of settings by name; secrets are keys instead."""
+    parts = {setting.name: setting.schema() for setting in settings if not setting.secret and setting.name not in WIRED}
+    return {"type": "object", "properties": parts, "additionalProperties": False}
+
+
+def _defaults(reader: str) -> dict[str, str]:
+    return {name: setting.default for name, setting in read_by(reader).items() if setting.default and name not in WIRED}
+
+
+def _default(found: re.Match[str]) -> str:
+    return f"{found['line']}{TABLE[found['setting']].default}{found['name']}"

@@ -1,0 +1,119 @@
+"""Who listens on a TCP port of this machine, and how that one is stopped."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import NamedTuple
+
+from services.stack.rundir import ROOT, SUPERVISOR
+
+PROC = Path("/proc")
+LISTENING = "0A"
+DEBIAN = {"nginx": "nginx", "redis-server": "redis-server", "the user redis": "redis-server"}
+"""Services that Debian starts when their packages are installed, by the program or the user that tells them."""
+
+
+class Listener(NamedTuple):
+    """Who listens.
+
+    Args:
+        who: such as `redis-server (pid 812)`; says so where that cannot be read.
+        service: of Debian that it most likely is; empty for none.
+        down: what stops the stack that it is of; empty where it is of none.
+    """
+
+    who: str
+    service: str = ""
+    down: str = ""
+
+
+def listener(port: int) -> Listener:
+    """Who listens on a port."""
+    return holder({name: uid for name, uid, _ in _listening(port)})
+
+
+def holder(sockets: Mapping[str, str]) -> Listener:
+    """Who has one of these sockets, as `answering` names them."""
+    for folder in PROC.glob("[0-9]*/fd"):
+        with suppress(OSError):  # it is another user's, or has ended
+            if any(name in sockets for name in _open(folder)):
+                return _process(folder.parent)
+    users = [_user(uid) for uid in sockets.values()]
+    return Listener(f"a process of {users[0]}", DEBIAN.get(users[0], "")) if users else Listener("an unknown process")
+
+
+def answering(address: str, port: int) -> dict[str, str]:
+    """The sockets that take connections to an address of this machine: the id of the user by the socket's name.
+
+    As the kernel does, one that listens on the very address comes before one that listens on all.
+
+    Args:
+        address: asked.
+        port: number.
+    """
+    asked = ip_address(address)
+    ranks = [str(asked), f"::ffff:{asked}", "0.0.0.0", "::"] if asked.version == 4 else [str(asked), "::"]
+    found = [*_listening(port)]
+    best = next((rank for rank in ranks if any(ip_address(rank) == own for _, _, own in found)), "::")
+    return {name: uid for name, uid, own in found if own == ip_address(best)}
+
+
+def opened(pids: Iterable[int]) -> Iterator[str]:
+    """The names of the files and sockets that processes have open, as far as they can be read."""
+    for pid in pids:
+        with suppress(OSError):
+            yield from _open(PROC / str(pid) / "fd")
+
+
+def _open(folder: Path) -> Iterator[str]:
+    for file in folder.iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            yield os.readlink(file)
+
+
+def _process(folder: Path) -> Listener:
+    name = (folder / "comm").read_text().strip()
+    who = f"{name} (pid {folder.name})"
+    with suppress(OSError):
+        leader = PROC / str(os.getsid(int(folder.name)))
+        command = (leader / "cmdline").read_text(errors="replace").split("\0")
+        if SUPERVISOR in command:
+            run, tree = Path(command[-2]).parent, Path(os.readlink(leader / "cwd"))
+            return Listener(f"{who} of the stack in {run}", down=_down(run, tree))
+    return Listener(who, DEBIAN.get(name, ""))
+
+
+def _down(run: Path, tree: Path) -> str:
+    """What is typed to stop the stack of a run directory; RUN_DIR may name another one where that is typed."""
+    there = "" if tree == ROOT else f"-C {tree} "
+    return f"RUN_DIR={run} make {there}down"
+
+
+def _user(uid: str) -> str:
+    try:
+        return f"the user {pwd.getpwuid(int(uid)).pw_name}"
+    except KeyError:
+        return f"user {uid}"
+
+
+def _listening(port: int) -> Iterator[tuple[str, str, IPv4Address | IPv6Address]]:
+    """The names of the sockets that listen on it, whose they are, and on which address."""
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for line in (PROC / "self/net" / table).read_text().splitlines()[1:]:
+                cells = line.split()
+                address, _, number = cells[1].rpartition(":")
+                if cells[3] == LISTENING and int(number, 16) == port:
+                    yield f"socket:[{cells[9]}]", cells[7], _address(address)
+
+
+def _address(digits: str) -> IPv4Address | IPv6Address:
+    """An address as the kernel lists it: words of four bytes, each in this machine's own order."""
+    words = [bytes.fromhex(digits[at : at + 8]) for at in range(0, len(digits), 8)]
+    return ip_address(b"".join(word[::-1] if sys.byteorder == "little" else word for word in words))

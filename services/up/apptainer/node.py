@@ -1,0 +1,107 @@
+"""What the stack needs of a node that others use, too: free ports, keys, and a folder whose file system is its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from services.stack import ports
+from services.stack.console import say
+from services.stack.errors import StackError
+from services.stack.rundir import RunDir, Running
+from services.stack.secrets import KEY, Secrets
+from services.stack.settings import SETTINGS, Settings
+from services.up import samples
+from services.up.model_servers import SERVERS, elsewhere
+
+MOUNTS = Path("/proc/self/mountinfo")
+SHARED = {
+    *("9p", "afs", "beegfs", "ceph", "ceph-fuse", "cifs", "glusterfs", "gpfs", "lustre"),
+    *("nfs", "nfs4", "orangefs", "panfs", "pvfs2", "smb3", "sshfs", "wekafs"),
+}
+"""File systems of several machines."""
+
+
+def with_ports(settings: Settings, running: Running | None, environ: Mapping[str, str] = os.environ) -> Settings:
+    """The settings with ports that are free: nodes are shared, and another user's stack has the usual ones.
+
+    A port that is set stays; so does the one that the stack has already.
+
+    Args:
+        settings: of the stack.
+        running: what runs already.
+        environ: that sets some.
+    """
+    made = Settings(settings)
+    for name in ports.GATEWAY.values():
+        if running and name in running.ports:
+            made[name] = str(running.ports[name])
+        elif not environ.get(name) and settings[name] == SETTINGS[name].default:
+            made[name] = str(_port(name, made))
+    return made
+
+
+def _port(name: str, settings: Settings) -> int:
+    usual = settings.number(name)
+    if settings["FREE_PORTS"] == "on":
+        why = "FREE_PORTS=on"
+    elif who := ports.holder(name, settings["BIND_ADDRESS"], usual):
+        why = f"{usual} is taken by {who}"
+    else:
+        return usual
+    port = ports.free(settings["BIND_ADDRESS"])
+    say(f"==> {name}={port}: {why}")
+    return port
+
+
+def with_keys(settings: Settings, run: RunDir) -> Settings:
+    """The settings with a key for each server that runs here: other users of the node reach its loopback.
+
+    Args:
+        settings: of the stack.
+        run: its directory, from whose own secret the keys follow.
+    """
+    secrets, here = Secrets(run), [server.url for server in SERVERS if not elsewhere(server, settings)]
+    names = [samples.KEYS[url][1] for url in ("REWARD_SERVER_URL", *here)]
+    made = {name: secrets.generate(name.lower()) for name in names if not settings[name]}
+    return Settings({**settings, **made})
+
+
+def keep_secret(run: RunDir) -> None:
+    """Have the directory hold the secret that keys follow from, so that they are the same each time."""
+    if not (run.secrets / KEY).is_file():
+        Secrets(run).write()
+
+
+def require_local(path: Path) -> None:
+    """See that sockets can be in a folder.
+
+    Args:
+        path: of it; it need not be there yet.
+
+    Raises:
+        StackError: its file system is one that several machines share.
+    """
+    kind = _file_system(path.resolve())
+    if kind in SHARED:
+        raise StackError(
+            f"RUN_DIR: {path} is on a file system that machines share ({kind}), where sockets do not work",
+            "name a folder of this node, such as one in /tmp; images, models and the endpoints file may be shared",
+        )
+
+
+def is_shared(path: Path) -> bool:
+    """Whether a path is on a file system that several machines share."""
+    return _file_system(path.resolve()) in SHARED
+
+
+def _file_system(path: Path) -> str:
+    """The kind of file system that a path is on, as mounts are listed; the last one listed hides those before."""
+    best, kind = -1, ""
+    for line in MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
+        before, _, after = line.partition(" - ")
+        mounted = Path(before.split()[4].replace("\\040", " "))
+        if path.is_relative_to(mounted) and len(mounted.parts) >= best:
+            best, kind = len(mounted.parts), after.split()[0]
+    return kind.removeprefix("fuse.")

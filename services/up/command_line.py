@@ -1,0 +1,102 @@
+"""The commands of `python -m services.up`.
+
+A `.venv` that is not whole keeps no stack from being stopped or cleaned away: what needs packages is imported last.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+
+from services.stack.console import say
+from services.stack.errors import StackError
+from services.stack.rundir import ROOT, RunDir
+from services.stack.settings import load, run_dir
+from services.up.apptainer import images, shell
+from services.up.commands import Commands, clean
+from services.up.half_made import HalfMade
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m services.up", description="The stack of this tree.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("beforehand", help="what up looks at before anything is installed, with any Python alone")
+    commands.add_parser("up", help="start the services and score the shipped samples")
+    commands.add_parser("plan", help="what up would do, and why; changes nothing")
+    status = commands.add_parser("status", help="state, uptime and health of each service")
+    status.add_argument("--json", action="store_true", help="print JSON")
+    logs = commands.add_parser("logs", help="the last lines of the logs")
+    logs.add_argument("--service", default="", help="one service only")
+    logs.add_argument("--follow", action="store_true", help="go on until interrupted")
+    commands.add_parser("down", help="stop the services")
+    commands.add_parser("clean", help="stop them and remove what they have written")
+    images = commands.add_parser("images", help="build the image of reward server and workers")
+    images.add_argument("--registry", default="", help="push it there, such as registry.example.com/team")
+    commands.add_parser("models", help="make the environment of the model servers")
+    sif = commands.add_parser("sif", help="build images for Apptainer")
+    sif.add_argument("names", nargs="*", help="of images; none for those that nodes with GPUs need")
+    sif.add_argument("--where", action="store_true", help="print where they are instead")
+    commands.add_parser("env", help="print what sets a trainer's variables")
+    return parser
+
+
+def main() -> None:
+    """Run one command."""
+    arguments = _parser().parse_args()
+    if arguments.command == "beforehand":
+        from services.up import beforehand
+
+        return beforehand.look()
+    if arguments.command in ("up", "plan", "images", "models"):
+        _starting(arguments)()
+        return
+    if arguments.command == "sif":
+        (images.where if arguments.where else images.build)(load(ROOT), arguments.names)
+        return
+    folder = run_dir(ROOT)
+    # Where nothing was ever started, as in a path that is refused, there is nothing to stop.
+    if arguments.command in ("down", "clean") and not (ROOT / folder).exists():
+        if arguments.command == "down":
+            say("nothing runs here")
+        return
+    run = RunDir(folder)
+    if arguments.command == "env":
+        print(shell.exports(run))
+    elif arguments.command == "status":
+        _acting(run).status(run, arguments.json)
+    elif arguments.command == "logs":
+        _acting(run).logs(run, arguments.service, arguments.follow)
+    else:
+        with run.lock():
+            _acting(run).down(run) if arguments.command == "down" else clean(run, _acting(run))
+
+
+def _starting(arguments: argparse.Namespace) -> Callable[[], None]:
+    """A command that needs all packages.
+
+    Raises:
+        StackError: one cannot be loaded.
+    """
+    try:
+        from rewardstack.core.descriptors import raise_open_files
+        from services.up import model_servers, ways
+    except Exception as error:
+        raise StackError(_why(error), f"rm -r {ROOT / '.venv'}, then try again") from error
+    raise_open_files()
+    if arguments.command == "images":
+        return partial(ways.images, arguments.registry)
+    return {"up": ways.up, "plan": ways.plan, "models": model_servers.prepare}[arguments.command]
+
+
+def _acting(run: RunDir) -> Commands:
+    """The commands on the stack of this directory, those that need no packages where one cannot be loaded."""
+    try:
+        from services.up import ways
+    except Exception as error:  # noqa: BLE001 - what is half written fails in every way
+        return HalfMade(_why(error))
+    return ways.commands(run)
+
+
+def _why(error: Exception) -> str:
+    return f"{ROOT / '.venv'} is not whole ({error})"

@@ -1,0 +1,89 @@
+"""`apptainer/stack.sh` finds the run directory, and has the stack's own commands do the rest."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from services.stack.rundir import ROOT
+from tests.native.tree import Tree
+
+pytestmark = pytest.mark.usefixtures("needs_process")
+
+USER = pwd.getpwuid(os.geteuid()).pw_name
+SCRIPT = ROOT / "apptainer/stack.sh"
+ABOUT = ("RUN_DIR", "SLURM_JOB_ID", "SLURM_TMPDIR", "TMPDIR")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """A copy of the tree, in which nothing is started."""
+    return Tree(tmp_path / "tree")
+
+
+def said(*arguments: str, folder: Path = ROOT, script: Path = SCRIPT, **environment: str) -> tuple[int, str]:
+    """Exit status and words of a call."""
+    given = {name: value for name, value in os.environ.items() if name not in ABOUT} | environment
+    done = subprocess.run([script, *arguments], cwd=folder, env=given, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, f"/tmp/rewardstack-{USER}"),
+        ({"TMPDIR": "/var/tmp"}, f"/var/tmp/rewardstack-{USER}"),
+        ({"TMPDIR": "/var/tmp", "SLURM_TMPDIR": "/tmp/job", "SLURM_JOB_ID": "77"}, f"/tmp/job/rewardstack-{USER}-77"),
+        ({"TMPDIR": "/tmp/" + "long/" * 12, "SLURM_JOB_ID": "77"}, f"/tmp/rewardstack-{USER}-77"),
+        ({"RUN_DIR": "/tmp/mine", "SLURM_JOB_ID": "77"}, "/tmp/mine"),
+    ],
+)
+def test_run_directory(environment: dict[str, str], expected: str) -> None:
+    """It is a short folder of the node, the job's own where there is one, and not in the home."""
+    assert said("env", folder=ROOT, script=SCRIPT, **environment) == (
+        1,
+        f"error: no stack is up in {expected}\n  remedy: apptainer/stack.sh up\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("RUN_DIR=/var/tmp/mine  # on the node's disk", "/var/tmp/mine"), ("RUN_DIR='/var/tmp/mine'", "/var/tmp/mine"),
+     ("RUN_DIR=.run", f"/tmp/rewardstack-{USER}"), ("RUN_DIR=", f"/tmp/rewardstack-{USER}")],
+)  # fmt: skip
+def test_run_directory_of_the_file(tree: Tree, line: str, expected: str) -> None:
+    """RUN_DIR of .env holds here, too; not its default, a folder of the tree, which nodes may share."""
+    written = (tree.path / ".env").read_text()
+    (tree.path / ".env").write_text(re.sub("^RUN_DIR=.*", line, written, flags=re.MULTILINE))
+    (tree.path / "apptainer").mkdir()
+    shutil.copy(SCRIPT, tree.path / "apptainer")
+    assert f"no stack is up in {expected}\n" in said("env", script=tree.path / "apptainer/stack.sh")[1]
+    given = said("env", script=tree.path / "apptainer/stack.sh", RUN_DIR="/tmp/given")
+    assert "no stack is up in /tmp/given\n" in given[1]
+
+
+def test_run_option(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """--run is meant from where it is typed, and beats RUN_DIR."""
+    folder = tmp_path_factory.mktemp("here")
+    status, words = said("env", "--run", "own", folder=folder, RUN_DIR="/tmp/other")
+    assert (status, f"no stack is up in {folder}/own\n" in words) == (1, True)
+
+
+@pytest.mark.parametrize("arguments", [["upp"], ["up", "--frre-ports"], []])
+def test_mistyped(arguments: list[str]) -> None:
+    """A command or an option that there is not is refused, with those that there are."""
+    status, words = said(*arguments)
+    assert (status, "error: there is no" in words, "remedy: " in words) == (1, True, True)
+
+
+def test_pythonpath(tmp_path: Path) -> None:
+    """What the shell's PYTHONPATH names reaches no Python of the stack's."""
+    (tmp_path / "sitecustomize.py").write_text("import os; os._exit(77)\n")
+    status, words = said("env", PYTHONPATH=str(tmp_path))
+    assert (status, "no stack is up" in words) == (1, True)

@@ -1,0 +1,1 @@
+"""The chart: what Helm renders of it, and its pods as containers."""

@@ -1,0 +1,333 @@
+"""What values make of the chart: judges by name, registries, addresses of IPv6, notes, and the page about them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from rewardstack.client import route_table
+from rewardstack.settings import Settings
+from services.stack.chart_page import page
+from tests.helm.rendering import CHART, Refused, Rendering, render
+
+BASE: dict[str, Any] = {"rules": {"image": "rewardstack:0.1.0"}}
+SMALL = {
+    "model": "Qwen/Qwen3-4B",
+    "route": {"template": "Is it right? {CANDIDATE_SOLUTION}", "options": {"max_new_tokens": 4096}},
+}
+
+REFUSED = json.loads((Path(__file__).parent / "cases/refused.json").read_text(encoding="utf-8"))
+
+ON_ONE_LINE = {
+    *(f"{service}.resources" for service in ("rules", "worker", "gateway", "judge", "embedding", "cache", "queue")),
+    *(f"{service}.{device}" for service in ("judge", "embedding") for device in ("gpu", "cpu")),
+    "judges.default",
+    "monitoring.dashboardLabels",
+    "monitoring.namespace",
+}
+
+Rendered = Callable[[dict[str, Any]], Rendering]
+
+
+@pytest.fixture
+def rendered(needs_helm: None, tmp_path: Path) -> Rendered:
+    """Renders the chart with some values and an image of the reward server."""
+
+    numbers = itertools.count()
+
+    def made(values: dict[str, Any]) -> Rendering:
+        file = tmp_path / f"values-{next(numbers)}.yaml"  # what was rendered of a file is remembered
+        file.write_text(yaml.safe_dump({**BASE, **values}))
+        return render(file)
+
+    return made
+
+
+def test_judges_are_routes(rendered: Rendered, tmp_path: Path) -> None:
+    """A judge by name is a route of it for whoever scores, beside the user's own, with what the values say of it."""
+    found = rendered(
+        {
+            "judges": {"default": {}, "small": SMALL},
+            "files": {"source": {"configMap": {"name": "rewards"}}, "routes": "own.toml"},
+        }
+    )
+    settings = found.one("ConfigMap", "settings")["data"]
+    assert settings["REWARDSTACK_ROUTES"] == "/srv/files/own.toml:/srv/judges/routes.json"
+    for service in ("rules", "worker"):
+        (container,) = found.one("Deployment", service)["spec"]["template"]["spec"]["containers"]
+        assert "/srv/judges" in [mount["mountPath"] for mount in container["volumeMounts"]], service
+    files = [tmp_path / "own.toml", tmp_path / "routes.json"]
+    files[0].write_text('[routes]\nboth.sum = ["small", "llm_judge_remote"]\n')
+    files[1].write_text(found.one("ConfigMap", "routes")["data"]["routes.json"])
+    routes = route_table(Settings.from_env({"REWARDSTACK_ROUTES": ":".join(map(str, files))}))
+    judge = routes.judges["small"]
+    assert (judge.model, judge.address) == (SMALL["model"], ())
+    assert (judge.template, judge.options) == ("Is it right? {CANDIDATE_SOLUTION}", {"max_new_tokens": 4096})
+
+
+def test_judges_have_paths(rendered: Rendered) -> None:
+    """The gateway leads a judge's name to the servers that have its model."""
+    found = rendered({"judges": {"default": {}, "small": SMALL}})
+    gateway = found.one("ConfigMap", "gateway-settings")["data"]
+    assert gateway["NAMED_JUDGES"] == "/judges/small judge-small;"
+    assert "server r-judge-small.default.svc.cluster.local:8000 resolve" in gateway["NAMED_JUDGE_UPSTREAMS"]
+    (container,) = found.one("Deployment", "judge-small")["spec"]["template"]["spec"]["containers"]
+    assert SMALL["model"] in container["command"]
+
+
+def test_judges_beside_one_elsewhere(rendered: Rendered) -> None:
+    """Where the default judge is elsewhere, those of the chart are asked at its gateway all the same."""
+    judges = {"default": {"enabled": False}, "small": SMALL}
+    elsewhere = {"LLM_JUDGE_SERVER_URL": "https://judge.example.com"}
+    found = rendered({"judges": judges, "settings": elsewhere, "keys": {"values": {"llm_judge_server_api_key": "k"}}})
+    (judge,) = json.loads(found.one("ConfigMap", "routes")["data"]["routes.json"])["judges"].values()
+    assert judge["address"] == "http://r-gateway.default.svc.cluster.local:8000/judges/small"
+    assert judge["api_key_variable"] == "LLM_JUDGE_SERVER_API_KEY"
+
+
+def test_judges_without_a_default_one(rendered: Rendered) -> None:
+    """Nobody is told of a default judge that is not there, and those by name are asked at the gateway."""
+    found = rendered({"judges": {"default": {"enabled": False}, "small": SMALL}})
+    assert "LLM_JUDGE_SERVER_URL" not in found.one("ConfigMap", "settings")["data"]
+    assert "LLM_JUDGE_SERVER_URL" not in found.notes
+    (judge,) = json.loads(found.one("ConfigMap", "routes")["data"]["routes.json"])["judges"].values()
+    assert judge["address"] == "http://r-gateway.default.svc.cluster.local:8000/judges/small"
+
+
+def test_what_of_a_judge_is_whole(rendered: Rendered) -> None:
+    """A judge's own volume and node labels take the place of those of all judges: two volumes would be none."""
+    common: dict[str, Any] = {
+        "modelCache": {"persistentVolumeClaim": {"claimName": "m"}},
+        "nodeSelector": {"gpu": "h100"},
+    }
+    small = {"device": "cpu", "modelCache": {"hostPath": {"path": "/m"}}, "nodeSelector": {}}
+    found = rendered({"judge": common, "judges": {"default": {}, "small": small}})
+    pods = {name: found.one("Deployment", name)["spec"]["template"]["spec"] for name in ("judge", "judge-small")}
+    volumes = {name: next(one for one in pod["volumes"] if one["name"] == "models") for name, pod in pods.items()}
+    assert volumes["judge"] == {"name": "models", **common["modelCache"]}
+    assert volumes["judge-small"] == {"name": "models", "hostPath": {"path": "/m"}}
+    assert (pods["judge"]["nodeSelector"], "nodeSelector" in pods["judge-small"]) == ({"gpu": "h100"}, False)
+
+
+def test_large_numbers(rendered: Rendered) -> None:
+    """Whole numbers from a million on are written as programs read them, without an exponent."""
+    found = rendered(
+        {
+            "settings": {"MAX_BODY_BYTES": 134217728, "VERIFY_TIMEOUT": 2.5},
+            "judge": {"user": 1000650000, "drainSeconds": 2000000},
+        }
+    )
+    settings = found.one("ConfigMap", "settings")["data"]
+    assert (settings["MAX_BODY_BYTES"], settings["VERIFY_TIMEOUT"]) == ("134217728", "2.5")
+    assert found.one("ConfigMap", "gateway-settings")["data"]["MAX_BODY_BYTES"] == "134217728"
+    pod = found.one("Deployment", "judge")["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsUser"] == 1000650000
+    assert "2000000" in pod["containers"][0]["command"]
+
+
+def test_keys_that_a_pod_has(rendered: Rendered) -> None:
+    """Each pod is given the keys that its program reads, and no other's."""
+    keys = dict.fromkeys(("reward_server_api_keys", "llm_judge_server_api_key", "hf_token"), "k")
+    found = rendered({"keys": {"values": keys}})
+    given = {}
+    for one in found.of("Deployment"):
+        volumes = [volume for volume in one["spec"]["template"]["spec"]["volumes"] if volume["name"] == "keys"]
+        given[one["metadata"]["name"]] = {item["key"] for volume in volumes for item in volume["secret"]["items"]}
+    scoring = {"reward_server_api_keys", "llm_judge_server_api_key"}
+    assert given == {
+        "r-gateway": set(),
+        "r-rules": scoring,
+        "r-worker": scoring,
+        "r-judge": {"llm_judge_server_api_key", "hf_token"},
+        "r-embedding": {"hf_token"},
+    }
+
+
+def test_files_of_an_image(rendered: Rendered) -> None:
+    """Files of an image are copied before the program starts, by the image's own program, from the registry of all."""
+    source = {"image": {"reference": "example.com/rewards:1", "path": "/rewards/"}}
+    found = rendered({"registry": "r.example.com", "files": {"source": source, "functions": ["mine.py"]}})
+    for name in ("rules", "worker"):
+        pod = found.one("Deployment", name)["spec"]["template"]["spec"]
+        (copies,) = pod["initContainers"]
+        assert (copies["image"], copies["command"]) == (
+            "r.example.com/rewards:1",
+            ["cp", "-R", "/rewards/.", "/srv/files"],
+        )
+        assert {"name": "files", "emptyDir": {}} in pod["volumes"]
+    assert found.one("ConfigMap", "settings")["data"]["REWARD_FUNCTIONS"] == "/srv/files/mine.py"
+
+
+def test_processes_that_verify(rendered: Rendered) -> None:
+    """A reward server verifies with the processors that are reserved for it, not with all of its node's."""
+    (container,) = rendered({}).one("Deployment", "rules")["spec"]["template"]["spec"]["containers"]
+    assert {"name": "VERIFY_PROCESSES", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu"}}} in container[
+        "env"
+    ]
+    (container,) = rendered({"settings": {"VERIFY_PROCESSES": 3}}).one("Deployment", "rules")["spec"]["template"][
+        "spec"
+    ]["containers"]
+    assert "VERIFY_PROCESSES" not in {one["name"] for one in container.get("env", ())}
+
+
+def test_no_judge_by_name(rendered: Rendered) -> None:
+    """The default judge needs no file of routes."""
+    assert "REWARDSTACK_ROUTES" not in rendered({}).one("ConfigMap", "settings")["data"]
+
+
+def images(rendering: Rendering) -> dict[str, str]:
+    """The image of each Deployment and StatefulSet, by its name without the release's."""
+    return {
+        one["metadata"]["name"].removeprefix("r-"): one["spec"]["template"]["spec"]["containers"][0]["image"]
+        for one in rendering.of("Deployment", "StatefulSet")
+    }
+
+
+def test_registry(rendered: Rendered) -> None:
+    """A registry takes the place of every image's own, and is not put before itself; pods have its Secrets."""
+    own = "registry.example.com:5000/team"
+    values = {"rules": {"image": f"{own}/rewardstack:0.1.0"}, "imagePullSecrets": [{"name": "registry"}]}
+    found = rendered({**values, "registry": own})
+    assert images(found)["rules"] == f"{own}/rewardstack:0.1.0"
+    assert images(found)["embedding"].startswith(f"{own}/huggingface/text-embeddings-inference:")
+    assert images(found)["gateway"].startswith(f"{own}/nginx:")
+    assert {image.rpartition("/")[0].removesuffix("/huggingface") for image in images(found).values()} <= {
+        own,
+        f"{own}/vllm",
+    }
+    for one in found.of("Deployment", "StatefulSet"):
+        assert one["spec"]["template"]["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+
+
+def test_ipv6(rendered: Rendered) -> None:
+    """In a cluster with IPv6 every server listens on it as well, and the gateway asks for such addresses."""
+    found = rendered({"ipv6": True})
+    gateway = found.one("ConfigMap", "gateway-settings")["data"]
+    assert (gateway["LISTEN_RULES"], gateway["DNS_IPV6"]) == ("[::]:6000 ipv6only=off", "on")
+    assert found.one("ConfigMap", "settings")["data"]["REWARD_HOST"] == "::"
+    for service, flag in (("judge", "--host"), ("embedding", "--hostname")):
+        (container,) = found.one("Deployment", service)["spec"]["template"]["spec"]["containers"]
+        assert container["command"][container["command"].index(flag) + 1] == "::", service
+
+
+def test_variables_of_a_model_server(rendered: Rendered) -> None:
+    """What the chart gives a judge is given once, and by the values where they name it."""
+    given = [{"name": "VLLM_CPU_KVCACHE_SPACE", "value": "8"}, {"name": "HF_HUB_OFFLINE", "value": "1"}]
+    found = rendered({"judge": {"device": "cpu", "extraEnv": given}})
+    (container,) = found.one("Deployment", "judge")["spec"]["template"]["spec"]["containers"]
+    own = {"HOME": "/tmp", "USER": "vllm", "VLLM_NO_USAGE_STATS": "1", "XDG_CACHE_HOME": "/cache"}
+    assert container["env"] == [*({"name": name, "value": value} for name, value in own.items()), *given]
+
+
+@pytest.mark.parametrize(
+    ("values", "judge", "embedding"),
+    [
+        ({}, ["vllm", "serve"], ["/entrypoint.sh"]),
+        (
+            {"judge": {"device": "cpu"}, "embedding": {"device": "cpu"}},
+            ["vllm", "serve"],
+            ["text-embeddings-router"],
+        ),
+        ({"judge": {"gpu": {"program": ["/start"]}}}, ["/start"], ["/entrypoint.sh"]),
+    ],
+)
+def test_programs_of_the_images(
+    rendered: Rendered, values: dict[str, Any], judge: list[str], embedding: list[str]
+) -> None:
+    """A model server is started by what its image has: that of embeddings on GPUs picks the program for the GPU."""
+    found = rendered(values)
+    for service, program in (("judge", judge), ("embedding", embedding)):
+        (container,) = found.one("Deployment", service)["spec"]["template"]["spec"]["containers"]
+        assert container["command"][2 : 2 + len(program)] == program, service
+
+
+@pytest.mark.parametrize(
+    ("values", "seen", "unseen"),
+    [
+        ({}, ["REWARD_SERVER_URL", "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL", "port-forward"], ["KEY", "ROUTES"]),
+        ({"embedding": {"enabled": False}}, ["LLM_JUDGE_SERVER_URL"], ["EMBEDDING", "8080"]),
+        ({"judge": {"enabled": False}}, ["EMBEDDING_SERVER_URL"], ["JUDGE", "8000"]),
+        ({"judges": {"default": {}, "small": SMALL}}, ["get configmap r-routes", "REWARDSTACK_ROUTES"], ["API_KEY"]),
+        ({"keys": {"values": {"reward_server_api_keys": "k"}}}, ["REWARD_SERVER_API_KEY=..."], ["JUDGE_SERVER_API"]),
+        ({"gateway": {"service": {"type": "LoadBalancer"}}}, ["get service r-gateway", "no key"], ["port-forward"]),
+        ({"judge": {"scaling": {"by": "keda"}}}, ["scaling of judge needs a Prometheus"], ["no key"]),
+    ],
+)  # fmt: skip
+def test_notes(rendered: Rendered, values: dict[str, Any], seen: list[str], unseen: list[str]) -> None:
+    """What is printed at the end names what is installed, and nothing else."""
+    notes = rendered(values).notes
+    assert [part for part in seen if part not in notes] == []
+    assert [part for part in unseen if part in notes] == []
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: str(case["values"]))
+def test_refused(rendered: Rendered, case: dict[str, str]) -> None:
+    """A name that the values do not have, a value of another kind, and halves of a pair are refused by their name."""
+    values = yaml.safe_load(case["values"])
+    # What the schema refuses is asked of it alone, for Helm takes seconds; that Helm asks it, a test below shows.
+    if errors := schema_errors(values):
+        assert [error for error in errors if case["named"] in error] != [], errors
+    else:
+        with pytest.raises(Refused, match=re.escape(case["named"])):
+            rendered(values)
+
+
+def test_helm_asks_the_schema(rendered: Rendered) -> None:
+    """A name that the values do not have, and a value of another kind, keep Helm from rendering anything."""
+    with pytest.raises(Refused, match="replica"):
+        rendered({"rules": {**BASE["rules"], "replica": 3}})
+    with pytest.raises(Refused, match="/gateway/resolver"):
+        rendered({"gateway": {"resolver": "fd00::10"}})
+
+
+def schema_errors(values: dict[str, Any]) -> list[str]:
+    """Path and message of each error of the chart's schema in these values, over its defaults."""
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    errors = jsonschema.Draft7Validator(schema).iter_errors(merged(merged(defaults, BASE), values))
+    return [f"/{'/'.join(map(str, error.absolute_path))}: {error.message}" for error in errors]
+
+
+def merged(values: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Values as Helm puts them over others: maps are merged, null takes a value away."""
+    both = {
+        name: merged(values[name], value) if isinstance(value, dict) and isinstance(values.get(name), dict) else value
+        for name, value in over.items()
+    }
+    return {name: value for name, value in {**values, **both}.items() if value is not None}
+
+
+def test_page() -> None:
+    """A value without a comment means what the last one of its name does; a name without any is refused."""
+    text = "# About nothing.\n\n# Of all.\nimage: a\n# A part.\npart:\n  image: b\n  # How | many.\n  count: 2\n"
+    shown = page(text)
+    assert "| `part.image` | `b` | Of all. |" in shown
+    assert "## part\n\nA part.\n" in shown
+    assert r"| `part.count` | `2` | How \| many. |" in shown
+    with pytest.raises(ValueError, match=r"part\.other has no comment"):
+        page(f"{text}  other: 1\n")
+
+
+def test_every_value_is_on_the_page() -> None:
+    """The chart's page has a row for each value, down to those that are one map."""
+    shown = (CHART / "README.md").read_text(encoding="utf-8")
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    missing = [name for name in names(values) if f"| `{name}` |" not in shown]
+    assert missing == []
+
+
+def names(values: dict[str, Any], before: str = "") -> Iterator[str]:
+    """Of all values, by their paths; a map that stands on one line of the page is one."""
+    for name, value in values.items():
+        if isinstance(value, dict) and value and f"{before}{name}" not in ON_ONE_LINE:
+            yield from names(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}"

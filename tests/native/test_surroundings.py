@@ -1,0 +1,128 @@
+"""What the environment says to other programs, and programs that hang, keep no command from its work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from services.models import machine
+from services.stack import settings, venv
+from services.stack.rundir import ROOT, RunDir
+from services.up import choice
+from services.up.compose import engine
+from tests.native.test_half_made import make
+from tests.native.tree import Tree
+
+SAYING_WHERE_TO = """
+import os
+named = ("PIP_PREFIX", "PIP_ROOT", "PIP_TARGET", "PIP_USER")
+print({name: os.environ[name] for name in named if name in os.environ})
+"""
+"""Instead of pip."""
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes a program that hangs, the only one on PATH."""
+
+    def made(name: str) -> None:
+        path = tmp_path / "programs" / name
+        path.parent.mkdir()
+        path.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(60)\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", str(path.parent))
+
+    return made
+
+
+@pytest.fixture
+def asked_anew() -> Iterator[None]:
+    """nvidia-smi is asked once a process: what another test heard is forgotten, and so is what this one hears."""
+    machine._listed.cache_clear()
+    yield
+    machine._listed.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH"])
+def test_of_another_python(needs_process: None, tmp_path: Path, name: str) -> None:
+    """What a user's Python is told of its modules is not told to the stack's own."""
+    tree, elsewhere = Tree(tmp_path / "tree"), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "argparse.py").write_text("raise RuntimeError('another module')\n")
+    (elsewhere / "ipaddress.py").write_text("raise RuntimeError('another module')\n")
+    tree.environment[name] = str(elsewhere)
+    done = make(tree, "beforehand")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_pip_installs_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables that have a user's pip install into another place do not have the stack's do so."""
+    (tmp_path / "bin").mkdir()
+    pip = tmp_path / "bin/python"
+    pip.write_text(f"#!{sys.executable}\n{SAYING_WHERE_TO}")
+    pip.chmod(0o755)
+    for name in ("PIP_PREFIX", "PIP_ROOT", "PIP_TARGET"):
+        monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("PIP_USER", "1")
+    venv.pip_install(tmp_path, "anything")
+    assert (tmp_path / "install.log").read_text() == "{'PIP_USER': '0'}\n"
+
+
+@pytest.mark.usefixtures("needs_process", "asked_anew")
+def test_a_driver_that_hangs(
+    program: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An nvidia-smi that does not answer, and cannot be ended, is said once, and its machine has no GPU."""
+    program("nvidia-smi")
+    held: list[subprocess.Popen[str]] = []
+    monkeypatch.setattr(machine, "NVIDIA_SMI_SECONDS", 0.2)
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess.Popen, "kill", lambda process: held.append(process))
+        assert (machine.gpus(), machine.gpus()) == ([], [])
+    assert [process.poll() for process in held] == [None]
+    held[0].kill()
+    held[0].communicate()
+    assert capsys.readouterr().err.count("nvidia-smi does not answer in 0.2 s: no GPU is used\n") == 1
+
+
+@pytest.mark.usefixtures("needs_process")
+def test_an_engine_that_hangs(program: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A docker that does not answer is passed over, and the reason for local processes says so."""
+    program("docker")
+    monkeypatch.setattr(engine, "FIRST_SECONDS", 0.2)
+    asked = settings.load(ROOT, {"RUN_DIR": str(tmp_path / "run")})
+    assert choice.choose(asked, RunDir(asked["RUN_DIR"])) == ("native", "docker info: no answer in 0.2 s")
+
+
+@pytest.mark.usefixtures("needs_process")
+def test_no_more_than_is_bearable() -> None:
+    """A program that hangs is waited for 20 seconds at most."""
+    assert max(machine.NVIDIA_SMI_SECONDS, engine.FIRST_SECONDS) <= 20
+
+
+@pytest.mark.parametrize(
+    ("named", "made", "warned"),
+    [
+        ("", False, False),
+        (sys.executable, False, False),
+        ("/nowhere/my python", False, True),
+        ("/nowhere/my python", True, False),
+    ],
+)
+def test_a_python_that_cannot_be_used(
+    needs_process: None, tmp_path: Path, named: str, made: bool, warned: bool
+) -> None:
+    """One that PYTHON names and that `.venv` cannot be made with is said not to be taken, where one is to be made."""
+    if made:
+        (tmp_path / ".venv/bin").mkdir(parents=True)
+        (tmp_path / ".venv/bin/pip").touch()
+    command = ["sh", str(ROOT / "services/stack/find_python.sh")]
+    environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "PYTHON": named}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    taken = named if named == sys.executable else f"{Path(sys.executable).parent}/python3"
+    assert done.stdout == f"{taken}\n"
+    assert ("warning: PYTHON: /nowhere/my python is no Python" in done.stderr) == warned, done.stderr

@@ -1,0 +1,89 @@
+"""`make pythons`: on each Python that README names and this machine has, everything installs and the client works.
+
+Each gets an environment of its own, for the time of the run, as `make setup-dev` would make it; in it run the fast
+tests of the client and its commands. Those of the rest are run by `make check` on the Python that `.venv` has.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from services.stack import venv
+from services.stack.console import exit_status, say
+from services.stack.errors import StackError
+from services.stack.rundir import ROOT
+from tests.support.needs import MARKERS
+
+VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+TESTS = ("tests/client", "tests/cli", "tests/settings", "tests/test_open_files.py")
+PYTEST = ("-q", "-p", "no:cacheprovider", "--numprocesses", "auto", "--dist", "worksteal")
+ASK = "import ensurepip, platform, venv; print(platform.python_version())"
+
+
+def main() -> None:
+    """Try every version, and say how each did.
+
+    Raises:
+        StackError: one of them does not install, or a test failed with it.
+    """
+    outcomes, bad = [], []
+    for version in VERSIONS:
+        try:
+            outcomes.append(_outcome(version))
+        except (StackError, subprocess.CalledProcessError) as error:
+            outcomes.append(str(error))
+            bad.append(version)
+    say()
+    for version, outcome in zip(VERSIONS, outcomes, strict=True):
+        say(f"{version:<6}{outcome}")
+    if bad:
+        raise StackError(f"no stack on Python {', '.join(bad)}", "see above what pip and the tests said")
+
+
+def _outcome(version: str) -> str:
+    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
+        return "that of .venv: make check runs every fast test on it"
+    python = _find(version)
+    if not python:
+        return "not on this machine"
+    say(f"==> Python {version}: {python}")
+    with TemporaryDirectory(prefix="rewardstack-python-") as folder:
+        start = time.monotonic()
+        subprocess.run([python, "-m", "venv", folder], check=True, stdout=subprocess.DEVNULL)
+        venv.pip_install(Path(folder), "--constraint", str(venv.CONSTRAINTS), *venv.DEVELOPMENT)
+        return f"installed in {time.monotonic() - start:.0f} s, {_tested(Path(folder) / 'bin/python')}"
+
+
+def _tested(python: Path) -> str:
+    """pytest's last line; where a test failed, all that it said is shown first."""
+    command = (str(python), "-m", "pytest", *PYTEST, "-m", f"not ({' or '.join(MARKERS)})", *TESTS)
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    last = done.stdout.strip().rpartition("\n")[2]
+    if done.returncode != 0:
+        say(done.stdout)
+        raise StackError(f"tests failed: {last}")
+    return last
+
+
+def _find(version: str) -> str | None:
+    """The path of this Python, on PATH or among pyenv's, which need not be on it."""
+    found = [shutil.which(f"python{version}")]
+    if pyenv := shutil.which("pyenv"):
+        root = subprocess.run([pyenv, "root"], capture_output=True, text=True, check=False).stdout.strip()
+        found += sorted(map(str, Path(root, "versions").glob(f"{version}.*/bin/python")), reverse=True)
+    return next((python for python in found if python and _works(python, version)), None)
+
+
+def _works(python: str, version: str) -> bool:
+    """Whether it is that version, and can make environments; a shim may stand for none."""
+    done = subprocess.run([python, "-c", ASK], capture_output=True, text=True, check=False)
+    return done.returncode == 0 and done.stdout.startswith(f"{version}.")
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status(main))
