@@ -12,6 +12,7 @@ SERVICES := $(BIN)/python -m services.up
 BENCHMARKS := $(addprefix benchmarks/,cache.py result_cache.py rules.py neighbours.py attacked.py judge_client.py judge_vllm.py benchmark_embedding_remote.py tei_python.py)
 PYTEST := $(BIN)/python -m pytest
 MARKED := process or stack or engine or model
+RERUNS := $(if $(CI),--reruns 1 --reruns-delay 5 -rfER)
 PYTHON_CODE := client services tests benchmarks
 
 # Commands on a running stack: where .venv is not whole, any Python can stop and clean away what it started.
@@ -67,11 +68,10 @@ test: setup-dev ## every test, the fast ones first (t="tests/native -k port": th
 
 .PHONY: fast-tests marked-tests
 fast-tests:
-	@$(PYTEST) --numprocesses auto --dist worksteal -m "not ($(MARKED))" tests
+	@$(PYTEST) --numprocesses auto --dist worksteal $(RERUNS) -m "not ($(MARKED))" tests
 marked-tests:
 	@$(PREPARE) programs || echo "the tests that need them are skipped"
-	@$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder $(if $(CI),--reruns 1 --reruns-delay 5 -rfER) \
-		-m "$(MARKED)" tests
+	@$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder $(RERUNS) -m "$(MARKED)" tests
 
 .PHONY: pythons
 pythons: setup-dev ## install everything, and run the client's fast tests, on each Python that this machine has
