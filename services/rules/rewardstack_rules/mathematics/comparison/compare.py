@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from rewardstack_rules.mathematics.comparison.structures import equal_nodes
 from rewardstack_rules.mathematics.reading.lexer import UnreadError, lex
+from rewardstack_rules.mathematics.reading.parameters import family
 from rewardstack_rules.mathematics.reading.parser import formula
 from rewardstack_rules.mathematics.reading.quantities import quantity, total
 from rewardstack_rules.mathematics.reading.syntax import Choice, Date, Node, Time
@@ -15,7 +16,7 @@ from rewardstack_rules.mathematics.trail import tell
 
 REMEMBERED = 1024
 """Texts whose readings are remembered: several responses are compared with one reference."""
-READERS = (choice, time_of_day, date, formula, quantity, total, phrase)
+READERS = (choice, time_of_day, date, family, formula, quantity, total, phrase)
 """What a text may be read as, in order; a text of two meanings has a reading of each."""
 
 DECIDING = (Choice, Time, Date)

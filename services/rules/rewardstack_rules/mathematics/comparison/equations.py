@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 
+from rewardstack_rules.mathematics.comparison.constants import arbitrary_constants, equal_pencils
 from rewardstack_rules.mathematics.comparison.expressions import equal_values, has_value
 from rewardstack_rules.mathematics.comparison.verdicts import all_of
 from rewardstack_rules.mathematics.numbers.equality import distance_below, proportional
@@ -57,11 +58,13 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
     (name, value), (asked, expected) = answer, reference
     own = not (symbols(name) | symbols(asked)) & symbols(value, expected)
     if _same_name(name, asked) and (own or _is_call(name) or _is_call(asked)):
-        return equal_values(value, expected) if symbols(value) == symbols(expected) else None
+        families = arbitrary_constants(value) or arbitrary_constants(expected)
+        return equal_values(value, expected) if families or symbols(value) == symbols(expected) else None
     every = (name, value, asked, expected)
     if _is_solved(name, value) or _is_solved(asked, expected) or not all(map(has_value, every)):
         return None
-    same = proportional(difference(name, value), difference(asked, expected))
+    one, other = difference(name, value), difference(asked, expected)
+    same = equal_pencils(one, other) or proportional(one, other)
     # `xy = 1` for `y = 1/x`: multiplied by what is no number.
     return None if same is False and any(map(_divides, every)) else same
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from rewardstack_rules.mathematics.comparison.constants import arbitrary_constants, equal_families
 from rewardstack_rules.mathematics.comparison.decimals import Decimal, reach
 from rewardstack_rules.mathematics.numbers.equality import distance_below, same
 from rewardstack_rules.mathematics.numbers.rational import integral
@@ -15,7 +16,6 @@ from rewardstack_rules.mathematics.numbers.tree import (
     integer,
     negative,
     parts,
-    renamed,
     symbols,
 )
 
@@ -24,8 +24,6 @@ _NOT_HERE = frozenset(("percent", "plus or minus", "minus or plus", "subscript")
 _INFINITIES = (Constant("infinity"), negative(Constant("infinity")))
 
 
-CONSTANTS = frozenset("cCkK")
-"""Letters of constants of integration, one of which is as good as another."""
 UNITS = frozenset("mgshlLNJVWACF")
 """Letters that may be a unit."""
 
@@ -40,10 +38,10 @@ def equal_expressions(answer: Expression, reference: Expression) -> bool | None:
     Returns:
         None where they cannot be told apart, or a letter that only one of them has may be its unit.
     """
+    if arbitrary_constants(answer) or arbitrary_constants(reference):
+        return equal_families(answer, reference)
     own, others = symbols(answer) - symbols(reference), symbols(reference) - symbols(answer)
-    if len(own) == len(others) == 1 and own | others <= CONSTANTS:
-        answer = renamed(answer, dict(zip(own, others, strict=True)))
-    elif (own or others) and not symbols(answer) & symbols(reference) and own | others <= UNITS:
+    if (own or others) and not symbols(answer) & symbols(reference) and own | others <= UNITS:
         return None
     decided = same(answer, reference)
     limit = reach(_decimal(answer), _decimal(reference))

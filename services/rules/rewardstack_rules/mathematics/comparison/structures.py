@@ -12,6 +12,7 @@ from rewardstack_rules.mathematics.comparison.equations import (
     equal_to_value,
     equation,
 )
+from rewardstack_rules.mathematics.comparison.families import equal_progressions, progressions
 from rewardstack_rules.mathematics.comparison.intervals import equal_reals, reals
 from rewardstack_rules.mathematics.comparison.lists import equal_lists, equal_to_one, several
 from rewardstack_rules.mathematics.comparison.points import point, without_name
@@ -29,6 +30,7 @@ from rewardstack_rules.mathematics.numbers.tree import Expression
 from rewardstack_rules.mathematics.reading.syntax import (
     Choice,
     Date,
+    Family,
     Matrix,
     Node,
     Quantity,
@@ -64,6 +66,11 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
         return equal_choice_and_value(answer, reference, equal_nodes)
     if isinstance(reference, Choice) and not isinstance(answer, Choice):
         return equal_choice_and_value(reference, answer, equal_nodes)
+    families = progressions(answer), progressions(reference)
+    if families[0] and families[1]:
+        return equal_progressions(families[0], families[1])
+    if isinstance(answer, Family) or isinstance(reference, Family):
+        return _equal_families(answer, reference)
     if ratio(answer) or ratio(reference):
         return _equal_ratios(answer, reference)
     lists = several(answer), several(reference)
@@ -84,6 +91,15 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
         return equal_words(answer, reference)
     one, other = reals(answer), reals(reference)
     return equal_reals(one, other) if one and other else None
+
+
+def _equal_families(answer: Node, reference: Node) -> bool | None:
+    """What holds for each member of a set: one that is said of none holds for no set of numbers."""
+    if not (isinstance(answer, Family) and isinstance(reference, Family)):
+        return None
+    if answer.domain != reference.domain:
+        return False
+    return equal_nodes(answer.of, reference.of) if answer.parameter == reference.parameter else None
 
 
 def _equal_measured(answer: Node, reference: Node) -> bool | None:

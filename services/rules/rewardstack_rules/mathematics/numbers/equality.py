@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
@@ -144,13 +145,14 @@ def proportional(answer: Expression, reference: Expression) -> bool | None:
         return None if not names else False
     for at in BASE_POINTS:
         values = dict(zip(names, at, strict=False))
-        one, other = (_at(expression, values) for expression in (answer, reference))
+        one, other = (at_point(expression, values) for expression in (answer, reference))
         if same(one, ZERO) is False and same(other, ZERO) is False:
             return same(Apply("product", (answer, other)), Apply("product", (reference, one)))
     return None
 
 
-def _at(expression: Expression, values: Mapping[str, Expression]) -> Expression:
+def at_point(expression: Expression, values: Mapping[str, Expression]) -> Expression:
+    """The expression with values in the place of symbols."""
     for name, value in values.items():
         expression = substituted(expression, name, value)
     return expression
@@ -166,3 +168,15 @@ def distance_below(one: Expression, other: Expression, limit: Fraction) -> bool:
             return bool(apart.abs_upper() < arb(fmpq(limit.numerator, limit.denominator)))
     except NoValueError:
         return False
+
+
+def nearest_fraction(expression: Expression, most: int) -> Fraction | None:
+    """The fraction nearest to a real number among those with a denominator up to `most`; None where there is none."""
+    bits = PRECISIONS[0]
+    try:
+        with precision(bits):
+            value = Balls(bits, {}).value(expression)
+            size = float(value.real) if is_real(value) else math.inf
+    except NoValueError:
+        return None
+    return Fraction(size).limit_denominator(most) if math.isfinite(size) else None

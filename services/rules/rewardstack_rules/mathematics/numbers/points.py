@@ -28,7 +28,8 @@ BREAKING = frozenset({"abs", "floor", "ceiling", "sign", "maximum", "minimum"})
 """Functions that are of one form on either side of where an argument is zero."""
 PROBED = tuple(sign * 10 ** (step / 4) for sign in (-1, 1) for step in range(-8, 13))
 """Where an argument's sign is looked at to find a breakpoint."""
-_INTEGERS = frozenset("nkmjlNKM")
+INTEGERS = frozenset("nkmjlNKM")
+"""Letters of integers, where they stand as those do."""
 
 
 def seed_of(one: Expression, other: Expression) -> int:
@@ -80,7 +81,7 @@ def integers(*expressions: Expression) -> frozenset[str]:
     for expression in expressions:
         for part in parts(expression):
             if isinstance(part, Apply):
-                found |= symbols(*_counted(part)) & _INTEGERS
+                found |= symbols(*_counted(part)) & INTEGERS
     return frozenset(found)
 
 

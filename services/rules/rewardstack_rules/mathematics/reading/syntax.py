@@ -119,6 +119,21 @@ class Date:
 
 
 @dataclass(frozen=True, slots=True)
+class Family:
+    """What holds for each member of a set: `k\\pi, k \\in Z`.
+
+    Args:
+        of: said with the parameter.
+        parameter: its letter.
+        domain: the set by its letter, as in `NamedSet`.
+    """
+
+    of: Node
+    parameter: str
+    domain: str
+
+
+@dataclass(frozen=True, slots=True)
 class NamedSet:
     """A set by its letter, `R`, `Z`, `N`, `Q`, `C`, or `empty`."""
 
@@ -135,6 +150,7 @@ Node: TypeAlias = (
     | SetBuilder
     | Matrix
     | NamedSet
+    | Family
     | Words
     | Choice
     | Time

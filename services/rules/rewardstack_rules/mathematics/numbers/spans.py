@@ -1,0 +1,64 @@
+"""Whether two lists of functions span the same space: what arbitrary constants stand before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rewardstack_rules.mathematics.numbers.equality import BASE_POINTS, ZERO, at_point, same
+from rewardstack_rules.mathematics.numbers.tree import ONE, Apply, Expression, negative, symbols
+
+MOST_FUNCTIONS = 3
+"""In one list; a determinant of one more is written out."""
+
+
+def in_span(function: Expression, basis: Sequence[Expression]) -> bool | None:
+    """Whether a function is a sum of multiples of others.
+
+    It is where the determinant of all of them, at as many points as there are others and everywhere else, is zero.
+
+    Args:
+        function: in the symbols of the others.
+        basis: up to `MOST_FUNCTIONS` functions, `independent`.
+
+    Returns:
+        None where it cannot be told.
+    """
+    points = _points(function, *basis)[: len(basis)]
+    rows = [[one, *(at_point(one, point) for point in points)] for one in (function, *basis)]
+    return same(_determinant(rows), ZERO)
+
+
+def same_span(ones: Sequence[Expression], others: Sequence[Expression]) -> bool | None:
+    """Whether each of some functions is a sum of multiples of as many others, and the other way round.
+
+    Returns:
+        None where it cannot be told, or some are sums of multiples of the rest.
+    """
+    if not (len(ones) == len(others) and _independent(ones) and _independent(others)):
+        return None
+    verdicts = {in_span(one, others) for one in ones}
+    return False if False in verdicts else None if None in verdicts else True
+
+
+def _independent(basis: Sequence[Expression]) -> bool:
+    """Whether functions, few enough, are shown to be no sums of multiples of one another."""
+    points = _points(*basis)[: len(basis)]
+    rows = [[at_point(one, point) for point in points] for one in basis]
+    return len(basis) <= MOST_FUNCTIONS and same(_determinant(rows), ZERO) is False
+
+
+def _points(*functions: Expression) -> list[dict[str, Expression]]:
+    names = sorted(symbols(*functions))
+    return [dict(zip(names, point, strict=False)) for point in BASE_POINTS]
+
+
+def _determinant(rows: Sequence[Sequence[Expression]]) -> Expression:
+    """Laplace's expansion along the first column."""
+    if not rows:
+        return ONE
+    addends: list[Expression] = []
+    for at, row in enumerate(rows):
+        minor = _determinant([other[1:] for index, other in enumerate(rows) if index != at])
+        term = Apply("product", (row[0], minor))
+        addends.append(negative(term) if at % 2 else term)
+    return addends[0] if len(addends) == 1 else Apply("sum", tuple(addends))
