@@ -37,7 +37,8 @@ _ATTACHED = re.compile(r"[0-9](?![mghsLl]\b)[A-Za-z]\b")
 """A letter right behind a digit that is a factor or an exponent, and no unit."""
 _BESIDE = """
 or and to plus minus times over by point half third quarter squared cubed factorial remainder
-k dozen hundred thousand million billion trillion tausend millionen milliarden mille mil millones \u4e07 \u4ebf \u5343 \u767e
+k dozen hundred thousand million billion trillion tausend millionen milliarden mille mil millones
+\u4e07 \u4ebf \u5343 \u767e
 not no wrong incorrect false maybe perhaps possibly probably if unless oder und ou et o y \u6216
 """
 _NO_UNITS = frozenset(_BESIDE.split())
