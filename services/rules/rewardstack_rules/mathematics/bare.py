@@ -13,7 +13,7 @@ MAX_WORDS = 6
 SUBJECT = re.compile(r"[Tt]he\b[^,\n]*\b(?:is|are|equals?)\b[\s*_]*")
 LEAD_IN = re.compile(
     r"(?:(?!(?:sqrt|sin|cos|tan|log|ln|exp|pi|negative|minus)\b)(?:[^\W\d_]|')+[,:]?\s+)*"
-    r"(?:(?!(?:sqrt|sin|cos|tan|log|ln|exp|pi|negative|minus)\b)(?:[^\W\d_]|'){2,}[,:]?|[^\W\d_]:)\s+"
+    r"(?:(?!(?:sqrt|sin|cos|tan|log|ln|exp|pi|negative|minus)\b)(?:[^\W\d_]|'){2,}[,:]?|[^\W\d_]:|[éèàу])\s+"
     r"(?=[-+\u2212]?[$€£¥\d.]|\\\$)"
 )
 BOLD = re.compile(r"(?<![\w*)])\*\*(?!\s)([^*\n]{1,200})(?<!\s)\*\*(?![\w*(])")
@@ -38,6 +38,7 @@ _SENTENCE = re.compile(
     r"|.{1,200}?\b(?:equals?|gives?|makes?|gets?|adds?|sums?|costs?|will|can|must|works?)\b"
 )
 """How a sentence begins, or what it does, in which numbers are no answer by themselves."""
+_UNSPACED_WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}[\s:]*[-A-Za-z$\\\d]")
 _HAS_VERB = re.compile(
     r".{1,200}?\b(?:is|are|was|were|be|has|have|does|cannot|so|hence|thus|therefore|are)\s|(?:it|that)'s\b",
     re.IGNORECASE,
@@ -59,7 +60,7 @@ def is_bare(text: str) -> bool:
         _TWO_SENTENCES.search(text)
         or _HAS_VERB.match(text)
         or text.endswith("?")
-        or (DIGIT.search(text) and _SENTENCE.match(text))
+        or (DIGIT.search(text) and (_SENTENCE.match(text) or _UNSPACED_WORDS.match(text)))
     ):
         return False
     bold = BOLD.search(text)

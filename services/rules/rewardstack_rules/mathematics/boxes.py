@@ -117,8 +117,14 @@ def _inside(text: str, start: int) -> tuple[int, str] | None:
         return bare.end(), bare[1]
     while text[start : start + 1].isspace():
         start += 1
-    if text[start : start + 1] != "{":
-        return None
+    return braced(text, start) if text[start : start + 1] == "{" else None
+
+
+def braced(text: str, start: int) -> tuple[int, str] | None:
+    """Where the group ends whose brace opens here, and what it holds; None where it is not closed.
+
+    It is cut off where it is beyond every bound.
+    """
     depth = 0
     stop = min(len(text), start + LONGEST)
     index = start

@@ -15,9 +15,12 @@ from collections.abc import Iterator
 
 from rewardstack_rules.mathematics.bounds import MAX_ANSWER
 from rewardstack_rules.mathematics.boxes import boxed, last_box
+from rewardstack_rules.mathematics.languages import ANSWER_IS, denied_at, is_hedged, joined_in_english, with_spaces
 from rewardstack_rules.mathematics.prose import answer_after_phrase, answer_in_prose
-from rewardstack_rules.mathematics.settled import is_retracted, is_revised
+from rewardstack_rules.mathematics.sentences import sentence_start, without_closing
+from rewardstack_rules.mathematics.settled import is_denied, is_retracted, is_revised
 from rewardstack_rules.mathematics.trail import found
+from rewardstack_rules.mathematics.visible import visible
 
 WINDOW = 16 * MAX_ANSWER
 """Characters at the end of a response in which an answer without any mark is looked for."""
@@ -27,7 +30,9 @@ MARGIN = 20
 
 _PHRASE = re.compile(
     r"(?:\b(?:answers?|(?:correct|right) (?:option|choice))\b(?:\s+to\s[^.:\n]{1,80}?)?[\s*_\"']{0,4}"
-    r"(?:\bis\b|\bare\b|[:\uff1a=]|[-\u2013\u2014](?=\s))|\bans\b[.:]|答案[\s*_]{0,4}[是为為:\uff1a])[\s*_:\uff1a}\"']*",
+    r"(?:\bis\b|\bare\b|[:\uff1a=]|[-\u2013\u2014](?=\s))|\bans\b[.:]"
+    rf"|{ANSWER_IS})"
+    r"[\s*_:\uff1a}\"']*",
     re.IGNORECASE,
 )
 _SUPPOSED = re.compile(
@@ -37,7 +42,6 @@ _SUPPOSED = re.compile(
 )
 _FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNORECASE)
 _CUT_OFF = re.compile(r"\\boxed\s*\{(?!\s*\})")
-_TOKEN_BEHIND = re.compile(r"(?:<\|[^<>|]{1,30}\|>|</s>|<eos>|<end_of_turn>)\s*$")
 
 
 def extract_answer(response: str) -> str | None:
@@ -49,6 +53,7 @@ def extract_answer(response: str) -> str | None:
     Returns:
         The answer, None if there is none. It is not bounded: a mark can hold anything.
     """
+    response = visible(response)
     thought, mark, reply = response.rpartition("</thinking>" if "</thinking>" in response else "</think>")
     answer = _marked(reply) or (None if "<think>" in reply else _unmarked(reply))
     if answer is None and mark:
@@ -76,6 +81,8 @@ def _marked(text: str) -> str | None:
         return found(_marked(inside) or _unmarked(inside) or None, "<answer>")
     if box is not None:
         rest = text[box.end :]
+        if is_denied(rest):
+            return _unmarked(rest)
         if len(rest) > MARGIN and is_retracted(rest) and is_revised(rest):
             return _unmarked(rest)
         return found(_final(rest), "the final answer behind the last \\boxed") or found(boxed(text), "\\boxed")
@@ -95,14 +102,27 @@ def _final(text: str) -> str | None:
 
 def _unmarked(text: str) -> str | None:
     """The answer behind "the answer is", or the one that prose ends with."""
-    text = _TOKEN_BEHIND.sub("", text[-WINDOW:]).strip() if text.endswith(">") else text.strip()
-    text = text[-WINDOW:]
+    text = joined_in_english(with_spaces(text[-WINDOW:].strip()))
+    text = _settled(text)
     phrase = _last(match for match in _PHRASE.finditer(text) if not _is_supposed(text, match.start()))
     revised = phrase is None or is_revised(text[phrase.end() :])
     answer = None if phrase is None or revised else answer_after_phrase(text[phrase.end() :])
     if answer is None and not _CUT_OFF.search(text):
         return found(answer_in_prose(text), "what nothing marks")
     return found(answer or None, "the answer is ...")
+
+
+def _settled(text: str) -> str:
+    """The text without a value that its last sentence denies behind another; nothing where it says no other, or doubts.
+
+    What English says so is known to `prose` and `settled`.
+    """
+    start = sentence_start(without_closing(text))
+    sentence = text[start:]
+    denied = denied_at(sentence)
+    if is_hedged(sentence) or (denied is not None and not any(char.isdigit() for char in sentence[:denied])):
+        return ""
+    return text if denied is None else text[: start + denied].rstrip(" ,")
 
 
 def _is_supposed(text: str, end: int) -> bool:

@@ -76,6 +76,18 @@ _IN_MID_SENTENCE = re.compile(
     r"|let|for|with|by|first|next|also|maybe|perhaps),?|[-+/\u00d7·=(:])\s*\Z",
     re.IGNORECASE,
 )
+_NO = r"(?:no|nope|nein|non|\u043d\u0435\u0442)\b"
+_IS_WRONG = r"(?:that|this|it)(?:'s| is| was) (?:wrong|incorrect|not (?:right|correct))\b"
+_DENIES = re.compile(
+    r"[\s$.,)*\]}\\]{0,12}(?:"
+    r"(?:is|was|are)(?: (?:also|clearly|definitely|actually))?"
+    r" (?:not (?:correct|right|the answer)|wrong|incorrect|false)\b"
+    rf"|[?!.,;\s\u2014\u2013-]{{0,4}}(?:{_NO}[^\S\n]*[,.!;\u2014-]|(?:wait|oops|hmm)\b[,.! ]*(?:no\b)?)[\s,]*"
+    rf"(?:{_IS_WRONG}|\Z)"
+    rf"|[?!.;\s]{{1,4}}{_IS_WRONG})"
+    rf"|[\s$)*\]}}\\]{{0,8}}\?\W{{0,4}}(?:{_NO}|\u4e0d)",
+    re.IGNORECASE,
+)
 ENDS = frozenset(".!)]}*$")
 """What a text ends with that does not break off in mid-sentence."""
 _NEAR = 400
@@ -102,6 +114,15 @@ def breaks_off(text: str, start: int) -> bool:
     if _IN_MID_SENTENCE.search(text, max(0, len(text) - 20)):
         return True
     return _is_open(text, _DOUBTS) or (text[-1:] not in ENDS and _is_open(text, _CHECKS))
+
+
+def is_denied(text: str) -> bool:
+    """Whether a text begins by denying what stands before it: "is incorrect", "? No.", ". No, that is wrong".
+
+    Args:
+        text: behind a marked answer.
+    """
+    return _DENIES.match(text) is not None
 
 
 def is_retracted(text: str) -> bool:
