@@ -6,16 +6,27 @@ from contextlib import suppress
 from functools import lru_cache
 
 from rewardstack_rules.mathematics.comparison.structures import equal_nodes
+from rewardstack_rules.mathematics.reading.calendar import date, time_of_day
 from rewardstack_rules.mathematics.reading.lexer import UnreadError, lex
 from rewardstack_rules.mathematics.reading.parser import formula
-from rewardstack_rules.mathematics.reading.quantities import quantity, total
+from rewardstack_rules.mathematics.reading.quantities import quantity, stated, total
 from rewardstack_rules.mathematics.reading.syntax import Choice, Date, Node, Time
-from rewardstack_rules.mathematics.reading.wording import choice, date, phrase, time_of_day
+from rewardstack_rules.mathematics.reading.wording import (
+    choice,
+    choices,
+    numeral,
+    phrase,
+    several_phrases,
+    verdict,
+)
 from rewardstack_rules.mathematics.trail import tell
 
 REMEMBERED = 1024
 """Texts whose readings are remembered: several responses are compared with one reference."""
-READERS = (choice, time_of_day, date, formula, quantity, total, phrase)
+READERS = (
+    *(choice, time_of_day, date, formula, quantity, stated, total, numeral),
+    *(verdict, choices, phrase, several_phrases),
+)
 """What a text may be read as, in order; a text of two meanings has a reading of each."""
 
 DECIDING = (Choice, Time, Date)

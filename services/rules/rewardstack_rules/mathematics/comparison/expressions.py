@@ -26,8 +26,6 @@ _INFINITIES = (Constant("infinity"), negative(Constant("infinity")))
 
 CONSTANTS = frozenset("cCkK")
 """Letters of constants of integration, one of which is as good as another."""
-UNITS = frozenset("mgshlLNJVWACF")
-"""Letters that may be a unit."""
 
 
 def equal_expressions(answer: Expression, reference: Expression) -> bool | None:
@@ -38,13 +36,11 @@ def equal_expressions(answer: Expression, reference: Expression) -> bool | None:
         reference: likewise.
 
     Returns:
-        None where they cannot be told apart, or a letter that only one of them has may be its unit.
+        None where they cannot be told apart.
     """
     own, others = symbols(answer) - symbols(reference), symbols(reference) - symbols(answer)
     if len(own) == len(others) == 1 and own | others <= CONSTANTS:
         answer = renamed(answer, dict(zip(own, others, strict=True)))
-    elif (own or others) and not symbols(answer) & symbols(reference) and own | others <= UNITS:
-        return None
     decided = same(answer, reference)
     limit = reach(_decimal(answer), _decimal(reference))
     return True if not decided and limit and distance_below(answer, reference, limit) else decided

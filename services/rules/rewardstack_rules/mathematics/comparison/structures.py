@@ -15,15 +15,18 @@ from rewardstack_rules.mathematics.comparison.equations import (
 from rewardstack_rules.mathematics.comparison.intervals import equal_reals, reals
 from rewardstack_rules.mathematics.comparison.lists import equal_lists, equal_to_one, several
 from rewardstack_rules.mathematics.comparison.points import point, without_name
-from rewardstack_rules.mathematics.comparison.quantities import equal_percentages, equal_quantities, percentage
+from rewardstack_rules.mathematics.comparison.quantities import (
+    equal_percentages,
+    equal_quantities,
+    percentage,
+    value_stated,
+)
 from rewardstack_rules.mathematics.comparison.ratios import equal_ratio_and_value, equal_ratios, ratio
 from rewardstack_rules.mathematics.comparison.verdicts import all_of
 from rewardstack_rules.mathematics.comparison.wording import (
     equal_choice_and_value,
     equal_choices,
-    equal_dates,
-    equal_times,
-    equal_words,
+    equal_said,
 )
 from rewardstack_rules.mathematics.numbers.tree import Expression
 from rewardstack_rules.mathematics.reading.syntax import (
@@ -40,6 +43,7 @@ from rewardstack_rules.mathematics.reading.syntax import (
     is_expression,
 )
 
+_SAID = (Words, Time, Date)
 _MEASURED = (*get_args(Expression), Quantity, Total)
 
 T = TypeVar("T")
@@ -64,6 +68,9 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
         return equal_choice_and_value(answer, reference, equal_nodes)
     if isinstance(reference, Choice) and not isinstance(answer, Choice):
         return equal_choice_and_value(reference, answer, equal_nodes)
+    if isinstance(answer, _SAID) or isinstance(reference, _SAID):
+        return equal_said(answer, reference)
+    answer, reference = value_stated(answer), value_stated(reference)
     if ratio(answer) or ratio(reference):
         return _equal_ratios(answer, reference)
     lists = several(answer), several(reference)
@@ -80,8 +87,6 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
     for kind, compare in _TABLE.items():
         if isinstance(answer, kind) and isinstance(reference, kind):
             return compare(answer, reference)
-    if isinstance(answer, Words) or isinstance(reference, Words):
-        return equal_words(answer, reference)
     one, other = reals(answer), reals(reference)
     return equal_reals(one, other) if one and other else None
 
@@ -144,7 +149,5 @@ _TABLE: dict[type[Node], Callable[..., bool | None]] = {
     Sequence: _equal_sequences,
     Matrix: _equal_matrices,
     Choice: equal_choices,
-    Time: equal_times,
-    Date: equal_dates,
 }
 """By the type of both; what is of two types is compared by its text."""

@@ -13,6 +13,9 @@ DROPPED = names(
 )
 """Looks and spaces alone."""
 
+SPACES = names("quad qquad enspace thinspace medspace thickspace , ; : >")
+"""Of those, the ones that set a space."""
+
 UNWRAPPED = names(
     "mathbf boldsymbol bm mathit mathsf mathtt mathcal mathscr mathfrak pmb boxed fbox framebox underline uline smash"
     " mathclap mathrlap mathllap emph bold cancel hbox overbrace underbrace"

@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from rewardstack_rules.mathematics.reading.characters import plain_characters
-from rewardstack_rules.mathematics.reading.commands import ALIASES, COLOURED, DEGREES, DROPPED, HIDDEN, TEXT, UNWRAPPED
+from rewardstack_rules.mathematics.reading.characters import MARKS_ON_LETTERS, plain_characters
+from rewardstack_rules.mathematics.reading.commands import (
+    ALIASES,
+    COLOURED,
+    DEGREES,
+    DROPPED,
+    HIDDEN,
+    SPACES,
+    TEXT,
+    UNWRAPPED,
+)
 
 NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "mark", "begin", "end"
 """The kinds of tokens; a mark is a character, `\\{`, `\\}` or `\\\\`."""
@@ -19,7 +28,7 @@ _TOKEN = re.compile(
     r"|\\end\s*\{(?P<end>[a-z]*)\*?\}"
     r"|\\(?P<command>[A-Za-z]+\*?|[,;:!>/ ])"
     r"|(?P<mark>\\[\\{}$%&#_|]|\$\$?|\\[()\[\]]|<=|>=|!=|==|->|\*\*)"
-    r"|(?P<letters>[^\W\d_]+)"
+    rf"|(?P<letters>[^\W\d_](?:[^\W\d_]|{MARKS_ON_LETTERS})*)"
     r"|(?P<character>.)",
     re.DOTALL,
 )
@@ -43,11 +52,13 @@ class Token(NamedTuple):
         kind: one of the six.
         text: of a command its name, the one of its aliases that stands for all.
         word: whether it was written upright, as words are.
+        spaced: whether a space stands before it.
     """
 
     kind: str
     text: str
     word: bool = False
+    spaced: bool = False
 
 
 class UnreadError(Exception):
@@ -80,6 +91,7 @@ class _Lexer:
         """Tokens up to the brace that closes a group, where `until` is one."""
         tokens: list[Token] = []
         depth = 0
+        spaced = False
         while self.at < len(self.text):
             match = _TOKEN.match(self.text, self.at)
             assert match is not None  # the last alternative takes any character
@@ -89,8 +101,12 @@ class _Lexer:
                 depth += 1 if found == "{" else -1
                 if depth < 0:
                     return tokens
-            if kind != "space" and found not in _DELIMITERS:
-                tokens += self._tokens_of(kind, match, word)
+            if kind == "space" or match["command"] in SPACES:
+                spaced = True
+            elif found not in _DELIMITERS:
+                first, *rest = self._tokens_of(kind, match, word) or (None,)
+                tokens += [] if first is None else [first._replace(spaced=spaced or first.spaced), *rest]
+                spaced = spaced and first is None
         if until:
             raise UnreadError("a brace that is not closed")
         return tokens

@@ -42,6 +42,7 @@ from rewardstack_rules.mathematics.reading.syntax import (
 )
 from rewardstack_rules.mathematics.reading.terms import (
     SIGNS,
+    bare,
     expression,
     is_integer,
     is_proper,
@@ -50,6 +51,7 @@ from rewardstack_rules.mathematics.reading.terms import (
     product,
     signed,
     subscript,
+    with_sign_of,
 )
 
 MOST_FACTORS = 2
@@ -179,8 +181,8 @@ class Parser(Stream):
                     continue
                 fraction = self._peek().text == "frac"
                 factor = self._unary()
-                if mixed and fraction and not factors and is_proper(factor):
-                    first, mixed = Apply("sum", (expression(first), expression(factor))), False
+                if mixed and fraction and not factors and is_proper(bare(factor)):
+                    first, mixed = with_sign_of(factor, Apply("sum", (expression(first), bare(factor)))), False
                     continue
             else:
                 return first if not factors else product([expression(first), *factors])

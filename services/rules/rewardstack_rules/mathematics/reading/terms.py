@@ -66,6 +66,22 @@ def is_proper(node: Node) -> bool:
     return is_integer(over) and is_integer(under) and over.value < under.value
 
 
+def bare(factor: Node) -> Expression:
+    """A factor without the sign of percent or of degrees behind it."""
+    found = expression(factor)
+    if isinstance(found, Apply) and found.operation in ("percent", "degree"):
+        return found.arguments[0]
+    return found
+
+
+def with_sign_of(factor: Node, value: Expression) -> Expression:
+    """A mixed number with the sign that stands behind its fraction."""
+    found = expression(factor)
+    if isinstance(found, Apply) and bare(found) is not found:
+        return Apply(found.operation, (value,))
+    return value
+
+
 def subscript(expression: Expression) -> str:
     """A subscript as a part of a name."""
     if isinstance(expression, Number):
