@@ -7,16 +7,21 @@ from functools import lru_cache
 
 from rewardstack_rules.mathematics.comparison.structures import equal_nodes
 from rewardstack_rules.mathematics.reading.calendar import date, time_of_day
-from rewardstack_rules.mathematics.reading.lexer import UnreadError, lex
+from rewardstack_rules.mathematics.reading.commas import is_certain, with_decimal_comma
+from rewardstack_rules.mathematics.reading.lexer import Token, UnreadError, lex
 from rewardstack_rules.mathematics.reading.parser import formula
 from rewardstack_rules.mathematics.reading.quantities import quantity, stated, total
+from rewardstack_rules.mathematics.reading.remarks import without_remarks
+from rewardstack_rules.mathematics.reading.sexagesimal import sexagesimal
 from rewardstack_rules.mathematics.reading.syntax import Choice, Date, Node, Time
 from rewardstack_rules.mathematics.reading.wording import (
     choice,
     choices,
     numeral,
     phrase,
+    remark,
     several_phrases,
+    spoken,
     verdict,
 )
 from rewardstack_rules.mathematics.trail import tell
@@ -24,7 +29,7 @@ from rewardstack_rules.mathematics.trail import tell
 REMEMBERED = 1024
 """Texts whose readings are remembered: several responses are compared with one reference."""
 READERS = (
-    *(choice, time_of_day, date, formula, quantity, stated, total, numeral),
+    *(choice, time_of_day, date, formula, sexagesimal, quantity, stated, total, numeral, spoken),
     *(verdict, choices, phrase, several_phrases),
 )
 """What a text may be read as, in order; a text of two meanings has a reading of each."""
@@ -43,7 +48,8 @@ def compare(answer: str, reference: str) -> bool | None:
     Returns:
         Whether any reading of one equals one of the other; None where no two are compared.
     """
-    found, expected = readings(answer), readings(reference)
+    found = readings(answer) + readings_by_comma(answer)
+    expected = readings(reference) + readings_by_comma(reference, certain=True)
     if found and expected and type(found[0]) is type(expected[0]) in DECIDING:
         found, expected = found[:1], expected[:1]
     verdicts = [equal_nodes(one, other) for one in found for other in expected]
@@ -57,13 +63,37 @@ def compare(answer: str, reference: str) -> bool | None:
 def readings(text: str) -> tuple[Node, ...]:
     """What a text may say; nothing where it is not read."""
     try:
-        tokens = lex(text)
+        tokens = without_remarks(lex(text))
     except UnreadError:
         return ()
+    found = _read(tokens)
+    if not found:
+        with suppress(UnreadError):
+            found.append(remark(tokens))
+    return tuple(found)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def readings_by_comma(text: str, certain: bool = False) -> tuple[Node, ...]:
+    """What a text may say if its comma is a decimal one; nothing where it has none.
+
+    Args:
+        text: of an answer, where one number is asked for; `3,5` in a reference asks for two.
+        certain: only where the comma can be nothing else.
+    """
+    if "," not in text and "\uff0c" not in text and "\u066b" not in text:
+        return ()
+    with suppress(UnreadError):
+        tokens = without_remarks(lex(text))
+        return () if certain and not is_certain(tokens) else tuple(_read(with_decimal_comma(tokens)))
+    return ()
+
+
+def _read(tokens: list[Token]) -> list[Node]:
     found: list[Node] = []
     for reader in READERS:
         with suppress(UnreadError):
             found.append(reader(tokens))
             if isinstance(found[-1], Time) and found[-1].minute < 10:
                 break  # `10:05` is no ratio
-    return tuple(found)
+    return found

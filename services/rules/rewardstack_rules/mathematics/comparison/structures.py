@@ -36,6 +36,7 @@ from rewardstack_rules.mathematics.reading.syntax import (
     Node,
     Quantity,
     Relation,
+    Remark,
     Sequence,
     Time,
     Total,
@@ -43,7 +44,7 @@ from rewardstack_rules.mathematics.reading.syntax import (
     is_expression,
 )
 
-_SAID = (Words, Time, Date)
+_SAID = (Words, Remark, Time, Date)
 _MEASURED = (*get_args(Expression), Quantity, Total)
 
 T = TypeVar("T")

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
-from rewardstack_rules.mathematics.numbers.tree import Number
-from rewardstack_rules.mathematics.reading.syntax import Choice, Date, NamedSet, Node, Time, Words
+from rewardstack_rules.mathematics.numbers.tree import Expression, Number
+from rewardstack_rules.mathematics.reading.syntax import (
+    Choice,
+    Date,
+    NamedSet,
+    Node,
+    Quantity,
+    Remark,
+    Time,
+    Total,
+    Words,
+)
 
+_VALUES = (*get_args(Expression), Quantity, Total, Words, Choice, Time, Date)
 _NOTHING = (Words("no solution"), Words("no real solution"), NamedSet("empty"))
 
 
@@ -52,4 +64,7 @@ def equal_said(answer: Node, reference: Node) -> bool | None:
     if isinstance(answer, Time) or isinstance(reference, Time):
         time, other = (answer, reference) if isinstance(answer, Time) else (reference, answer)
         return isinstance(other, Number) and isinstance(time, Time) and (other.value, time.minute) == (time.hour, 0)
+    if isinstance(answer, Remark) or isinstance(reference, Remark):
+        other = reference if isinstance(answer, Remark) else answer
+        return False if isinstance(other, _VALUES) else None
     return answer in _NOTHING and reference in _NOTHING

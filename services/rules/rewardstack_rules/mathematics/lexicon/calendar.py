@@ -54,6 +54,8 @@ NAMED_HOURS = {
 }
 """Names of twelve o'clock, with the half of the day that it begins."""
 
+QUARTERS = {"half past": 30, "quarter past": 15, "a quarter past": 15, "quarter to": -15, "a quarter to": -15}
+"""Phrases before an hour, and the minutes that they add."""
 HOUR = "o'clock|o' clock|oclock|uhr|heures|heure|h|hrs|点|點|时|時|点钟|часов|часа"
 """Words behind a full hour, or between hours and minutes."""
 JOINING = "of de del den der le the on am um el 号"

@@ -45,23 +45,52 @@ ARTICLES = "the a an der das le les el los las il lo gli"
 SILENT = "there is|there are|it is|es gibt|il y a|hay|on"
 """Phrases that introduce what is said, or stand within it."""
 
-PERCENT = "percent|per cent|pct|prozent|pour cent|por ciento|por cento|per cento|процентов|процента|процент|퍼센트"
+PERCENT = "percent|percentage point|percentage points|prozentpunkte|per cent|pct|prozent|pour cent|por ciento|por cento|per cento|процентов|процента|процент|퍼센트"
 ROUGHLY = (
     "about|approximately|approx|around|roughly|nearly|almost|exactly|ungefähr|etwa|rund|circa|ca|genau|environ|à peu près"
     "|exactement|aproximadamente|cerca de|unos|exactamente|примерно|около|ровно|约|約|大约|大約|约为|大约是|正好|共"
 )
 """Words before a value that leave it as it is."""
+ANSWER = (
+    "the answer is|the final answer is|final answer :|answer :|ans :|answer =|die antwort ist|antwort :|la réponse est"
+    "|réponse :|la respuesta es|respuesta :|a resposta é|resposta :|la risposta è|risposta :|ответ :|答案 :|答案是|答案为"
+    "|答え :|答えは"
+)
+"""Phrases that introduce an answer and say nothing of it."""
 ROUGHLY_BEHIND = "approximately|approx|exactly|in total|total|altogether|ungefähr|genau|environ|左右"
 """Words behind a value that leave it as it is."""
 
 CHANGING = (
     "or and is are was were be not no none never if when where unless at least most than about between to from wrong"
-    " incorrect false maybe perhaps possibly probably remainder R percent am pm AM PM a p noon midnight hundred thousand"
+    " incorrect false maybe perhaps possibly probably remainder R percent am pm AM PM noon midnight hundred thousand"
     " million billion trillion dozen half third quarter rad mod modulo base st nd rd th of the by but otherwise"
     " squared cubed plus minus times factorial would could should might guess mod only"
     " oder und ist nicht kein wenn falsch rest mal ou et est pas si faux o y es no sino или и не если либо 或 和 不 不是 或者"
 )
 """Words that change what a value before them is, or that begin something else than a unit or a noun."""
+DENYING = "or not no never wrong incorrect false maybe perhaps oder nicht kein falsch ou pas faux no sino o или не 不 或"
+"""Words in parentheses, or before "is", that take back what stands beside them."""
+IS = "is are equals ist sind beträgt est sont vaut es son é são è sono 是 为 等于 は"
+"""Words between what is asked for and its value."""
+ASKING = "what which who how why if whether it this that was welche wie quel que какой"
+"""Words before "is" that make no name of a value."""
+SPOKEN = {
+    "the square root of": "\\sqrt",
+    "square root of": "\\sqrt",
+    "the cube root of": "\\sqrt[3]",
+    "cube root of": "\\sqrt[3]",
+    "squared": "^2",
+    "cubed": "^3",
+    "to the power of": "^",
+    "plus": "+",
+    "minus": "-",
+    "times": "*",
+    "multiplied by": "*",
+    "divided by": "/",
+    "over": "/",
+    "factorial": "!",
+}
+"""Operations in words."""
 COMPARING = "more fewer less greater mehr weniger plus moins más menos"
 """Words behind a value that say of what it is the difference, so that "than" may follow."""
 WITHIN = "of the at from and"

@@ -100,7 +100,7 @@ UNITS = (
     Row("u Da amu", "dalton", "1.66053906892e-24 g", "k"),
     # time
     Row("min", "minute minut minuto minuta минута минут минуты 分钟 分鐘 分", "60 s"),
-    Row("h hr hrs", "hour stunde heure hora ora час часа часов 小时 小時 時間", "3600 s"),
+    Row("h hr hrs", "hour stunde heure hora ora ч час часа часов 小时 小時 時間", "3600 s"),
     Row("d", "day tag jour día dia giorno giorni день дня дней 天 日", "86400 s"),
     Row("wk", "week woche semaine semana settimana неделя недели недель 周 星期 週間", "604800 s"),
     Row("", "fortnight", "1209600 s"),

@@ -11,8 +11,10 @@ from rewardstack_rules.mathematics.lexicon.calendar import (
     MONTHS,
     MORNING,
     NAMED_HOURS,
+    QUARTERS,
     WEEKDAYS,
 )
+from rewardstack_rules.mathematics.reading import numerals
 from rewardstack_rules.mathematics.reading.lexer import COMMAND, Token, UnreadError
 from rewardstack_rules.mathematics.reading.syntax import Date, Time
 from rewardstack_rules.mathematics.reading.wording import said
@@ -51,7 +53,7 @@ _DATES = tuple(
     re.compile(form)
     for form in (
         rf"{_JOINING}{_WEEKDAY}{_MONTH} {_DAY}{_YEAR}",
-        rf"{_JOINING}{_WEEKDAY}{_JOINING}{_DAY} {_JOINING}{_MONTH}{_YEAR}",
+        rf"{_JOINING}{_WEEKDAY}{_JOINING}{_DAY} ?{_JOINING}{_MONTH}{_YEAR}",
         r"(?P<year>\d{4})[-/](?P<number>0?[1-9]|1[0-2])[-/](?P<day>\d{1,2})",
         r"(?P<day>1[3-9]|2\d|3[01])[./](?P<number>0?[1-9]|1[0-2])[./](?P<year>\d{4})",
         r"(?P<number>0?[1-9]|1[0-2])/(?P<day>1[3-9]|2\d|3[01])/(?P<year>\d{4})",
@@ -71,6 +73,9 @@ def time_of_day(tokens: list[Token]) -> Time:
     text = _line(tokens)
     if text in NAMED_HOURS:
         return Time(12, 0, NAMED_HOURS[text])
+    phrase, _, hour = text.rpartition(" ")
+    if phrase in QUARTERS:
+        return _spoken(hour, QUARTERS[phrase])
     match = _TIME.fullmatch(text)
     if match is None or int(match["hour"]) > 24:
         raise UnreadError("no time of day")
@@ -81,6 +86,14 @@ def time_of_day(tokens: list[Token]) -> Time:
         raise UnreadError("hours, which may be a duration")
     minute = 30 if match["past"] else int(match["minute"] or 0)
     return Time(int(match["hour"]), minute, "a" if early else "p" if late else "")
+
+
+def _spoken(hour: str, minutes: int) -> Time:
+    """Half past three."""
+    value = int(hour) if hour.isdecimal() else numerals.number([hour])
+    if value is None or not 0 < value < 25:
+        raise UnreadError("no hour")
+    return Time(int(value) - (minutes < 0), minutes % 60, "")
 
 
 def date(tokens: list[Token]) -> Date:
@@ -110,6 +123,7 @@ def _line(tokens: list[Token]) -> str:
     if len(tokens) > MOST_LETTERS or any(token.kind == COMMAND for token in tokens):
         raise UnreadError("too long, or mathematics")
     text = said([token for token in tokens if token.text not in ("{", "}")]).lower().strip(" .")
+    text = text.replace(" .", ".")
     if len(text) > MOST_LETTERS:
         raise UnreadError("too long")
     return text

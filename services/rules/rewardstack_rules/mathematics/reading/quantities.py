@@ -130,7 +130,7 @@ def worded_value(tokens: list[Token]) -> Expression:
     Raises:
         UnreadError: it is neither.
     """
-    if not any(token.kind == LETTERS and len(token.text) > 1 and _is_said(token) for token in tokens):
+    if not any(token.kind == LETTERS and _is_said(token) for token in tokens):
         with suppress(UnreadError):
             return expression(Parser(tokens).whole())
     words = [token.text.lower() for token in tokens if token.text not in ("-", "{", "}")]
@@ -143,7 +143,7 @@ def worded_value(tokens: list[Token]) -> Expression:
 
 def _is_said(token: Token) -> bool:
     """Whether letters are words in a value, and no factors."""
-    return token.text in _CHANGING or token.word
+    return not token.text.isascii() or (len(token.text) > 1 and (token.text in _CHANGING or token.word))
 
 
 def _money(tokens: list[Token]) -> Quantity:

@@ -73,6 +73,13 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """A line of words, and of what else stands in it, of which the value is not read."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Unit:
     """A unit, or a product of powers of such.
 
@@ -154,6 +161,7 @@ Node: TypeAlias = (
     | Matrix
     | NamedSet
     | Words
+    | Remark
     | Choice
     | Time
     | Date

@@ -9,10 +9,11 @@ from rewardstack_rules.mathematics.lexicon import phrases
 from rewardstack_rules.mathematics.lexicon.calendar import WEEKDAYS
 from rewardstack_rules.mathematics.numbers.tree import Number
 from rewardstack_rules.mathematics.reading import numerals
-from rewardstack_rules.mathematics.reading.lexer import LETTERS, NUMBER, Token, UnreadError
+from rewardstack_rules.mathematics.reading.lexer import LETTERS, NUMBER, Token, UnreadError, lex
 from rewardstack_rules.mathematics.reading.names import FUNCTIONS, GREEK, JOINING, SEVERAL
 from rewardstack_rules.mathematics.reading.parser import MOST_FACTORS, formula
-from rewardstack_rules.mathematics.reading.syntax import Choice, NamedSet, Node, Sequence, Words
+from rewardstack_rules.mathematics.reading.quantities import quantity
+from rewardstack_rules.mathematics.reading.syntax import Choice, NamedSet, Node, Remark, Sequence, Words
 
 _CHOICE = re.compile(r"(?:(?:option|choice|Option|Choice) )?\(?([A-J])\)?[.:]?")
 _CHOICES = re.compile(r"[A-H]{2,8}")
@@ -30,6 +31,9 @@ _SAME = {said: one for one, several in phrases.SAME.items() for said in several.
     for days, names in zip(WEEKDAYS["en"].split(), row.split(), strict=True)
     for name in names.split("|")
 }
+_SPOKEN = {tuple(words.split()): tuple(lex(signs)) for words, signs in phrases.SPOKEN.items()}
+MOST_OPERATION = 4
+"""Words of an operation."""
 _HAS = re.compile(
     r"(?:\w+ ){0,4}?(?:(?:has|have) (?=(?:no|infinite|infinitely|one|two|exactly|many)\b)|is (?=undefined))"
 )
@@ -48,11 +52,11 @@ def choice(tokens: list[Token]) -> Choice:
     if alone:
         return Choice(alone[1])
     if len(tokens) > 3 and tokens[0].text == "(" and tokens[2].text == ")" and _CHOICE.fullmatch(tokens[1].text):
-        return Choice(tokens[1].text, formula(tokens[3:]))
+        return Choice(tokens[1].text, _meant(tokens[3:]))
     if len(tokens) > 2 and tokens[1].text in (".", ":", ")") and _CHOICE.fullmatch(tokens[0].text):
-        return Choice(tokens[0].text, formula(tokens[2:]))
+        return Choice(tokens[0].text, _meant(tokens[2:]))
     if len(tokens) > 3 and tokens[-3].text == "(" and tokens[-1].text == ")" and _CHOICE.fullmatch(tokens[-2].text):
-        return Choice(tokens[-2].text, formula(tokens[:-3]))
+        return Choice(tokens[-2].text, _meant(tokens[:-3]))
     raise UnreadError("no choice")
 
 
@@ -131,7 +135,25 @@ def several_phrases(tokens: list[Token]) -> Sequence:
     return Sequence("", tuple(_name(group) for group in groups), "", tuple(joined))
 
 
-def remark(tokens: list[Token]) -> Words:
+def spoken(tokens: list[Token]) -> Node:
+    """A formula with operations in words: "the square root of 2".
+
+    Raises:
+        UnreadError: it has no such words, or is no formula.
+    """
+    found: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        texts = tuple(token.text.lower() for token in tokens[at : at + MOST_OPERATION])
+        length = next((length for length in range(len(texts), 0, -1) if texts[:length] in _SPOKEN), 0)
+        found += _SPOKEN[texts[:length]] if length else (tokens[at],)
+        at += length or 1
+    if len(found) == len(tokens) and found == tokens:
+        raise UnreadError("no operation in words")
+    return formula(found)
+
+
+def remark(tokens: list[Token]) -> Remark:
     """A line that holds words and is nothing else that is known: no number, and no formula.
 
     Raises:
@@ -139,7 +161,9 @@ def remark(tokens: list[Token]) -> Words:
     """
     if len(tokens) > MOST_LETTERS or not any(_is_word(token) for token in tokens):
         raise UnreadError("no words")
-    return Words(said(tokens).lower())
+    if any(token.text == "_" for token in tokens):
+        raise UnreadError("a subscript in words, which may be a base")
+    return Remark(said(tokens).lower().rstrip("."))
 
 
 def in_common_form(text: str) -> str:
@@ -165,9 +189,19 @@ def _words(tokens: list[Token]) -> str:
         raise UnreadError("no words")
     if any(token.kind == LETTERS and token.text in _JOINED and len(token.text) > 1 for token in tokens):
         raise UnreadError("several")
+    if text.lower() in _SAME:
+        return text.lower()
     if not (upright and any(token.kind == LETTERS for token in tokens)) and not any(map(_WORD.search, text.split())):
         raise UnreadError("letters that are factors")
     return text.lower()
+
+
+def _meant(tokens: list[Token]) -> Node:
+    """What a letter stands for."""
+    for reader in (formula, quantity, phrase):
+        with suppress(UnreadError):
+            return reader(tokens)
+    raise UnreadError("no choice")
 
 
 def _name(tokens: list[Token]) -> Node:
