@@ -28,8 +28,8 @@ def equal_choices(answer: Choice, reference: Choice) -> bool:
 
 
 def equal_choice_and_value(choice: Choice, value: Node, equal: Callable[[Node, Node], bool | None]) -> bool | None:
-    """Whether what a letter stands for is a value; None where that is not said."""
-    return None if choice.value is None else equal(choice.value, value)
+    """Whether what a letter stands for is a value; a letter alone is none, unless it is read as a symbol as well."""
+    return False if choice.value is None else equal(choice.value, value)
 
 
 def equal_times(answer: Time, reference: Time) -> bool:

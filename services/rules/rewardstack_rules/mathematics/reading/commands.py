@@ -35,6 +35,8 @@ ALIASES = {
     "dfrac": "frac",
     "tfrac": "frac",
     "cfrac": "frac",
+    "nicefrac": "frac",
+    "sfrac": "frac",
     "dbinom": "binom",
     "tbinom": "binom",
     "leq": "le",

@@ -22,8 +22,8 @@ NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "ma
 
 _TOKEN = re.compile(
     r"(?P<space>(?:\s|~|\\ )+)"
-    r"|(?P<number>[1-9]\d{0,2}(?:(?:,|\{,\}|\\text\{,\}|,?\\[,!]\s?|(?<!\.\d)[ ~])\d{3}(?!\d))+(?:\.\d+)?"
-    r"|\d+\.(?=\\overline)|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?!\d))?|\.\d+)"
+    r"|(?P<number>[1-9]\d{0,2}(?:(?:,|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|,?\\[,! ]\s?|(?<!\.\d)[ ~])\d{3}(?!\d))+(?:\.\d+)?"
+    r"|\d+\.(?=\\(?:overline|bar|dot)(?![a-z]))|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?!\d))?|\.\d+)"
     r"|\\begin\s*\{(?P<begin>[a-z]*)\*?\}"
     r"|\\end\s*\{(?P<end>[a-z]*)\*?\}"
     r"|\\(?P<command>[A-Za-z]+\*?|[,;:!>/ ])"
@@ -34,7 +34,7 @@ _TOKEN = re.compile(
 )
 _DELIMITERS = frozenset(("$", "$$", "\\(", "\\)", "\\[", "\\]"))
 _MARKS = {"<=": "le", ">=": "ge", "!=": "ne", "==": "=", "**": "^", "->": "to", "\\$": "$", "\\%": "%", "\\&": "&"}
-_THOUSANDS = re.compile(r"(?:,|\{,\}|\\text\{,\}|,?\\[,!]\s?|[ ~])(?=\d{3})")
+_THOUSANDS = re.compile(r"(?:,| ?\{ ?, ?\} ?|\\text\{,\}|,?\\[,! ]\s?|[ ~])(?=\d{3})")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _ENDING = "(?:st|nd|rd|th)"
 _ORDINAL = re.compile(
@@ -42,6 +42,8 @@ _ORDINAL = re.compile(
     rf"|{_ENDING}(?![A-Za-z]))"
 )
 """The letters of `3rd`, which a date or a number does not need."""
+_TIMES = re.compile(r"(?<=\d) [xX] (?=10 ?\^)")
+"""The letter for the sign of multiplication before a power of ten."""
 _DOUBLED = re.compile(r"\\\\(?=(?:[dt]?frac|sqrt|text|pi|infty|left|right|cdot|times|circ|pm|leq?|geq?|in|cup)\b)")
 """A command with two backslashes, as in a string of a program."""
 _ARGUMENT = re.compile(r"\s*\{")
@@ -80,7 +82,8 @@ def lex(text: str) -> list[Token]:
         text = _DOUBLED.sub(r"\\", text)
     if _DOLLAR.findall(text).count("$") % 2:
         text = _DOLLAR.sub(r"\\$", text)  # an amount of money, for a formula would end
-    tokens = _Lexer(_ORDINAL.sub("", plain_characters(text))).tokens(word=False)
+    text = _TIMES.sub("*", _ORDINAL.sub("", plain_characters(text)))
+    tokens = _Lexer(text).tokens(word=False)
     while _is_wrapped(tokens):
         tokens = tokens[1:-1]
     return tokens

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from rewardstack_rules.mathematics.lexicon import phrases
+from rewardstack_rules.mathematics.lexicon.currencies import CURRENCIES
 from rewardstack_rules.mathematics.lexicon.units import LETTERS as UNIT_LETTERS
 from rewardstack_rules.mathematics.lexicon.units import PER
 from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number, Symbol, negative, parts
@@ -29,6 +30,7 @@ _PER = frozenset(PER.split())
 _LETTERS = frozenset(UNIT_LETTERS.split())
 _SCALES = {"c": "°C", "celsius": "°C", "f": "°F", "fahrenheit": "°F", "k": "K", "kelvin": "K"}
 _STATING = ("=", "approx")
+_SIGNS = frozenset(sign for row in CURRENCIES for sign in row.signs.split() if len(sign) == 1) | {"¢"}
 _NOUN_MARKS = frozenset("'-.,")
 
 
@@ -75,19 +77,15 @@ def stated(tokens: list[Token]) -> Relation:
 
 
 def _side(tokens: list[Token]) -> Node:
-    """An expression, a quantity, or a sum of such."""
+    """An expression, a quantity, several that add up, or a computation with amounts of one currency."""
     for reader in (worded_value, quantity, total):
         with suppress(UnreadError):
             return reader(tokens)
-    groups: list[list[Token]] = [[]]
-    for token in tokens:
-        groups[-1].append(token) if token.text != "+" else groups.append([])
-    if len(groups) < 2 or not all(groups):
+    signs = {token.text for token in tokens if token.text in _SIGNS}
+    if len(signs) != 1:
         raise UnreadError("no value")
-    found = [one for one in map(quantity, groups) if isinstance(one, Quantity)]
-    if len(found) < len(groups):
-        raise UnreadError("no sum of quantities")
-    return Total(tuple(found))
+    value = worded_value([token for token in tokens if token.text not in signs])
+    return Quantity(value, *signs, named(*signs))
 
 
 def _name_or_value(tokens: list[Token]) -> Node:
@@ -253,7 +251,7 @@ def _may_begin_unit(tokens: list[Token], at: int) -> bool:
     token = tokens[at]
     if token.kind == LETTERS:
         return True
-    return (token.kind == COMMAND and token.text == "frac") or token.text in "€£¥¢₹$₽₩₺₪₱₫฿₿"
+    return (token.kind == COMMAND and token.text == "frac") or token.text in _SIGNS
 
 
 def _value(tokens: list[Token]) -> Expression:

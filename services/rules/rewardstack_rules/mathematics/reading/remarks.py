@@ -24,8 +24,9 @@ def without_remarks(tokens: list[Token]) -> list[Token]:
     Args:
         tokens: from `lex`.
     """
-    if len(tokens) > 2 and tokens[0].text == "^" and tokens[-1].text == "^":
-        tokens = tokens[1:-1]  # two asterisks on either side, which are bold
+    if len(tokens) > 2 and tokens[0].text == "^":  # two asterisks on either side, which are bold
+        end = len(tokens) - (tokens[-1].text == ".")
+        tokens = tokens[1 : end - 1] if tokens[end - 1].text == "^" else tokens
     tokens = _without_name(_without_parentheses(tokens))
     while len(tokens) > 1 and tokens[0].text in ("=", "approx", ":") and tokens[0].kind in (MARK, COMMAND):
         tokens = tokens[1:]

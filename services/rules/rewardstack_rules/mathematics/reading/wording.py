@@ -7,13 +7,14 @@ from contextlib import suppress
 
 from rewardstack_rules.mathematics.lexicon import phrases
 from rewardstack_rules.mathematics.lexicon.calendar import WEEKDAYS
-from rewardstack_rules.mathematics.numbers.tree import Number
+from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number
 from rewardstack_rules.mathematics.reading import numerals
 from rewardstack_rules.mathematics.reading.lexer import LETTERS, NUMBER, Token, UnreadError, lex
 from rewardstack_rules.mathematics.reading.names import FUNCTIONS, GREEK, JOINING, SEVERAL
 from rewardstack_rules.mathematics.reading.parser import MOST_FACTORS, formula
 from rewardstack_rules.mathematics.reading.quantities import quantity
 from rewardstack_rules.mathematics.reading.syntax import Choice, NamedSet, Node, Remark, Sequence, Words
+from rewardstack_rules.mathematics.reading.terms import expression, is_proper, number
 
 _CHOICE = re.compile(r"(?:(?:option|choice|Option|Choice) )?\(?([A-J])\)?[.:]?")
 _CHOICES = re.compile(r"[A-H]{2,8}")
@@ -84,12 +85,15 @@ def verdict(tokens: list[Token]) -> Words:
     return Words(said_first)
 
 
-def numeral(tokens: list[Token]) -> Number:
-    """A number in words, which digits in parentheses may repeat: `forty-two (42)`.
+def numeral(tokens: list[Token]) -> Expression:
+    """A number in words, which digits in parentheses may repeat: `forty-two (42)`; a mixed number read aloud.
 
     Raises:
         UnreadError: it is none.
     """
+    at = next((at for at, token in enumerate(tokens) if JOINING.get(token.text) == "and"), 0)
+    if at == 1 and tokens[0].text.isdecimal() and is_proper(part := formula(tokens[2:])):
+        return Apply("sum", (number(tokens[0].text), expression(part)))
     *words, opened, digits, closed = tokens if len(tokens) > 3 else [*tokens, *[Token(LETTERS, "")] * 3]
     repeated = (opened.text, closed.text) == ("(", ")") and digits.kind == NUMBER
     text = said(words if repeated else tokens).lower().strip("'\". ")
