@@ -8,15 +8,17 @@ from functools import lru_cache
 from rewardstack_rules.mathematics.comparison.structures import equal_nodes
 from rewardstack_rules.mathematics.reading.calendar import date, time_of_day
 from rewardstack_rules.mathematics.reading.commas import is_certain, with_decimal_comma
-from rewardstack_rules.mathematics.reading.lexer import Token, UnreadError, lex
+from rewardstack_rules.mathematics.reading.lexer import LETTERS, Token, UnreadError, lex
 from rewardstack_rules.mathematics.reading.parser import formula
-from rewardstack_rules.mathematics.reading.quantities import quantity, stated, total
+from rewardstack_rules.mathematics.reading.quantities import UNIT_SIGNS, quantity, total
 from rewardstack_rules.mathematics.reading.remarks import without_remarks
 from rewardstack_rules.mathematics.reading.sexagesimal import sexagesimal
+from rewardstack_rules.mathematics.reading.statements import stated
 from rewardstack_rules.mathematics.reading.syntax import Choice, Date, Node, Time
 from rewardstack_rules.mathematics.reading.wording import (
     choice,
     choices,
+    mixed_number,
     numeral,
     phrase,
     remark,
@@ -28,11 +30,12 @@ from rewardstack_rules.mathematics.trail import tell
 
 REMEMBERED = 1024
 """Texts whose readings are remembered: several responses are compared with one reference."""
-READERS = (
-    *(choice, time_of_day, date, formula, sexagesimal, quantity, stated, total, numeral, spoken),
-    *(verdict, choices, phrase, several_phrases),
-)
+READERS = (choice, time_of_day, date, formula, sexagesimal)
 """What a text may be read as, in order; a text of two meanings has a reading of each."""
+LETTERED = (quantity, stated, total, several_phrases)
+"""What it may be as well where letters or the sign of a unit stand in it."""
+WORDED = (numeral, mixed_number, spoken, verdict, choices, phrase)
+"""What it may be as well where there are letters side by side."""
 
 DECIDING = (Choice, Time, Date)
 """What both texts may be, they are."""
@@ -91,7 +94,10 @@ def readings_by_comma(text: str, certain: bool = False) -> tuple[Node, ...]:
 
 def _read(tokens: list[Token]) -> list[Node]:
     found: list[Node] = []
-    for reader in READERS:
+    letters = [token for token in tokens if token.kind == LETTERS]
+    worded = any(len(token.text) > 1 or not token.text.isascii() for token in letters)
+    lettered = letters or not UNIT_SIGNS.isdisjoint(token.text for token in tokens)
+    for reader in (*READERS, *(LETTERED if lettered else ()), *(WORDED if worded else ())):
         with suppress(UnreadError):
             found.append(reader(tokens))
             if isinstance(found[-1], Time) and found[-1].minute < 10:

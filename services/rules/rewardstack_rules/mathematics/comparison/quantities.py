@@ -24,7 +24,11 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
     Units that are known are converted, whatever they may be meant as; what is not known as a unit is a noun, which may
     be left out as a unit may.
     """
-    if isinstance(answer, Total) and isinstance(reference, Total) and len(answer.quantities) == len(reference.quantities):
+    if (
+        isinstance(answer, Total)
+        and isinstance(reference, Total)
+        and len(answer.quantities) == len(reference.quantities)
+    ):
         parts = all_of(map(equal_quantities, answer.quantities, reference.quantities))
         if parts or not (_measured(answer) and _measured(reference)):
             return parts
@@ -38,11 +42,11 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
     return True if True in verdicts else None if None in verdicts else False
 
 
-def value_stated(node: Node) -> Node:
+def value_stated(node: Node) -> Node | None:
     """The value or quantity that `21 - 14 = 7 eggs` and `Total = 5` state, where what stands before it is equal to it.
 
     Returns:
-        Anything else, and what contradicts itself, as it is.
+        Anything else as it is; None where what is stated contradicts itself.
     """
     if not isinstance(node, Relation) or not any(isinstance(side, (Quantity, Total, Words)) for side in node.sides):
         return node
@@ -50,7 +54,7 @@ def value_stated(node: Node) -> Node:
     computed = [step for step in steps if not isinstance(step, Words) and not (is_expression(step) and symbols(step))]
     if "~" in node.operators and computed and node.operators[-1] == "~":
         return computed[-1]
-    return value if all(equal_quantities(step, value) for step in computed) else node
+    return value if all(equal_quantities(step, value) for step in computed) else None
 
 
 def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
@@ -74,11 +78,18 @@ def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
 
 def _equal_converted(value: Expression, unit: Unit, asked: Expression, expected: Unit) -> bool | None:
     if unit.dimensions != expected.dimensions:
-        return False
+        return _is_rate_left_out(unit, expected) and equal_values(value, asked)
     scaled = _scaled(value, unit.size / expected.size)
     if unit.zero != expected.zero:
         scaled = _simple(Apply("sum", (scaled, Number((unit.zero - expected.zero) / expected.size))))
     return equal_values(scaled, asked)
+
+
+def _is_rate_left_out(one: Unit, other: Unit) -> bool:
+    """Whether one is a currency, and the other the same for something: what money is paid for may be left out."""
+    plain, rate = sorted((one, other), key=lambda unit: len(unit.dimensions))
+    money = [(name, exponent) for name, exponent in rate.dimensions if name.isupper()]
+    return money == [*plain.dimensions] and money[0][1] == 1 and plain.size == 1
 
 
 def _scaled(value: Expression, ratio: Fraction) -> Expression:

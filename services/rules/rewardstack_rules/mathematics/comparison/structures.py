@@ -71,7 +71,10 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
         return equal_choice_and_value(reference, answer, equal_nodes)
     if isinstance(answer, _SAID) or isinstance(reference, _SAID):
         return equal_said(answer, reference)
-    answer, reference = value_stated(answer), value_stated(reference)
+    stated, asked = value_stated(answer), value_stated(reference)
+    if stated is None or asked is None:
+        return False
+    answer, reference = stated, asked
     if ratio(answer) or ratio(reference):
         return _equal_ratios(answer, reference)
     lists = several(answer), several(reference)

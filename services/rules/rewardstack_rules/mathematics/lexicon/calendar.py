@@ -12,7 +12,7 @@ MONTHS = {
     "it": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
     "ru": "января|январь февраля|февраль марта|март апреля|апрель мая|май июня|июнь июля|июль августа|август"
     " сентября|сентябрь октября|октябрь ноября|ноябрь декабря|декабрь",
-    "zh": "一月|1月 二月|2月 三月|3月 四月|4月 五月|5月 六月|6月 七月|7月 八月|8月 九月|9月 十月|10月 十一月|11月 十二月|12月",
+    "zh": "一月 二月 三月 四月 五月 六月 七月 八月 九月 十月 十一月 十二月",
 }
 """From January on, in small letters; several names of one with `|` between."""
 

@@ -22,7 +22,12 @@ class Row(NamedTuple):
 
 
 CURRENCIES = (
-    Row("USD", "$ US$ U.S.$", "dollar usd buck us_dollar u.s._dollar dólar доллар доллара долларов 美元 ドル", "cent ¢ c"),
+    Row(
+        "USD",
+        "$ US$ U.S.$",
+        "dollar usd buck us_dollar u.s._dollar dólar доллар доллара долларов 美元 ドル",
+        "cent ¢ c",
+    ),
     Row("EUR", "€", "euro eur евро 欧元 ユーロ", "cent c eurocent centime"),
     Row("GBP", "£", "pound gbp quid pound_sterling livre 英镑", "pence penny p"),
     Row("JPY", "¥ 円", "yen 日元 円"),

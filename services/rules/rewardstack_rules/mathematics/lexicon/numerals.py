@@ -37,8 +37,8 @@ class Row(NamedTuple):
 
 LANGUAGES = {
     "en": Row(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
-        " eighteen nineteen",
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+        " seventeen eighteen nineteen",
         "twenty thirty forty fifty sixty seventy eighty ninety",
         "hundred thousand million billion trillion lakh crore",
         powers=(2, 3, 6, 9, 12, 5, 7),
@@ -133,9 +133,12 @@ LANGUAGES = {
 
 CHINESE_DIGITS = {
     **{digit: value for value, digit in enumerate("零一二三四五六七八九")},
-    **{"〇": 0, "两": 2, "兩": 2, "壹": 1, "贰": 2, "叁": 3, "肆": 4, "伍": 5, "陆": 6, "柒": 7, "捌": 8, "玖": 9},
+    **dict(zip("两兩壹贰叁肆伍陆柒捌玖", (2, 2, *range(1, 10)), strict=True)),
+    "\u3007": 0,
 }
 CHINESE_TENS = {"十": 10, "百": 100, "千": 1000, "拾": 10, "佰": 100, "仟": 1000}
 CHINESE_LARGE = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12}
-CHINESE_COUNTERS = "个個只隻本人名位条張张件辆輛颗粒块次种種天年月日岁倍元米厘毫千公分秒小角度斤升套道对排组班箱袋瓶枚棵朵头匹つ"
+CHINESE_COUNTERS = (
+    "个個只隻本人名位条張张件辆輛颗粒块次种種天年月日岁倍元米厘毫千公分秒小角度斤升套道对排组班箱袋瓶枚棵朵头匹つ"
+)
 """What Chinese and Japanese numerals are made of, and what may stand behind one in a word."""

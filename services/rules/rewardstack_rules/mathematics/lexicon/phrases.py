@@ -11,16 +11,17 @@ SAME = {
     "|solution does not exist|none exist|keine lösung|keine lösungen|pas de solution|aucune solution|sin solución"
     "|no hay solución|no tiene solución|sem solução|não há solução|nessuna soluzione|нет решений|нет решения"
     "|не имеет решений|无解|無解|没有解|解なし|해가 없다|لا يوجد حل|कोई हल नहीं",
-    "no real solution": "no real solution|no real root|no solution in the real|keine reellen lösungen|keine reelle lösung"
-    "|pas de solution réelle|aucune solution réelle|sin soluciones reales|sem solução real|нет действительных решений"
+    "no real solution": "no real solution|no real root|no solution in the real|keine reellen lösungen"
+    "|keine reelle lösung|pas de solution réelle|aucune solution réelle|sin soluciones reales|sem solução real"
+    "|нет действительных решений"
     "|无实数解|无实数根|无实根|没有实数解",
     "does not exist": "does not exist|do not exist|doesn't exist|dne|existiert nicht|n'existe pas|no existe|não existe"
     "|не существует|不存在|存在しない",
     "infinitely many": "infinitely many|infinite|infinite solution|infinitely many solution|infinite number of solution"
     "|unendlich viele|unendlich viele lösungen|une infinité de solutions|une infinité|infinitas soluciones"
     "|infinitas soluções|infinite soluzioni|бесконечно много|бесконечно много решений|无穷多|无穷多个|无数个",
-    "undefined": "undefined|not defined|nicht definiert|undefiniert|non défini|indéfini|indefinido|no definido|indefinito"
-    "|не определено|未定义|无定义|無定義",
+    "undefined": "undefined|not defined|nicht definiert|undefiniert|non défini|indéfini|indefinido|no definido"
+    "|indefinito|не определено|未定义|无定义|無定義",
     "impossible": "impossible|not possible|unmöglich|imposible|impossível|impossibile|невозможно|不可能",
     "cannot be determined": "cannot be determined|can't be determined|can not be determined|not enough information"
     "|insufficient information|nicht bestimmbar|无法确定|不能确定",
@@ -45,16 +46,20 @@ ARTICLES = "the a an der das le les el los las il lo gli"
 SILENT = "there is|there are|it is|es gibt|il y a|hay|on"
 """Phrases that introduce what is said, or stand within it."""
 
-PERCENT = "percent|percentage point|percentage points|prozentpunkte|per cent|pct|prozent|pour cent|por ciento|por cento|per cento|процентов|процента|процент|퍼센트"
+PERCENT = (
+    "percent|percentage point|percentage points|per cent|pct|prozent|prozentpunkte|pour cent|por ciento|por cento"
+    "|per cento|процентов|процента|процент|퍼센트"
+)
 ROUGHLY = (
-    "about|approximately|approx|around|roughly|nearly|almost|exactly|ungefähr|etwa|rund|circa|ca|genau|environ|à peu près"
-    "|exactement|aproximadamente|cerca de|unos|exactamente|примерно|около|ровно|约|約|大约|大約|约为|大约是|正好|共"
+    "about|approximately|approx|around|roughly|nearly|almost|exactly|ungefähr|etwa|rund|circa|ca|genau|environ"
+    "|à peu près|exactement|aproximadamente|cerca de|unos|exactamente|примерно|около|ровно|约|約"
+    "|大约|大約|约为|大约是|正好|共"
 )
 """Words before a value that leave it as it is."""
 ANSWER = (
     "the answer is|the final answer is|final answer :|answer :|ans :|answer =|die antwort ist|antwort :|la réponse est"
-    "|réponse :|la respuesta es|respuesta :|a resposta é|resposta :|la risposta è|risposta :|ответ :|答案 :|答案是|答案为"
-    "|答え :|答えは"
+    "|réponse :|la respuesta es|respuesta :|a resposta é|resposta :|la risposta è|risposta :|ответ :|答案 :|答案是"
+    "|答案为|答え :|答えは"
 )
 """Phrases that introduce an answer and say nothing of it."""
 ROUGHLY_BEHIND = "approximately|approx|exactly|in total|total|altogether|ungefähr|genau|environ|左右"
@@ -65,10 +70,13 @@ CHANGING = (
     " incorrect false maybe perhaps possibly probably remainder R percent am pm AM PM noon midnight hundred thousand"
     " million billion trillion dozen half third quarter rad mod modulo base st nd rd th of the by but otherwise"
     " squared cubed plus minus times factorial would could should might guess mod only"
-    " oder und ist nicht kein wenn falsch rest mal ou et est pas si faux o y es no sino или и не если либо 或 和 不 不是 或者"
+    " oder und ist nicht kein wenn falsch rest mal ou et est pas si faux o y es no sino или и не если либо"
+    " 或 和 不 不是 或者"
 )
 """Words that change what a value before them is, or that begin something else than a unit or a noun."""
-DENYING = "or not no never wrong incorrect false maybe perhaps oder nicht kein falsch ou pas faux no sino o или не 不 或"
+DENYING = (
+    "or not no never wrong incorrect false maybe perhaps oder nicht kein falsch ou pas faux no sino o или не 不 或"
+)
 """Words in parentheses, or before "is", that take back what stands beside them."""
 IS = "is are equals ist sind beträgt est sont vaut es son é são è sono 是 为 等于 は"
 """Words between what is asked for and its value."""

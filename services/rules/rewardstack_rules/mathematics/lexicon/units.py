@@ -178,7 +178,9 @@ POWERS_BEHIND = {
     2: "squared carré carrés carrée cuadrado cuadrados cuadrada quadrado quadrados quadrato quadrati",
     3: "cubed cube cubes cúbico cúbicos cubo cubi cubico",
 }
+ENDINGS = "s n e es en er i"
+"""Of plurals, which a name may have."""
 PER = "per pro par por al 每 в an a"
 """Words for the line of a fraction; between two units only."""
 LETTERS = "m g s h l L N J K V W A C F"
-"""Symbols of one letter that are a unit where a number and a space stand before them; others are where they are upright."""
+"""Symbols of one letter that are a unit behind a number and a space; others are where they are upright."""

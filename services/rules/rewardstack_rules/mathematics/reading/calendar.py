@@ -41,8 +41,8 @@ _MONTHS, _WEEKDAYS = _by_name(MONTHS), _by_name(WEEKDAYS)
 _HALF = f"(?:(?P<morning>{_any_of(MORNING)})|(?P<afternoon>{_any_of(AFTERNOON)}))"
 _HALF_FIRST = _HALF.replace("<morning>", "<early>").replace("<afternoon>", "<late>")
 _TIME = re.compile(
-    rf"(?:{_HALF_FIRST} ?)?(?P<hour>\d{{1,2}}) ?(?:(?P<sign>:|{_any_of(HOUR)}) ?(?P<minute>[0-5]\d)?(?::[0-5]\d)?(?P<past>半)?"
-    rf" ?(?:分|uhr|h|min)?)? ?{_HALF}?"
+    rf"(?:{_HALF_FIRST} ?)?(?P<hour>\d{{1,2}}) ?"
+    rf"(?:(?P<sign>:|{_any_of(HOUR)}) ?(?P<minute>[0-5]\d)?(?::[0-5]\d)?(?P<past>半)? ?(?:分|uhr|h|min)?)? ?{_HALF}?"
 )
 _JOINING = rf"(?:(?:{'|'.join(JOINING.split())}) )?"
 _WEEKDAY = rf"(?:(?P<weekday>{_any_of(_WEEKDAYS)})\.?,? ?)?"

@@ -22,7 +22,8 @@ NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "ma
 
 _TOKEN = re.compile(
     r"(?P<space>(?:\s|~|\\ )+)"
-    r"|(?P<number>[1-9]\d{0,2}(?:(?:,|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|,?\\[,! ]\s?|(?<!\.\d)[ ~])\d{3}(?!\d))+(?:\.\d+)?"
+    r"|(?P<number>[1-9]\d{0,2}(?:(?:,|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|,?\\[,! ]\s?|(?<!\.\d)[ ~])\d{3}(?!\d))+"
+    r"(?:\.\d+)?"
     r"|\d+\.(?=\\(?:overline|bar|dot)(?![a-z]))|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?!\d))?|\.\d+)"
     r"|\\begin\s*\{(?P<begin>[a-z]*)\*?\}"
     r"|\\end\s*\{(?P<end>[a-z]*)\*?\}"

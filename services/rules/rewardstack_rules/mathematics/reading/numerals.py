@@ -1,4 +1,4 @@
-"""Numbers in words, in the languages of `lexicon.numerals`: "twenty-four", "zwei Drittel", "2.5 million", "三分之二"."""
+"""Numbers in words, in the languages of `lexicon.numerals`: "twenty-four", "zwei Drittel", "2.5 million"."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from rewardstack_rules.mathematics.lexicon.numerals import (
     LANGUAGES,
     Row,
 )
+from rewardstack_rules.mathematics.reading.characters import MARKS_ON_LETTERS
 
 MOST_WORDS = 20
-MOST_LETTERS = 60
+LEAST_LETTERS, MOST_LETTERS = 6, 60
 """Of a word that is taken apart."""
 _DECIMAL = re.compile(r"\d+(?:\.\d+)?")
+_MARKS = re.compile(MARKS_ON_LETTERS)
 _INTEGER = f"[{''.join([*CHINESE_DIGITS, *CHINESE_TENS, *CHINESE_LARGE])}]{{1,30}}"
 _CHINESE = re.compile(rf"[负負]?(?:{_INTEGER}又)?(?:{_INTEGER}(?:(?:分之|[点點]){_INTEGER})?|一?半)")
 _DIGITS = str.maketrans({digit: str(value) for digit, value in CHINESE_DIGITS.items()})
@@ -48,11 +50,18 @@ def number(words: list[str]) -> Fraction | None:
     """
     if not 0 < len(words) <= MOST_WORDS or all(map(_DECIMAL.fullmatch, words)):
         return None
+    if not all(word.isalpha() or _DECIMAL.fullmatch(word) for word in map(_without_marks, words)):
+        return None
     chinese = _chinese("".join(words))
     if chinese is not None:
         return chinese
     found = (_signed(words, language) for language in _languages())
     return next((value for value in found if value is not None), None)
+
+
+def _without_marks(word: str) -> str:
+    """A word without vowels that are characters of their own, and what a name may hold beside letters."""
+    return _MARKS.sub("", word)
 
 
 def split(word: str, behind_number: bool) -> list[str]:
@@ -137,11 +146,11 @@ def _whole(words: list[str], language: _Language) -> Fraction | None:
         if _DECIMAL.fullmatch(word) and not last:
             group = Fraction(word)
         elif large == 100 and group < 20 and last not in language.joining:
-            group = (group or 1) * 100
+            group = (group or Fraction(1)) * 100
         elif large and large != 100 and large < limit and last not in language.joining:
-            total, group, limit = total + (group or 1) * large, Fraction(0), large
+            total, group, limit = total + (group or Fraction(1)) * large, Fraction(0), large
         elif word in language.small and _follows(word, last, words[at - 2] if at > 1 else "", group, language):
-            group += language.small[word] if not _is_eighty(word, last, group) else 76
+            group += 76 if _is_eighty(word, last, group) else language.small[word]
         elif word not in language.joining or not last or last in language.joining:
             return None
         last = word
@@ -171,10 +180,10 @@ def _is_eighty(word: str, last: str, group: Fraction) -> bool:
 
 def _taken_apart(words: list[str], language: _Language) -> list[str]:
     """Words, of which one that is not known is cut into several that are: "fünfundzwanzig"."""
-    known = {*language.small, *language.large, *language.joining}
+    known = language.small.keys() | language.large.keys() | language.joining
     parts: list[str] = []
     for word in words:
-        pieces = _pieces(word, known) if word not in known and len(word) <= MOST_LETTERS else None
+        pieces = _pieces(word, known) if word not in known and LEAST_LETTERS <= len(word) <= MOST_LETTERS else None
         parts += pieces or [word]
     return parts
 
@@ -253,4 +262,4 @@ def _language(row: Row) -> _Language:
 
 def _by_word(words: str, values: range | tuple[int, ...]) -> dict[str, int]:
     """Values by word, of which several stand for one with `|` between."""
-    return {name: value for names, value in zip(words.split(), values) for name in names.split("|")}
+    return {name: value for names, value in zip(words.split(), values, strict=False) for name in names.split("|")}

@@ -11,11 +11,11 @@ from rewardstack_rules.mathematics.lexicon.units import PER
 from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number, Symbol, negative, parts
 from rewardstack_rules.mathematics.reading import numerals
 from rewardstack_rules.mathematics.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token, UnreadError
-from rewardstack_rules.mathematics.reading.names import JOINING, RELATIONS, UNITS
+from rewardstack_rules.mathematics.reading.names import JOINING, UNITS
 from rewardstack_rules.mathematics.reading.parser import MOST_FACTORS, Parser
-from rewardstack_rules.mathematics.reading.syntax import Node, Quantity, Relation, Total, Unit, Words
+from rewardstack_rules.mathematics.reading.syntax import Quantity, Total
 from rewardstack_rules.mathematics.reading.terms import expression
-from rewardstack_rules.mathematics.reading.units import Meanings, is_currency, named, unit
+from rewardstack_rules.mathematics.reading.units import Meanings, is_currency, named, times, unit
 
 MOST_WORDS = 8
 """Words behind a value that are a unit and a noun; more are a sentence."""
@@ -29,8 +29,10 @@ _PERCENT = frozenset(phrases.PERCENT.split("|"))
 _PER = frozenset(PER.split())
 _LETTERS = frozenset(UNIT_LETTERS.split())
 _SCALES = {"c": "°C", "celsius": "°C", "f": "°F", "fahrenheit": "°F", "k": "K", "kelvin": "K"}
-_STATING = ("=", "approx")
-_SIGNS = frozenset(sign for row in CURRENCIES for sign in row.signs.split() if len(sign) == 1) | {"¢"}
+SIGNS = frozenset(sign for row in CURRENCIES for sign in row.signs.split() if len(sign) == 1) | {"¢"}
+"""Signs of currencies that are one character."""
+UNIT_SIGNS = SIGNS | {"Omega"}
+"""What may be a unit beside letters."""
 _NOUN_MARKS = frozenset("'-.,")
 
 
@@ -52,52 +54,6 @@ def quantity(tokens: list[Token]) -> Quantity | Apply:
             with suppress(UnreadError):
                 return _split(tokens, at)
     raise UnreadError("no unit")
-
-
-def stated(tokens: list[Token]) -> Relation:
-    """A value or quantity with what it is equal to before it: `V = 5 cm`, `21 - 14 = 7 eggs`, `Total = 5`.
-
-    Raises:
-        UnreadError: there is no equals sign, or neither words nor a unit, so that it is an equation in letters.
-    """
-    sides: list[list[Token]] = [[]]
-    operators: list[str] = []
-    for token in tokens[: 2 * MOST_TOKENS]:
-        if token.text in _STATING and token.kind in (MARK, COMMAND):
-            operators.append(RELATIONS[token.text])
-            sides.append([])
-        else:
-            sides[-1].append(token)
-    if not operators or not all(sides) or len(tokens) > 2 * MOST_TOKENS:
-        raise UnreadError("nothing is stated")
-    nodes = (_name_or_value(sides[0]), *map(_side, sides[1:]))
-    if not any(isinstance(node, (Quantity, Total, Words)) for node in nodes):
-        raise UnreadError("an equation")
-    return Relation(tuple(operators), nodes)
-
-
-def _side(tokens: list[Token]) -> Node:
-    """An expression, a quantity, several that add up, or a computation with amounts of one currency."""
-    for reader in (worded_value, quantity, total):
-        with suppress(UnreadError):
-            return reader(tokens)
-    signs = {token.text for token in tokens if token.text in _SIGNS}
-    if len(signs) != 1:
-        raise UnreadError("no value")
-    value = worded_value([token for token in tokens if token.text not in signs])
-    return Quantity(value, *signs, named(*signs))
-
-
-def _name_or_value(tokens: list[Token]) -> Node:
-    """What is said of a value: an expression, a quantity, or words."""
-    if all(token.kind == LETTERS or token.text in "'-." for token in tokens) and _is_name(tokens):
-        return Words(" ".join(token.text for token in tokens).lower())
-    return _side(tokens)
-
-
-def _is_name(tokens: list[Token]) -> bool:
-    words = [token.text for token in tokens if token.kind == LETTERS]
-    return 0 < len(words) <= MOST_WORDS and not (_CHANGING - _WITHIN) & {*words} and max(map(len, words)) > MOST_FACTORS
 
 
 def total(tokens: list[Token]) -> Total:
@@ -163,13 +119,22 @@ def _amount(tokens: list[Token], sign: str, meanings: Meanings) -> Quantity:
         return Quantity(_value(tokens), sign, meanings)
     for at in range(1, len(tokens)):
         if tokens[at].kind == LETTERS or tokens[at].text == "/":
-            rest = tokens[at:]
-            known, _ = unit(rest)
             with suppress(UnreadError):
-                if not is_currency(known):
-                    _noun(rest[1:] if rest[0].text == "/" or rest[0].text in _PER else rest)
-                return Quantity(_value(tokens[:at]), sign, meanings)
+                return Quantity(_value(tokens[:at]), sign, _paid(meanings, tokens[at:]))
     raise UnreadError("no amount of money")
+
+
+def _paid(meanings: Meanings, tokens: list[Token]) -> Meanings:
+    """A currency with what stands behind its amount: its own name, what it is paid for, or a noun."""
+    per = tokens[0].text == "/" or tokens[0].text in _PER
+    known, taken = unit(tokens[1:] if per else tokens)
+    if per and known:
+        if len(tokens) > taken + 1:
+            _noun(tokens[taken + 1 :])
+        return tuple(times(one, other, -1) for one in meanings for other in known)
+    if not is_currency(known):
+        _noun(tokens[1:] if per else tokens)
+    return meanings
 
 
 def _split(tokens: list[Token], at: int) -> Quantity | Apply:
@@ -192,17 +157,11 @@ def _split(tokens: list[Token], at: int) -> Quantity | Apply:
 
 
 def _measured(tokens: list[Token], text: str, meanings: Meanings) -> Quantity:
-    """A value with a known unit; of a rate of money what it is paid for may be left out."""
+    """A value with a known unit."""
     value = _value(tokens)
     if len(text) == 1 and any(isinstance(part, Symbol) for part in parts(value)):
         raise UnreadError("a letter behind letters")
-    plain = (
-        Unit(abs(one.size) ** 0, ((name, 1),))
-        for one in meanings
-        for name, exponent in one.dimensions
-        if name.isupper() and exponent == 1 and len(one.dimensions) > 1
-    )
-    return Quantity(value, text, tuple(dict.fromkeys((*meanings, *plain))))
+    return Quantity(value, text, meanings)
 
 
 def _is_unit(tokens: list[Token], at: int, taken: int) -> bool:
@@ -251,7 +210,7 @@ def _may_begin_unit(tokens: list[Token], at: int) -> bool:
     token = tokens[at]
     if token.kind == LETTERS:
         return True
-    return (token.kind == COMMAND and token.text == "frac") or token.text in _SIGNS
+    return (token.kind == COMMAND and token.text == "frac") or token.text in SIGNS
 
 
 def _value(tokens: list[Token]) -> Expression:
@@ -287,7 +246,7 @@ def _merged(tokens: list[Token]) -> list[Token]:
 
 
 def _degrees(tokens: list[Token], at: int) -> int:
-    """How many tokens a scale of temperature takes with its sign of degrees, in whatever braces; 0 where none stands."""
+    """How many tokens a scale of temperature takes with its sign of degrees, in any braces; 0 where none stands."""
     end, start = at, at
     while end < len(tokens) and tokens[end].text in ("{", "}", "^") and end - at < 4:
         end += 1

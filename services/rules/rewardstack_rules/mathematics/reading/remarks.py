@@ -7,10 +7,11 @@ from rewardstack_rules.mathematics.reading import numerals
 from rewardstack_rules.mathematics.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token
 from rewardstack_rules.mathematics.reading.units import unit
 
-_BEFORE = sorted(
-    (tuple(phrase.split()) for phrase in f"{phrases.ROUGHLY}|{phrases.ANSWER}".split("|")), key=len, reverse=True
+_BEFORE, _BEHIND = (
+    sorted((tuple(phrase.split()) for phrase in several.split("|")), key=len, reverse=True)
+    for several in (f"{phrases.ROUGHLY}|{phrases.ANSWER}", phrases.ROUGHLY_BEHIND)
 )
-_BEHIND = sorted((tuple(phrase.split()) for phrase in phrases.ROUGHLY_BEHIND.split("|")), key=len, reverse=True)
+_FIRST, _LAST = frozenset(phrase[0] for phrase in _BEFORE), frozenset(phrase[-1] for phrase in _BEHIND)
 _DENYING = frozenset(phrases.DENYING.split())
 _IS = frozenset(phrases.IS.split())
 _NAMELESS = _DENYING | frozenset(phrases.ASKING.split())
@@ -30,10 +31,11 @@ def without_remarks(tokens: list[Token]) -> list[Token]:
     tokens = _without_name(_without_parentheses(tokens))
     while len(tokens) > 1 and tokens[0].text in ("=", "approx", ":") and tokens[0].kind in (MARK, COMMAND):
         tokens = tokens[1:]
-    for phrase in _BEFORE:
+    first, last = (tokens[0].text.lower(), tokens[-1].text.lower()) if tokens else ("", "")
+    for phrase in _BEFORE if first in _FIRST else ():
         if _said(tokens[: len(phrase)]) == phrase and _holds_value(tokens[len(phrase) :]):
             return without_remarks(tokens[len(phrase) :])
-    for phrase in _BEHIND:
+    for phrase in _BEHIND if last in _LAST else ():
         if _said(tokens[-len(phrase) :]) == phrase and _holds_value(tokens[: -len(phrase)]):
             return tokens[: -len(phrase)]
     return tokens
@@ -52,9 +54,9 @@ def _holds_value(tokens: list[Token]) -> bool:
 
 def _without_parentheses(tokens: list[Token]) -> list[Token]:
     """The tokens without words in parentheses behind a value; those of a unit without its parentheses."""
-    for at in range(1, len(tokens) - 2):
+    for at in (at for at in range(1, len(tokens) - 2) if tokens[at].text == "("):
         end = next((end for end in range(at + 2, min(len(tokens), at + MOST_WORDS + 2)) if tokens[end].text == ")"), 0)
-        if tokens[at].text != "(" or not end or tokens[at - 1].kind == COMMAND:
+        if not end or tokens[at - 1].kind == COMMAND:
             continue
         inside = tokens[at + 1 : end]
         if all(_is_word(token) for token in inside) and not _DENYING & {*_said(inside)}:

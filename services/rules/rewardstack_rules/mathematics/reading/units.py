@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 
 from rewardstack_rules.mathematics.lexicon.currencies import CURRENCIES
-from rewardstack_rules.mathematics.lexicon.units import PER, POWERS_BEFORE, POWERS_BEHIND, PREFIXES, UNITS, Row
+from rewardstack_rules.mathematics.lexicon.units import ENDINGS, PER, POWERS_BEFORE, POWERS_BEHIND, PREFIXES, UNITS, Row
 from rewardstack_rules.mathematics.reading.lexer import LETTERS, NUMBER, Token
 from rewardstack_rules.mathematics.reading.syntax import Unit
 
@@ -23,6 +22,7 @@ MOST_WORDS = 3
 _BEFORE = {word: power for power, words in POWERS_BEFORE.items() for word in words.split()}
 _BEHIND = {word: power for power, words in POWERS_BEHIND.items() for word in words.split()}
 _GLUED = tuple(word for word in _BEFORE if word in ("quadrat", "kubik", "平方", "立方"))
+_ENDINGS = ENDINGS.split()
 _PER = frozenset(PER.split())
 _CLOSING = {"(": ")", "{": "}"}
 _SMALL_POWERS = frozenset("123")
@@ -48,8 +48,7 @@ def named(name: str) -> Meanings:
     found = symbols.get(name) or names.get(small)
     if found:
         return found
-    endings = ("s", "n", "e", "es", "en", "er", "с", "ы", "i")
-    singulars = (small.removesuffix(ending) for ending in endings if small.endswith(ending) and len(small) > 3)
+    singulars = (small.removesuffix(ending) for ending in _ENDINGS if small.endswith(ending) and len(small) > 3)
     return next((names[one] for one in singulars if one in names), symbols.get(small, ()) if len(small) > 1 else ())
 
 

@@ -80,20 +80,35 @@ def verdict(tokens: list[Token]) -> Words:
         UnreadError: it does not begin with one.
     """
     said_first = _SAME.get(tokens[0].text.lower()) if tokens else None
-    if said_first not in ("yes", "no", "true", "false") or len(tokens) < 3 or tokens[1].text not in (",", ":", ";", "."):
+    if (
+        said_first not in ("yes", "no", "true", "false")
+        or len(tokens) < 3
+        or tokens[1].text not in (",", ":", ";", ".")
+    ):
         raise UnreadError("no verdict")
     return Words(said_first)
 
 
-def numeral(tokens: list[Token]) -> Expression:
-    """A number in words, which digits in parentheses may repeat: `forty-two (42)`; a mixed number read aloud.
+def mixed_number(tokens: list[Token]) -> Expression:
+    """A mixed number read aloud: `2 and 1/3`.
 
     Raises:
         UnreadError: it is none.
     """
-    at = next((at for at, token in enumerate(tokens) if JOINING.get(token.text) == "and"), 0)
-    if at == 1 and tokens[0].text.isdecimal() and is_proper(part := formula(tokens[2:])):
-        return Apply("sum", (number(tokens[0].text), expression(part)))
+    if len(tokens) < 3 or not tokens[0].text.isdecimal() or JOINING.get(tokens[1].text) != "and":
+        raise UnreadError("no mixed number")
+    part = formula(tokens[2:])
+    if not is_proper(part):
+        raise UnreadError("no fraction")
+    return Apply("sum", (number(tokens[0].text), expression(part)))
+
+
+def numeral(tokens: list[Token]) -> Number:
+    """A number in words, which digits in parentheses may repeat: `forty-two (42)`.
+
+    Raises:
+        UnreadError: it is none.
+    """
     *words, opened, digits, closed = tokens if len(tokens) > 3 else [*tokens, *[Token(LETTERS, "")] * 3]
     repeated = (opened.text, closed.text) == ("(", ")") and digits.kind == NUMBER
     text = said(words if repeated else tokens).lower().strip("'\". ")
