@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import product
 
-from rewardstack_rules.mathematics.comparison.angles import equal_in_radians, in_degrees
+from rewardstack_rules.mathematics.comparison.angles import equal_angles, equal_in_radians, in_degrees
 from rewardstack_rules.mathematics.comparison.expressions import equal_values
 from rewardstack_rules.mathematics.comparison.verdicts import all_of
 from rewardstack_rules.mathematics.numbers.rational import rational
@@ -15,7 +15,7 @@ from rewardstack_rules.mathematics.reading.syntax import Node, Quantity, Relatio
 Measured = tuple[Expression, tuple[Unit, ...]]
 """A value and what its unit may be; nothing where it has none that is known."""
 
-_ANGLE = (("angle", 1),)
+_ANGLE, _TEMPERATURE = (("angle", 1),), (("temperature", 1),)
 
 
 def equal_quantities(answer: Node, reference: Node) -> bool | None:
@@ -60,9 +60,13 @@ def value_stated(node: Node) -> Node | None:
 def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
     """Whether values are equal of which one or both have no unit: it was left out, unless it was a fraction's."""
     (value, meanings), (asked, expected) = one, other
-    angle = any(unit.dimensions == _ANGLE for unit in (*meanings, *expected))
-    if angle and (in_degrees(value) or in_degrees(asked)):
-        return equal_in_radians(value, asked)
+    units = (*meanings, *expected)
+    if units and (in_degrees(value) or in_degrees(asked)):
+        if any(unit.dimensions == _ANGLE for unit in units):
+            return equal_in_radians(value, asked)
+        return any(unit.dimensions == _TEMPERATURE for unit in units) and equal_angles(value, asked)
+    if units and (percentage(value) is not None or percentage(asked) is not None):
+        return False
     same = equal_values(value, asked)
     if same:
         return True

@@ -32,7 +32,7 @@ CURRENCIES = (
     Row("GBP", "£", "pound gbp quid pound_sterling livre 英镑", "pence penny p"),
     Row("JPY", "¥ 円", "yen 日元 円"),
     Row("CNY", "¥ RMB CN¥", "yuan renminbi 元 人民币 块 块钱 角", "分"),
-    Row("INR", "₹ Rs Rs. Re", "rupee inr रुपये रुपया", "paise paisa"),
+    Row("INR", "₹ Rs Rs.", "rupee inr रुपये रुपया", "paise paisa"),
     Row("PKR", "Rs Rs.", "rupee", "paisa"),
     Row("CAD", "$ C$ CA$", "dollar canadian_dollar", "cent ¢"),
     Row("AUD", "$ A$ AU$", "dollar australian_dollar", "cent ¢"),

@@ -51,7 +51,7 @@ PERCENT = (
     "|per cento|процентов|процента|процент|퍼센트"
 )
 ROUGHLY = (
-    "about|approximately|approx|around|roughly|nearly|almost|exactly|ungefähr|etwa|rund|circa|ca|genau|environ"
+    "about|approximately|approx|around|roughly|exactly|ungefähr|etwa|rund|circa|ca|genau|environ"
     "|à peu près|exactement|aproximadamente|cerca de|unos|exactamente|примерно|около|ровно|约|約"
     "|大约|大約|约为|大约是|正好|共"
 )
@@ -74,9 +74,7 @@ CHANGING = (
     " 或 和 不 不是 或者"
 )
 """Words that change what a value before them is, or that begin something else than a unit or a noun."""
-DENYING = (
-    "or not no never wrong incorrect false maybe perhaps oder nicht kein falsch ou pas faux no sino o или не 不 或"
-)
+DENYING = "or not no never cannot can't neither nor wrong incorrect false maybe perhaps oder nicht kein falsch ou pas faux no sino o или не 不 或"
 """Words in parentheses, or before "is", that take back what stands beside them."""
 IS = "is are equals ist sind beträgt est sont vaut es son é são è sono 是 为 等于 は"
 """Words between what is asked for and its value."""

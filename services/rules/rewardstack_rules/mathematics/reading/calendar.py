@@ -52,7 +52,7 @@ _YEAR = rf"(?:,? ?{_JOINING}(?P<year>\d{{4}}))?"
 _DATES = tuple(
     re.compile(form)
     for form in (
-        rf"{_JOINING}{_WEEKDAY}{_MONTH} {_DAY}{_YEAR}",
+        rf"{_JOINING}{_WEEKDAY}{_MONTH} ?{_DAY}{_YEAR}",
         rf"{_JOINING}{_WEEKDAY}{_JOINING}{_DAY} ?{_JOINING}{_MONTH}{_YEAR}",
         r"(?P<year>\d{4})[-/](?P<number>0?[1-9]|1[0-2])[-/](?P<day>\d{1,2})",
         r"(?P<day>1[3-9]|2\d|3[01])[./](?P<number>0?[1-9]|1[0-2])[./](?P<year>\d{4})",
@@ -76,7 +76,9 @@ def time_of_day(tokens: list[Token]) -> Time:
     phrase, _, hour = text.rpartition(" ")
     if phrase in QUARTERS:
         return _spoken(hour, QUARTERS[phrase])
-    match = _TIME.fullmatch(text)
+    first, _, rest = text.partition(" ")
+    value = numerals.number([first]) if rest else None
+    match = _TIME.fullmatch(text if value is None else f"{value} {rest}")
     if match is None or int(match["hour"]) > 24:
         raise UnreadError("no time of day")
     early, late = match["morning"] or match["early"], match["afternoon"] or match["late"]

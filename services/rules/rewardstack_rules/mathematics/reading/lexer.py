@@ -22,7 +22,7 @@ NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "ma
 
 _TOKEN = re.compile(
     r"(?P<space>(?:\s|~|\\ )+)"
-    r"|(?P<number>[1-9]\d{0,2}(?:(?:,|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|,?\\[,! ]\s?|(?<!\.\d)[ ~])\d{3}(?!\d))+"
+    r"|(?P<number>[1-9]\d{0,2}(?:(?:[,']|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|,?\\[,! ]\s?|(?<!\.\d)[ ~])\d{3}(?!\d))+"
     r"(?:\.\d+)?"
     r"|\d+\.(?=\\(?:overline|bar|dot)(?![a-z]))|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?!\d))?|\.\d+)"
     r"|\\begin\s*\{(?P<begin>[a-z]*)\*?\}"
@@ -35,7 +35,7 @@ _TOKEN = re.compile(
 )
 _DELIMITERS = frozenset(("$", "$$", "\\(", "\\)", "\\[", "\\]"))
 _MARKS = {"<=": "le", ">=": "ge", "!=": "ne", "==": "=", "**": "^", "->": "to", "\\$": "$", "\\%": "%", "\\&": "&"}
-_THOUSANDS = re.compile(r"(?:,| ?\{ ?, ?\} ?|\\text\{,\}|,?\\[,! ]\s?|[ ~])(?=\d{3})")
+_THOUSANDS = re.compile(r"(?:[,']| ?\{ ?, ?\} ?|\\text\{,\}|,?\\[,! ]\s?|[ ~])(?=\d{3})")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _ENDING = "(?:st|nd|rd|th)"
 _ORDINAL = re.compile(

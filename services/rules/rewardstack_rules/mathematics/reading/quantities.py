@@ -109,9 +109,14 @@ def _money(tokens: list[Token]) -> Quantity:
         meanings = named(sign) if len(rest) > length else ()
         if is_currency(meanings) and not rest[length - 1].text.isdigit() and not sign.islower():
             amount = rest[length + (rest[length].text == ".") :]
+            amount = amount[:-2] if _texts(amount[-2:]) == ("/", "-") else amount  # as in India
             amount = [Token(MARK, "-"), *amount] if minus else amount
             return _amount(amount, sign, meanings)
     raise UnreadError("no currency")
+
+
+def _texts(tokens: list[Token]) -> tuple[str, ...]:
+    return tuple(token.text for token in tokens)
 
 
 def _amount(tokens: list[Token], sign: str, meanings: Meanings) -> Quantity:
@@ -195,8 +200,14 @@ def _noun(tokens: list[Token]) -> None:
             raise UnreadError(f"the word {text!r}")
     if not all(map(_is_long, words)) or (len(texts) == 1 and len(texts[0]) == 1 and texts[0].isascii()):
         raise UnreadError("letters that are factors")
-    if texts[0] != "of" and numerals.number([texts[0].lower()]) is not None:
+    if numerals.number(["2", texts[0].lower()]) is not None or any(map(_is_number, texts)):
         raise UnreadError("another number")
+
+
+def _is_number(word: str) -> bool:
+    """Whether a word within a noun says a number other than one, which may be an article."""
+    value = numerals.number([word.lower()])
+    return value is not None and value > 1
 
 
 def _is_long(word: Token) -> bool:

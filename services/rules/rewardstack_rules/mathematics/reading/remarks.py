@@ -75,6 +75,6 @@ def _without_name(tokens: list[Token]) -> list[Token]:
     """The tokens behind "the vertex is"."""
     at = next((at for at, token in enumerate(tokens[: MOST_WORDS + 1]) if token.text in _IS and at), 0)
     name = tokens[:at]
-    if not at or not all(map(_is_word, name)) or _NAMELESS & {*_said(name)} or at + 1 == len(tokens):
+    if not at or any(token.kind != LETTERS for token in name) or _NAMELESS & {*_said(name)} or at + 1 == len(tokens):
         return tokens
     return tokens[at + 1 :]

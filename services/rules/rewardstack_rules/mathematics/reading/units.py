@@ -130,12 +130,18 @@ class _Reader:
         """The longest name: of several words, or one, of which a power may be a part."""
         for length in range(MOST_WORDS, 0, -1):
             words = self.tokens[self.at : self.at + length]
+            if length == 1 and self._is_preposition():
+                return ()
             if len(words) == length and (length == 1 or all(word.kind == LETTERS for word in words)):
                 meanings = _of_word("_".join(word.text for word in words))
                 if meanings:
                     self.at += length
                     return meanings
         return ()
+
+    def _is_preposition(self) -> bool:
+        """Whether it is "in" before another word: `5 g in total`."""
+        return self._text() == "in" and self.at + 1 < len(self.tokens) and self._is_letter(self.at + 1)
 
     def _power(self) -> int:
         """What stands behind a unit and raises it: `^2`, `^{-1}`, `2` in `m2`, "squared"."""

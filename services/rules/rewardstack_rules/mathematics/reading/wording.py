@@ -17,6 +17,7 @@ from rewardstack_rules.mathematics.reading.syntax import Choice, NamedSet, Node,
 from rewardstack_rules.mathematics.reading.terms import expression, is_proper, number
 
 _CHOICE = re.compile(r"(?:(?:option|choice|Option|Choice) )?\(?([A-J])\)?[.:]?")
+_CHANGING = frozenset(word for word in phrases.CHANGING.split() if len(word) > 1)
 _CHOICES = re.compile(r"[A-H]{2,8}")
 _JOINED = frozenset(word for word, joins in JOINING.items() if word.isalpha() and word not in ("land", "lor", "to"))
 _SETS = {"empty set": "empty", "all real": "R", "all integer": "Z"}
@@ -24,6 +25,7 @@ _SETS = {"empty set": "empty", "all real": "R", "all integer": "Z"}
 MOST_LETTERS = 300
 """Of a phrase."""
 MOST_PHRASES = 20
+VERDICTS = ("yes", "no", "true", "false")
 _ARTICLES = frozenset(phrases.ARTICLES.split())
 _SILENT = re.compile(rf"\b(?:{phrases.SILENT})\b")
 _SAME = {said: one for one, several in phrases.SAME.items() for said in several.split("|")} | {
@@ -80,12 +82,10 @@ def verdict(tokens: list[Token]) -> Words:
         UnreadError: it does not begin with one.
     """
     said_first = _SAME.get(tokens[0].text.lower()) if tokens else None
-    if (
-        said_first not in ("yes", "no", "true", "false")
-        or len(tokens) < 3
-        or tokens[1].text not in (",", ":", ";", ".")
-    ):
+    if said_first not in VERDICTS or len(tokens) < 3 or tokens[1].text not in (",", ":", ";", "."):
         raise UnreadError("no verdict")
+    if any(_SAME.get(token.text.lower()) in VERDICTS for token in tokens[1:]):
+        raise UnreadError("two verdicts")
     return Words(said_first)
 
 
@@ -234,7 +234,12 @@ def _is_word(token: Token) -> bool:
     """Whether a token is a word, and no name of mathematics."""
     if token.kind != LETTERS or token.text in FUNCTIONS or token.text in GREEK or token.text in SEVERAL:
         return False
-    return len(token.text) > MOST_FACTORS + 1 or (token.word and len(token.text) > 1) or not token.text.isascii()
+    return (
+        len(token.text) > MOST_FACTORS + 1
+        or token.text in _CHANGING
+        or (token.word and len(token.text) > 1)
+        or not token.text.isascii()
+    )
 
 
 def said(tokens: list[Token]) -> str:
