@@ -71,10 +71,13 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
         return equal_choice_and_value(reference, answer, equal_nodes)
     if isinstance(answer, _SAID) or isinstance(reference, _SAID):
         return equal_said(answer, reference)
-    stated, asked = value_stated(answer), value_stated(reference)
-    if stated is None or asked is None:
+    return _equal_stated(value_stated(answer), value_stated(reference))
+
+
+def _equal_stated(answer: Node | None, reference: Node | None) -> bool | None:
+    """Two answers that are neither letters nor words; none where what is stated contradicts itself."""
+    if answer is None or reference is None:
         return False
-    answer, reference = stated, asked
     if ratio(answer) or ratio(reference):
         return _equal_ratios(answer, reference)
     lists = several(answer), several(reference)

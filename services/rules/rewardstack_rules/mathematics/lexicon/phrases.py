@@ -74,7 +74,10 @@ CHANGING = (
     " 或 和 不 不是 或者"
 )
 """Words that change what a value before them is, or that begin something else than a unit or a noun."""
-DENYING = "or not no never cannot can't neither nor wrong incorrect false maybe perhaps oder nicht kein falsch ou pas faux no sino o или не 不 或"
+DENYING = (
+    "or not no never cannot can't neither nor wrong incorrect false maybe perhaps"
+    " oder nicht kein falsch ou pas faux no sino o или не 不 或"
+)
 """Words in parentheses, or before "is", that take back what stands beside them."""
 IS = "is are equals ist sind beträgt est sont vaut es son é são è sono 是 为 等于 は"
 """Words between what is asked for and its value."""
