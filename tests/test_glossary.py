@@ -23,8 +23,9 @@ state steps store stream submission submit syntax table terms tokens trail types
 FOREIGN = "gunicorn llm openapi openrlhf regex rm"
 """Names of others."""
 MATHEMATICS = """
-algebra angles balls bounds calendar commas congruences currencies decimals equality equations expressions extract intervals matrices points
-numerals phrases quantities rational ratios remarks residues separation sexagesimal statements structures tree units verification
+algebra angles balls bounds calendar commas congruences currencies decimals equality equations expressions extract
+intervals matrices points numerals phrases quantities rational ratios remarks residues separation series sexagesimal
+statements structures tree units verification
 """
 """Words of mathematics, and of what is done with it."""
 

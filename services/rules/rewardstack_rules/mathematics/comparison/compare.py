@@ -12,6 +12,7 @@ from rewardstack_rules.mathematics.reading.lexer import LETTERS, Token, UnreadEr
 from rewardstack_rules.mathematics.reading.parser import formula
 from rewardstack_rules.mathematics.reading.quantities import UNIT_SIGNS, quantity, total
 from rewardstack_rules.mathematics.reading.remarks import without_remarks
+from rewardstack_rules.mathematics.reading.series import several_phrases, several_quantities
 from rewardstack_rules.mathematics.reading.sexagesimal import sexagesimal
 from rewardstack_rules.mathematics.reading.statements import stated
 from rewardstack_rules.mathematics.reading.syntax import Choice, Date, Node, Time
@@ -22,7 +23,6 @@ from rewardstack_rules.mathematics.reading.wording import (
     numeral,
     phrase,
     remark,
-    several_phrases,
     spoken,
     verdict,
 )
@@ -32,7 +32,7 @@ REMEMBERED = 1024
 """Texts whose readings are remembered: several responses are compared with one reference."""
 READERS = (choice, time_of_day, date, formula, sexagesimal)
 """What a text may be read as, in order; a text of two meanings has a reading of each."""
-LETTERED = (quantity, stated, total, several_phrases)
+LETTERED = (quantity, stated, total, several_quantities, several_phrases)
 """What it may be as well where letters or the sign of a unit stand in it."""
 WORDED = (numeral, mixed_number, spoken, verdict, choices, phrase)
 """What it may be as well where there are letters side by side."""

@@ -122,13 +122,14 @@ def _measured(node: Node) -> Measured | None:
 
 
 def _added(quantities: tuple[Quantity, ...]) -> Measured | None:
+    """Their sum; None where they are not of one kind, each in a smaller unit than the one before."""
     for first in quantities[0].meanings:
         sizes = [
             next((unit.size for unit in one.meanings if unit.dimensions == first.dimensions), None)
             for one in quantities
         ]
         found = [size for size in sizes if size is not None]
-        if len(found) == len(quantities):
+        if len(found) == len(quantities) and found == sorted({*found}, reverse=True):
             addends = (_scaled(one.value, size / first.size) for one, size in zip(quantities, found, strict=True))
             return _simple(Apply("sum", tuple(addends))), (first,)
     return None

@@ -83,8 +83,10 @@ def _equal_stated(answer: Node | None, reference: Node | None) -> bool | None:
     lists = several(answer), several(reference)
     if lists[0] and lists[1]:
         return equal_lists(lists[0], lists[1], equal_nodes)
-    if lists[0] and is_expression(reference) and not lists[1]:
+    if lists[0] and (is_expression(reference) or isinstance(reference, Quantity)) and not lists[1]:
         return equal_to_one(lists[0], reference, equal_nodes)
+    if lists[1] and isinstance(answer, Quantity):
+        return False
     if isinstance(answer, Relation) and "~" in answer.operators:
         return equal_approximation(answer, reference) if is_expression(reference) else None
     if equation(answer) or equation(reference):

@@ -132,28 +132,6 @@ def phrase(tokens: list[Token]) -> Words | NamedSet:
     return Words(common)
 
 
-def several_phrases(tokens: list[Token]) -> Sequence:
-    """Names or verdicts that commas and words such as "and" join.
-
-    Raises:
-        UnreadError: they are not several, or one of them is no phrase.
-    """
-    groups: list[list[Token]] = [[]]
-    joined: list[str] = []
-    for token in tokens:
-        joins = token.text == "," or (token.kind == LETTERS and token.text in _JOINED)
-        if joins and groups[-1]:
-            groups.append([])
-            joined.append("," if token.text == "," else JOINING[token.text])
-        elif joins and joined:
-            joined[-1] = JOINING.get(token.text, ",")
-        else:
-            groups[-1].append(token)
-    if not 2 <= len(groups) <= MOST_PHRASES or not all(groups):
-        raise UnreadError("not several phrases")
-    return Sequence("", tuple(_name(group) for group in groups), "", tuple(joined))
-
-
 def spoken(tokens: list[Token]) -> Node:
     """A formula with operations in words: "the square root of 2".
 
@@ -221,13 +199,6 @@ def _meant(tokens: list[Token]) -> Node:
         with suppress(UnreadError):
             return reader(tokens)
     raise UnreadError("no choice")
-
-
-def _name(tokens: list[Token]) -> Node:
-    """A letter of a choice, or a phrase."""
-    with suppress(UnreadError):
-        return choice(tokens)
-    return phrase(tokens)
 
 
 def _is_word(token: Token) -> bool:
