@@ -9,7 +9,7 @@ from rewardstack_rules.mathematics.comparison.angles import equal_angles, equal_
 from rewardstack_rules.mathematics.comparison.expressions import equal_values
 from rewardstack_rules.mathematics.comparison.verdicts import all_of
 from rewardstack_rules.mathematics.numbers.rational import rational
-from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number, symbols
+from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number, Symbol, symbols
 from rewardstack_rules.mathematics.reading.syntax import Node, Quantity, Relation, Total, Unit, Words, is_expression
 
 Measured = tuple[Expression, tuple[Unit, ...]]
@@ -42,13 +42,31 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
     return True if True in verdicts else None if None in verdicts else False
 
 
-def value_stated(node: Node) -> Node | None:
+def names_differ(answer: Node, reference: Node) -> bool:
+    """Whether two statements, of which one at least has a unit, give a value to two letters."""
+    if not (
+        isinstance(answer, Relation) and isinstance(reference, Relation) and (_has_unit(answer) or _has_unit(reference))
+    ):
+        return False
+    name, asked = answer.sides[0], reference.sides[0]
+    return isinstance(name, Symbol) and isinstance(asked, Symbol) and name != asked
+
+
+def _has_unit(node: Node) -> bool:
+    return isinstance(node, Relation) and any(isinstance(side, (Quantity, Total, Words)) for side in node.sides)
+
+
+def value_stated(node: Node, other: Node) -> Node | None:
     """The value or quantity that `21 - 14 = 7 eggs` and `Total = 5` state, where what stands before it is equal to it.
+
+    Args:
+        node: a statement with a unit, or beside one.
+        other: what it is compared with.
 
     Returns:
         Anything else as it is; None where what is stated contradicts itself.
     """
-    if not isinstance(node, Relation) or not any(isinstance(side, (Quantity, Total, Words)) for side in node.sides):
+    if not isinstance(node, Relation) or not (_has_unit(node) or (_has_unit(other) and node.operators == ("=",))):
         return node
     *steps, value = node.sides
     computed = [step for step in steps if not isinstance(step, Words) and not (is_expression(step) and symbols(step))]

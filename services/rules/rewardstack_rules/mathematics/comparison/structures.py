@@ -18,6 +18,7 @@ from rewardstack_rules.mathematics.comparison.points import point, without_name
 from rewardstack_rules.mathematics.comparison.quantities import (
     equal_percentages,
     equal_quantities,
+    names_differ,
     percentage,
     value_stated,
 )
@@ -71,7 +72,9 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
         return equal_choice_and_value(reference, answer, equal_nodes)
     if isinstance(answer, _SAID) or isinstance(reference, _SAID):
         return equal_said(answer, reference)
-    return _equal_stated(value_stated(answer), value_stated(reference))
+    if names_differ(answer, reference):
+        return False
+    return _equal_stated(value_stated(answer, reference), value_stated(reference, answer))
 
 
 def _equal_stated(answer: Node | None, reference: Node | None) -> bool | None:

@@ -8,7 +8,8 @@ SAME = {
     "true": "true|wahr|vrai|verdadero|verdadeiro|vero|истина|верно|真|正确|正確|참|صحيح|सत्य|सही",
     "false": "false|falsch|faux|falso|ложь|неверно|假|错误|錯誤|거짓|خطأ|असत्य|गलत",
     "no solution": "no solution|no root|no such integer|no such number|no solution exist|solution do not exist"
-    "|solution does not exist|none exist|keine lösung|keine lösungen|pas de solution|aucune solution|sin solución"
+    "|solution does not exist|none exist|keine lösung|keine lösungen|pas de solution|il n'y a pas de solution"
+    "|aucune solution|sin solución"
     "|no hay solución|no tiene solución|sem solução|não há solução|nessuna soluzione|нет решений|нет решения"
     "|не имеет решений|无解|無解|没有解|解なし|해가 없다|لا يوجد حل|कोई हल नहीं",
     "no real solution": "no real solution|no real root|no solution in the real|keine reellen lösungen"
@@ -41,7 +42,7 @@ SAME = {
 }
 """What stands for each, and all that says it: in small letters, English ones in the singular and without articles."""
 
-ARTICLES = "the a an der das le les el los las il lo gli"
+ARTICLES = "the a an der die das la le les el los las il lo gli"
 """Words that names have or have not."""
 SILENT = "there is|there are|it is|es gibt|il y a|hay|on"
 """Phrases that introduce what is said, or stand within it."""
@@ -62,7 +63,10 @@ ANSWER = (
     "|答案为|答え :|答えは"
 )
 """Phrases that introduce an answer and say nothing of it."""
-ROUGHLY_BEHIND = "approximately|approx|exactly|in total|total|altogether|ungefähr|genau|environ|左右"
+ROUGHLY_BEHIND = (
+    "approximately|approx|exactly|in total|total|altogether|en total|au total|insgesamt|no total|in totale|всего"
+    "|ungefähr|genau|environ|左右"
+)
 """Words behind a value that leave it as it is."""
 
 CHANGING = (

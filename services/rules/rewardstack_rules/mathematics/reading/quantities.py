@@ -15,7 +15,7 @@ from rewardstack_rules.mathematics.reading.names import JOINING, UNITS
 from rewardstack_rules.mathematics.reading.parser import MOST_FACTORS, Parser
 from rewardstack_rules.mathematics.reading.syntax import Quantity, Total
 from rewardstack_rules.mathematics.reading.terms import expression
-from rewardstack_rules.mathematics.reading.units import Meanings, is_currency, named, times, unit
+from rewardstack_rules.mathematics.reading.units import Meanings, currency, is_currency, times, unit
 
 MOST_WORDS = 8
 """Words behind a value that are a unit and a noun; more are a sentence."""
@@ -24,6 +24,7 @@ MOST_TOKENS = 60
 MOST_QUANTITIES = 4
 _CHANGING = frozenset(phrases.CHANGING.split())
 _WITHIN = frozenset(phrases.WITHIN.split())
+_SHORT = frozenset(phrases.SHORT.split())
 _COMPARING = frozenset(phrases.COMPARING.split())
 _PERCENT = frozenset(phrases.PERCENT.split("|"))
 _PER = frozenset(PER.split())
@@ -106,8 +107,8 @@ def _money(tokens: list[Token]) -> Quantity:
     rest = tokens[1:] if minus else tokens
     for length in (3, 2, 1):
         sign = "".join(token.text for token in rest[:length])
-        meanings = named(sign) if len(rest) > length else ()
-        if is_currency(meanings) and not rest[length - 1].text.isdigit() and not sign.islower():
+        meanings = currency(sign) if len(rest) > length else ()
+        if meanings:
             amount = rest[length + (rest[length].text == ".") :]
             amount = amount[:-2] if _texts(amount[-2:]) == ("/", "-") else amount  # as in India
             amount = [Token(MARK, "-"), *amount] if minus else amount
@@ -158,6 +159,8 @@ def _split(tokens: list[Token], at: int) -> Quantity | Apply:
         _noun(behind[taken + 1 :])
         return _measured(tokens[:at], text, meanings)
     _noun(behind)
+    if any(token.kind == LETTERS and token.text in _SHORT and len(token.text) > 1 for token in tokens[:at]):
+        raise UnreadError("a word in a value")
     return Quantity(_value(tokens[:at]), text)
 
 
@@ -196,6 +199,8 @@ def _noun(tokens: list[Token]) -> None:
         allowed = text in _WITHIN and at < len(texts) - 1 and (at > 0 or text == "of")
         if text == "than" and _COMPARING & {*texts[:at]} and len(texts) > at + 1:
             allowed = numerals.number([texts[at + 1].lower()]) is None
+        if text == "times" and at == len(texts) - 1:
+            allowed = True
         if text.lower() in _CHANGING and not allowed:
             raise UnreadError(f"the word {text!r}")
     if not all(map(_is_long, words)) or (len(texts) == 1 and len(texts[0]) == 1 and texts[0].isascii()):
@@ -212,7 +217,7 @@ def _is_number(word: str) -> bool:
 
 def _is_long(word: Token) -> bool:
     """Whether letters are a word: longer than factors side by side, upright, or a word as short as an article."""
-    if len(word.text) > MOST_FACTORS or not word.text.isascii() or word.text in phrases.SHORT.split():
+    if len(word.text) > MOST_FACTORS or not word.text.isascii() or word.text in _SHORT:
         return True
     return word.word and len(word.text) > 1
 
@@ -241,6 +246,10 @@ def _merged(tokens: list[Token]) -> list[Token]:
             merged.append(Token(LETTERS, _SCALES[tokens[at + width - 1].text.lower()], True, True))
             at += width
             continue
+        if _is_upright_group(tokens, at):
+            merged.append(tokens[at + 1]._replace(spaced=True))
+            at += 3
+            continue
         if token.kind == COMMAND and token.text == "Omega":
             prefix = merged[-1].text if merged and merged[-1].kind == LETTERS and merged[-1].text in "kMmGµ" else ""
             merged[len(merged) - bool(prefix) :] = [Token(LETTERS, f"{prefix}Ω", True, True)]
@@ -254,6 +263,17 @@ def _merged(tokens: list[Token]) -> list[Token]:
             merged.append(token)
         at += 1
     return merged
+
+
+def _is_upright_group(tokens: list[Token], at: int) -> bool:
+    """Whether a group of letters stands behind a space, as in `42\\,{\\rm m}`."""
+    group = tokens[at : at + 3]
+    return (
+        len(group) == 3
+        and group[0].spaced
+        and (group[0].text, group[2].text) == ("{", "}")
+        and group[1].kind == LETTERS
+    )
 
 
 def _degrees(tokens: list[Token], at: int) -> int:

@@ -44,7 +44,7 @@ def stated(tokens: list[Token]) -> Relation:
 
 def _side(tokens: list[Token]) -> Node:
     """An expression, a quantity, several that add up, or a computation with amounts of one currency."""
-    for reader in (worded_value, quantity, total):
+    for reader in (quantity, worded_value, total):
         with suppress(UnreadError):
             return reader(tokens)
     sign = next((token.text for token in tokens if token.text in SIGNS), "")

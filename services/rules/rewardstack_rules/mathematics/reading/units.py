@@ -52,6 +52,12 @@ def named(name: str) -> Meanings:
     return next((names[one] for one in singulars if one in names), symbols.get(small, ()) if len(small) > 1 else ())
 
 
+def currency(sign: str) -> Meanings:
+    """What a sign or code may be meant as, if it is one of a currency; nothing otherwise."""
+    meanings = _tables()[0].get(sign, ())
+    return meanings if is_currency(meanings) else ()
+
+
 def unit(tokens: list[Token]) -> tuple[Meanings, int]:
     """The unit that tokens begin with.
 

@@ -112,7 +112,10 @@ def numeral(tokens: list[Token]) -> Number:
     *words, opened, digits, closed = tokens if len(tokens) > 3 else [*tokens, *[Token(LETTERS, "")] * 3]
     repeated = (opened.text, closed.text) == ("(", ")") and digits.kind == NUMBER
     text = said(words if repeated else tokens).lower().strip("'\". ")
-    value = numerals.number(text.replace("-", " ").split()) if len(text) <= MOST_LETTERS else None
+    said_words = text.replace("-", " ").split() if len(text) <= MOST_LETTERS else []
+    value = numerals.number(said_words)
+    if value is None and said_words and said_words[0] in _ARTICLES:
+        value = numerals.number(said_words[1:])
     if value is None or (repeated and digits.text != str(value)):
         raise UnreadError("no number in words")
     return Number(value)
