@@ -111,7 +111,7 @@ def _is_rate_left_out(one: Unit, other: Unit) -> bool:
     """Whether one is a currency, and the other the same for something: what money is paid for may be left out."""
     plain, rate = sorted((one, other), key=lambda unit: len(unit.dimensions))
     money = [(name, exponent) for name, exponent in rate.dimensions if name.isupper()]
-    return money == [*plain.dimensions] and money[0][1] == 1 and plain.size == 1
+    return len(money) == 1 and money == [*plain.dimensions] and money[0][1] == 1 and plain.size == 1
 
 
 def _scaled(value: Expression, ratio: Fraction) -> Expression:

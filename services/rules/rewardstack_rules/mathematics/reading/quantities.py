@@ -253,10 +253,15 @@ def _merged(tokens: list[Token]) -> list[Token]:
         if token.kind == COMMAND and token.text == "Omega":
             prefix = merged[-1].text if merged and merged[-1].kind == LETTERS and merged[-1].text in "kMmGµ" else ""
             merged[len(merged) - bool(prefix) :] = [Token(LETTERS, f"{prefix}Ω", True, True)]
-        elif token.kind == COMMAND and token.text == "mu" and behind is not None and behind.kind == LETTERS:
-            merged.append(Token(LETTERS, f"µ{behind.text}", True, True))
+        elif (
+            token.kind == COMMAND
+            and token.text == "mu"
+            and behind
+            and (behind.kind == LETTERS or behind.text == "Omega")
+        ):
+            merged.append(Token(LETTERS, f"µ{behind.text.replace('Omega', 'Ω')}", True, True))
             at += 1
-        elif token.kind == LETTERS and not token.text.isascii():
+        elif token.kind == LETTERS and not token.text.isascii() and not unit([token])[1]:
             counted = numerals.split(token.text, bool(merged) and merged[-1].kind == NUMBER)
             merged += [Token(LETTERS, part, True, True) for part in counted]
         else:
