@@ -175,13 +175,13 @@ def _measured(tokens: list[Token], text: str, meanings: Meanings) -> Quantity:
 def _is_unit(tokens: list[Token], at: int, taken: int) -> bool:
     """Whether letters are a unit: upright, words, or behind a space; `6m` and `3ab` may be products."""
     first = tokens[at]
-    if first.kind != LETTERS or first.word or len(first.text) > MOST_FACTORS:
+    if first.kind != LETTERS or first.word or len(first.text) > MOST_FACTORS or not first.text.isascii():
         return True
     if any(token.text == "/" for token in tokens[at : at + taken]):
         return True
     if len(first.text) == 1:
         return first.text in _LETTERS and first.spaced
-    return first.text in UNITS or first.spaced or not first.text.isascii()
+    return first.text in UNITS or first.spaced
 
 
 def _noun(tokens: list[Token]) -> None:
