@@ -17,14 +17,15 @@ config connection console context cost counters dataset delivery depth descripto
 explain explanation factory fields files finding format get health healthcheck http init interrupts json launch lexer
 limits lists logs loop main messages metrics models names options output parquet parser pieces process progress
 question rate recording refusals reply resolver responses rows run schemas scripts secret server service settings
-state steps store stream submission submit syntax table terms tokens trail types upload warming words
+state steps store stream submission submit syntax table terms tokens trail types upload visible warming words
 """
 """Plain English, and words of Python and of HTTP, that mean here what they mean everywhere."""
 FOREIGN = "gunicorn llm openapi openrlhf regex rm"
 """Names of others."""
 MATHEMATICS = """
-algebra angles balls bounds congruences decimals equality equations expressions extract intervals matrices points
-quantities rational ratios residues separation structures tree units verification
+algebra angles balls bounds calendar commas congruences constants currencies decimals doubts equality equations
+expressions extract families intervals languages matrices numerals parameters phrases points quantities rational ratios
+remarks residues separation series sexagesimal spans statements structures tree units verification
 """
 """Words of mathematics, and of what is done with it."""
 

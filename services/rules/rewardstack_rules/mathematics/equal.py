@@ -17,9 +17,7 @@ from rewardstack_rules.mathematics import (
     signs,
     single,
     symbolic,
-    units,
     vectors,
-    words,
 )
 from rewardstack_rules.mathematics.bounds import MAX_ITEMS
 from rewardstack_rules.mathematics.intervals import as_intervals, as_union, condition, is_intervals
@@ -63,11 +61,10 @@ def _equal(one: str, other: str) -> bool:
     """Tidied answer and reference; a reference in several parts is compared part by part."""
     if squeeze(one) == squeeze(other):
         return True
-    one, other = _with_one_parameter(words.numeral(one) or one, words.numeral(other) or other)
-    for decide in (_equal_in_total, _equal_residues):
-        decided = decide(one, other)
-        if decided is not None:
-            return decided
+    one, other = _with_one_parameter(one, other)
+    decided = _equal_residues(one, other)
+    if decided is not None:
+        return decided
     one, other = names.without_names(names.result(condition(one)), names.result(condition(other)))
     one, other = _in_one_form(one, other)
     if "\\approx" in one and "\\approx" not in other:
@@ -112,19 +109,6 @@ def _with_one_parameter(one: str, other: str) -> tuple[str, str]:
     return names.renamed(found, letter, wanted) if letter and letter != wanted and wanted else found, expected
 
 
-def _equal_in_total(one: str, other: str) -> bool | None:
-    """`2 hours 30 minutes` for 150 minutes; None where neither is such a sum, or the other has no known unit."""
-    totals = [units.total(text) for text in (one, other)]
-    if totals == [None, None]:
-        return None
-    quantities = [total or _quantity(text) for total, text in zip(totals, (one, other), strict=True)]
-    found, expected = quantities
-    if found and expected and not expected[1]:
-        expected = expected[0], found[1]
-    factor = units.ratio(found[1], expected[1]) if found and expected else None
-    return None if factor is None or found is None or expected is None else found[0] * factor == expected[0]
-
-
 def _equal_residues(one: str, other: str) -> bool | None:
     """Two residues, or one and a number; None where neither has a modulus."""
     found, expected = congruences.read(one), congruences.read(other)
@@ -134,18 +118,12 @@ def _equal_residues(one: str, other: str) -> bool | None:
     return _equal(found.residue if found else one, expected.residue if expected else other) if same is None else same
 
 
-def _quantity(text: str) -> tuple[Fraction, str] | None:
-    digits, unit = units.measure(text)
-    number = exact.number(digits)
-    return None if number is None else (number.value, unit)
-
-
 def _equal_to_one(text: str, one: str, several: Group | None) -> bool:
     """Whether several things, which `text` is, are one."""
     assert several is not None
     if several.brackets == "{}" and len(several.items) == 1 and not _is_set(several.items[0]):
         return _equal(several.items[0], one)
-    decimal = _DECIMAL_COMMA.fullmatch(units.measure(text)[0])
+    decimal = _DECIMAL_COMMA.fullmatch(text)
     if decimal is not None:
         return _equal_single(f"{decimal[1]}.{decimal[2]}", one)
     if several.joined == "or" and not several.brackets and all(_equal(item, one) for item in several.items):
@@ -163,7 +141,7 @@ def _equal_to_one(text: str, one: str, several: Group | None) -> bool:
 
 
 def _is_set(text: str) -> bool:
-    return text.startswith("\\{") or words.says_nothing(text)
+    return text.startswith(("\\{", "\\emptyset"))
 
 
 def _in_one_form(one: str, other: str) -> tuple[str, str]:
@@ -268,11 +246,6 @@ def _equal_single(one: str, other: str) -> bool:
     components, expected = vectors.components(one), vectors.components(other)
     if components is not None and expected is not None:
         return _equal_groups(components, expected)
-    (letter, own), (expected_letter, value) = words.labelled(one), words.labelled(other)
-    if letter is not None and expected_letter is not None:
-        return letter == expected_letter
-    if value or own:
-        return _equal(own or one, value or other)
     return single.equal(one, other)
 
 

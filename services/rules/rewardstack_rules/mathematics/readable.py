@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from rewardstack_rules.mathematics import algebra, exact, ratios, signs, single, symbolic, units, words
+from rewardstack_rules.mathematics import algebra, exact, ratios, signs, single, symbolic
 from rewardstack_rules.mathematics.bounds import MAX_ITEMS
 from rewardstack_rules.mathematics.comparison.compare import readings
 from rewardstack_rules.mathematics.intervals import as_intervals, condition
 from rewardstack_rules.mathematics.matrices import cells
 from rewardstack_rules.mathematics.notation import tidy
+from rewardstack_rules.mathematics.reading.syntax import Remark
 from rewardstack_rules.mathematics.structure import group
 
 REMEMBERED = 1024
@@ -20,7 +21,7 @@ _ELLIPSIS = "\\ldots"
 @lru_cache(maxsize=REMEMBERED)
 def readable(reference: str) -> bool:
     """Whether a reference, within the bounds, says anything that an answer could equal."""
-    if readings(reference):
+    if any(not isinstance(reading, Remark) for reading in readings(reference)):
         return True
     text = tidy(reference)
     several = group(text)
@@ -30,10 +31,10 @@ def readable(reference: str) -> bool:
 
 
 def _readable(text: str) -> bool:
-    text = units.measure(condition(text))[0]
+    text = condition(text)
     if signs.has_both(text):
         return all(map(_readable, signs.written_out(text)))
-    known = words.phrase(text) or words.choice(text) or exact.number(text.rstrip("% ")) or ratios.terms(text)
+    known = exact.number(text.rstrip("% ")) or ratios.terms(text)
     if known or single.is_based(text) or text == _ELLIPSIS or algebra.read(text) is not None:
         return True
     rows = cells(text)

@@ -1,11 +1,12 @@
-"""Whether two single things are equal: units, percentages, ratios, numerals with a base, numbers, algebra."""
+"""Whether two single things are equal: percentages, ratios, numerals with a base, numbers, algebra."""
 
 from __future__ import annotations
 
 import re
 
-from rewardstack_rules.mathematics import algebra, equations, exact, ratios, symbolic, units, words
+from rewardstack_rules.mathematics import algebra, equations, exact, ratios, symbolic
 from rewardstack_rules.mathematics.notation import squeeze
+from rewardstack_rules.mathematics.reading import numerals
 from rewardstack_rules.mathematics.trail import tell
 
 _BASED = re.compile(r"\(?([0-9A-F]+)\)?\s*_\s*(?:\{?\(?(\d+)\)?\}?|\{?\s*\\text\{\s*(\w+)\s*\}\s*\}?)")
@@ -23,20 +24,6 @@ def equal(one: str, other: str) -> bool:
     if one.endswith("%") or other.endswith("%"):
         tell("percentages")
         return _equal_percentages(one, other)
-    worded = _equal_in_words(one, other)
-    if worded is not None:
-        tell("words")
-        return worded
-    (one, unit), (other, expected_unit) = units.measure(one), units.measure(other)
-    if {unit, expected_unit} == {"dozen", ""} and _equal_in_value(
-        f"12({one if unit else other})", other if unit else one
-    ):
-        return True
-    if unit == "cent" and not expected_unit and "." in other:
-        expected_unit = "dollar"  # 0.75 can be no number of cents
-    if units.units_differ(unit, expected_unit):
-        tell("units")
-        return _equal_converted((one, unit), (other, expected_unit))
     if _LETTER.fullmatch(one) and _LETTER.fullmatch(other):
         return one == other  # math_verify reads E and e alike
     based = _equal_in_base(one, other)
@@ -74,17 +61,6 @@ def _equal_in_value(one: str, other: str) -> bool:
     return symbolic.equal(one, other) if decided is None else decided
 
 
-def _equal_converted(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    """Two quantities in units that differ."""
-    factor = units.ratio(one[1], other[1])
-    if factor is None:
-        return False
-    number, expected = exact.number(one[0]), exact.number(other[0])
-    if number is not None and expected is not None:
-        return number.value * factor == expected.value
-    return algebra.equal(f"\\frac{{{factor.numerator}}}{{{factor.denominator}}}({one[0]})", other[0]) or False
-
-
 def _equal_percentages(one: str, other: str) -> bool:
     """At least one has a percent sign."""
     number, expected = exact.number(one.rstrip("% ")), exact.number(other.rstrip("% "))
@@ -96,19 +72,6 @@ def _equal_percentages(one: str, other: str) -> bool:
     return exact.same_percentage(expected, number, asked=True) or (
         expected.value > 100 and number.value * 100 == expected.value
     )
-
-
-def _equal_in_words(one: str, other: str) -> bool | None:
-    """Times of day and words; None where neither is any of these."""
-    time, expected_time = words.clock(one), words.clock(other)
-    if time is not None and expected_time is not None:
-        return words.same_time(time, expected_time)
-    if time is not None and time[1] == 0 and other.isdecimal():
-        return time[0] == int(other)
-    said, expected = words.phrase(one), words.phrase(other)
-    if said is None and expected is None:
-        return None
-    return said == expected or (words.says_nothing(one) and words.says_nothing(other))
 
 
 def _equal_in_base(one: str, other: str) -> bool | None:
@@ -126,5 +89,5 @@ def _based(text: str) -> tuple[str, str] | None:
     match = _BASED.fullmatch(text)
     if match is None:
         return None
-    base = match[2] or words.numeral(f"\\text{{{match[3]}}}")
-    return (match[1], base) if base else None
+    base = match[2] or numerals.number([match[3].lower()])
+    return (match[1], str(base)) if base else None

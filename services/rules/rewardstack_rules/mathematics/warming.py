@@ -19,6 +19,8 @@ _PAIRS = (
     (r"\sin(x) + \cos^2 x", r"\cos^{2} x + \sin x"),
     (r"\log_2 8 + \ln e", r"2^{2}"),
     (r"\binom{5}{2}", r"5!"),
+    (r"5 \text{ cm}", r"50 \text{ mm}"),
+    (r"12", r"\text{twelve}"),
     (r"e^{i\pi}", r"|x| - 1"),
     (r"f(x) = a_1 x \cdot y", r"-\frac{a}{b}"),
 )

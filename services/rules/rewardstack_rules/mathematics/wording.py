@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from rewardstack_rules.mathematics import numerals
 from rewardstack_rules.mathematics.bare import BOLD, CHOSEN, DIGIT, MAX_WORDS, MONTHS, WORD
+from rewardstack_rules.mathematics.reading import numerals
 from rewardstack_rules.mathematics.values import ASIDE, MAX_VALUE
 
 _RIGHT_ONE = re.compile(
@@ -94,7 +94,8 @@ def in_bold(sentence: str) -> str | None:
 def counted_in_words(sentence: str) -> str | None:
     """The number that a sentence without digits gives in words: `there are twelve apples`."""
     count = None if DIGIT.search(sentence) else _COUNT.search(sentence)
-    return numerals.number(count[1].lower().replace("-", " ").removesuffix("s")) if count else None
+    value = numerals.number(count[1].lower().replace("-", " ").split()) if count else None
+    return None if value is None else str(value)
 
 
 def last_words(sentence: str) -> str | None:

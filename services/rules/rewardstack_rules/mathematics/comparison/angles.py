@@ -22,8 +22,13 @@ def equal_angles(answer: Expression, reference: Expression) -> bool | None:
         return equal_values(_without(answer), _without(reference))
     bare = reference if in_degrees(answer) else answer
     if Constant("pi") in parts(bare):
-        return equal_values(_radians(answer), _radians(reference))
+        return equal_in_radians(answer, reference)
     return equal_values(_without(answer), _without(reference))
+
+
+def equal_in_radians(answer: Expression, reference: Expression) -> bool | None:
+    """Whether two angles are equal of which one is said in degrees, the other in radians."""
+    return equal_values(_radians(answer), _radians(reference))
 
 
 def _without(expression: Expression) -> Expression:

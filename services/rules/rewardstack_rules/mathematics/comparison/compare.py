@@ -6,18 +6,37 @@ from contextlib import suppress
 from functools import lru_cache
 
 from rewardstack_rules.mathematics.comparison.structures import equal_nodes
-from rewardstack_rules.mathematics.reading.lexer import UnreadError, lex
+from rewardstack_rules.mathematics.reading.calendar import date, time_of_day
+from rewardstack_rules.mathematics.reading.commas import is_certain, with_decimal_comma
+from rewardstack_rules.mathematics.reading.lexer import LETTERS, Token, UnreadError, lex
 from rewardstack_rules.mathematics.reading.parameters import family
 from rewardstack_rules.mathematics.reading.parser import formula
-from rewardstack_rules.mathematics.reading.quantities import quantity, total
+from rewardstack_rules.mathematics.reading.quantities import UNIT_SIGNS, quantity, total
+from rewardstack_rules.mathematics.reading.remarks import without_remarks
+from rewardstack_rules.mathematics.reading.series import several_phrases, several_quantities
+from rewardstack_rules.mathematics.reading.sexagesimal import sexagesimal
+from rewardstack_rules.mathematics.reading.statements import stated
 from rewardstack_rules.mathematics.reading.syntax import Choice, Date, Node, Time
-from rewardstack_rules.mathematics.reading.wording import choice, date, phrase, time_of_day
+from rewardstack_rules.mathematics.reading.wording import (
+    choice,
+    choices,
+    mixed_number,
+    numeral,
+    phrase,
+    remark,
+    spoken,
+    verdict,
+)
 from rewardstack_rules.mathematics.trail import tell
 
 REMEMBERED = 1024
 """Texts whose readings are remembered: several responses are compared with one reference."""
-READERS = (choice, time_of_day, date, family, formula, quantity, total, phrase)
+READERS = (choice, time_of_day, date, family, formula, sexagesimal)
 """What a text may be read as, in order; a text of two meanings has a reading of each."""
+LETTERED = (quantity, stated, total, several_quantities, several_phrases)
+"""What it may be as well where letters or the sign of a unit stand in it."""
+WORDED = (numeral, mixed_number, spoken, verdict, choices, phrase)
+"""What it may be as well where there are letters side by side."""
 
 DECIDING = (Choice, Time, Date)
 """What both texts may be, they are."""
@@ -33,7 +52,8 @@ def compare(answer: str, reference: str) -> bool | None:
     Returns:
         Whether any reading of one equals one of the other; None where no two are compared.
     """
-    found, expected = readings(answer), readings(reference)
+    found = readings(answer) + readings_by_comma(answer)
+    expected = readings(reference) + readings_by_comma(reference, certain=True)
     if found and expected and type(found[0]) is type(expected[0]) in DECIDING:
         found, expected = found[:1], expected[:1]
     verdicts = [equal_nodes(one, other) for one in found for other in expected]
@@ -47,13 +67,40 @@ def compare(answer: str, reference: str) -> bool | None:
 def readings(text: str) -> tuple[Node, ...]:
     """What a text may say; nothing where it is not read."""
     try:
-        tokens = lex(text)
+        tokens = without_remarks(lex(text))
     except UnreadError:
         return ()
+    found = _read(tokens)
+    if not found:
+        with suppress(UnreadError):
+            found.append(remark(tokens))
+    return tuple(found)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def readings_by_comma(text: str, certain: bool = False) -> tuple[Node, ...]:
+    """What a text may say if its comma is a decimal one; nothing where it has none.
+
+    Args:
+        text: of an answer, where one number is asked for; `3,5` in a reference asks for two.
+        certain: only where the comma can be nothing else.
+    """
+    if "," not in text and "\uff0c" not in text and "\u066b" not in text:
+        return ()
+    with suppress(UnreadError):
+        tokens = without_remarks(lex(text))
+        return () if certain and not is_certain(tokens) else tuple(_read(with_decimal_comma(tokens)))
+    return ()
+
+
+def _read(tokens: list[Token]) -> list[Node]:
     found: list[Node] = []
-    for reader in READERS:
+    letters = [token for token in tokens if token.kind == LETTERS]
+    worded = any(len(token.text) > 1 or not token.text.isascii() for token in letters)
+    lettered = letters or not UNIT_SIGNS.isdisjoint(token.text for token in tokens)
+    for reader in (*READERS, *(LETTERED if lettered else ()), *(WORDED if worded else ())):
         with suppress(UnreadError):
             found.append(reader(tokens))
             if isinstance(found[-1], Time) and found[-1].minute < 10:
                 break  # `10:05` is no ratio
-    return tuple(found)
+    return found

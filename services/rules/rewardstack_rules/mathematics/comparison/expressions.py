@@ -16,16 +16,11 @@ from rewardstack_rules.mathematics.numbers.tree import (
     integer,
     negative,
     parts,
-    symbols,
 )
 
 _ANGLES = frozenset(("sin", "cos", "tan", "cot", "sec", "csc"))
 _NOT_HERE = frozenset(("percent", "plus or minus", "minus or plus", "subscript"))
 _INFINITIES = (Constant("infinity"), negative(Constant("infinity")))
-
-
-UNITS = frozenset("mgshlLNJVWACF")
-"""Letters that may be a unit."""
 
 
 def equal_expressions(answer: Expression, reference: Expression) -> bool | None:
@@ -36,13 +31,10 @@ def equal_expressions(answer: Expression, reference: Expression) -> bool | None:
         reference: likewise.
 
     Returns:
-        None where they cannot be told apart, or a letter that only one of them has may be its unit.
+        None where they cannot be told apart.
     """
     if arbitrary_constants(answer) or arbitrary_constants(reference):
         return equal_families(answer, reference)
-    own, others = symbols(answer) - symbols(reference), symbols(reference) - symbols(answer)
-    if (own or others) and not symbols(answer) & symbols(reference) and own | others <= UNITS:
-        return None
     decided = same(answer, reference)
     limit = reach(_decimal(answer), _decimal(reference))
     return True if not decided and limit and distance_below(answer, reference, limit) else decided

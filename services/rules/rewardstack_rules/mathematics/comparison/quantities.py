@@ -2,56 +2,155 @@
 
 from __future__ import annotations
 
-from rewardstack_rules.mathematics import units
+from fractions import Fraction
+from itertools import product
+
+from rewardstack_rules.mathematics.comparison.angles import equal_angles, equal_in_radians, in_degrees
 from rewardstack_rules.mathematics.comparison.expressions import equal_values
+from rewardstack_rules.mathematics.comparison.verdicts import all_of
 from rewardstack_rules.mathematics.numbers.rational import rational
-from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number, symbols
-from rewardstack_rules.mathematics.reading.syntax import Node, Quantity, Total, is_expression
+from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number, Symbol, symbols
+from rewardstack_rules.mathematics.reading.syntax import Node, Quantity, Relation, Total, Unit, Words, is_expression
+
+Measured = tuple[Expression, tuple[Unit, ...]]
+"""A value and what its unit may be; nothing where it has none that is known."""
+
+_ANGLE, _TEMPERATURE = (("angle", 1),), (("temperature", 1),)
 
 
 def equal_quantities(answer: Node, reference: Node) -> bool | None:
     """Whether two quantities are equal, or one and a value whose unit was left out.
 
-    Units that are known are converted; what is not known as a unit is taken for left out.
+    Units that are known are converted, whatever they may be meant as; what is not known as a unit is a noun, which may
+    be left out as a unit may.
     """
-    (value, unit), (asked, expected) = _measured(answer), _measured(reference)
-    if value is None or asked is None or "dozen" in (unit, expected):
-        return None
-    if (unit or expected) and symbols(value) != symbols(asked):
-        return None  # a letter of the other one may be its unit
-    if (unit == "cent") != (expected == "cent") and not (unit and expected) and equal_values(value, asked):
+    if (
+        isinstance(answer, Total)
+        and isinstance(reference, Total)
+        and len(answer.quantities) == len(reference.quantities)
+    ):
+        parts = all_of(map(equal_quantities, answer.quantities, reference.quantities))
+        if parts or not (_measured(answer) and _measured(reference)):
+            return parts
+    one, other = _measured(answer), _measured(reference)
+    if one is None or other is None:
+        return False
+    (value, meanings), (asked, expected) = one, other
+    if not meanings or not expected:
+        return _equal_without_unit(one, other)
+    verdicts = [_equal_converted(value, own, asked, its) for own, its in product(meanings, expected)]
+    return True if True in verdicts else None if None in verdicts else False
+
+
+def names_differ(answer: Node, reference: Node) -> bool:
+    """Whether two statements, of which one at least has a unit, give a value to two letters."""
+    if not (
+        isinstance(answer, Relation) and isinstance(reference, Relation) and (_has_unit(answer) or _has_unit(reference))
+    ):
+        return False
+    name, asked = answer.sides[0], reference.sides[0]
+    return isinstance(name, Symbol) and isinstance(asked, Symbol) and name != asked
+
+
+def _has_unit(node: Node) -> bool:
+    return isinstance(node, Relation) and any(isinstance(side, (Quantity, Total, Words)) for side in node.sides)
+
+
+def value_stated(node: Node, other: Node) -> Node | None:
+    """The value or quantity that `21 - 14 = 7 eggs` and `Total = 5` state, where what stands before it is equal to it.
+
+    Args:
+        node: a statement with a unit, or beside one.
+        other: what it is compared with.
+
+    Returns:
+        Anything else as it is; None where what is stated contradicts itself.
+    """
+    if not isinstance(node, Relation) or not (_has_unit(node) or (_has_unit(other) and node.operators == ("=",))):
+        return node
+    *steps, value = node.sides
+    computed = [step for step in steps if not isinstance(step, Words) and not (is_expression(step) and symbols(step))]
+    if "~" in node.operators and computed and node.operators[-1] == "~":
+        return computed[-1]
+    return value if all(equal_quantities(step, value) for step in computed) else None
+
+
+def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
+    """Whether values are equal of which one or both have no unit: it was left out, unless it was a fraction's."""
+    (value, meanings), (asked, expected) = one, other
+    units = (*meanings, *expected)
+    if units and (in_degrees(value) or in_degrees(asked)):
+        if any(unit.dimensions == _ANGLE for unit in units):
+            return equal_in_radians(value, asked)
+        return any(unit.dimensions == _TEMPERATURE for unit in units) and equal_angles(value, asked)
+    if units and (percentage(value) is not None or percentage(asked) is not None):
+        return False
+    same = equal_values(value, asked)
+    if same:
         return True
-    unit, expected = _currency(unit, expected, value), _currency(expected, unit, asked)
-    if not units.units_differ(unit, expected):
-        return equal_values(value, asked)
-    ratio = units.ratio(unit, expected)
-    return False if ratio is None else equal_values(Apply("product", (Number(ratio), value)), asked)
+    for unit in meanings or expected:
+        bare = rational(asked if meanings else value)
+        counted = not unit.dimensions
+        hundredth = unit.size == Fraction(1, 100) and unit.dimensions[0][0].isupper() if unit.dimensions else False
+        if counted or (hundredth and bare is not None and bare.q != 1):
+            scaled = _scaled(value if meanings else asked, unit.size)
+            return equal_values(scaled, asked) if meanings else equal_values(value, scaled)
+    return same
 
 
-def _currency(unit: str, other: str, value: Expression) -> str:
-    """The unit; dollars where it was left out beside cents, of which there is a whole number."""
-    number = rational(value) if not unit and other == "cent" else None
-    return "dollar" if number is not None and number.q != 1 else unit
+def _equal_converted(value: Expression, unit: Unit, asked: Expression, expected: Unit) -> bool | None:
+    if unit.dimensions != expected.dimensions:
+        return _is_rate_left_out(unit, expected) and equal_values(value, asked)
+    scaled = _scaled(value, unit.size / expected.size)
+    if unit.zero != expected.zero:
+        scaled = _simple(Apply("sum", (scaled, Number((unit.zero - expected.zero) / expected.size))))
+    return equal_values(scaled, asked)
 
 
-def _measured(node: Node) -> tuple[Expression | None, str]:
-    """Value and unit; of several that add up, in the unit of the first; no value where that is not known."""
+def _is_rate_left_out(one: Unit, other: Unit) -> bool:
+    """Whether one is a currency, and the other the same for something: what money is paid for may be left out."""
+    plain, rate = sorted((one, other), key=lambda unit: len(unit.dimensions))
+    money = [(name, exponent) for name, exponent in rate.dimensions if name.isupper()]
+    return len(money) == 1 and money == [*plain.dimensions] and money[0][1] == 1 and plain.size == 1
+
+
+def _scaled(value: Expression, ratio: Fraction) -> Expression:
+    """A value times a ratio; a decimal shows as many digits as before where that is a power of ten."""
+    if ratio == 1:
+        return value
+    if not isinstance(value, Number) or value.places is None:
+        return _simple(Apply("product", (Number(ratio), value)))
+    shift = next((shift for shift in range(-30, 31) if ratio == Fraction(10) ** shift), None)
+    return Number(value.value * ratio, None if shift is None else value.places - shift)
+
+
+def _simple(expression: Expression) -> Expression:
+    """The number that an expression is, where it is a rational one."""
+    value = rational(expression)
+    return expression if value is None else Number(Fraction(int(value.p), int(value.q)))
+
+
+def _measured(node: Node) -> Measured | None:
+    """Value and units; of several that add up, in the unit of the first; None where they do not."""
     if isinstance(node, Total):
         return _added(node.quantities)
     if isinstance(node, Quantity):
-        return node.value, units.unit_of(node.unit.lower())
-    return (node if is_expression(node) else None), ""
+        return node.value, node.meanings
+    return (node, ()) if is_expression(node) else None
 
 
-def _added(quantities: tuple[Quantity, ...]) -> tuple[Expression | None, str]:
-    first = units.unit_of(quantities[0].unit.lower())
-    addends: list[Expression] = []
-    for one in quantities:
-        ratio = units.ratio(units.unit_of(one.unit.lower()), first)
-        if ratio is None:
-            return None, ""
-        addends.append(Apply("product", (Number(ratio), one.value)))
-    return Apply("sum", tuple(addends)), first
+def _added(quantities: tuple[Quantity, ...]) -> Measured | None:
+    """Their sum; None where they are not of one kind, each in a smaller unit than the one before."""
+    for first in quantities[0].meanings:
+        sizes = [
+            next((unit.size for unit in one.meanings if unit.dimensions == first.dimensions), None)
+            for one in quantities
+        ]
+        found = [size for size in sizes if size is not None]
+        if len(found) == len(quantities) and found == sorted({*found}, reverse=True):
+            addends = (_scaled(one.value, size / first.size) for one, size in zip(quantities, found, strict=True))
+            return _simple(Apply("sum", tuple(addends))), (first,)
+    return None
 
 
 def percentage(node: Node) -> Expression | None:
@@ -68,13 +167,12 @@ def equal_percentages(answer: Expression, reference: Expression) -> bool | None:
     of_answer, of_reference = percentage(answer), percentage(reference)
     if of_answer is not None and of_reference is not None:
         return equal_values(of_answer, of_reference)
-    said = of_answer if of_answer is not None else of_reference
-    bare = reference if of_answer is not None else answer
-    size = rational(bare)
-    if not isinstance(said, Number) or size is None:
-        return None
+    said, bare = (of_answer, reference) if of_answer is not None else (of_reference, answer)
+    size, hundred = rational(bare), rational(said) if said is not None else None
+    if said is None or size is None or hundred is None:
+        return False
     if abs(size) <= 1:
-        said = Number(said.value / 100, None if said.places is None else said.places + 2)
-    elif of_reference is not None and said.value > 100 and size * 100 == rational(said):
+        said = _scaled(said, Fraction(1, 100))
+    elif of_reference is not None and hundred > 100 and size * 100 == hundred:
         return True
     return equal_values(said, reference) if of_answer is not None else equal_values(bare, said)

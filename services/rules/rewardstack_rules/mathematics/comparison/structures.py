@@ -16,15 +16,19 @@ from rewardstack_rules.mathematics.comparison.families import equal_progressions
 from rewardstack_rules.mathematics.comparison.intervals import equal_reals, reals
 from rewardstack_rules.mathematics.comparison.lists import equal_lists, equal_to_one, several
 from rewardstack_rules.mathematics.comparison.points import point, without_name
-from rewardstack_rules.mathematics.comparison.quantities import equal_percentages, equal_quantities, percentage
+from rewardstack_rules.mathematics.comparison.quantities import (
+    equal_percentages,
+    equal_quantities,
+    names_differ,
+    percentage,
+    value_stated,
+)
 from rewardstack_rules.mathematics.comparison.ratios import equal_ratio_and_value, equal_ratios, ratio
 from rewardstack_rules.mathematics.comparison.verdicts import all_of
 from rewardstack_rules.mathematics.comparison.wording import (
     equal_choice_and_value,
     equal_choices,
-    equal_dates,
-    equal_times,
-    equal_words,
+    equal_said,
 )
 from rewardstack_rules.mathematics.numbers.tree import Expression
 from rewardstack_rules.mathematics.reading.syntax import (
@@ -35,6 +39,7 @@ from rewardstack_rules.mathematics.reading.syntax import (
     Node,
     Quantity,
     Relation,
+    Remark,
     Sequence,
     Time,
     Total,
@@ -42,6 +47,7 @@ from rewardstack_rules.mathematics.reading.syntax import (
     is_expression,
 )
 
+_SAID = (Words, Remark, Time, Date)
 _MEASURED = (*get_args(Expression), Quantity, Total)
 
 T = TypeVar("T")
@@ -66,6 +72,17 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
         return equal_choice_and_value(answer, reference, equal_nodes)
     if isinstance(reference, Choice) and not isinstance(answer, Choice):
         return equal_choice_and_value(reference, answer, equal_nodes)
+    if isinstance(answer, _SAID) or isinstance(reference, _SAID):
+        return equal_said(answer, reference)
+    if names_differ(answer, reference):
+        return False
+    return _equal_stated(value_stated(answer, reference), value_stated(reference, answer))
+
+
+def _equal_stated(answer: Node | None, reference: Node | None) -> bool | None:
+    """Two answers that are neither letters nor words; none where what is stated contradicts itself."""
+    if answer is None or reference is None:
+        return False
     families = progressions(answer), progressions(reference)
     if families[0] and families[1]:
         return equal_progressions(families[0], families[1])
@@ -76,8 +93,10 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
     lists = several(answer), several(reference)
     if lists[0] and lists[1]:
         return equal_lists(lists[0], lists[1], equal_nodes)
-    if lists[0] and is_expression(reference) and not lists[1]:
+    if lists[0] and (is_expression(reference) or isinstance(reference, Quantity)) and not lists[1]:
         return equal_to_one(lists[0], reference, equal_nodes)
+    if lists[1] and isinstance(answer, Quantity):
+        return False
     if isinstance(answer, Relation) and "~" in answer.operators:
         return equal_approximation(answer, reference) if is_expression(reference) else None
     if equation(answer) or equation(reference):
@@ -87,8 +106,6 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
     for kind, compare in _TABLE.items():
         if isinstance(answer, kind) and isinstance(reference, kind):
             return compare(answer, reference)
-    if isinstance(answer, Words) or isinstance(reference, Words):
-        return equal_words(answer, reference)
     one, other = reals(answer), reals(reference)
     return equal_reals(one, other) if one and other else None
 
@@ -160,7 +177,5 @@ _TABLE: dict[type[Node], Callable[..., bool | None]] = {
     Sequence: _equal_sequences,
     Matrix: _equal_matrices,
     Choice: equal_choices,
-    Time: equal_times,
-    Date: equal_dates,
 }
 """By the type of both; what is of two types is compared by its text."""

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
-from rewardstack_rules.mathematics import words
-from rewardstack_rules.mathematics.reading.syntax import Choice, Date, NamedSet, Node, Time, Words
+from rewardstack_rules.mathematics.numbers.tree import Expression, Number
+from rewardstack_rules.mathematics.reading.syntax import (
+    Choice,
+    Date,
+    NamedSet,
+    Node,
+    Quantity,
+    Remark,
+    Time,
+    Total,
+    Words,
+)
 
+_VALUES = (*get_args(Expression), Quantity, Total, Words, Choice, Time, Date)
 _NOTHING = (Words("no solution"), Words("no real solution"), NamedSet("empty"))
 
 
@@ -16,13 +28,21 @@ def equal_choices(answer: Choice, reference: Choice) -> bool:
 
 
 def equal_choice_and_value(choice: Choice, value: Node, equal: Callable[[Node, Node], bool | None]) -> bool | None:
-    """Whether what a letter stands for is a value; None where that is not said."""
-    return None if choice.value is None else equal(choice.value, value)
+    """Whether what a letter stands for is a value; a letter alone is none, unless it is read as a symbol as well."""
+    return False if choice.value is None else equal(choice.value, value)
 
 
 def equal_times(answer: Time, reference: Time) -> bool:
     """Whether two times are the same; one may leave out its half of the day."""
-    return words.same_time(*((time.hour, time.minute, time.half) for time in (answer, reference)))
+    if bool(answer.half) != bool(reference.half):
+        answer, reference = _of_half_day(answer), _of_half_day(reference)
+    same = (answer.hour, answer.minute) == (reference.hour, reference.minute)
+    return same and (answer.half == reference.half or not (answer.half and reference.half))
+
+
+def _of_half_day(time: Time) -> Time:
+    """15:30 as 3:30 p.m."""
+    return Time(time.hour - 12, time.minute, "p") if 12 < time.hour < 24 and not time.half else time
 
 
 def equal_dates(answer: Date, reference: Date) -> bool:
@@ -32,8 +52,19 @@ def equal_dates(answer: Date, reference: Date) -> bool:
     return same and all(one == other for one, other in details if one and other)
 
 
-def equal_words(answer: Node, reference: Node) -> bool | None:
-    """Whether words say the same; that there is no solution is the empty set."""
-    if answer in _NOTHING and reference in _NOTHING:
-        return True
-    return False if isinstance(answer, Words) and isinstance(reference, Words) else None
+def equal_said(answer: Node, reference: Node) -> bool | None:
+    """Whether two answers are the same of which one is said in words, a time, or a date.
+
+    That there is no solution is the empty set; a full hour may be said as its number.
+    """
+    if isinstance(answer, Time) and isinstance(reference, Time):
+        return equal_times(answer, reference)
+    if isinstance(answer, Date) and isinstance(reference, Date):
+        return equal_dates(answer, reference)
+    if isinstance(answer, Time) or isinstance(reference, Time):
+        time, other = (answer, reference) if isinstance(answer, Time) else (reference, answer)
+        return isinstance(other, Number) and isinstance(time, Time) and (other.value, time.minute) == (time.hour, 0)
+    if isinstance(answer, Remark) or isinstance(reference, Remark):
+        other = reference if isinstance(answer, Remark) else answer
+        return False if isinstance(other, _VALUES) else None
+    return answer in _NOTHING and reference in _NOTHING

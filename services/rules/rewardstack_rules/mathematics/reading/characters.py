@@ -11,10 +11,14 @@ _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙ", "01234
 _RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ]+")
 _LOWERED_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙ]+")
 _VULGAR = re.compile("[¼-¾⅐-⅞]")
+_DIGIT = re.compile(r"(?![0-9])\d")
 _INVISIBLE = dict.fromkeys(
     [*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF, 0xAD, 0x20E3, 0xFE0F]
 )
 """Characters of no width: joiners, marks of direction, soft hyphens, variation selectors."""
+
+MARKS_ON_LETTERS = "[\u0300-\u036f\u064b-\u0652\u0900-\u0903\u093a-\u094f\u0e31-\u0e4e]"
+"""Vowels and accents that are characters of their own: a pattern."""
 
 _COMMANDS = {
     "−": "-",
@@ -94,6 +98,10 @@ _COMMANDS = {
     "⇒": "\\Rightarrow ",
     "∠": "\\angle ",
     "△": "\\triangle ",
+    "٫": ".",
+    "٬": ",",
+    "٪": "%",
+    "％": "%",
     "、": ",",
     "，": ",",
     "。": ".",
@@ -149,7 +157,8 @@ def _replaced(text: str) -> str:
     text = _RAISED_RUN.sub(lambda run: f"^{{{run[0].translate(_RAISED)}}}", text)
     text = _LOWERED_RUN.sub(lambda run: f"_{{{run[0].translate(_LOWERED)}}}", text)
     text = _VULGAR.sub(lambda one: _fraction(one[0]), text)
-    return unicodedata.normalize("NFKC", text.translate(_TABLE)).translate(_TABLE)
+    text = unicodedata.normalize("NFKC", text.translate(_TABLE)).translate(_TABLE)
+    return _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
 
 
 def _fraction(character: str) -> str:

@@ -9,9 +9,13 @@ DROPPED = names(
     " scriptstyle scriptscriptstyle limits nolimits quad qquad enspace thinspace medspace thickspace negthinspace"
     " noindent hfill hfil newline par nobreak allowbreak relax strut hline cdotp mathstrut normalsize large Large LARGE"
     " huge Huge small footnotesize tiny bf rm it sf tt cal bfseries itshape rmfamily em ensuremath"
-    " mathord mathop mathbin mathrel mathopen mathclose boldmath unboldmath centering label protect , ; : ! > /"
+    " mathord mathop mathbin mathrel mathopen mathclose boldmath unboldmath centering label protect"
+    " blacksquare checkmark qed , ; : ! > /"
 )
 """Looks and spaces alone."""
+
+SPACES = names("quad qquad enspace thinspace medspace thickspace , ; : >")
+"""Of those, the ones that set a space."""
 
 UNWRAPPED = names(
     "mathbf boldsymbol bm mathit mathsf mathtt mathcal mathscr mathfrak pmb boxed fbox framebox underline uline smash"
@@ -32,6 +36,8 @@ ALIASES = {
     "dfrac": "frac",
     "tfrac": "frac",
     "cfrac": "frac",
+    "nicefrac": "frac",
+    "sfrac": "frac",
     "dbinom": "binom",
     "tbinom": "binom",
     "leq": "le",

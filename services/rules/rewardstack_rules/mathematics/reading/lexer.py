@@ -5,27 +5,37 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from rewardstack_rules.mathematics.reading.characters import plain_characters
-from rewardstack_rules.mathematics.reading.commands import ALIASES, COLOURED, DEGREES, DROPPED, HIDDEN, TEXT, UNWRAPPED
+from rewardstack_rules.mathematics.reading.characters import MARKS_ON_LETTERS, plain_characters
+from rewardstack_rules.mathematics.reading.commands import (
+    ALIASES,
+    COLOURED,
+    DEGREES,
+    DROPPED,
+    HIDDEN,
+    SPACES,
+    TEXT,
+    UNWRAPPED,
+)
 
 NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "mark", "begin", "end"
 """The kinds of tokens; a mark is a character, `\\{`, `\\}` or `\\\\`."""
 
 _TOKEN = re.compile(
     r"(?P<space>(?:\s|~|\\ )+)"
-    r"|(?P<number>[1-9]\d{0,2}(?:(?:,|\{,\}|,?\\[,!]\s?|(?<!\.\d)[ ~])\d{3}(?!\d))+(?:\.\d+)?"
-    r"|\d+\.(?=\\overline)|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?!\d))?|\.\d+)"
+    r"|(?P<number>[1-9]\d{0,2}(?:(?:[,']|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|,?\\[,! ]\s?|(?<!\.\d)[ ~])\d{3}(?!\d))+"
+    r"(?:\.\d+)?"
+    r"|\d+\.(?=\\(?:overline|bar|dot)(?![a-z]))|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?!\d))?|\.\d+)"
     r"|\\begin\s*\{(?P<begin>[a-z]*)\*?\}"
     r"|\\end\s*\{(?P<end>[a-z]*)\*?\}"
     r"|\\(?P<command>[A-Za-z]+\*?|[,;:!>/ ])"
     r"|(?P<mark>\\[\\{}$%&#_|]|\$\$?|\\[()\[\]]|<=|>=|!=|==|->|\*\*)"
-    r"|(?P<letters>[^\W\d_]+)"
+    rf"|(?P<letters>[^\W\d_](?:[^\W\d_]|{MARKS_ON_LETTERS})*)"
     r"|(?P<character>.)",
     re.DOTALL,
 )
 _DELIMITERS = frozenset(("$", "$$", "\\(", "\\)", "\\[", "\\]"))
 _MARKS = {"<=": "le", ">=": "ge", "!=": "ne", "==": "=", "**": "^", "->": "to", "\\$": "$", "\\%": "%", "\\&": "&"}
-_THOUSANDS = re.compile(r"(?:,|\{,\}|,?\\[,!]\s?|[ ~])(?=\d{3})")
+_THOUSANDS = re.compile(r"(?:[,']| ?\{ ?, ?\} ?|\\text\{,\}|,?\\[,! ]\s?|[ ~])(?=\d{3})")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _ENDING = "(?:st|nd|rd|th)"
 _ORDINAL = re.compile(
@@ -33,6 +43,10 @@ _ORDINAL = re.compile(
     rf"|{_ENDING}(?![A-Za-z]))"
 )
 """The letters of `3rd`, which a date or a number does not need."""
+_TIMES = re.compile(r"(?<=\d) [xX] (?=10 ?\^)")
+"""The letter for the sign of multiplication before a power of ten."""
+_DOUBLED = re.compile(r"\\\\(?=(?:[dt]?frac|sqrt|text|pi|infty|left|right|cdot|times|circ|pm|leq?|geq?|in|cup)\b)")
+"""A command with two backslashes, as in a string of a program."""
 _ARGUMENT = re.compile(r"\s*\{")
 
 
@@ -43,11 +57,13 @@ class Token(NamedTuple):
         kind: one of the six.
         text: of a command its name, the one of its aliases that stands for all.
         word: whether it was written upright, as words are.
+        spaced: whether a space stands before it.
     """
 
     kind: str
     text: str
     word: bool = False
+    spaced: bool = False
 
 
 class UnreadError(Exception):
@@ -63,9 +79,12 @@ def lex(text: str) -> list[Token]:
     Raises:
         UnreadError: braces are not closed.
     """
+    if "\\\\" in text and "\\begin" not in text:
+        text = _DOUBLED.sub(r"\\", text)
     if _DOLLAR.findall(text).count("$") % 2:
         text = _DOLLAR.sub(r"\\$", text)  # an amount of money, for a formula would end
-    tokens = _Lexer(_ORDINAL.sub("", plain_characters(text))).tokens(word=False)
+    text = _TIMES.sub("*", _ORDINAL.sub("", plain_characters(text)))
+    tokens = _Lexer(text).tokens(word=False)
     while _is_wrapped(tokens):
         tokens = tokens[1:-1]
     return tokens
@@ -80,6 +99,7 @@ class _Lexer:
         """Tokens up to the brace that closes a group, where `until` is one."""
         tokens: list[Token] = []
         depth = 0
+        spaced = False
         while self.at < len(self.text):
             match = _TOKEN.match(self.text, self.at)
             assert match is not None  # the last alternative takes any character
@@ -89,8 +109,12 @@ class _Lexer:
                 depth += 1 if found == "{" else -1
                 if depth < 0:
                     return tokens
-            if kind != "space" and found not in _DELIMITERS:
-                tokens += self._tokens_of(kind, match, word)
+            if kind == "space" or match["command"] in SPACES:
+                spaced = True
+            elif found not in _DELIMITERS:
+                first, *rest = self._tokens_of(kind, match, word) or (None,)
+                tokens += [] if first is None else [first._replace(spaced=spaced or first.spaced), *rest]
+                spaced = spaced and first is None
         if until:
             raise UnreadError("a brace that is not closed")
         return tokens

@@ -42,14 +42,17 @@ from rewardstack_rules.mathematics.reading.syntax import (
 )
 from rewardstack_rules.mathematics.reading.terms import (
     SIGNS,
+    bare,
     expression,
     is_integer,
     is_proper,
     letter,
     number,
     product,
+    repeating,
     signed,
     subscript,
+    with_sign_of,
 )
 
 MOST_FACTORS = 2
@@ -179,8 +182,8 @@ class Parser(Stream):
                     continue
                 fraction = self._peek().text == "frac"
                 factor = self._unary()
-                if mixed and fraction and not factors and is_proper(factor):
-                    first, mixed = Apply("sum", (expression(first), expression(factor))), False
+                if mixed and fraction and not factors and is_proper(bare(factor)):
+                    first, mixed = with_sign_of(factor, Apply("sum", (expression(first), bare(factor)))), False
                     continue
             else:
                 return first if not factors else product([expression(first), *factors])
@@ -254,7 +257,7 @@ class Parser(Stream):
         if token is AFTER_ALL:
             raise UnreadError("it ends too early")
         if token.kind == NUMBER:
-            return self._repeating(token.text) if self._peek().text == "overline" else number(token.text)
+            return self._number(token.text)
         if token.kind == LETTERS:
             return self._letters(token)
         if token.kind == BEGIN:
@@ -266,6 +269,16 @@ class Parser(Stream):
         if token.kind == COMMAND:
             return self._command(token.text)
         raise UnreadError(f"{token.text!r} begins nothing")
+
+    def _number(self, digits: str) -> Number:
+        if self._peek().text in ("overline", "bar", "dot"):
+            return self._repeating(digits)
+        dots = self._peek().text == "ldots" or all(self._peek(ahead).text == "." for ahead in range(3))
+        periodic = repeating(digits) if dots and "." in digits else None
+        if periodic is None:
+            return number(digits)
+        self._at += 1 if self._peek().text == "ldots" else 3
+        return periodic
 
     def _repeating(self, digits: str) -> Number:
         """A decimal whose last digits, under a line, repeat for ever."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeAlias, TypeGuard, get_args
 
 from rewardstack_rules.mathematics.numbers.tree import Expression
@@ -72,16 +73,40 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """A line of words, and of what else stands in it, of which the value is not read."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit, or a product of powers of such.
+
+    Args:
+        size: how much of the bases one is.
+        dimensions: the bases, by name, and their exponents, none of which is 0, in order.
+        zero: where its scale begins, in its own base: 273.15 of degrees Celsius.
+    """
+
+    size: Fraction
+    dimensions: tuple[tuple[str, int], ...]
+    zero: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
 class Quantity:
     """A value and its unit.
 
     Args:
         value: how many.
-        unit: as it was written, without fonts; a currency by its name.
+        unit: as it was written, without fonts.
+        meanings: the units that it may be; none where it is a noun.
     """
 
     value: Expression
     unit: str
+    meanings: tuple[Unit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +135,12 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A day of a year; the year and the day of the week are empty where they are not said."""
+    """A day of a year; the year is empty, and the day of the week 0 (Monday is 1), where they are not said."""
 
-    month: str
+    month: int
     day: int
     year: str
-    weekday: str
+    weekday: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +177,7 @@ Node: TypeAlias = (
     | NamedSet
     | Family
     | Words
+    | Remark
     | Choice
     | Time
     | Date

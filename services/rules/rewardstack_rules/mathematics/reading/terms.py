@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import TypeGuard
 
@@ -10,6 +11,8 @@ from rewardstack_rules.mathematics.reading.lexer import UnreadError
 from rewardstack_rules.mathematics.reading.names import CONSTANTS
 from rewardstack_rules.mathematics.reading.syntax import Node, is_expression
 
+_PERIODIC = re.compile(r"(\d{1,20})\.(\d{0,20}?)(?:(\d)\3{2,20}|(\d{2,9}?)\4{1,20})")
+"""One digit three times or more, or several twice."""
 SIGNS = {"+": "+", "-": "-", "pm": "plus or minus", "mp": "minus or plus"}
 """Of a term in a sum, by their tokens."""
 
@@ -48,6 +51,16 @@ def number(digits: str) -> Number:
     return Number(Fraction(f"0{digits}"), places - int(exponent or 0) if places or exponent else None)
 
 
+def repeating(digits: str) -> Number | None:
+    """A decimal behind which dots stand, where its last digits show what repeats; None where they do not."""
+    match = _PERIODIC.fullmatch(digits)
+    if match is None:
+        return None
+    whole, fixed, block = match[1], match[2], match[3] or match[4]
+    period = Fraction(int(block), 10 ** len(block) - 1)
+    return Number(Fraction(f"{whole}.{fixed or 0}") + period / 10 ** len(fixed))
+
+
 def letter(name: str) -> Expression:
     """A letter, which may be a constant."""
     return Constant(CONSTANTS[name]) if name in CONSTANTS else Symbol(name)
@@ -64,6 +77,22 @@ def is_proper(node: Node) -> bool:
         return False
     over, under = node.arguments
     return is_integer(over) and is_integer(under) and over.value < under.value
+
+
+def bare(factor: Node) -> Expression:
+    """A factor without the sign of percent or of degrees behind it."""
+    found = expression(factor)
+    if isinstance(found, Apply) and found.operation in ("percent", "degree"):
+        return found.arguments[0]
+    return found
+
+
+def with_sign_of(factor: Node, value: Expression) -> Expression:
+    """A mixed number with the sign that stands behind its fraction."""
+    found = expression(factor)
+    if isinstance(found, Apply) and bare(found) is not found:
+        return Apply(found.operation, (value,))
+    return value
 
 
 def subscript(expression: Expression) -> str:

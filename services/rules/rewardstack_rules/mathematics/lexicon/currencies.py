@@ -1,0 +1,72 @@
+"""Currencies: signs, codes, and names: data."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """A currency; a sign or a name that stands in several rows may be meant as any of them.
+
+    Args:
+        code: of three letters.
+        signs: between spaces, before or behind the amount.
+        names: between spaces, in the singular and small letters, `_` for a space within.
+        hundredths: names of a hundredth, likewise.
+    """
+
+    code: str
+    signs: str
+    names: str
+    hundredths: str = ""
+
+
+CURRENCIES = (
+    Row(
+        "USD",
+        "$ US$ U.S.$",
+        "dollar usd buck us_dollar u.s._dollar dólar доллар доллара долларов 美元 ドル",
+        "cent ¢ c",
+    ),
+    Row("EUR", "€", "euro eur евро 欧元 ユーロ", "cent c eurocent centime"),
+    Row("GBP", "£", "pound gbp quid pound_sterling livre 英镑", "pence penny p"),
+    Row("JPY", "¥ 円", "yen 日元 円"),
+    Row("CNY", "¥ RMB CN¥", "yuan renminbi 元 人民币 块 块钱 角", "分"),
+    Row("INR", "₹ Rs Rs.", "rupee inr रुपये रुपया", "paise paisa"),
+    Row("PKR", "Rs Rs.", "rupee", "paisa"),
+    Row("CAD", "$ C$ CA$", "dollar canadian_dollar", "cent ¢"),
+    Row("AUD", "$ A$ AU$", "dollar australian_dollar", "cent ¢"),
+    Row("NZD", "$ NZ$", "dollar new_zealand_dollar", "cent ¢"),
+    Row("SGD", "$ S$", "dollar singapore_dollar", "cent ¢"),
+    Row("HKD", "$ HK$", "dollar hong_kong_dollar 港元", "cent ¢"),
+    Row("MXN", "$ MX$", "peso mexican_peso", "centavo"),
+    Row("ARS", "$", "peso"),
+    Row("COP", "$", "peso"),
+    Row("CLP", "$", "peso"),
+    Row("PHP", "₱", "peso", "centavo"),
+    Row("BRL", "R$", "real reais", "centavo"),
+    Row("CHF", "Fr Fr.", "franc franken swiss_franc", "rappen centime"),
+    Row("SEK", "kr", "krona kronor krone"),
+    Row("NOK", "kr", "krone kroner"),
+    Row("DKK", "kr", "krone kroner", "øre"),
+    Row("RUB", "₽ руб руб.", "ruble rouble рубль рубля рублей", "kopeck копейка копейки копеек"),
+    Row("UAH", "₴", "hryvnia гривна гривен"),
+    Row("PLN", "zł", "zloty złoty złotych", "grosz groszy"),
+    Row("CZK", "Kč", "koruna korun"),
+    Row("HUF", "Ft", "forint"),
+    Row("TRY", "₺", "lira", "kuruş"),
+    Row("ILS", "₪", "shekel", "agora"),
+    Row("KRW", "₩", "won 원 韩元"),
+    Row("VND", "₫", "dong đồng"),
+    Row("THB", "฿", "baht"),
+    Row("IDR", "Rp", "rupiah"),
+    Row("MYR", "RM", "ringgit", "sen"),
+    Row("NGN", "₦", "naira", "kobo"),
+    Row("KES", "KSh Ksh", "shilling"),
+    Row("ZAR", "R", "rand", "cent"),
+    Row("EGP", "E£", "egyptian_pound", "piastre"),
+    Row("SAR", "", "riyal ريال"),
+    Row("AED", "", "dirham درهم"),
+    Row("BDT", "৳", "taka"),
+    Row("BTC", "₿", "bitcoin"),
+)

@@ -1,0 +1,112 @@
+"""Words and phrases that say the same, in several languages: data."""
+
+from __future__ import annotations
+
+SAME = {
+    "yes": "yes|yeah|ja|oui|sí|sim|sì|да|是|是的|はい|예|네|نعم|हाँ|हां",
+    "no": "no|nope|nein|non|não|нет|否|不是|いいえ|아니요|아니오|لا|नहीं",
+    "true": "true|wahr|vrai|verdadero|verdadeiro|vero|истина|верно|真|正确|正確|참|صحيح|सत्य|सही",
+    "false": "false|falsch|faux|falso|ложь|неверно|假|错误|錯誤|거짓|خطأ|असत्य|गलत",
+    "no solution": "no solution|no root|no such integer|no such number|no solution exist|solution do not exist"
+    "|solution does not exist|none exist|keine lösung|keine lösungen|pas de solution|il n'y a pas de solution"
+    "|aucune solution|sin solución"
+    "|no hay solución|no tiene solución|sem solução|não há solução|nessuna soluzione|нет решений|нет решения"
+    "|не имеет решений|无解|無解|没有解|解なし|해가 없다|لا يوجد حل|कोई हल नहीं",
+    "no real solution": "no real solution|no real root|no solution in the real|keine reellen lösungen"
+    "|keine reelle lösung|pas de solution réelle|aucune solution réelle|sin soluciones reales|sem solução real"
+    "|нет действительных решений"
+    "|无实数解|无实数根|无实根|没有实数解",
+    "does not exist": "does not exist|do not exist|doesn't exist|dne|existiert nicht|n'existe pas|no existe|não existe"
+    "|не существует|不存在|存在しない",
+    "infinitely many": "infinitely many|infinite|infinite solution|infinitely many solution|infinite number of solution"
+    "|unendlich viele|unendlich viele lösungen|une infinité de solutions|une infinité|infinitas soluciones"
+    "|infinitas soluções|infinite soluzioni|бесконечно много|бесконечно много решений|无穷多|无穷多个|无数个",
+    "undefined": "undefined|not defined|nicht definiert|undefiniert|non défini|indéfini|indefinido|no definido"
+    "|indefinito|не определено|未定义|无定义|無定義",
+    "impossible": "impossible|not possible|unmöglich|imposible|impossível|impossibile|невозможно|不可能",
+    "cannot be determined": "cannot be determined|can't be determined|can not be determined|not enough information"
+    "|insufficient information|nicht bestimmbar|无法确定|不能确定",
+    "even": "even|gerade|par|pari|чётная|чётное|четное|偶数|偶函数|偶",
+    "odd": "odd|ungerade|impair|impar|ímpar|dispari|нечётная|нечётное|нечетное|奇数|奇函数|奇",
+    "all real": "all real|all real number|every real number|alle reellen zahlen|tous les réels|todos los números reales"
+    "|все действительные числа|全体实数|任意实数",
+    "empty set": "empty set|empty|leere menge|ensemble vide|conjunto vacío|conjunto vazio|пустое множество|空集",
+    "all integer": "all integer|every integer|alle ganzen zahlen|所有整数|全体整数",
+    "red": "red|rot|rouge|rojo|vermelho|rosso|красный|红|红色|赤",
+    "blue": "blue|blau|bleu|azul|blu|синий|蓝|蓝色|青",
+    "green": "green|grün|vert|verde|зелёный|зеленый|绿|绿色|緑",
+    "yellow": "yellow|gelb|jaune|amarillo|amarelo|giallo|жёлтый|желтый|黄|黄色",
+    "black": "black|schwarz|noir|negro|preto|nero|чёрный|черный|黑|黑色|黒",
+    "white": "white|weiß|weiss|blanc|blanco|branco|bianco|белый|白|白色",
+    "gray": "gray|grey",
+}
+"""What stands for each, and all that says it: in small letters, English ones in the singular and without articles."""
+
+ARTICLES = "the a an der die das la le les el los las il lo gli"
+"""Words that names have or have not."""
+SILENT = "there is|there are|it is|es gibt|il y a|hay|on"
+"""Phrases that introduce what is said, or stand within it."""
+
+PERCENT = (
+    "percent|percentage point|percentage points|per cent|pct|prozent|prozentpunkte|pour cent|por ciento|por cento"
+    "|per cento|процентов|процента|процент|퍼센트"
+)
+ROUGHLY = (
+    "about|approximately|approx|around|roughly|exactly|ungefähr|etwa|rund|circa|ca|genau|environ"
+    "|à peu près|exactement|aproximadamente|cerca de|unos|exactamente|примерно|около|ровно|约|約"
+    "|大约|大約|约为|大约是|正好|共"
+)
+"""Words before a value that leave it as it is."""
+ANSWER = (
+    "the answer is|the final answer is|final answer :|answer :|ans :|answer =|die antwort ist|antwort :|la réponse est"
+    "|réponse :|la respuesta es|respuesta :|a resposta é|resposta :|la risposta è|risposta :|ответ :|答案 :|答案是"
+    "|答案为|答え :|答えは"
+)
+"""Phrases that introduce an answer and say nothing of it."""
+ROUGHLY_BEHIND = (
+    "approximately|approx|exactly|in total|total|altogether|en total|au total|insgesamt|no total|in totale|всего"
+    "|ungefähr|genau|environ|左右"
+)
+"""Words behind a value that leave it as it is."""
+
+CHANGING = (
+    "or and is are was were be not no none never if when where unless at least most than about between to from wrong"
+    " incorrect false maybe perhaps possibly probably remainder R percent am pm AM PM noon midnight hundred thousand"
+    " million billion trillion dozen half third quarter rad mod modulo base st nd rd th of the by but otherwise"
+    " squared cubed plus minus times factorial would could should might guess mod only"
+    " oder und ist nicht kein wenn falsch rest mal ou et est pas si faux o y es no sino или и не если либо"
+    " 或 和 不 不是 或者"
+)
+"""Words that change what a value before them is, or that begin something else than a unit or a noun."""
+DENYING = (
+    "or not no never cannot can't neither nor wrong incorrect false maybe perhaps"
+    " oder nicht kein falsch ou pas faux no sino o или не 不 或"
+)
+"""Words in parentheses, or before "is", that take back what stands beside them."""
+IS = "is are equals ist sind beträgt est sont vaut es son é são è sono 是 为 等于 は"
+"""Words between what is asked for and its value."""
+ASKING = "what which who how why if whether it this that was welche wie quel que какой"
+"""Words before "is" that make no name of a value."""
+SPOKEN = {
+    "the square root of": "\\sqrt",
+    "square root of": "\\sqrt",
+    "the cube root of": "\\sqrt[3]",
+    "cube root of": "\\sqrt[3]",
+    "squared": "^2",
+    "cubed": "^3",
+    "to the power of": "^",
+    "plus": "+",
+    "minus": "-",
+    "times": "*",
+    "multiplied by": "*",
+    "divided by": "/",
+    "over": "/",
+    "factorial": "!",
+}
+"""Operations in words."""
+COMPARING = "more fewer less greater mehr weniger plus moins más menos"
+"""Words behind a value that say of what it is the difference, so that "than" may follow."""
+WITHIN = "of the at from and"
+"""Of the changing words, those that may stand within a noun: behind another word, or before one ("of" alone)."""
+SHORT = "a an in my he we it s of at de la le du un el di da do"
+"""Words of one or two letters within a noun."""

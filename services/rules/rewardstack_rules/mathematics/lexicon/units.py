@@ -1,0 +1,186 @@
+"""Units: symbols, names, and how much of which other units one is: data."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+METRIC, THOUSANDS, LARGE = "GMkhdcmµnp", "TGMkmµnp", "PTGMk"
+"""Prefixes that units take, by their symbols in `PREFIXES`."""
+
+
+class Row(NamedTuple):
+    """A unit.
+
+    Args:
+        symbols: between spaces; capital letters count. The first names the unit in other rows.
+        names: between spaces, in the singular and small letters, `_` for a space within; prefixes go before each.
+        size: a number and other units, or `=` and what is measured, of a base.
+        prefixes: those that it takes.
+        zero: where its scale begins, in the unit of its size; of temperatures.
+    """
+
+    symbols: str
+    names: str
+    size: str
+    prefixes: str = ""
+    zero: str = "0"
+
+
+PREFIXES = {
+    "P": ("peta", "10^15"),
+    "T": ("tera", "10^12"),
+    "G": ("giga", "10^9"),
+    "M": ("mega", "10^6"),
+    "k": ("kilo", "10^3"),
+    "h": ("hecto", "10^2"),
+    "d": ("deci", "10^-1"),
+    "c": ("centi", "10^-2"),
+    "m": ("milli", "10^-3"),
+    "µ": ("micro", "10^-6"),
+    "n": ("nano", "10^-9"),
+    "p": ("pico", "10^-12"),
+}
+"""Names and sizes by symbol."""
+
+UNITS = (
+    Row("m", "meter metre mètre metro метр 米 公尺 メートル", "=length", METRIC),
+    Row("g", "gram gramme gramm gramo grama grammo грамм 克", "=mass", METRIC + "µ"),
+    Row("s", "second sec seconde sekunde segundo secondo секунда секунд секунды 秒", "=time", "mµnp"),
+    Row("A", "ampere amp ampère amperio", "=current", THOUSANDS),
+    Row("K", "kelvin", "=temperature", "m"),
+    Row("mol", "mole", "=amount", THOUSANDS),
+    Row("cd", "candela", "=intensity"),
+    Row("bit", "", "=information", "TGMk"),
+    Row("rad", "radian", "=angle", "mµ"),
+    # length, area, volume
+    Row("km", "公里 千米 км километр километра километров", "1000 m"),
+    Row("cm", "厘米 公分 см сантиметр сантиметра сантиметров センチメートル", "1/100 m"),
+    Row("mm", "毫米 мм миллиметр миллиметра миллиметров", "1/1000 m"),
+    Row("", "м метра метров", "1 m"),
+    Row("Å", "angstrom ångström", "10^-10 m"),
+    Row("", "micron", "10^-6 m"),
+    Row("in", "inch inche zoll pouce pulgada polegada pollice 英寸", "0.0254 m"),
+    Row("ft", "foot feet fuß pied pie 英尺", "0.3048 m"),
+    Row("yd", "yard yarda", "0.9144 m"),
+    Row("mi", "mile meile milla milha miglio миля миль 英里", "1609.344 m"),
+    Row("nmi", "nautical_mile", "1852 m"),
+    Row("", "furlong", "201.168 m"),
+    Row("", "fathom", "1.8288 m"),
+    Row("ly", "light_year light-year lightyear", "9460730472580800 m"),
+    Row("AU au", "astronomical_unit", "149597870700 m"),
+    Row("pc", "parsec", "30856775814913673 m", "GMk"),
+    Row("ha", "hectare hektar hectárea 公顷", "10000 m^2"),
+    Row("", "acre", "4046.8564224 m^2"),
+    Row("sqft", "", "1 ft^2"),
+    Row("sqm", "", "1 m^2"),
+    Row("l L", "liter litre litro литр литра литров 升 リットル", "1/1000 m^3", METRIC + "µ"),
+    Row("", "毫升 мл", "1/1000000 m^3"),
+    Row("cc", "", "1/1000000 m^3"),
+    Row("tsp", "teaspoon", "0.00000492892159375 m^3"),
+    Row("tbsp", "tablespoon", "0.00001478676478125 m^3"),
+    Row("floz", "fluid_ounce", "0.0000295735295625 m^3"),
+    Row("", "cup", "0.0002365882365 m^3"),
+    Row("pt", "pint", "0.000473176473 m^3"),
+    Row("qt", "quart", "0.000946352946 m^3"),
+    Row("gal", "gallon", "0.003785411784 m^3"),
+    Row("bbl", "", "0.158987294928 m^3"),
+    # mass
+    Row("kg", "kilo кг килограмм килограмма килограммов 公斤 千克", "1000 g"),
+    Row("", "г грамма граммов", "1 g"),
+    Row("", "斤", "500 g"),
+    Row("", "毫克 мг", "1/1000 g"),
+    Row("t", "tonne metric_ton tonelada tonnellata тонна тонн тонны 吨 トン", "10^6 g", "GMk"),
+    Row("", "ton", "907184.74 g"),
+    Row("", "ton", "10^6 g"),
+    Row("oz", "ounce unze once onza onça oncia", "28.349523125 g"),
+    Row("lb lbs", "pound pfund livre libra libbra 磅", "453.59237 g"),
+    Row("", "stone", "6350.29318 g"),
+    Row("gr", "grain", "0.06479891 g"),
+    Row("ct", "carat", "0.2 g"),
+    Row("u Da amu", "dalton", "1.66053906892e-24 g", "k"),
+    # time
+    Row("min", "minute minut minuto minuta минута минут минуты 分钟 分鐘 分", "60 s"),
+    Row("h hr hrs", "hour stunde heure hora ora ч час часа часов 小时 小時 時間", "3600 s"),
+    Row("d", "day tag jour día dia giorno giorni день дня дней 天 日", "86400 s"),
+    Row("wk", "week woche semaine semana settimana неделя недели недель 周 星期 週間", "604800 s"),
+    Row("", "fortnight", "1209600 s"),
+    Row("", "с", "1 s"),
+    Row("mo", "month monat mois mes mês mese месяц месяца месяцев 个月 月", "=months"),
+    Row("yr yrs", "year jahr an année ano año anno год года лет 年", "12 mo"),
+    Row("", "decade", "120 mo"),
+    Row("", "century centurie", "1200 mo"),
+    # speed, frequency
+    Row("mph", "", "1609.344/3600 m s^-1"),
+    Row("kph kmh kmph", "км/ч", "1000/3600 m s^-1"),
+    Row("fps", "", "0.3048 m s^-1"),
+    Row("kn kt", "knot", "1852/3600 m s^-1"),
+    Row("Hz", "hertz", "1 s^-1", THOUSANDS),
+    Row("rpm", "", "1/60 s^-1"),
+    Row("bps", "", "1 bit s^-1", "TGMk"),
+    # force, pressure, energy, power
+    Row("N", "newton", "1000 g m s^-2", THOUSANDS),
+    Row("dyn", "dyne", "1/100000 N"),
+    Row("lbf", "pound_force", "4.4482216152605 N"),
+    Row("kgf", "", "9.80665 N"),
+    Row("Pa", "pascal", "1 N m^-2", "GMkhm"),
+    Row("bar", "", "100000 Pa", "m"),
+    Row("atm", "atmosphere", "101325 Pa"),
+    Row("torr Torr", "", "101325/760 Pa"),
+    Row("mmHg", "", "133.322387415 Pa"),
+    Row("psi", "", "6894.757293168 Pa"),
+    Row("J", "joule", "1 N m", THOUSANDS),
+    Row("cal", "calorie kalorie", "4.184 J", "k"),
+    Row("Cal", "", "4184 J"),
+    Row("erg", "", "10^-7 J"),
+    Row("eV", "electronvolt electron_volt", "1.602176634e-19 J", "TGMkm"),
+    Row("BTU Btu", "", "1055.05585262 J"),
+    Row("W", "watt vatio", "1 J s^-1", THOUSANDS),
+    Row("hp", "horsepower", "745.69987158227022 W"),
+    Row("Wh", "watt_hour watt-hour", "3600 J", "TGMk"),
+    # electricity, magnetism, light
+    Row("C", "coulomb", "1 A s", "mµnp"),
+    Row("Ah", "", "3600 C", "m"),
+    Row("V", "volt voltio", "1 W A^-1", THOUSANDS),
+    Row("Ω", "ohm ohmio", "1 V A^-1", "GMkmµ"),
+    Row("S", "siemens", "1 A V^-1", "mµ"),
+    Row("F", "farad", "1 C V^-1", "mµnp"),
+    Row("Wb", "weber", "1 V s", "m"),
+    Row("T", "tesla", "1 Wb m^-2", "mµn"),
+    Row("H", "henry", "1 Wb A^-1", "mµn"),
+    Row("lm", "lumen", "1 cd"),
+    Row("lx", "lux", "1 lm m^-2"),
+    # chemistry, radiation
+    Row("M", "molar", "1000 mol m^-3", "mµn"),
+    Row("Bq", "becquerel", "1 s^-1", THOUSANDS),
+    Row("Ci", "curie", "37000000000 Bq", "mµ"),
+    Row("Gy", "gray", "1 J kg^-1", "m"),
+    Row("Sv", "sievert", "1 J kg^-1", "mµ"),
+    # temperature
+    Row("°C ºC", "celsius degree_celsius grad_celsius centigrade degree_centigrade", "1 K", zero="273.15"),
+    Row("°F ºF", "fahrenheit degree_fahrenheit grad_fahrenheit", "5/9 K", zero="45967/180"),
+    # information
+    Row("B", "byte octet", "8 bit", LARGE),
+    Row("KB", "", "8000 bit"),
+    Row("KiB", "kibibyte", "8192 bit"),
+    Row("MiB", "mebibyte", "8388608 bit"),
+    Row("GiB", "gibibyte", "8589934592 bit"),
+    # counts
+    Row("", "unit einheit unité unidad unidade unità единица единиц 单位", "=units"),
+    Row("", "dozen docena dutzend douzaine", "12 1"),
+)
+"""A name that stands in several rows may be meant as any of them."""
+
+POWERS_BEFORE = {
+    2: "square sq quadrat 平方 кв квадратных",
+    3: "cubic cu kubik 立方 куб кубических",
+}
+POWERS_BEHIND = {
+    2: "squared carré carrés carrée cuadrado cuadrados cuadrada quadrado quadrados quadrato quadrati",
+    3: "cubed cube cubes cúbico cúbicos cubo cubi cubico",
+}
+ENDINGS = "s n e es en er i"
+"""Of plurals, which a name may have."""
+PER = "per pro par por al 每 в an a"
+"""Words for the line of a fraction; between two units only."""
+LETTERS = "m g s h l L N J K V W A C F"
+"""Symbols of one letter that are a unit behind a number and a space; others are where they are upright."""

@@ -1,0 +1,55 @@
+"""The tables of `mathematics.lexicon`: each row is read as it says."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewardstack_rules.mathematics.comparison.compare import compare
+from rewardstack_rules.mathematics.lexicon.calendar import MONTHS, WEEKDAYS
+from rewardstack_rules.mathematics.lexicon.currencies import CURRENCIES
+from rewardstack_rules.mathematics.lexicon.numerals import LANGUAGES
+from rewardstack_rules.mathematics.lexicon.phrases import SAME
+from rewardstack_rules.mathematics.lexicon.units import UNITS
+from rewardstack_rules.mathematics.reading.numerals import number
+from rewardstack_rules.mathematics.reading.units import currency, named
+
+
+@pytest.mark.parametrize("row", UNITS, ids=[row.symbols or row.names for row in UNITS])
+def test_units(row: tuple[str, ...]) -> None:
+    """Each symbol and name of a unit names what the others of its row name."""
+    meanings = [{(one.size, one.dimensions) for one in named(name)} for text in row[:2] for name in text.split()]
+    assert set.intersection(*meanings)
+
+
+@pytest.mark.parametrize("row", CURRENCIES, ids=[row.code for row in CURRENCIES])
+def test_currencies(row: tuple[str, ...]) -> None:
+    """Each sign and code of a currency may stand before its amount, and means it."""
+    for sign in (row[0], *row[1].split()):
+        assert ((row[0], 1),) in {one.dimensions for one in currency(sign)}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_numerals(language: str) -> None:
+    """Ones, tens and hundreds are the numbers at whose places they stand."""
+    row = LANGUAGES[language]
+    for words, values in (
+        (row.ones, range(200)),
+        (row.tens, range(20, 100, 10)),
+        (row.hundreds, range(200, 1000, 100)),
+    ):
+        for names, value in zip(words.split(), values, strict=False):
+            assert [number(name.split("-")) for name in names.split("|")] == [value] * len(names.split("|"))
+
+
+@pytest.mark.parametrize("rows, length", [(MONTHS, 12), (WEEKDAYS, 7)])
+def test_calendar(rows: dict[str, str], length: int) -> None:
+    """Each language has all months, and all days."""
+    assert {len(names.split()) for names in rows.values()} == {length}
+
+
+@pytest.mark.parametrize("common", SAME)
+def test_phrases(common: str) -> None:
+    """All phrases of a row say the same."""
+    assert [
+        said for said in SAME[common].split("|") if compare(f"\\text{{{said}}}", f"\\text{{{common}}}") is not True
+    ] == []
