@@ -123,7 +123,7 @@ def test_integer_of_a_million_digits(server: RewardServer) -> None:
 
 def test_same_sample_again(server: RewardServer) -> None:
     """A sample that was scored is read from the cache; each worker process has its own where there is no Redis."""
-    same = RIGHT | {"solution_str": "#### 42, cached"}
+    same = RIGHT | {"solution_str": "#### 42\ncached"}
 
     assert server.score(same)[0]["cached"] is False
     eventually(lambda: server.score(same)[0]["cached"])
