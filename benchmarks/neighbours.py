@@ -24,11 +24,8 @@ from benchmarks.mix import make_samples
 from benchmarks.reward_server import reward_server
 
 ALLOWED = 0.25
-INTEGRAL = "\\int_0^{{\\infty}} \\frac{{\\sin(x^{{7}}+{at}x)}}{{x^{{3}}+1}} dx"
-SLOW = [
-    *((INTEGRAL.format(at=at), f"\\frac{{\\pi}}{{{at}}}") for at in range(3, 7)),
-    *((f"(x+y+z+w+{at})^{{60}}", f"(x+y+z+w+{at + 1})^{{60}}") for at in range(1, 5)),
-]
+INTEGRAL = "\\int (x+y+z+w+{at})^{{60}} dx"
+SLOW = [(INTEGRAL.format(at=at), INTEGRAL.format(at=at + 1)) for at in range(1, 9)]
 """Answers and references."""
 
 

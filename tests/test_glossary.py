@@ -17,7 +17,7 @@ config connection console context cost counters dataset delivery depth descripto
 explain explanation factory fields files finding format get health healthcheck http init interrupts json launch lexer
 limits lists logs loop main messages metrics models names options output parquet parser pieces process progress
 question rate recording refusals reply resolver responses rows run schemas scripts secret server service settings
-state steps store stream submission submit syntax table terms tokens trail types upload visible warming words
+state steps store stream submission submit syntax table terms tokens trail types undone upload visible warming words
 """
 """Plain English, and words of Python and of HTTP, that mean here what they mean everywhere."""
 FOREIGN = "gunicorn llm openapi openrlhf regex rm"

@@ -13,6 +13,7 @@ import pytest
 from rewardstack_rules.mathematics.comparison.compare import compare, readings
 from rewardstack_rules.mathematics.extract import reference_answer
 from rewardstack_rules.mathematics.reading.syntax import NamedSet
+from rewardstack_rules.mathematics.reading.undone import undone
 from tests.mathematics.test_cases import CASES as VERDICTS
 
 FILES = sorted((Path(__file__).parents[1] / "cases" / "values").glob("*.json"))
@@ -52,10 +53,14 @@ def test_values(case: dict[str, Any]) -> None:
 
 
 def test_either_order() -> None:
-    """Which of two is the answer matters only where one of them is a decimal."""
-    exact = [case for case in CASES if "." not in case["answer"] + case["reference"]]
+    """Which of two is the answer matters only where one of them is a decimal, or leaves work undone."""
+    exact = [case for case in CASES if "." not in case["answer"] + case["reference"] and _is_done(case)]
     turned = [case for case in exact if compare(case["reference"], case["answer"]) is not case["same"]]
     assert turned == []
+
+
+def _is_done(case: dict[str, Any]) -> bool:
+    return undone(case["answer"]) == undone(case["reference"])
 
 
 @pytest.mark.parametrize("write", WRITINGS.values(), ids=WRITINGS)

@@ -45,7 +45,7 @@ _NUMBER = re.compile(r"\d+")
 _COUNTING = re.compile(r"!|\\[dt]?binom|\\choose|\\sum|\\prod")
 _POWER = re.compile(r"(\d+)\s*\^\s*\{?\s*(\d+)")
 _RAISED_POWER = re.compile(r"\^\s*[{(]?\s*-?(\d+)\s*\^\s*[{(]?\s*(\d+)")
-_TOKEN = re.compile(r"\d+|\\[A-Za-z]+|\\?.", re.DOTALL)
+_TOKEN = re.compile(r"\d+(?:\.\d+)?|\\[A-Za-z]+|\\?.", re.DOTALL)
 _SIGNS = frozenset("+- ")
 _OPEN = frozenset(("(", "[", "{", "\\{"))
 _CLOSE = frozenset((")", "]", "}", "\\}"))
@@ -137,8 +137,8 @@ def _measure(text: str) -> tuple[int, int, int]:
                 levels.append(level)
             elif token in _CLOSE and len(levels) > 1:
                 level = levels.pop()
-            elif token.isdecimal() and level > 0:
-                largest = max(largest, int(token))
+            elif token[0].isdecimal() and level > 0:
+                largest = max(largest, int(token.partition(".")[0]))
             deepest, highest = max(deepest, len(levels) - 1), max(highest, level)
             last, raised = level, False
     return deepest, highest, largest

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from rewardstack_rules.mathematics.comparison.expressions import equal_values
+from rewardstack_rules.mathematics.numbers.functions import TRIGONOMETRIC
 from rewardstack_rules.mathematics.numbers.tree import Apply, Constant, Expression, integer, parts
 
 _HALF_TURN = integer(180)
-_FUNCTIONS = frozenset(("sin", "cos", "tan", "cot", "sec", "csc"))
 
 
 def in_degrees(expression: Expression) -> bool:
     """Whether degrees stand in an expression outside of trigonometric functions."""
-    if not isinstance(expression, Apply) or expression.operation in _FUNCTIONS:
+    if not isinstance(expression, Apply) or expression.operation in TRIGONOMETRIC:
         return False
     return expression.operation == "degree" or any(map(in_degrees, expression.arguments))
 
@@ -33,7 +33,7 @@ def equal_in_radians(answer: Expression, reference: Expression) -> bool | None:
 
 def _without(expression: Expression) -> Expression:
     """The number of degrees."""
-    if not isinstance(expression, Apply) or expression.operation in _FUNCTIONS:
+    if not isinstance(expression, Apply) or expression.operation in TRIGONOMETRIC:
         return expression
     if expression.operation == "degree":
         return expression.arguments[0]
@@ -42,7 +42,7 @@ def _without(expression: Expression) -> Expression:
 
 def _radians(expression: Expression) -> Expression:
     """The angle in radians."""
-    if not isinstance(expression, Apply) or expression.operation in _FUNCTIONS:
+    if not isinstance(expression, Apply) or expression.operation in TRIGONOMETRIC:
         return expression
     arguments = tuple(map(_radians, expression.arguments))
     if expression.operation == "degree":

@@ -17,6 +17,7 @@ from rewardstack_rules.mathematics.reading.series import several_phrases, severa
 from rewardstack_rules.mathematics.reading.sexagesimal import sexagesimal
 from rewardstack_rules.mathematics.reading.statements import stated
 from rewardstack_rules.mathematics.reading.syntax import Choice, Date, Node, Time
+from rewardstack_rules.mathematics.reading.undone import result, undone
 from rewardstack_rules.mathematics.reading.wording import (
     choice,
     choices,
@@ -31,7 +32,7 @@ from rewardstack_rules.mathematics.trail import tell
 
 REMEMBERED = 1024
 """Texts whose readings are remembered: several responses are compared with one reference."""
-READERS = (choice, time_of_day, date, family, formula, sexagesimal)
+READERS = (choice, time_of_day, date, family, formula, result, sexagesimal)
 """What a text may be read as, in order; a text of two meanings has a reading of each."""
 LETTERED = (quantity, stated, total, several_quantities, several_phrases)
 """What it may be as well where letters or the sign of a unit stand in it."""
@@ -50,8 +51,12 @@ def compare(answer: str, reference: str) -> bool | None:
         reference: within the bounds.
 
     Returns:
-        Whether any reading of one equals one of the other; None where no two are compared.
+        Whether any reading of one equals one of the other; None where no two are compared. Work that the reference does
+        not leave undone is none that an answer may.
     """
+    if undone(answer) - undone(reference):
+        tell("values")
+        return False
     found = readings(answer) + readings_by_comma(answer)
     expected = readings(reference) + readings_by_comma(reference, certain=True)
     if found and expected and type(found[0]) is type(expected[0]) in DECIDING:

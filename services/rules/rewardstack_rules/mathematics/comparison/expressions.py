@@ -7,6 +7,7 @@ from fractions import Fraction
 from rewardstack_rules.mathematics.comparison.constants import arbitrary_constants, equal_families
 from rewardstack_rules.mathematics.comparison.decimals import Decimal, reach
 from rewardstack_rules.mathematics.numbers.equality import distance_below, same
+from rewardstack_rules.mathematics.numbers.functions import TRIGONOMETRIC
 from rewardstack_rules.mathematics.numbers.rational import integral
 from rewardstack_rules.mathematics.numbers.tree import (
     Apply,
@@ -18,7 +19,6 @@ from rewardstack_rules.mathematics.numbers.tree import (
     parts,
 )
 
-_ANGLES = frozenset(("sin", "cos", "tan", "cot", "sec", "csc"))
 _NOT_HERE = frozenset(("percent", "plus or minus", "minus or plus", "subscript"))
 _INFINITIES = (Constant("infinity"), negative(Constant("infinity")))
 
@@ -63,7 +63,7 @@ def _has_angle(expression: Expression) -> bool:
         return False
     if expression.operation == "degree":
         return True
-    return expression.operation not in _ANGLES and any(map(_has_angle, expression.arguments))
+    return expression.operation not in TRIGONOMETRIC and any(map(_has_angle, expression.arguments))
 
 
 def _decimal(expression: Expression) -> Decimal | None:

@@ -86,6 +86,8 @@ def _arc_cotangent(value: acb) -> acb:
     return acb(arb.pi() / 2) - value.atan()
 
 
+TRIGONOMETRIC = frozenset(("sin", "cos", "tan", "cot", "sec", "csc", "cis"))
+"""Functions of an angle."""
 FUNCTIONS: dict[str, Callable[..., acb]] = {
     "product": lambda *factors: reduce(acb.__mul__, factors),
     "quotient": lambda dividend, divisor: dividend / nonzero(divisor),
@@ -110,6 +112,7 @@ FUNCTIONS: dict[str, Callable[..., acb]] = {
     "sin": acb.sin,
     "tan": acb.tan,
     "cot": acb.cot,
+    "cis": lambda value: (value * acb(0, 1)).exp(),
     "csc": acb.csc,
     "arcsin": acb.asin,
     "arccos": acb.acos,

@@ -13,7 +13,7 @@ from flint import acb, arb
 
 from rewardstack_rules.mathematics.numbers.balls import Balls, precision
 from rewardstack_rules.mathematics.numbers.functions import NoValueError
-from rewardstack_rules.mathematics.numbers.tree import Apply, Constant, Expression, Number, parts, symbols
+from rewardstack_rules.mathematics.numbers.tree import OVER_INDEX, Apply, Constant, Expression, Number, parts, symbols
 
 LEAST, LARGEST = 1e-2, 1e3
 """Absolute values of what a real symbol stands for."""
@@ -26,6 +26,8 @@ MOST_PATTERNS = 16
 MOST_POINTS = 48
 BREAKING = frozenset({"abs", "floor", "ceiling", "sign", "maximum", "minimum"})
 """Functions that are of one form on either side of where an argument is zero."""
+OF_COMPLEX = frozenset({"real part", "imaginary part", "conjugate", "argument"})
+"""Functions that are of use for complex numbers alone."""
 PROBED = tuple(sign * 10 ** (step / 4) for sign in (-1, 1) for step in range(-8, 13))
 """Where an argument's sign is looked at to find a breakpoint."""
 INTEGERS = frozenset("nkmjlNKM")
@@ -54,11 +56,13 @@ def points(one: Expression, other: Expression) -> Points:
     """Where two expressions are to be compared: the same for the pair in either order.
 
     On both sides of each breakpoint that is found; then `MOST_POINTS` times real symbols run over `LEAST` to `LARGEST`
-    with every pattern of signs. Integers (`integers`) stand for positive ones.
+    with every pattern of signs, and so do both parts of complex ones, of which `OF_COMPLEX` are taken. Integers
+    (`integers`) stand for positive ones.
     """
     random = Random(seed_of(one, other))
     whole = sorted(integers(one, other))
     reals = sorted(symbols(one, other) - set(whole))
+    complexes = _complexes(one, other)
     beside = list(_beside_breakpoints((one, other), reals, random))
     patterns = list(product((1, -1), repeat=len(reals))) if 2 ** len(reals) <= MOST_PATTERNS else []
 
@@ -66,7 +70,8 @@ def points(one: Expression, other: Expression) -> Points:
         yield from beside
         for at in range(MOST_POINTS):
             signs = patterns[at % len(patterns)] if patterns else [random.choice((1, -1)) for _ in reals]
-            yield {name: _real(sign, random) for name, sign in zip(reals, signs, strict=True)}
+            drawn = {name: _real(sign, random) for name, sign in zip(reals, signs, strict=True)}
+            yield {**drawn, **{name: acb(drawn[name].real, _real(1, random).real) for name in complexes}}
 
     def complete() -> Iterator[Mapping[str, acb]]:
         for values in spread():
@@ -85,10 +90,18 @@ def integers(*expressions: Expression) -> frozenset[str]:
     return frozenset(found)
 
 
+def _complexes(*expressions: Expression) -> frozenset[str]:
+    """Symbols of which real or imaginary parts are taken."""
+    found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
+    return symbols(*(part for part in found if part.operation in OF_COMPLEX))
+
+
 def _counted(part: Apply) -> tuple[Expression, ...]:
     """The arguments of an operation that can only hold integers, as textbooks write it."""
     if part.operation in ("factorial", "binomial"):
         return part.arguments
+    if part.operation in OVER_INDEX:
+        return part.arguments[2:]
     if part.operation == "power" and _is_negative(part.arguments[0]):
         return part.arguments[1:]
     if part.operation == "product" and Constant("pi") in part.arguments:

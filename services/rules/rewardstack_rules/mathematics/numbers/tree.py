@@ -52,6 +52,8 @@ class Apply:
 
 Expression: TypeAlias = Number | Constant | Symbol | Apply
 
+OVER_INDEX = frozenset(("sum over", "product over"))
+"""Operations on a body, the symbol that is its index, and the first and last value of that."""
 ONE = Number(Fraction(1))
 
 
@@ -90,8 +92,14 @@ def evaluated(arguments: Iterable[Expression], value: Callable[[Expression], T |
 
 
 def symbols(*expressions: Expression) -> frozenset[str]:
-    """The names of all symbols that stand in the expressions."""
-    return frozenset(part.name for one in expressions for part in parts(one) if isinstance(part, Symbol))
+    """The names of all symbols that stand in the expressions, other than the index of a sum or product over it."""
+    found, indices = set[str](), set[str]()
+    for part in (part for one in expressions for part in parts(one)):
+        if isinstance(part, Symbol):
+            found.add(part.name)
+        elif isinstance(part, Apply) and part.operation in OVER_INDEX and isinstance(part.arguments[1], Symbol):
+            indices.add(part.arguments[1].name)
+    return frozenset(found - indices)
 
 
 def renamed(expression: Expression, names: dict[str, str]) -> Expression:

@@ -12,8 +12,8 @@ FUNCTIONS = {
     **{
         name: name
         for name in names(
-            "sin cos tan cot sec csc arcsin arccos arctan arccot arcsec arccsc sinh cosh tanh coth sech csch arcsinh"
-            " arccosh arctanh ln exp erf zeta"
+            "sin cos tan cot sec csc cis arcsin arccos arctan arccot arcsec arccsc sinh cosh tanh coth sech csch"
+            " arcsinh arccosh arctanh ln exp erf zeta"
         )
     },
     "asin": "arcsin",
@@ -42,6 +42,9 @@ INVERSES = {name: f"arc{name}" for name in names("sin cos tan cot sec csc sinh c
 
 SEVERAL = {"max": "maximum", "min": "minimum", "gcd": "gcd", "lcm": "lcm"}
 """Functions of several arguments in parentheses."""
+
+OVER_INDEX = {"sum": "sum over", "prod": "product over"}
+"""Operations over an index."""
 
 GREEK = names(
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron rho sigma tau upsilon phi chi psi"

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rewardstack_rules.mathematics.numbers.tree import Apply, Constant, Expression, Number, Symbol, integer, negative
+from rewardstack_rules.mathematics.numbers.tree import (
+    Apply,
+    Constant,
+    Expression,
+    Number,
+    Symbol,
+    integer,
+    negative,
+    substituted,
+    symbols,
+)
 from rewardstack_rules.mathematics.reading.lexer import (
     BEGIN,
     COMMAND,
@@ -23,6 +33,7 @@ from rewardstack_rules.mathematics.reading.names import (
     INVERSES,
     JOINING,
     MATRICES,
+    OVER_INDEX,
     RELATIONS,
     SEVERAL,
     UNIT_LETTERS,
@@ -57,6 +68,8 @@ from rewardstack_rules.mathematics.reading.terms import (
 
 MOST_FACTORS = 2
 """Letters side by side that are factors; more are a word, or may be."""
+MOST_TERMS = 100
+"""Of a sum or product over an index that is written out."""
 _CLOSING = {"(": (")", "]"), "[": ("]", ")"), "\\{": ("\\}",), "{": ("}",), "langle": ("rangle",)}
 _STOPPING = names(", ; : ) ] } \\} \\\\ & | + - pm mp cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
 """Where a product of factors that stand side by side ends."""
@@ -389,6 +402,8 @@ class Parser(Stream):
             return self._named(name)
         if name in ("lfloor", "lceil"):
             return self._rounded(name)
+        if name in OVER_INDEX:
+            return self._over_index(OVER_INDEX[name])
         if name == "vec" and self._peek(1).kind == LETTERS and len(self._peek(1).text) == 1:
             return Symbol(subscript(self._argument()))
         if name in DECORATIONS:
@@ -407,6 +422,24 @@ class Parser(Stream):
             index = expression(self._inside(self._sum))
             self._expect("]")
         return Apply("root", (self._argument(whole=True), index))
+
+    def _over_index(self, operation: str) -> Expression:
+        """A sum or product from a first to a last value of an index, of the product that stands behind."""
+        self._expect("_")
+        self._expect("{")
+        index = self._inside(self._sum)
+        self._expect("=")
+        first = expression(self._inside(self._sum))
+        self._expect("}")
+        self._expect("^")
+        last = self._argument(whole=True)
+        if not isinstance(index, Symbol) or index.name in symbols(first, last):
+            raise UnreadError("an index that is no letter")
+        body = expression(self._inside(self._product))
+        if is_integer(first) and is_integer(last) and 0 <= last.value - first.value < MOST_TERMS:
+            terms = (substituted(body, index.name, integer(at)) for at in range(int(first.value), int(last.value) + 1))
+            return Apply(operation.removesuffix(" over"), tuple(terms))
+        return Apply(operation, (body, index, first, last))
 
     def _rounded(self, name: str) -> Expression:
         inside = expression(self._inside(self._sum))
