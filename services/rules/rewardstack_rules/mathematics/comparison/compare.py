@@ -9,6 +9,7 @@ from rewardstack_rules.mathematics.comparison.structures import equal_nodes
 from rewardstack_rules.mathematics.reading.calendar import date, time_of_day
 from rewardstack_rules.mathematics.reading.commas import is_certain, with_decimal_comma
 from rewardstack_rules.mathematics.reading.lexer import LETTERS, Token, UnreadError, lex
+from rewardstack_rules.mathematics.reading.named import named
 from rewardstack_rules.mathematics.reading.parameters import family
 from rewardstack_rules.mathematics.reading.parser import formula
 from rewardstack_rules.mathematics.reading.quantities import UNIT_SIGNS, quantity, total
@@ -32,7 +33,7 @@ from rewardstack_rules.mathematics.trail import tell
 
 REMEMBERED = 1024
 """Texts whose readings are remembered: several responses are compared with one reference."""
-READERS = (choice, time_of_day, date, family, formula, result, sexagesimal)
+READERS = (choice, time_of_day, date, family, named, formula, result, sexagesimal)
 """What a text may be read as, in order; a text of two meanings has a reading of each."""
 LETTERED = (quantity, stated, total, several_quantities, several_phrases)
 """What it may be as well where letters or the sign of a unit stand in it."""

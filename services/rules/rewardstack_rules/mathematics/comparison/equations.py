@@ -5,11 +5,21 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 
-from rewardstack_rules.mathematics.comparison.constants import arbitrary_constants, equal_pencils
+from rewardstack_rules.mathematics.comparison.constants import equal_pencils
 from rewardstack_rules.mathematics.comparison.expressions import equal_values, has_value
 from rewardstack_rules.mathematics.comparison.verdicts import all_of
-from rewardstack_rules.mathematics.numbers.equality import distance_below, proportional
-from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number, Symbol, difference, parts, symbols
+from rewardstack_rules.mathematics.numbers.equality import ZERO, distance_below, proportional, same
+from rewardstack_rules.mathematics.numbers.tree import (
+    ONE,
+    Apply,
+    Expression,
+    Number,
+    Symbol,
+    difference,
+    parts,
+    substituted,
+    symbols,
+)
 from rewardstack_rules.mathematics.reading.syntax import Node, Relation, is_expression
 
 Equation = tuple[Expression, ...]
@@ -19,11 +29,18 @@ _NAMING = frozenset(("sum", "product"))
 
 
 def equation(node: Node) -> Equation | None:
-    """The sides of an equation between expressions; None where it is anything else."""
-    if not isinstance(node, Relation) or set(node.operators) != {"="}:
+    """The sides of an equation between expressions, a lone letter first; None where it is anything else.
+
+    Of `2x = 14 -> x = 7` it is the last, and `f \\equiv 0` is one.
+    """
+    if not isinstance(node, Relation) or node.modulus is not None:
         return None
-    sides = tuple(side for side in node.sides if is_expression(side))
-    return sides if len(sides) == len(node.sides) else None
+    start = max((at for at, operator in enumerate(node.operators, 1) if operator == "->"), default=0)
+    sides = tuple(side for side in node.sides[start:] if is_expression(side))
+    if len(sides) < max(2, len(node.sides) - start) or not {*node.operators[start:]} <= {"=", "equiv"}:
+        return None
+    turned = len(sides) == 2 and isinstance(sides[1], Symbol) and not symbols(sides[0])
+    return sides[::-1] if turned else sides
 
 
 def equal_to_value(sides: Equation, value: Expression) -> bool | None:
@@ -34,7 +51,7 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
         value: without a name.
 
     Returns:
-        None where it is an equation to be solved, so that its text has to say it.
+        None where a value cannot be told.
     """
     first, *rest = sides
     if _is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value)):
@@ -42,7 +59,7 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
     elif not symbols(*sides):
         steps = [first, *rest]
     else:
-        return None
+        return _is_identity(sides) and equal_values(sides[-1], value)
     computed = all_of(equal_values(one, other) for one, other in pairwise(steps))
     return equal_values(steps[-1], value) if computed else computed
 
@@ -53,20 +70,53 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
     Returns:
         None where one is solved and the other is not, or they are chains.
     """
-    if len(answer) != 2 or len(reference) != 2:
+    one, other = _without_steps(answer), _without_steps(reference)
+    if one is None or other is None:
         return None
-    (name, value), (asked, expected) = answer, reference
+    (name, value), (asked, expected) = one, other
     own = not (symbols(name) | symbols(asked)) & symbols(value, expected)
     if _same_name(name, asked) and (own or _is_call(name) or _is_call(asked)):
-        families = arbitrary_constants(value) or arbitrary_constants(expected)
-        return equal_values(value, expected) if families or symbols(value) == symbols(expected) else None
-    every = (name, value, asked, expected)
-    if _is_solved(name, value) or _is_solved(asked, expected) or not all(map(has_value, every)):
+        return equal_values(value, expected)
+    if _is_solved(name, value) and _is_solved(asked, expected):
+        return False
+    if not all(map(has_value, (name, value, asked, expected))):
         return None
-    one, other = difference(name, value), difference(asked, expected)
-    same = equal_pencils(one, other) or proportional(one, other)
-    # `xy = 1` for `y = 1/x`: multiplied by what is no number.
-    return None if same is False and any(map(_divides, every)) else same
+    solved = _is_solved(name, value) or _is_solved(asked, expected)
+    if solved and ZERO not in (value, expected):
+        return False  # `2x = 10` for `x = 5` is still to be solved, `x - 5 = 0` says it
+    return _equal_curves(one, other)
+
+
+def _equal_curves(answer: Equation, reference: Equation) -> bool | None:
+    """Whether two equations hold at the same points: equal up to a factor, or one solved for a letter."""
+    one, other = difference(*answer), difference(*reference)
+    same_curve = equal_pencils(one, other) or proportional(one, other)
+    if same_curve is not False or not any(map(_divides, (*answer, *reference))):
+        return same_curve
+    return _is_solution(answer, other) or _is_solution(reference, one)
+
+
+def _is_solution(solved: Equation, equation: Expression) -> bool:
+    """Whether `y = 6/x` is the only solution of `xy - 6 = 0`, which is linear in `y`."""
+    name, value = solved
+    if not isinstance(name, Symbol) or name.name in symbols(value):
+        return False
+    at_zero = substituted(equation, name.name, ZERO)
+    slope = difference(substituted(equation, name.name, ONE), at_zero)
+    line = Apply("sum", (at_zero, Apply("product", (slope, name))))
+    linear = same(line, equation) and same(slope, ZERO) is False
+    return bool(linear and same(substituted(equation, name.name, value), ZERO))
+
+
+def _without_steps(sides: Equation) -> Equation | None:
+    """The first and the last side, where those between are equal to that."""
+    steps = all_of(equal_values(one, other) for one, other in pairwise(sides[1:]))
+    return (sides[0], sides[-1]) if steps else None
+
+
+def _is_identity(sides: Equation) -> bool:
+    """Whether all sides are the same for whatever their letters stand for."""
+    return bool(all_of(equal_values(one, other) for one, other in pairwise(sides)))
 
 
 def equal_approximation(answer: Node, reference: Expression) -> bool | None:

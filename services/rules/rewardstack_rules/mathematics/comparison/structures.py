@@ -30,7 +30,7 @@ from rewardstack_rules.mathematics.comparison.wording import (
     equal_choices,
     equal_said,
 )
-from rewardstack_rules.mathematics.numbers.tree import Expression
+from rewardstack_rules.mathematics.numbers.tree import Expression, Symbol, symbols
 from rewardstack_rules.mathematics.reading.syntax import (
     Choice,
     Date,
@@ -83,6 +83,7 @@ def _equal_stated(answer: Node | None, reference: Node | None) -> bool | None:
     """Two answers that are neither letters nor words; none where what is stated contradicts itself."""
     if answer is None or reference is None:
         return False
+    answer, reference = _without_letter(answer, reference), _without_letter(reference, answer)
     families = progressions(answer), progressions(reference)
     if families[0] and families[1]:
         return equal_progressions(families[0], families[1])
@@ -108,6 +109,19 @@ def _equal_stated(answer: Node | None, reference: Node | None) -> bool | None:
             return compare(answer, reference)
     one, other = reals(answer), reals(reference)
     return equal_reals(one, other) if one and other else None
+
+
+def _without_letter(node: Node, other: Node) -> Node:
+    """The value of `\\angle A = 30^\\circ`, beside a value that has no name."""
+    if not (isinstance(node, Relation) and node.operators == ("=",) and isinstance(other, _MEASURED)):
+        return node
+    name, value = node.sides
+    named = isinstance(name, Symbol) and is_expression(value) and name.name not in symbols(value, *_expressions(other))
+    return value if named else node
+
+
+def _expressions(node: Node) -> tuple[Expression, ...]:
+    return (node,) if is_expression(node) else ()
 
 
 def _equal_families(answer: Node, reference: Node) -> bool | None:

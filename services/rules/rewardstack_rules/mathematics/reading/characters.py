@@ -96,6 +96,8 @@ _COMMANDS = {
     "⋯": "\\ldots ",
     "→": "\\to ",
     "⇒": "\\Rightarrow ",
+    "⟹": "\\Rightarrow ",
+    "⇔": "\\Rightarrow ",
     "∠": "\\angle ",
     "△": "\\triangle ",
     "٫": ".",
