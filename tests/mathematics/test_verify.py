@@ -121,3 +121,23 @@ def test_warm_up(caplog: pytest.LogCaptureFixture) -> None:
 
 def _path() -> dict[str, str]:
     return {"PYTHONPATH": ":".join(sys.path)}
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "9" * 5000,
+        "+".join(f"{at}x^{{{at}}}" for at in range(1, 330)),
+        r"\begin{pmatrix}"
+        + r"\\".join("&".join(str(row * 40 + at) for at in range(40)) for row in range(40))
+        + r"\end{pmatrix}",
+        r"\frac{100!}{2^{50}}",
+        "10^{10^{10}}",
+    ],
+    ids=["an integer", "a polynomial", "a matrix", "a factorial", "a tower"],
+)
+def test_same_text(reference: str) -> None:
+    """A reference in a box is right however long or large it is, also in bold or with other spaces."""
+    for answer in (reference, rf"\mathbf{{{reference}}}", rf"\displaystyle {reference}", rf"\,{reference}\,"):
+        assert verify(rf"So it is $\boxed{{{answer}}}$.", [reference]).right is True
+    assert not verify(rf"So it is $\boxed{{{reference}1}}$.", [reference]).right

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from rewardstack_rules.mathematics.bounds import MAX_ANSWER, MAX_ITEMS
 from rewardstack_rules.mathematics.units import IN_PROSE
 
-LONGEST = 2 * MAX_ANSWER
-"""Characters of an answer that are taken at most; what is longer is refused anyway."""
+LONGEST = 20 * MAX_ANSWER
+"""Characters of an answer that are taken at most: those beyond `MAX_ANSWER` are right only where the text is."""
 
 MAX_BOXES = 8
 """Boxes that are opened and not closed, counted from the end, after which there is none."""
@@ -17,6 +17,7 @@ MAX_BOXES = 8
 MAX_BETWEEN = 80
 """Characters between two boxes that can be joined."""
 
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _DELIMITERS = re.compile(r"\$|\\[()\[\],;:! ]|\\q?quad|\\text|[{}\s]")
 _JOINT = re.compile(r"\s*(?:[,;]|(?P<words>(?:[A-Za-z()]+ +){0,5}?(?:, *)?(?:and|or)\b))?\s*(?:[A-Za-z]\w{0,3} *=)?\s*")
 _SIGN_BEFORE = re.compile(r"(?:[=($]|\\\[)\s*([-\u2212])\s*\Z")
@@ -127,16 +128,8 @@ def braced(text: str, start: int) -> tuple[int, str] | None:
     """
     depth = 0
     stop = min(len(text), start + LONGEST)
-    index = start
-    while index < stop:
-        char = text[index]
-        if char == "\\":
-            index += 1
-        elif char == "{":
-            depth += 1
-        elif char == "}":
-            depth -= 1
-            if depth == 0:
-                return index + 1, text[start + 1 : index]
-        index += 1
+    for match in _BRACE.finditer(text, start, stop):
+        depth += {"{": 1, "}": -1}.get(match.group(), 0)
+        if depth == 0:
+            return match.end(), text[start + 1 : match.start()]
     return (stop, text[start + 1 : stop]) if stop < len(text) else None

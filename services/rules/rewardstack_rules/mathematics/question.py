@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rewardstack_rules.mathematics.bounds import MAX_RESPONSE, refusal
 from rewardstack_rules.mathematics.extract import extract_answer, reference_answer
+from rewardstack_rules.mathematics.reading.lexer import is_same_text
 
 SHORT = 200
 """Characters of a reference whose answer is remembered: several responses are compared with one."""
@@ -59,7 +60,10 @@ def ask(solution: str, references: Sequence[str]) -> Question | Verdict:
     if answer in expected:
         return Verdict(True)
     refused = refusal(answer)
-    return Question("", expected, f"answer {refused}") if refused else Question(answer, expected)
+    if not refused:
+        return Question(answer, expected)
+    same = any(is_same_text(answer, reference) for reference in expected)
+    return Verdict(True) if same else Question("", expected, f"answer {refused}")
 
 
 def _expected(reference: str) -> str:
