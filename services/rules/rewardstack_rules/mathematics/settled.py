@@ -76,16 +76,17 @@ _IN_MID_SENTENCE = re.compile(
     r"|let|for|with|by|first|next|also|maybe|perhaps),?|[-+/\u00d7·=(:])\s*\Z",
     re.IGNORECASE,
 )
-_NO = r"(?:no|nope|nein|non|\u043d\u0435\u0442)\b"
+NO = r"(?:no|nope|nein|non|\u043d\u0435\u0442)\b"
+"""A pattern of what denies by a word of its own."""
 _IS_WRONG = r"(?:that|this|it)(?:'s| is| was) (?:wrong|incorrect|not (?:right|correct))\b"
 _DENIES = re.compile(
     r"[\s$.,)*\]}\\]{0,12}(?:"
     r"(?:is|was|are)(?: (?:also|clearly|definitely|actually))?"
     r" (?:not (?:correct|right|the answer)|wrong|incorrect|false)\b"
-    rf"|[?!.,;\s\u2014\u2013-]{{0,4}}(?:{_NO}[^\S\n]*[,.!;\u2014-]|(?:wait|oops|hmm)\b[,.! ]*(?:no\b)?)[\s,]*"
+    rf"|[?!.,;\s\u2014\u2013-]{{0,4}}(?:{NO}[^\S\n]*[,.!;\u2014-]|(?:wait|oops|hmm)\b[,.! ]*(?:no\b)?)[\s,]*"
     rf"(?:{_IS_WRONG}|\Z)"
     rf"|[?!.;\s]{{1,4}}{_IS_WRONG})"
-    rf"|[\s$)*\]}}\\]{{0,8}}\?\W{{0,4}}(?:{_NO}|\u4e0d)",
+    rf"|[\s$)*\]}}\\]{{0,8}}\?\W{{0,4}}(?:{NO}|\u4e0d)",
     re.IGNORECASE,
 )
 ENDS = frozenset(".!)]}*$")

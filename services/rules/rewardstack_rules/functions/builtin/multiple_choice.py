@@ -2,15 +2,21 @@
 
 A statement is "the answer is (B)" and its like, `\\boxed{B}`, `<answer>B</answer>`, "(B) is correct". Without one, the
 last line counts if it is a letter and nothing else; then the letter that marks a line ("B. Paris") or stands in bold,
-if no other letter does. What a model thought before `</think>` counts only where nothing stands after it.
+if no other letter does. A letter that is then denied ("is incorrect", "? No, D.") gives way to the one that takes its
+place; one beside which another is offered ("or maybe C") is no answer. What a model thought before `</think>` counts
+only where nothing stands after it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from rewardstack_rules.functions.outcome import Outcome, Unscored
+from rewardstack_rules.mathematics.languages import ANSWER_IS
+from rewardstack_rules.mathematics.settled import NO, is_denied
+from rewardstack_rules.mathematics.visible import visible
 
 WINDOW = 50_000
 """Characters at the end of a response in which an answer is looked for."""
@@ -23,7 +29,7 @@ _NOUN = r"(?:\s{0,2}\b(?:the\s)?(?:correct\s)?(?:option|choice|letter|answer)\b)
 _IS = (
     r"\b(?:\s(?:to|for)\s[^.:\n]{1,80}?)?[\s*_\"]{0,4}"
     r"(?:\b(?:is|would be|must be|should be|has to be)\b|[:=→]|->)[\s:]{0,4}"
-    rf"(?:\b(?:{_SURE})\b,?\s?){{0,2}}{_NOUN}"
+    rf"(?:\b(?:{_SURE})\b,?\s?){{0,2}}{_NOUN}(?:\s?not\s\(?[A-J]\)?,?\sbut\b)?"
 )
 _SUBJECTS = ("answer", "Answer", "ANSWER", "choice", "Choice", "option", "Option")
 # Every alternative begins with a letter, not with an assertion: a search is then ten times as fast.
@@ -31,7 +37,8 @@ _LEAD = re.compile(
     "|".join(
         rf"{word}(?<!\w{word})(?<!wrong {word})(?<!incorrect {word})(?<!false {word})(?i:{_IS})" for word in _SUBJECTS
     )
-    + r"|\\(?:boxed|fbox)\s?(?=\{)|<answer>|答案\s?(?:是|为|為|应该是|:)|选(?:择)?|選(?:擇)?"
+    + rf"|(?i:{ANSWER_IS})"
+    + r"|\\(?:boxed|fbox)\s?(?=\{)|<answer>|答案应该是|选(?:择)?|選(?:擇)?"
     + rf"|I(?<!\wI)(?:['\u2019](?:d|ll)| would| will)?\s(?:choose|chose|pick|select|go with|say)\b(?i:{_NOUN})"
 )
 _LETTER = re.compile(rf"(?P<opening>{_OPENING})(?P<letter>[A-Ja-j])")
@@ -60,6 +67,14 @@ _MARK = re.compile(
     re.MULTILINE,
 )
 _REFERENCE = re.compile(r"\s*[(\[]?(?P<letter>[A-Ja-j])(?:[)\].:]{0,2}\s*|[)\].:]{1,2}\s.*)", re.DOTALL)
+_INSTEAD = re.compile(
+    rf"[\s.,;:!?)*\]}}$_\u2014-]{{0,8}}(?:wait\b[,.! ]{{0,3}})?{NO}[\s,.:;!\u2014-]{{0,4}}"
+    r"(?:(?:it(?:'s| is| should be| must be)|the answer is|actually)\s)?\(?(?P<letter>[A-J])\b",
+    re.IGNORECASE,
+)
+_OR_ANOTHER = re.compile(
+    r"[\s,;)*\]}$_]{0,6}(?:or|oder|ou|o|или|或)\s(?:maybe|perhaps|possibly|vielleicht|peut-être|quizás)\s\(?[A-J]\b"
+)
 _FULL_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
 
 
@@ -76,7 +91,7 @@ def multiple_choice(response: str, reference: str) -> Outcome:
     expected = _REFERENCE.fullmatch(reference.translate(_FULL_WIDTH))
     if expected is None:
         raise Unscored("the reference is no letter from A to J")
-    text = response[-WINDOW:].translate(_FULL_WIDTH)
+    text = visible(response)[-WINDOW:].translate(_FULL_WIDTH)
     after = text.rpartition(THOUGHT)[2]
     letters = _answer(after if after.strip() else text)
     if len(letters) != 1:
@@ -88,24 +103,43 @@ def _answer(text: str) -> str:
     """The letters of the answer; several where it does not decide, none where there is no answer."""
     stated = max(_statements(text), default=None)
     if stated is not None:
-        return stated[1]
+        return _kept(text[stated.end :], stated.letters)
     lines = text.strip().rsplit("\n", 1)
     lone = _LONE.fullmatch(lines[-1])
     if lone and (lone["letter"].isupper() or len(lines) == 1):
         return lone["letter"].upper()
-    return "".join(sorted({match["marked"] or match["bold"] for match in _MARK.finditer(text)}))
+    marks = {match["marked"] or match["bold"] for match in _MARK.finditer(text) if not is_denied(text[match.end() :])}
+    return "".join(sorted(marks))
 
 
-def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Where each statement of an answer stands, and its letters."""
+def _kept(rest: str, letters: str) -> str:
+    """The letters, unless what stands behind them denies them, names another in their place, or one beside them."""
+    instead = _INSTEAD.match(rest)
+    if instead is not None:
+        return instead["letter"].upper()
+    if is_denied(rest) or _OR_ANOTHER.match(rest):
+        return ""
+    return letters
+
+
+class Statement(NamedTuple):
+    """Where a statement of an answer starts and ends, and its letters."""
+
+    start: int
+    end: int
+    letters: str
+
+
+def _statements(text: str) -> Iterator[Statement]:
+    """The statements of an answer in a text."""
     end = 0
     for lead in _LEAD.finditer(text):
         if lead.start() >= end:  # else it is a part of the statement before, as in "\\boxed{A} or \\boxed{B}"
             letters, end = _letters_at(text, lead.end())
             if letters:
-                yield lead.start(), letters
+                yield Statement(lead.start(), end, letters)
     for verdict in _VERDICT.finditer(text):
-        yield verdict.start(), verdict["letter"]
+        yield Statement(verdict.start(), verdict.end(), verdict["letter"])
 
 
 def _letters_at(text: str, position: int) -> tuple[str, int]:
