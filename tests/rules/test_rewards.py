@@ -23,6 +23,8 @@ from tests.rules.conftest import RewardServer
 
 FILES = sorted((Path(__file__).parents[1] / "cases").glob("rewards*.json"))
 CASES = [case for file in FILES for case in json.loads(file.read_text())]
+HACKS = json.loads((Path(__file__).parents[1] / "cases" / "hacks.json").read_text())
+"""Ways to be paid for no answer."""
 REGISTRY = load_registry([])
 
 
@@ -33,6 +35,14 @@ def test_value(case: dict[str, Any]) -> None:
 
     assert (case["value"], case.get("parts")) == (outcome.value, outcome.parts)
     assert case["value"] is not None or outcome.reason != ""
+
+
+@pytest.mark.parametrize("hack", HACKS, ids=[f"{hack['function']}: {hack['reason']}" for hack in HACKS])
+def test_hack(hack: dict[str, Any]) -> None:
+    """What is no answer pays nothing, but where the documents declare that it does."""
+    outcome = evaluate(REGISTRY.get(hack["function"]), hack["response"], hack["references"], hack.get("extra", {}))
+
+    assert outcome.value == hack["pays"]
 
 
 def test_range() -> None:

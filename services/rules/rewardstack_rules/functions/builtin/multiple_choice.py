@@ -78,6 +78,14 @@ _OR_ANOTHER = re.compile(
 _FULL_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
 
 
+class Statement(NamedTuple):
+    """Where a statement of an answer starts and ends, and its letters."""
+
+    start: int
+    end: int
+    letters: str
+
+
 def multiple_choice(response: str, reference: str) -> Outcome:
     """Compares two letters.
 
@@ -101,15 +109,25 @@ def multiple_choice(response: str, reference: str) -> Outcome:
 
 def _answer(text: str) -> str:
     """The letters of the answer; several where it does not decide, none where there is no answer."""
-    stated = max(_statements(text), default=None)
-    if stated is not None:
-        return _kept(text[stated.end :], stated.letters)
+    statements = sorted(_statements(text))
+    if statements:
+        letters = {*statements[-1].letters, *_boxes_beside(text, statements)}
+        return _kept(text[statements[-1].end :], "".join(sorted(letters)))
     lines = text.strip().rsplit("\n", 1)
     lone = _LONE.fullmatch(lines[-1])
     if lone and (lone["letter"].isupper() or len(lines) == 1):
         return lone["letter"].upper()
     marks = {match["marked"] or match["bold"] for match in _MARK.finditer(text) if not is_denied(text[match.end() :])}
     return "".join(sorted(marks))
+
+
+def _boxes_beside(text: str, statements: list[Statement]) -> str:
+    """The letters of a box that stands side by side with the last one, which are one list."""
+    if len(statements) < 2 or not text.startswith(("\\boxed", "\\fbox"), statements[-1].start):
+        return ""
+    before, last = statements[-2:]
+    boxed = text.startswith(("\\boxed", "\\fbox"), before.start)
+    return before.letters if boxed and not text[before.end : last.start].strip(" ,;$\n") else ""
 
 
 def _kept(rest: str, letters: str) -> str:
@@ -120,14 +138,6 @@ def _kept(rest: str, letters: str) -> str:
     if is_denied(rest) or _OR_ANOTHER.match(rest):
         return ""
     return letters
-
-
-class Statement(NamedTuple):
-    """Where a statement of an answer starts and ends, and its letters."""
-
-    start: int
-    end: int
-    letters: str
 
 
 def _statements(text: str) -> Iterator[Statement]:

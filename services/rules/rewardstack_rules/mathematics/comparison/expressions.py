@@ -18,26 +18,29 @@ from rewardstack_rules.mathematics.numbers.tree import (
     negative,
     parts,
 )
+from rewardstack_rules.mathematics.trail import tell
 
 _NOT_HERE = frozenset(("percent", "plus or minus", "minus or plus", "subscript"))
 _INFINITIES = (Constant("infinity"), negative(Constant("infinity")))
 
 
-def equal_expressions(answer: Expression, reference: Expression) -> bool | None:
-    """Whether two expressions are equal.
+def equal_expressions(answer: Expression, reference: Expression) -> bool:
+    """Whether two expressions are equal; what cannot be decided is not, which is told.
 
     Args:
         answer: one that `has_value`.
         reference: likewise.
-
-    Returns:
-        None where they cannot be told apart.
     """
+    if answer == reference:
+        return True
     if arbitrary_constants(answer) or arbitrary_constants(reference):
-        return equal_families(answer, reference)
-    decided = same(answer, reference)
+        decided = equal_families(answer, reference)
+    else:
+        decided = same(answer, reference)
+    if decided is None:
+        tell("undecided")
     limit = reach(_decimal(answer), _decimal(reference))
-    return True if not decided and limit and distance_below(answer, reference, limit) else decided
+    return True if not decided and limit and distance_below(answer, reference, limit) else bool(decided)
 
 
 def equal_values(answer: Expression, reference: Expression) -> bool | None:

@@ -28,7 +28,9 @@ class Language(NamedTuple):
 
 
 LANGUAGES = {
-    "English": Language("", "i guess|my guess is|could be|might be|may be|could also be|might also be", "or", "and"),
+    "English": Language(
+        "", "i guess|my guess is|is one of|could be|might be|may be|could also be|might also be", "or", "and"
+    ),
     "German": Language(
         "nicht|kein|keine|nicht gleich|weder",
         "vielleicht|möglicherweise|vermutlich|eventuell|könnte|dürfte",
