@@ -140,9 +140,10 @@ class Parser(Stream):
             self._next()
             operators.append(relation)
             sides.append(self._sets())
-        if not operators:
+        modulus = self._modulus()
+        if not operators and modulus is None:
             return sides[0]
-        return Relation(tuple(operators), tuple(sides), self._modulus())
+        return Relation(tuple(operators), tuple(sides), modulus)
 
     def _modulus(self) -> Expression | None:
         opened = self._peek().text == "(" and self._peek(1).text in ("pmod", "bmod", "mod")
@@ -157,9 +158,15 @@ class Parser(Stream):
 
     def _sets(self) -> Node:
         left = self._sum()
-        while operator := self._take("cup", "cap", "setminus"):
+        while operator := self._set_operator(left):
             left = Combination(operator, left, self._sum())
         return left
+
+    def _set_operator(self, left: Node) -> str:
+        """What combines two sets: the letter U as well, behind an interval."""
+        if isinstance(left, (Sequence, Combination)) and self._take("U"):
+            return "cup"
+        return self._take("cup", "cap", "setminus")
 
     # Sums and products
 
@@ -311,11 +318,9 @@ class Parser(Stream):
             if opening == "\\{":
                 return NamedSet("empty")
             raise UnreadError("empty brackets")
+        if opening == "\\{" and (builder := self._set_builder()):
+            return builder
         items, joined = self._items(*closing)
-        if opening == "\\{" and self._take("|", ":"):
-            conditions, _ = self._items(*closing)
-            self._expect(*closing)
-            return SetBuilder(items[0], tuple(conditions))
         closed = self._expect(*closing)
         if len(items) == 1 and not joined and opening != "\\{" and closed == closing[0]:
             if opening == "{" and items[0] == NamedSet("empty"):
@@ -323,6 +328,22 @@ class Parser(Stream):
             return items[0]
         shown = {"\\{": "{", "{": "", "langle": "("}.get(opening, opening)
         return Sequence(shown, tuple(items), {"\\}": "}", "}": "", "rangle": ")"}.get(closed, closed), tuple(joined))
+
+    def _set_builder(self) -> SetBuilder | None:
+        """A member, a bar or a colon, and its conditions, up to the brace that closes; None, nothing taken, if not so."""
+        start, self._bars = self._at, 1
+        try:
+            member = self._relation()
+            self._expect("|", ":")
+            self._bars = 0
+            conditions, joined = self._items("\\}")
+            self._expect("\\}")
+        except UnreadError:
+            self._at, self._bars = start, 0
+            return None
+        if "or" in joined:
+            return SetBuilder(member, (Sequence("", tuple(conditions), "", tuple(joined)),))
+        return SetBuilder(member, tuple(conditions))
 
     def _absolute(self) -> Node:
         self._bars += 1
@@ -409,12 +430,21 @@ class Parser(Stream):
         if name in DECORATIONS:
             return Symbol(f"{name} {subscript(self._argument())}")
         if name == "mathbb":
-            return NamedSet(subscript(self._argument()))
+            return self._named_set(subscript(self._argument()))
         if name == "emptyset":
             return NamedSet("empty")
         if name == "ldots":
             return Words("...")
         raise UnreadError(f"the command {name}")
+
+    def _named_set(self, name: str) -> NamedSet:
+        """A set by its letter, with what stands above it: `R^+`."""
+        ahead = [self._peek(at).text for at in range(4)]
+        for length, sign in ((2, ahead[1]), (4, ahead[2])):
+            if ahead[0] == "^" and sign in ("+", "-", "*") and (length == 2 or (ahead[1], ahead[3]) == ("{", "}")):
+                self._at += length
+                return NamedSet(name + sign)
+        return NamedSet(name)
 
     def _root(self) -> Expression:
         index: Expression = integer(2)
