@@ -23,7 +23,20 @@ def equation(node: Node) -> Equation | None:
     if not isinstance(node, Relation) or set(node.operators) != {"="}:
         return None
     sides = tuple(side for side in node.sides if is_expression(side))
-    return sides if len(sides) == len(node.sides) else None
+    if len(sides) != len(node.sides):
+        return None
+    turned = len(sides) == 2 and isinstance(sides[1], Symbol) and not symbols(sides[0])
+    return sides[::-1] if turned else sides
+
+
+def concluded(node: Node) -> Node:
+    """The equation behind the last arrow that follows another: `2x = 14 -> x = 7`; anything else as it is."""
+    if not isinstance(node, Relation) or set(node.operators) != {"=", "->"}:
+        return node
+    last = len(node.operators) - node.operators[::-1].index("->")
+    if "=" not in node.operators[: last - 1] or last == len(node.operators):
+        return node
+    return Relation(node.operators[last:], node.sides[last:])
 
 
 def equal_to_value(sides: Equation, value: Expression) -> bool | None:

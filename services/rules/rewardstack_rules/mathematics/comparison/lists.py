@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rewardstack_rules.mathematics.comparison.equations import equation
 from rewardstack_rules.mathematics.comparison.verdicts import all_of
-from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number, Symbol, negative, parts, symbols
+from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Symbol, negative, parts, symbols
 from rewardstack_rules.mathematics.reading.syntax import NamedSet, Node, Quantity, Relation, Sequence, is_expression
 
 Equal = Callable[[Node, Node], "bool | None"]
@@ -19,7 +19,7 @@ MOST_ITEMS = 50
 def several(node: Node) -> Sequence | None:
     """A list, a set, or both values of an expression with both signs; None where there is one answer."""
     if isinstance(node, Sequence):
-        return node if node.opening in ("", "{") and ":" not in node.joined else None
+        return _grouped(node) if node.opening in ("", "{") and ":" not in node.joined else None
     if isinstance(node, Relation) and node.operators == ("=",) and is_expression(node.sides[1]):
         values = several(node.sides[1])
         if values is None:
@@ -33,6 +33,20 @@ def several(node: Node) -> Sequence | None:
     if is_expression(node) and any(isinstance(part, Apply) and part.operation in _SIGNS for part in parts(node)):
         return Sequence("", (_with_sign(node, 0), _with_sign(node, 1)), "", ("or",))
     return None
+
+
+def _grouped(list_: Sequence) -> Sequence:
+    """The list with what stands between two semicolons as one member, where it has commas as well."""
+    if not {",", ";"} <= {*list_.joined} or list_.opening:
+        return list_
+    groups: list[Node] = []
+    items: list[Node] = []
+    for item, joiner in zip(list_.items, (*list_.joined, ";"), strict=True):
+        items.append(item)
+        if joiner == ";":
+            groups.append(items[0] if len(items) == 1 else Sequence("", tuple(items), "", (",",) * (len(items) - 1)))
+            items = []
+    return Sequence("", (*groups, *items), "", (";",) * (len(groups) + len(items) - 1))
 
 
 def written_out(list_: Sequence) -> Sequence:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import TypeVar, get_args
 
 from rewardstack_rules.mathematics.comparison.angles import equal_angles, in_degrees
+from rewardstack_rules.mathematics.comparison.bases import equal_bases, in_base
 from rewardstack_rules.mathematics.comparison.congruences import congruence, equal_congruences, equal_to_residue
 from rewardstack_rules.mathematics.comparison.equations import (
+    concluded,
     equal_approximation,
     equal_equations,
     equal_to_value,
@@ -69,7 +71,7 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
     """
     if answer == reference and not _is_clock(answer):
         return True
-    answer, reference = without_name(answer), without_name(reference)
+    answer, reference = without_name(concluded(answer)), without_name(concluded(reference))
     if _is_bracketed(answer) or _is_bracketed(reference):
         answer, reference = point(answer) or answer, point(reference) or reference
     if isinstance(answer, Choice) and not isinstance(reference, Choice):
@@ -96,12 +98,17 @@ def _equal_stated(answer: Node | None, reference: Node | None) -> bool | None:
         return _equal_ratios(answer, reference)
     lists = several(answer), several(reference)
     if lists[0] and lists[1]:
+        one, other = reals(answer), reals(reference)
+        if one and other:
+            return equal_reals(one, other)
         return equal_lists(lists[0], lists[1], equal_nodes)
     for list_, value in ((lists[0], reference), (lists[1], answer)):
-        if list_ and (is_expression(value) or isinstance(value, Quantity)):
+        if list_ and (is_expression(value) or isinstance(value, Quantity) or equation(value)):
             return equal_to_one(list_, value, equal_nodes)
     if isinstance(answer, Relation) and "~" in answer.operators:
         return equal_approximation(answer, reference) if is_expression(reference) else None
+    if in_base(answer) or in_base(reference):
+        return equal_bases(answer, reference)
     if congruence(answer) or congruence(reference):
         return _equal_congruences(answer, reference)
     if equation(answer) or equation(reference):
@@ -122,16 +129,26 @@ def _equal_parted(answer: Node, reference: Node) -> bool | None:
         return _equal_items(vectors[0], vectors[1])
     lists = several(answer), several(reference)
     for list_, vector in ((lists[0], vectors[1]), (lists[1], vectors[0])):
-        if list_ and vector and set(list_.joined) <= {","} and not list_.opening and all(map(is_expression, list_.items)):
+        if (
+            list_
+            and vector
+            and set(list_.joined) <= {","}
+            and not list_.opening
+            and all(map(is_expression, list_.items))
+        ):
             return _equal_items(list_.items, vector)
+    relations = _rightwards(answer), _rightwards(reference)
+    if relations[0] and relations[1] and _equal_relations(relations[0], relations[1]):
+        return True
     one, other = reals(answer), reals(reference)
     if one or other:
         one, other = one or members(answer), other or members(reference)
         plain = is_expression(answer) or is_expression(reference)
         return equal_reals(one, other) if one and other and not plain else False
-    relations = _rightwards(answer), _rightwards(reference)
     if relations[0] and relations[1]:
         return _equal_relations(relations[0], relations[1])
+    if isinstance(answer, NamedSet) and isinstance(reference, NamedSet):
+        return answer == reference
     return False if {_kind(answer), _kind(reference)} <= _KNOWN and _kind(answer) != _kind(reference) else None
 
 

@@ -18,7 +18,7 @@ def turned_inwards(tokens: list[Token]) -> list[Token]:
     separated: list[bool] = []
     for token in tokens:
         before = found[-1].text if found else ""
-        if token.text == "]" and not (expected and expected[-1] == "]"):
+        if token.text == "]" and not expected:
             token = token._replace(text="(")
         elif token.text == "[" and any(separated[-1:]) and before not in (",", ";", "sqrt"):
             token = token._replace(text=")")

@@ -96,6 +96,7 @@ _COMMANDS = {
     "⋯": "\\ldots ",
     "→": "\\to ",
     "⇒": "\\Rightarrow ",
+    "⟹": "\\implies ",
     "∠": "\\angle ",
     "△": "\\triangle ",
     "٫": ".",

@@ -66,6 +66,7 @@ RELATIONS = {
     "equiv": "equiv",
     "to": "->",
     "Rightarrow": "->",
+    "implies": "->",
     "subset": "in",
     "subseteq": "in",
 }
