@@ -8,8 +8,18 @@ from itertools import pairwise
 from rewardstack_rules.mathematics.comparison.constants import arbitrary_constants, equal_pencils
 from rewardstack_rules.mathematics.comparison.expressions import equal_values, has_value
 from rewardstack_rules.mathematics.comparison.verdicts import all_of
-from rewardstack_rules.mathematics.numbers.equality import distance_below, proportional
-from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number, Symbol, difference, parts, symbols
+from rewardstack_rules.mathematics.numbers.equality import distance_below, proportional, same
+from rewardstack_rules.mathematics.numbers.functions import TRIGONOMETRIC
+from rewardstack_rules.mathematics.numbers.tree import (
+    Apply,
+    Expression,
+    Number,
+    Symbol,
+    difference,
+    negative,
+    parts,
+    symbols,
+)
 from rewardstack_rules.mathematics.reading.syntax import Node, Relation, is_expression
 
 Equation = tuple[Expression, ...]
@@ -55,9 +65,17 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
     elif not symbols(*sides):
         steps = [first, *rest]
     else:
-        return None
+        return _equal_unsolved(sides, value)
     computed = all_of(equal_values(one, other) for one, other in pairwise(steps))
     return equal_values(steps[-1], value) if computed else computed
+
+
+def _equal_unsolved(sides: Equation, value: Expression) -> bool | None:
+    """Whether an equation that says no value does so all the same, for it holds whatever its letters are."""
+    if _is_name(sides[0]) or "d" in symbols(*sides) or not all(map(has_value, (*sides, value))):
+        return None
+    holds = all_of(equal_values(one, other) for one, other in pairwise(sides))
+    return equal_values(sides[-1], value) if holds else holds
 
 
 def equal_equations(answer: Equation, reference: Equation) -> bool | None:
@@ -74,12 +92,14 @@ def equal_equations(answer: Equation, reference: Equation) -> bool | None:
         families = arbitrary_constants(value) or arbitrary_constants(expected)
         return equal_values(value, expected) if families or symbols(value) == symbols(expected) else None
     every = (name, value, asked, expected)
-    if _is_solved(name, value) or _is_solved(asked, expected) or not all(map(has_value, every)):
+    if not all(map(has_value, every)):
         return None
     one, other = difference(name, value), difference(asked, expected)
-    same = equal_pencils(one, other) or proportional(one, other)
+    if _is_solved(name, value) or _is_solved(asked, expected):
+        return same(one, other) or same(one, negative(other))
+    decided = equal_pencils(one, other) or proportional(one, other)
     # `xy = 1` for `y = 1/x`: multiplied by what is no number.
-    return None if same is False and any(map(_divides, every)) else same
+    return None if decided is False and any(map(_divides, every)) else decided
 
 
 def equal_approximation(answer: Node, reference: Expression) -> bool | None:
@@ -129,6 +149,11 @@ def _is_name(expression: Expression) -> bool:
     """Whether it names what is asked for: a letter, a sum or product of letters, a function of something."""
     if _is_call(expression):
         return True
+    if isinstance(expression, Apply) and isinstance(expression.arguments[0], Symbol):
+        if expression.operation in TRIGONOMETRIC:
+            return True
+        if expression.operation == "abs" and expression.arguments[0].name.isupper():
+            return True  # how many members a set has
     operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
     leaves = (part for part in parts(expression) if not isinstance(part, Apply))
     return operations <= _NAMING and all(isinstance(leaf, Symbol) for leaf in leaves)

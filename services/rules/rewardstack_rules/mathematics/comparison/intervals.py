@@ -112,7 +112,9 @@ def _built(node: SetBuilder) -> Reals | None:
     member, conditions = node.member, node.conditions
     if isinstance(member, Relation) and member.operators == ("in",):
         conditions, member = (member, *conditions), member.sides[0]
-    found = _combined("cap", conditions) if isinstance(member, Symbol) else None
+    if not isinstance(member, Symbol):
+        return None
+    found = _combined("cap", conditions)
     return found._replace(variable="") if found and found.variable == member.name else None
 
 

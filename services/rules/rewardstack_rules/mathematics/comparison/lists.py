@@ -8,7 +8,7 @@ from dataclasses import replace
 from rewardstack_rules.mathematics.comparison.equations import equation
 from rewardstack_rules.mathematics.comparison.verdicts import all_of
 from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Symbol, negative, parts, symbols
-from rewardstack_rules.mathematics.reading.syntax import NamedSet, Node, Quantity, Relation, Sequence, is_expression
+from rewardstack_rules.mathematics.reading.syntax import NamedSet, Node, Relation, Sequence, is_expression
 
 Equal = Callable[[Node, Node], "bool | None"]
 _SIGNS = {"plus or minus": (1, -1), "minus or plus": (-1, 1)}
@@ -86,7 +86,7 @@ def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | N
     return all_of(map(equal, one.items, other.items))
 
 
-def equal_to_one(answer: Sequence, reference: Expression | Quantity, equal: Equal) -> bool | None:
+def equal_to_one(answer: Sequence, reference: Node, equal: Equal) -> bool | None:
     """Whether several answers are one value: they are where each of them is, and one may be chosen."""
     items = written_out(answer).items
     if answer.opening:

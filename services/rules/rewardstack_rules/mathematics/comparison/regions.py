@@ -6,7 +6,7 @@ from functools import cmp_to_key
 from typing import NamedTuple
 
 from rewardstack_rules.mathematics.comparison.expressions import equal_values
-from rewardstack_rules.mathematics.numbers.equality import is_less, same
+from rewardstack_rules.mathematics.numbers.equality import is_less
 from rewardstack_rules.mathematics.numbers.tree import Constant, Expression, negative, symbols
 
 INFINITY = Constant("infinity")
@@ -70,7 +70,7 @@ def _places(bounds: list[Expression], groups: list[list[Expression]]) -> list[li
             groups.append([bound])
         else:
             group.append(bound)
-    return sorted(groups, key=cmp_to_key(lambda one, other: _order(one[0], other[0])))
+    return sorted(groups, key=cmp_to_key(_order))
 
 
 def _are_same(one: Expression, other: Expression) -> bool:
@@ -80,11 +80,9 @@ def _are_same(one: Expression, other: Expression) -> bool:
     return decided
 
 
-def _order(one: Expression, other: Expression) -> int:
-    less = is_less(one, other)
+def _order(one: list[Expression], other: list[Expression]) -> int:
+    less = is_less(one[0], other[0])
     if less is None:
-        if same(one, other):
-            return 0
         raise _UnorderedError
     return -1 if less else 1
 

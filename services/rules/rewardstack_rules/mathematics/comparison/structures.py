@@ -112,7 +112,9 @@ def _equal_stated(answer: Node | None, reference: Node | None) -> bool | None:
     if congruence(answer) or congruence(reference):
         return _equal_congruences(answer, reference)
     if equation(answer) or equation(reference):
-        return _equal_equations(answer, reference)
+        if is_expression(answer) or is_expression(reference) or (equation(answer) and equation(reference)):
+            return _equal_equations(answer, reference)
+        return False if isinstance(answer, _PARTED) and isinstance(reference, _PARTED) else None
     if isinstance(answer, _MEASURED) and isinstance(reference, _MEASURED):
         return _equal_measured(answer, reference)
     return _equal_parted(answer, reference)
@@ -129,14 +131,8 @@ def _equal_parted(answer: Node, reference: Node) -> bool | None:
         return _equal_items(vectors[0], vectors[1])
     lists = several(answer), several(reference)
     for list_, vector in ((lists[0], vectors[1]), (lists[1], vectors[0])):
-        if (
-            list_
-            and vector
-            and set(list_.joined) <= {","}
-            and not list_.opening
-            and all(map(is_expression, list_.items))
-        ):
-            return _equal_items(list_.items, vector)
+        if list_ and vector:
+            return _equal_items(list_.items, vector) if _is_row(list_) else False
     relations = _rightwards(answer), _rightwards(reference)
     if relations[0] and relations[1] and _equal_relations(relations[0], relations[1]):
         return True
@@ -201,6 +197,11 @@ def _is_clock(node: Node) -> bool:
     return isinstance(node, Sequence) and ":" in node.joined
 
 
+def _is_row(list_: Sequence) -> bool:
+    """Whether a list has single values in order, as a point without its parentheses has."""
+    return not list_.opening and set(list_.joined) <= {","} and all(map(is_expression, list_.items))
+
+
 def _equal_items(answer: tuple[Node, ...], reference: tuple[Node, ...]) -> bool | None:
     return len(answer) == len(reference) and all_of(map(equal_nodes, answer, reference))
 
@@ -229,6 +230,7 @@ def _kind(node: Node) -> type[Node] | None:
     return Number if isinstance(node, _MEASURED) else type(node)
 
 
+_PARTED = (Relation, Sequence, Matrix, NamedSet, Combination)
 _TURNED = {">": "<", ">=": "<="}
-_KNOWN = {Number, Sequence, Matrix, NamedSet, Combination, Relation}
+_KNOWN = {Number, *_PARTED}
 """Types of which no two are the same."""

@@ -171,7 +171,7 @@ def distance_below(one: Expression, other: Expression, limit: Fraction) -> bool:
 
 
 def is_less(one: Expression, other: Expression) -> bool | None:
-    """Whether a real number is less than another; None where they are equal, or cannot be told apart, or not both real."""
+    """Whether a real number is less than another; None where they cannot be told apart, or are not both real."""
     if symbols(one, other):
         return None
     for bits in PRECISIONS:

@@ -330,7 +330,7 @@ class Parser(Stream):
         return Sequence(shown, tuple(items), {"\\}": "}", "}": "", "rangle": ")"}.get(closed, closed), tuple(joined))
 
     def _set_builder(self) -> SetBuilder | None:
-        """A member, a bar or a colon, and its conditions, up to the brace that closes; None, nothing taken, if not so."""
+        """A member, a bar or a colon, and conditions up to the brace that closes; None, nothing taken, if not so."""
         start, self._bars = self._at, 1
         try:
             member = self._relation()
