@@ -24,6 +24,8 @@ from rewardstack_rules.mathematics.reading.syntax import Node, Relation, is_expr
 
 Equation = tuple[Expression, ...]
 """The sides of a chain of equations, at least two."""
+_OF_FUNCTIONS = frozenset("dfgh")
+"""Letters that may be no factors: of a differential, of functions."""
 _NAMING = frozenset(("sum", "product"))
 """Operations by which `m + n` and `ab` name what is asked for."""
 
@@ -72,7 +74,7 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
 
 def _equal_unsolved(sides: Equation, value: Expression) -> bool | None:
     """Whether an equation that says no value does so all the same, for it holds whatever its letters are."""
-    if _is_name(sides[0]) or "d" in symbols(*sides) or not all(map(has_value, (*sides, value))):
+    if _is_name(sides[0]) or symbols(*sides) & _OF_FUNCTIONS or not all(map(has_value, (*sides, value))):
         return None
     holds = all_of(equal_values(one, other) for one, other in pairwise(sides))
     return equal_values(sides[-1], value) if holds else holds
@@ -130,10 +132,13 @@ def _is_call(expression: Expression) -> bool:
 
 
 def _same_name(one: Expression, other: Expression) -> bool:
-    """Whether two values have the same name; `f(x)` is `y`."""
+    """Whether two values have the same name; `f(x)` is `f`, and `y`."""
     if one == other:
         return _is_name(one)
     names = {one, other}
+    called = {name.operation for name in names if isinstance(name, Apply)}
+    if any(isinstance(name, Symbol) and f"call {name.name}" in called for name in names):
+        return True
     return Symbol("y") in names and any(_is_call(name) and name != Symbol("y") for name in names)
 
 

@@ -131,7 +131,7 @@ def _equal_parted(answer: Node, reference: Node) -> bool | None:
         return _equal_items(vectors[0], vectors[1])
     lists = several(answer), several(reference)
     for list_, vector in ((lists[0], vectors[1]), (lists[1], vectors[0])):
-        if list_ and vector:
+        if list_ and vector and not reals(list_):
             return _equal_items(list_.items, vector) if _is_row(list_) else False
     relations = _rightwards(answer), _rightwards(reference)
     if relations[0] and relations[1] and _equal_relations(relations[0], relations[1]):

@@ -82,6 +82,9 @@ JOINING = {
 
 MATRICES = frozenset(("matrix", "pmatrix", "bmatrix", "Bmatrix", "smallmatrix", "array"))
 
+SYSTEMS = frozenset(("cases", "aligned", "align", "gathered", "gather", "split"))
+"""Environments whose rows are equations, or conditions, one below the other."""
+
 DECORATIONS = names("vec hat bar overline tilde dot ddot widehat widetilde")
 """Commands of one argument that make another name of it."""
 

@@ -36,6 +36,7 @@ from rewardstack_rules.mathematics.reading.names import (
     OVER_INDEX,
     RELATIONS,
     SEVERAL,
+    SYSTEMS,
     UNIT_LETTERS,
     UNITS,
     names,
@@ -143,6 +144,8 @@ class Parser(Stream):
         modulus = self._modulus()
         if not operators and modulus is None:
             return sides[0]
+        if modulus is None:
+            operators = ["=" if operator == "equiv" else operator for operator in operators]
         return Relation(tuple(operators), tuple(sides), modulus)
 
     def _modulus(self) -> Expression | None:
@@ -224,6 +227,8 @@ class Parser(Stream):
         if token is AFTER_ALL or token.kind == END or (token.text in _STOPPING and token.kind != LETTERS):
             return token.text == "|" and self._bars == 0 and token is not AFTER_ALL
         if token.kind in (MARK, COMMAND) and token.text in _OPERATING:
+            return False
+        if token.text == "(" and self._peek(1).text in ("pmod", "bmod", "mod"):
             return False
         return not self._joins(token)
 
@@ -352,7 +357,24 @@ class Parser(Stream):
         self._expect("|")
         return Apply("abs", (expression(inside),))
 
+    def _system(self) -> Sequence:
+        """Rows of relations, aligned at their signs; a value beside its condition is none."""
+        end = next((at for at in range(self._at, len(self._tokens)) if self._tokens[at].kind == END), None)
+        if end is None:
+            raise UnreadError("a system that is not closed")
+        rows = self._tokens[self._at : end]
+        beside = [*rows[1:], AFTER_ALL]
+        if any(token.text == "&" and after.text not in RELATIONS for token, after in zip(rows, beside, strict=True)):
+            raise UnreadError("columns in a system")
+        self._tokens[self._at : end] = [token for token in rows if token.text != "&"]
+        items, joined = self._items()
+        if self._next().kind != END:
+            raise UnreadError("a system with something other than relations")
+        return Sequence("", tuple(items), "", tuple(joined))
+
     def _matrix(self, environment: str) -> Node:
+        if environment in SYSTEMS:
+            return self._system()
         if environment not in MATRICES:
             raise UnreadError(f"an environment {environment}")
         if environment == "array" and self._take("{"):
@@ -393,6 +415,9 @@ class Parser(Stream):
     def _named(self, name: str) -> Expression:
         """A letter with its subscript, primes, and the arguments of a function that it names."""
         if self._take("_"):
+            if [self._peek(at).text for at in range(5)] == ["{", "1", ",", "2", "}"]:
+                self._at += 5  # of both: `x_{1,2} = 2 \pm 1`
+                return Symbol(name)
             return Symbol(f"{name}_{subscript(self._argument(whole=True))}")
         primes = ""
         while self._take("'"):
