@@ -241,7 +241,10 @@ class Parser(Stream):
 
     def _postfix(self, node: Node) -> Node:
         while True:
-            if self._take("^"):
+            if isinstance(node, Sequence) and self._at_transpose():
+                self._at += 2
+                node = Matrix(tuple((item,) for item in node.items))
+            elif self._take("^"):
                 node = self._raised(expression(node))
             elif self._take("!"):
                 node = Apply("factorial", (expression(node),))
@@ -253,6 +256,9 @@ class Parser(Stream):
                 node = Apply("subscript", (expression(node), self._argument()))
             else:
                 return node
+
+    def _at_transpose(self) -> bool:
+        return self._peek().text == "^" and self._peek(1).text in ("T", "top")
 
     def _raised(self, base: Expression) -> Expression:
         if self._take("degree"):
