@@ -10,14 +10,12 @@ from itertools import chain
 from rewardstack_rules.mathematics import (
     algebra,
     angles,
-    congruences,
     equations,
     exact,
     names,
     signs,
     single,
     symbolic,
-    vectors,
 )
 from rewardstack_rules.mathematics.bounds import MAX_ITEMS
 from rewardstack_rules.mathematics.intervals import as_intervals, as_union, condition, is_intervals
@@ -62,9 +60,6 @@ def _equal(one: str, other: str) -> bool:
     if squeeze(one) == squeeze(other):
         return True
     one, other = _with_one_parameter(one, other)
-    decided = _equal_residues(one, other)
-    if decided is not None:
-        return decided
     one, other = names.without_names(names.result(condition(one)), names.result(condition(other)))
     one, other = _in_one_form(one, other)
     if "\\approx" in one and "\\approx" not in other:
@@ -83,9 +78,6 @@ def _equal(one: str, other: str) -> bool:
         one = one.rpartition("=")[2].strip()
     if answer is None and reference is None:
         return _equal_single(one, other)
-    vector = _equal_vectors((one, answer), (other, reference))
-    if vector is not None:
-        return vector
     if answer is not None and reference is not None:
         return _equal_solutions(answer, reference)
     if answer is not None:
@@ -107,15 +99,6 @@ def _with_one_parameter(one: str, other: str) -> tuple[str, str]:
         return names.with_the_same_multiple(one, other), other
     (found, letter), (expected, wanted) = names.without_parameter(one), names.without_parameter(other)
     return names.renamed(found, letter, wanted) if letter and letter != wanted and wanted else found, expected
-
-
-def _equal_residues(one: str, other: str) -> bool | None:
-    """Two residues, or one and a number; None where neither has a modulus."""
-    found, expected = congruences.read(one), congruences.read(other)
-    if found is None and expected is None:
-        return None
-    same = congruences.same_class(found, expected) if found is not None and expected is not None else None
-    return _equal(found.residue if found else one, expected.residue if expected else other) if same is None else same
 
 
 def _equal_to_one(text: str, one: str, several: Group | None) -> bool:
@@ -168,15 +151,6 @@ def _equal_approximation(one: str, other: str) -> bool:
     if distance < place and _equal(value, other):
         return True
     return distance <= place / 2 and _equal(rounded, other)
-
-
-def _equal_vectors(answer: tuple[str, Group | None], reference: tuple[str, Group | None]) -> bool | None:
-    """A tuple for a column or a row; None where not one is a tuple and the other something else."""
-    for (text, vector), (_, tuple_) in ((answer, reference), (reference, answer)):
-        components = vectors.components(text) if vector is None and tuple_ is not None else None
-        if components is not None and tuple_ is not None and vectors.is_vector(tuple_):
-            return _equal_groups(components, tuple_._replace(brackets="()"))
-    return None
 
 
 def _equal_solutions(answer: Group, reference: Group) -> bool:
@@ -243,9 +217,6 @@ def _equal_single(one: str, other: str) -> bool:
     rows, expected_rows = cells(one), cells(other)
     if rows is not None and expected_rows is not None:
         return _equal_cells(rows, expected_rows)
-    components, expected = vectors.components(one), vectors.components(other)
-    if components is not None and expected is not None:
-        return _equal_groups(components, expected)
     return single.equal(one, other)
 
 

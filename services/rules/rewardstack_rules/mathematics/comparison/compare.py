@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from rewardstack_rules.mathematics.comparison.structures import equal_nodes
+from rewardstack_rules.mathematics.reading.brackets import turned_inwards
 from rewardstack_rules.mathematics.reading.calendar import date, time_of_day
 from rewardstack_rules.mathematics.reading.commas import is_certain, with_decimal_comma
 from rewardstack_rules.mathematics.reading.lexer import LETTERS, Token, UnreadError, lex
@@ -73,7 +74,7 @@ def compare(answer: str, reference: str) -> bool | None:
 def readings(text: str) -> tuple[Node, ...]:
     """What a text may say; nothing where it is not read."""
     try:
-        tokens = without_remarks(lex(text))
+        tokens = turned_inwards(without_remarks(lex(text)))
     except UnreadError:
         return ()
     found = _read(tokens)

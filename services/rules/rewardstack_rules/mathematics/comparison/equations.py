@@ -9,6 +9,7 @@ from rewardstack_rules.mathematics.comparison.constants import equal_pencils
 from rewardstack_rules.mathematics.comparison.expressions import equal_values, has_value
 from rewardstack_rules.mathematics.comparison.verdicts import all_of
 from rewardstack_rules.mathematics.numbers.equality import ZERO, distance_below, proportional, same
+from rewardstack_rules.mathematics.numbers.functions import TRIGONOMETRIC
 from rewardstack_rules.mathematics.numbers.tree import (
     ONE,
     Apply,
@@ -31,16 +32,25 @@ _NAMING = frozenset(("sum", "product"))
 def equation(node: Node) -> Equation | None:
     """The sides of an equation between expressions, a lone letter first; None where it is anything else.
 
-    Of `2x = 14 -> x = 7` it is the last, and `f \\equiv 0` is one.
+    `f \\equiv 0` is one.
     """
-    if not isinstance(node, Relation) or node.modulus is not None:
+    if not isinstance(node, Relation) or node.modulus is not None or not {*node.operators} <= {"=", "equiv"}:
         return None
-    start = max((at for at, operator in enumerate(node.operators, 1) if operator == "->"), default=0)
-    sides = tuple(side for side in node.sides[start:] if is_expression(side))
-    if len(sides) < max(2, len(node.sides) - start) or not {*node.operators[start:]} <= {"=", "equiv"}:
+    sides = tuple(side for side in node.sides if is_expression(side))
+    if len(sides) != len(node.sides):
         return None
     turned = len(sides) == 2 and isinstance(sides[1], Symbol) and not symbols(sides[0])
     return sides[::-1] if turned else sides
+
+
+def concluded(node: Node) -> Node:
+    """The equation behind the last arrow that follows another: `2x = 14 -> x = 7`; anything else as it is."""
+    if not isinstance(node, Relation) or set(node.operators) != {"=", "->"}:
+        return node
+    last = len(node.operators) - node.operators[::-1].index("->")
+    if "=" not in node.operators[: last - 1] or last == len(node.operators):
+        return node
+    return Relation(node.operators[last:], node.sides[last:])
 
 
 def equal_to_value(sides: Equation, value: Expression) -> bool | None:
@@ -147,10 +157,13 @@ def _is_call(expression: Expression) -> bool:
 
 
 def _same_name(one: Expression, other: Expression) -> bool:
-    """Whether two values have the same name; `f(x)` is `y`."""
+    """Whether two values have the same name; `f(x)` is `f`, and `y`."""
     if one == other:
         return _is_name(one)
     names = {one, other}
+    called = {name.operation for name in names if isinstance(name, Apply)}
+    if any(isinstance(name, Symbol) and f"call {name.name}" in called for name in names):
+        return True
     return Symbol("y") in names and any(_is_call(name) and name != Symbol("y") for name in names)
 
 
@@ -166,6 +179,11 @@ def _is_name(expression: Expression) -> bool:
     """Whether it names what is asked for: a letter, a sum or product of letters, a function of something."""
     if _is_call(expression):
         return True
+    if isinstance(expression, Apply) and isinstance(expression.arguments[0], Symbol):
+        if expression.operation in TRIGONOMETRIC:
+            return True
+        if expression.operation == "abs" and expression.arguments[0].name.isupper():
+            return True  # how many members a set has
     operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
     leaves = (part for part in parts(expression) if not isinstance(part, Apply))
     return operations <= _NAMING and all(isinstance(leaf, Symbol) for leaf in leaves)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from rewardstack_rules.mathematics.comparison.equations import equation
 from rewardstack_rules.mathematics.comparison.verdicts import all_of
-from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number, Symbol, negative, parts, symbols
-from rewardstack_rules.mathematics.reading.syntax import NamedSet, Node, Quantity, Relation, Sequence, is_expression
+from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Symbol, negative, parts, symbols
+from rewardstack_rules.mathematics.reading.syntax import NamedSet, Node, Relation, Sequence, is_expression
 
 Equal = Callable[[Node, Node], "bool | None"]
 _SIGNS = {"plus or minus": (1, -1), "minus or plus": (-1, 1)}
@@ -19,15 +19,34 @@ MOST_ITEMS = 50
 def several(node: Node) -> Sequence | None:
     """A list, a set, or both values of an expression with both signs; None where there is one answer."""
     if isinstance(node, Sequence):
-        return node if node.opening in ("", "{") and ":" not in node.joined else None
+        return _grouped(node) if node.opening in ("", "{") and ":" not in node.joined else None
     if isinstance(node, Relation) and node.operators == ("=",) and is_expression(node.sides[1]):
         values = several(node.sides[1])
         if values is None:
             return None
         return replace(values, items=tuple(Relation(("=",), (node.sides[0], one)) for one in values.items))
+    if isinstance(node, Relation) and node.operators == ("in",) and isinstance(node.sides[0], Symbol):
+        set_ = node.sides[1]
+        if not (isinstance(set_, Sequence) and set_.opening == "{"):
+            return None
+        return Sequence("", tuple(Relation(("=",), (node.sides[0], one)) for one in set_.items), "", ("or",))
     if is_expression(node) and any(isinstance(part, Apply) and part.operation in _SIGNS for part in parts(node)):
         return Sequence("", (_with_sign(node, 0), _with_sign(node, 1)), "", ("or",))
     return None
+
+
+def _grouped(list_: Sequence) -> Sequence:
+    """The list with what stands between two semicolons as one member, where it has commas as well."""
+    if not {",", ";"} <= {*list_.joined} or list_.opening:
+        return list_
+    groups: list[Node] = []
+    items: list[Node] = []
+    for item, joiner in zip(list_.items, (*list_.joined, ";"), strict=True):
+        items.append(item)
+        if joiner == ";":
+            groups.append(items[0] if len(items) == 1 else Sequence("", tuple(items), "", (",",) * (len(items) - 1)))
+            items = []
+    return Sequence("", (*groups, *items), "", (";",) * (len(groups) + len(items) - 1))
 
 
 def written_out(list_: Sequence) -> Sequence:
@@ -58,24 +77,25 @@ def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | N
     one, other = written_out(answer), written_out(reference)
     if one.opening and other.opening and max(len(one.items), len(other.items)) <= MOST_ITEMS:
         return _equal_sets(one.items, other.items, equal)
-    if len(one.items) > MOST_ITEMS or len(one.items) != len(other.items) or _conflict(one, other):
+    if len(one.items) > MOST_ITEMS:
         return None
+    if len(one.items) != len(other.items) or _conflict(one, other):
+        return False
     if not (_is_ordered(one) and _is_ordered(other)):
         return _matched(one.items, other.items, equal)
     return all_of(map(equal, one.items, other.items))
 
 
-def equal_to_one(answer: Sequence, reference: Expression | Quantity, equal: Equal) -> bool | None:
+def equal_to_one(answer: Sequence, reference: Node, equal: Equal) -> bool | None:
     """Whether several answers are one value: they are where each of them is, and one may be chosen."""
     items = written_out(answer).items
     if answer.opening:
-        return equal(items[0], reference) if len(items) == 1 and not _is_set(items[0]) else None
+        return equal(items[0], reference) if len(items) == 1 and not _is_set(items[0]) else False
     verdicts = {equal(item, reference) for item in items}
     if verdicts == {True} and set(answer.joined) == {"or"}:
         return True
-    # `3,5` may be a decimal, `2 and 1/3` a mixed number, `A, C` a choice of both.
-    open_ = len(items) == 2 and isinstance(items[0], Number)
-    return None if open_ or any(isinstance(item, Symbol) for item in items) else False
+    # `A, C` may be a choice of both, for which `AC` stands.
+    return None if all(isinstance(item, Symbol) for item in items) else False
 
 
 def _conflict(one: Sequence, other: Sequence) -> bool:
@@ -115,11 +135,12 @@ def _any(verdicts: list[bool | None]) -> bool | None:
 
 
 def _matched(items: tuple[Node, ...], asked: tuple[Node, ...], equal: Equal) -> bool | None:
-    """True where each item is one of the others, each of which is taken once."""
-    left = list(asked)
+    """Whether each item is one of the others, each of which is taken once."""
+    left, open_ = list(asked), False
     for item in items:
-        found = next((one for one in left if _is_set(one) == _is_set(item) and equal(item, one)), None)
-        if found is None:
-            return None
-        left.remove(found)
+        verdicts = [_is_set(one) == _is_set(item) and equal(item, one) for one in left]
+        if True not in verdicts:
+            return None if open_ or None in verdicts else False
+        open_ |= None in verdicts
+        del left[verdicts.index(True)]
     return True

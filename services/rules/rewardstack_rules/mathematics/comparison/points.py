@@ -27,6 +27,10 @@ def without_name(node: Node) -> Node:
     name, value = node.sides
     if isinstance(name, Sequence) and _is_point(name) and (_is_point_or_list(value) or isinstance(value, Matrix)):
         return _in_order(name, value)
+    if isinstance(name, Symbol) and node.operators == ("=",) and _is_point_or_list(value):
+        return value
+    if isinstance(name, Combination) or (isinstance(name, Symbol) and isinstance(value, NamedSet)):
+        return value
     if isinstance(value, (NamedSet, Matrix)) or (isinstance(value, Sequence) and value.opening == "{"):
         named = node.operators == ("=",) and (isinstance(name, Combination) or is_expression(name))
         return value if named or _is_point(name) else node

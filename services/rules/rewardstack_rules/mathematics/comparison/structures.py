@@ -6,14 +6,17 @@ from collections.abc import Callable
 from typing import TypeVar, get_args
 
 from rewardstack_rules.mathematics.comparison.angles import equal_angles, in_degrees
+from rewardstack_rules.mathematics.comparison.bases import equal_bases, in_base
+from rewardstack_rules.mathematics.comparison.congruences import congruence, equal_congruences, equal_to_residue
 from rewardstack_rules.mathematics.comparison.equations import (
+    concluded,
     equal_approximation,
     equal_equations,
     equal_to_value,
     equation,
 )
 from rewardstack_rules.mathematics.comparison.families import equal_progressions, progressions
-from rewardstack_rules.mathematics.comparison.intervals import equal_reals, reals
+from rewardstack_rules.mathematics.comparison.intervals import equal_reals, members, reals
 from rewardstack_rules.mathematics.comparison.lists import equal_lists, equal_to_one, several
 from rewardstack_rules.mathematics.comparison.points import point, without_name
 from rewardstack_rules.mathematics.comparison.quantities import (
@@ -24,18 +27,21 @@ from rewardstack_rules.mathematics.comparison.quantities import (
     value_stated,
 )
 from rewardstack_rules.mathematics.comparison.ratios import equal_ratio_and_value, equal_ratios, ratio
+from rewardstack_rules.mathematics.comparison.vectors import components
 from rewardstack_rules.mathematics.comparison.verdicts import all_of
 from rewardstack_rules.mathematics.comparison.wording import (
     equal_choice_and_value,
     equal_choices,
     equal_said,
 )
-from rewardstack_rules.mathematics.numbers.tree import Expression, Symbol, symbols
+from rewardstack_rules.mathematics.numbers.tree import Expression, Number, Symbol, symbols
 from rewardstack_rules.mathematics.reading.syntax import (
     Choice,
+    Combination,
     Date,
     Family,
     Matrix,
+    NamedSet,
     Node,
     Quantity,
     Relation,
@@ -65,7 +71,7 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
     """
     if answer == reference and not _is_clock(answer):
         return True
-    answer, reference = without_name(answer), without_name(reference)
+    answer, reference = without_name(concluded(answer)), without_name(concluded(reference))
     if _is_bracketed(answer) or _is_bracketed(reference):
         answer, reference = point(answer) or answer, point(reference) or reference
     if isinstance(answer, Choice) and not isinstance(reference, Choice):
@@ -93,22 +99,54 @@ def _equal_stated(answer: Node | None, reference: Node | None) -> bool | None:
         return _equal_ratios(answer, reference)
     lists = several(answer), several(reference)
     if lists[0] and lists[1]:
+        one, other = reals(answer), reals(reference)
+        if one and other:
+            return equal_reals(one, other)
         return equal_lists(lists[0], lists[1], equal_nodes)
-    if lists[0] and (is_expression(reference) or isinstance(reference, Quantity)) and not lists[1]:
-        return equal_to_one(lists[0], reference, equal_nodes)
-    if lists[1] and isinstance(answer, Quantity):
-        return False
+    for list_, value in ((lists[0], reference), (lists[1], answer)):
+        if list_ and (is_expression(value) or isinstance(value, Quantity) or equation(value)):
+            return equal_to_one(list_, value, equal_nodes)
     if isinstance(answer, Relation) and "~" in answer.operators:
         return equal_approximation(answer, reference) if is_expression(reference) else None
+    if in_base(answer) or in_base(reference):
+        return equal_bases(answer, reference)
+    if congruence(answer) or congruence(reference):
+        return _equal_congruences(answer, reference)
     if equation(answer) or equation(reference):
-        return _equal_equations(answer, reference)
+        if is_expression(answer) or is_expression(reference) or (equation(answer) and equation(reference)):
+            return _equal_equations(answer, reference)
+        return False if isinstance(answer, _PARTED) and isinstance(reference, _PARTED) else None
     if isinstance(answer, _MEASURED) and isinstance(reference, _MEASURED):
         return _equal_measured(answer, reference)
-    for kind, compare in _TABLE.items():
-        if isinstance(answer, kind) and isinstance(reference, kind):
-            return compare(answer, reference)
+    return _equal_parted(answer, reference)
+
+
+def _equal_parted(answer: Node, reference: Node) -> bool | None:
+    """Two answers of which one at least has parts: of two types they are not the same, but where both are vectors."""
+    if isinstance(answer, Choice) and isinstance(reference, Choice):
+        return equal_choices(answer, reference)
+    if isinstance(answer, Matrix) and isinstance(reference, Matrix):
+        return _equal_matrices(answer, reference)
+    vectors = components(answer), components(reference)
+    if vectors[0] and vectors[1]:
+        return _equal_items(vectors[0], vectors[1])
+    lists = several(answer), several(reference)
+    for list_, vector in ((lists[0], vectors[1]), (lists[1], vectors[0])):
+        if list_ and vector and not reals(list_):
+            return _equal_items(list_.items, vector) if _is_row(list_) else False
+    relations = _rightwards(answer), _rightwards(reference)
+    if relations[0] and relations[1] and _equal_relations(relations[0], relations[1]):
+        return True
     one, other = reals(answer), reals(reference)
-    return equal_reals(one, other) if one and other else None
+    if one or other:
+        one, other = one or members(answer), other or members(reference)
+        plain = is_expression(answer) or is_expression(reference)
+        return equal_reals(one, other) if one and other and not plain else False
+    if relations[0] and relations[1]:
+        return _equal_relations(relations[0], relations[1])
+    if isinstance(answer, NamedSet) and isinstance(reference, NamedSet):
+        return answer == reference
+    return False if {_kind(answer), _kind(reference)} <= _KNOWN and _kind(answer) != _kind(reference) else None
 
 
 def _without_letter(node: Node, other: Node) -> Node:
@@ -160,6 +198,7 @@ def _either(
 
 
 _equal_equations = _either(equation, equal_equations, equal_to_value)
+_equal_congruences = _either(congruence, equal_congruences, equal_to_residue)
 _equal_ratios = _either(ratio, equal_ratios, equal_ratio_and_value)
 
 
@@ -172,24 +211,40 @@ def _is_clock(node: Node) -> bool:
     return isinstance(node, Sequence) and ":" in node.joined
 
 
-def _equal_sequences(answer: Sequence, reference: Sequence) -> bool | None:
-    """Two points or intervals in the same brackets, of as many items."""
-    brackets = (answer.opening, answer.closing) == (reference.opening, reference.closing)
-    if not brackets or len(answer.items) != len(reference.items) or _is_clock(answer) or _is_clock(reference):
-        return None
-    return all_of(map(equal_nodes, answer.items, reference.items)) if answer.opening in ("(", "[") else None
+def _is_row(list_: Sequence) -> bool:
+    """Whether a list has single values in order, as a point without its parentheses has."""
+    return not list_.opening and set(list_.joined) <= {","} and all(map(is_expression, list_.items))
+
+
+def _equal_items(answer: tuple[Node, ...], reference: tuple[Node, ...]) -> bool | None:
+    return len(answer) == len(reference) and all_of(map(equal_nodes, answer, reference))
 
 
 def _equal_matrices(answer: Matrix, reference: Matrix) -> bool | None:
-    if [len(row) for row in answer.rows] != [len(row) for row in reference.rows]:
+    """Two matrices of one shape."""
+    return len(answer.rows) == len(reference.rows) and all_of(map(_equal_items, answer.rows, reference.rows))
+
+
+def _rightwards(node: Node) -> Relation | None:
+    """An inequality whose larger side stands on its right; None where it is none."""
+    if not isinstance(node, Relation) or not set(node.operators) <= {*_TURNED, *_TURNED.values()}:
         return None
-    entries = zip(answer.rows, reference.rows, strict=True)
-    return all_of(equal_nodes(one, other) for row, asked in entries for one, other in zip(row, asked, strict=True))
+    if set(node.operators) & set(_TURNED):
+        return Relation(tuple(_TURNED.get(one, "") for one in node.operators[::-1]), node.sides[::-1])
+    return node
 
 
-_TABLE: dict[type[Node], Callable[..., bool | None]] = {
-    Sequence: _equal_sequences,
-    Matrix: _equal_matrices,
-    Choice: equal_choices,
-}
-"""By the type of both; what is of two types is compared by its text."""
+def _equal_relations(answer: Relation, reference: Relation) -> bool | None:
+    if answer.operators != reference.operators:
+        return False
+    return True if _equal_items(answer.sides, reference.sides) else None
+
+
+def _kind(node: Node) -> type[Node] | None:
+    return Number if isinstance(node, _MEASURED) else type(node)
+
+
+_PARTED = (Relation, Sequence, Matrix, NamedSet, Combination)
+_TURNED = {">": "<", ">=": "<="}
+_KNOWN = {Number, *_PARTED}
+"""Types of which no two are the same."""

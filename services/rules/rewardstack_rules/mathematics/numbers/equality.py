@@ -170,6 +170,25 @@ def distance_below(one: Expression, other: Expression, limit: Fraction) -> bool:
         return False
 
 
+def is_less(one: Expression, other: Expression) -> bool | None:
+    """Whether a real number is less than another; None where they cannot be told apart, or are not both real."""
+    if symbols(one, other):
+        return None
+    for bits in PRECISIONS:
+        try:
+            with precision(bits):
+                balls = Balls(bits, {})
+                left, right = balls.value(one), balls.value(other)
+                if not (is_real(left) and is_real(right)):
+                    return None
+                apart = left.real - right.real
+                if not apart.contains(0):
+                    return bool(apart < 0)
+        except NoValueError:
+            return None
+    return None
+
+
 def nearest_fraction(expression: Expression, most: int) -> Fraction | None:
     """The fraction nearest to a real number among those with a denominator up to `most`; None where there is none."""
     bits = PRECISIONS[0]

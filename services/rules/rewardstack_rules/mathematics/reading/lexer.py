@@ -165,6 +165,8 @@ class _Lexer:
             self.at = opened.end()
             return self.tokens(word, until="}")
         match = _TOKEN.match(self.text, self.at)
+        if match is not None and match.lastgroup == "space":
+            match = _TOKEN.match(self.text, match.end())
         if match is None:
             return []
         self.at = match.end()

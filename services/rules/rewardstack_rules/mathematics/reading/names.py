@@ -66,6 +66,7 @@ RELATIONS = {
     "equiv": "equiv",
     "to": "->",
     "Rightarrow": "->",
+    "implies": "->",
     "subset": "in",
     "subseteq": "in",
 }
@@ -80,6 +81,9 @@ JOINING = {
 """Words between the members of a list."""
 
 MATRICES = frozenset(("matrix", "pmatrix", "bmatrix", "Bmatrix", "smallmatrix", "array"))
+
+SYSTEMS = frozenset(("cases", "aligned", "align", "gathered", "gather", "split"))
+"""Environments whose rows are equations, or conditions, one below the other."""
 
 DECORATIONS = names("vec hat bar overline tilde dot ddot widehat widetilde")
 """Commands of one argument that make another name of it."""

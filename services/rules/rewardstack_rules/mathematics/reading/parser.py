@@ -36,6 +36,7 @@ from rewardstack_rules.mathematics.reading.names import (
     OVER_INDEX,
     RELATIONS,
     SEVERAL,
+    SYSTEMS,
     UNIT_LETTERS,
     UNITS,
     names,
@@ -140,9 +141,12 @@ class Parser(Stream):
             self._next()
             operators.append(relation)
             sides.append(self._sets())
-        if not operators:
+        modulus = self._modulus()
+        if not operators and modulus is None:
             return sides[0]
-        return Relation(tuple(operators), tuple(sides), self._modulus())
+        if modulus is None:
+            operators = ["=" if operator == "equiv" else operator for operator in operators]
+        return Relation(tuple(operators), tuple(sides), modulus)
 
     def _modulus(self) -> Expression | None:
         opened = self._peek().text == "(" and self._peek(1).text in ("pmod", "bmod", "mod")
@@ -157,9 +161,15 @@ class Parser(Stream):
 
     def _sets(self) -> Node:
         left = self._sum()
-        while operator := self._take("cup", "cap", "setminus"):
+        while operator := self._set_operator(left):
             left = Combination(operator, left, self._sum())
         return left
+
+    def _set_operator(self, left: Node) -> str:
+        """What combines two sets: the letter U as well, behind an interval."""
+        if isinstance(left, (Sequence, Combination)) and self._take("U"):
+            return "cup"
+        return self._take("cup", "cap", "setminus")
 
     # Sums and products
 
@@ -218,6 +228,8 @@ class Parser(Stream):
             return token.text == "|" and self._bars == 0 and token is not AFTER_ALL
         if token.kind in (MARK, COMMAND) and token.text in _OPERATING:
             return False
+        if token.text == "(" and self._peek(1).text in ("pmod", "bmod", "mod"):
+            return False
         return not self._joins(token)
 
     def _unary(self) -> Node:
@@ -229,7 +241,10 @@ class Parser(Stream):
 
     def _postfix(self, node: Node) -> Node:
         while True:
-            if self._take("^"):
+            if isinstance(node, Sequence) and self._at_transpose():
+                self._at += 2
+                node = Matrix(tuple((item,) for item in node.items))
+            elif self._take("^"):
                 node = self._raised(expression(node))
             elif self._take("!"):
                 node = Apply("factorial", (expression(node),))
@@ -241,6 +256,9 @@ class Parser(Stream):
                 node = Apply("subscript", (expression(node), self._argument()))
             else:
                 return node
+
+    def _at_transpose(self) -> bool:
+        return self._peek().text == "^" and self._peek(1).text in ("T", "top")
 
     def _raised(self, base: Expression) -> Expression:
         if self._take("degree"):
@@ -311,11 +329,9 @@ class Parser(Stream):
             if opening == "\\{":
                 return NamedSet("empty")
             raise UnreadError("empty brackets")
+        if opening == "\\{" and (builder := self._set_builder()):
+            return builder
         items, joined = self._items(*closing)
-        if opening == "\\{" and self._take("|", ":"):
-            conditions, _ = self._items(*closing)
-            self._expect(*closing)
-            return SetBuilder(items[0], tuple(conditions))
         closed = self._expect(*closing)
         if len(items) == 1 and not joined and opening != "\\{" and closed == closing[0]:
             if opening == "{" and items[0] == NamedSet("empty"):
@@ -324,6 +340,22 @@ class Parser(Stream):
         shown = {"\\{": "{", "{": "", "langle": "("}.get(opening, opening)
         return Sequence(shown, tuple(items), {"\\}": "}", "}": "", "rangle": ")"}.get(closed, closed), tuple(joined))
 
+    def _set_builder(self) -> SetBuilder | None:
+        """A member, a bar or a colon, and conditions up to the brace that closes; None, nothing taken, if not so."""
+        start, self._bars = self._at, 1
+        try:
+            member = self._relation()
+            self._expect("|", ":")
+            self._bars = 0
+            conditions, joined = self._items("\\}")
+            self._expect("\\}")
+        except UnreadError:
+            self._at, self._bars = start, 0
+            return None
+        if "or" in joined:
+            return SetBuilder(member, (Sequence("", tuple(conditions), "", tuple(joined)),))
+        return SetBuilder(member, tuple(conditions))
+
     def _absolute(self) -> Node:
         self._bars += 1
         inside = self._sum()
@@ -331,7 +363,24 @@ class Parser(Stream):
         self._expect("|")
         return Apply("abs", (expression(inside),))
 
+    def _system(self) -> Sequence:
+        """Rows of relations, aligned at their signs; a value beside its condition is none."""
+        end = next((at for at in range(self._at, len(self._tokens)) if self._tokens[at].kind == END), None)
+        if end is None:
+            raise UnreadError("a system that is not closed")
+        rows = self._tokens[self._at : end]
+        beside = [*rows[1:], AFTER_ALL]
+        if any(token.text == "&" and after.text not in RELATIONS for token, after in zip(rows, beside, strict=True)):
+            raise UnreadError("columns in a system")
+        self._tokens[self._at : end] = [token for token in rows if token.text != "&"]
+        items, joined = self._items()
+        if self._next().kind != END:
+            raise UnreadError("a system with something other than relations")
+        return Sequence("", tuple(items), "", tuple(joined))
+
     def _matrix(self, environment: str) -> Node:
+        if environment in SYSTEMS:
+            return self._system()
         if environment not in MATRICES:
             raise UnreadError(f"an environment {environment}")
         if environment == "array" and self._take("{"):
@@ -372,6 +421,9 @@ class Parser(Stream):
     def _named(self, name: str) -> Expression:
         """A letter with its subscript, primes, and the arguments of a function that it names."""
         if self._take("_"):
+            if [self._peek(at).text for at in range(5)] == ["{", "1", ",", "2", "}"]:
+                self._at += 5  # of both: `x_{1,2} = 2 \pm 1`
+                return Symbol(name)
             return Symbol(f"{name}_{subscript(self._argument(whole=True))}")
         primes = ""
         while self._take("'"):
@@ -409,12 +461,21 @@ class Parser(Stream):
         if name in DECORATIONS:
             return Symbol(f"{name} {subscript(self._argument())}")
         if name == "mathbb":
-            return NamedSet(subscript(self._argument()))
+            return self._named_set(subscript(self._argument()))
         if name == "emptyset":
             return NamedSet("empty")
         if name == "ldots":
             return Words("...")
         raise UnreadError(f"the command {name}")
+
+    def _named_set(self, name: str) -> NamedSet:
+        """A set by its letter, with what stands above it: `R^+`."""
+        ahead = [self._peek(at).text for at in range(4)]
+        for length, sign in ((2, ahead[1]), (4, ahead[2])):
+            if ahead[0] == "^" and sign in ("+", "-", "*") and (length == 2 or (ahead[1], ahead[3]) == ("{", "}")):
+                self._at += length
+                return NamedSet(name + sign)
+        return NamedSet(name)
 
     def _root(self) -> Expression:
         index: Expression = integer(2)

@@ -14,7 +14,8 @@ class Relation:
     """Expressions with relations between them: `x = 2`, `1 < x <= 3`.
 
     Args:
-        operators: `=`, `!=`, `<`, `<=`, `>`, `>=`, `~` (about), `in`, `notin`, `equiv`, `->`; one fewer than sides.
+        operators: `=`, `!=`, `<`, `<=`, `>`, `>=`, `~` (about), `in`, `notin`, `equiv`, `->`; one fewer than sides,
+            none where a number stands with its modulus alone: `2 \\pmod 5`.
         sides: what stands between them.
         modulus: of a congruence, else None.
     """

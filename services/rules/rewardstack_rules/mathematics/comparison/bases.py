@@ -1,0 +1,45 @@
+"""Numbers in a base: digits, and the base as their subscript."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rewardstack_rules.mathematics.numbers.rational import integral
+from rewardstack_rules.mathematics.numbers.tree import Apply, Number
+from rewardstack_rules.mathematics.reading.syntax import Node, is_expression
+
+
+class InBase(NamedTuple):
+    """The digits as they were written, as a decimal number, and the base."""
+
+    digits: int
+    base: int
+
+
+def in_base(node: Node) -> InBase | None:
+    """The number in a base that an answer is; None where it is anything else."""
+    if not isinstance(node, Apply) or node.operation != "subscript":
+        return None
+    digits, base = (integral(part) for part in node.arguments)
+    if digits is None or base is None or base < 2 or any(int(digit) >= base for digit in str(abs(digits))):
+        return None
+    return InBase(digits, base)
+
+
+def equal_bases(answer: Node, reference: Node) -> bool | None:
+    """Whether two numbers have the same digits in the same base, one of which at least `in_base` reads.
+
+    A reference says which base is asked for, so that an answer may leave it out; a bare reference is in base ten.
+
+    Returns:
+        None where one is no number.
+    """
+    found, expected = in_base(answer), in_base(reference)
+    if found and expected:
+        return found == expected
+    bare = reference if found else answer
+    if not is_expression(bare):
+        return None
+    said = found or expected
+    digits = isinstance(bare, Number) and bare.places is None and said is not None and bare.value == said.digits
+    return digits and (expected is not None or (said is not None and said.base == 10))
