@@ -24,8 +24,9 @@ FOREIGN = "gunicorn llm openapi openrlhf regex rm"
 """Names of others."""
 MATHEMATICS = """
 algebra angles balls bases bounds brackets calendar commas congruences constants currencies decimals doubts equality
-equations expressions extract families intervals languages matrices numerals parameters phrases points quantities rational
-ratios regions remarks residues separation series sexagesimal spans statements structures tree units vectors verification
+equations expressions extract families intervals languages matrices numerals parameters phrases points quantities
+rational ratios regions remarks residues separation series sexagesimal spans statements structures tree
+units vectors verification
 """
 """Words of mathematics, and of what is done with it."""
 
