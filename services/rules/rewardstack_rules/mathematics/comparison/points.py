@@ -46,10 +46,10 @@ def point(node: Node) -> Sequence | None:
         if len(pairs) < len(node.items) or len(set(names)) < len(names):
             return None
         ordered = [value for _, value in sorted(zip(names, (sides[1] for sides in pairs), strict=True), key=_by_name)]
-        return Sequence("(", tuple(ordered), ")", (",",) * (len(ordered) - 1))
+        return Sequence("<", tuple(ordered), ">", (",",) * (len(ordered) - 1))
     sides = equation(node)
     if sides and len(sides) > 2 and all(isinstance(side, Symbol) for side in sides[:-1]) and not symbols(sides[-1]):
-        return Sequence("(", (sides[-1],) * (len(sides) - 1), ")", (",",) * (len(sides) - 2))
+        return Sequence("<", (sides[-1],) * (len(sides) - 1), ">", (",",) * (len(sides) - 2))
     return None
 
 

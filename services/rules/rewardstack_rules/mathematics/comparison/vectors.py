@@ -20,7 +20,7 @@ def components(node: Node) -> tuple[Node, ...] | None:
         return tuple(row[0] for row in node.rows) if all(len(row) == 1 for row in node.rows) else None
     if isinstance(node, Sequence):
         kinds = (node.opening, node.closing)
-        is_tuple = kinds == ("(", ")") or (kinds == ("[", "]") and len(node.items) > 2)
+        is_tuple = kinds in (("(", ")"), ("<", ">")) or (kinds == ("[", "]") and len(node.items) > 2)
         return node.items if is_tuple and set(node.joined) <= {",", ";"} else None
     return _of_units(node) if is_expression(node) else None
 

@@ -51,6 +51,7 @@ from rewardstack_rules.mathematics.reading.syntax import (
     Sequence,
     SetBuilder,
     Words,
+    is_expression,
 )
 from rewardstack_rules.mathematics.reading.terms import (
     SIGNS,
@@ -141,6 +142,8 @@ class Parser(Stream):
             self._next()
             operators.append(relation)
             sides.append(self._sets())
+        if not operators and is_expression(sides[0]) and self._take("bmod"):
+            return Apply("remainder", (sides[0], self._argument(whole=True)))
         modulus = self._modulus()
         if not operators and modulus is None:
             return sides[0]
@@ -154,7 +157,7 @@ class Parser(Stream):
             self._next()
         if not self._take("pmod", "bmod", "mod"):
             return None
-        modulus = self._argument()
+        modulus = self._argument(whole=True)
         if opened:
             self._expect(")")
         return modulus
@@ -193,6 +196,8 @@ class Parser(Stream):
         factors: list[Expression] = []
         mixed = is_integer(first)
         while True:
+            if isinstance(first, (Sequence, Combination)) and self._peek().text == "U":
+                return first
             if self._take("*"):
                 factor = self._unary()
             elif self._take("/"):
@@ -337,8 +342,8 @@ class Parser(Stream):
             if opening == "{" and items[0] == NamedSet("empty"):
                 raise UnreadError("braces that may be those of a set")
             return items[0]
-        shown = {"\\{": "{", "{": "", "langle": "("}.get(opening, opening)
-        return Sequence(shown, tuple(items), {"\\}": "}", "}": "", "rangle": ")"}.get(closed, closed), tuple(joined))
+        shown = {"\\{": "{", "{": "", "langle": "<"}.get(opening, opening)
+        return Sequence(shown, tuple(items), {"\\}": "}", "}": "", "rangle": ">"}.get(closed, closed), tuple(joined))
 
     def _set_builder(self) -> SetBuilder | None:
         """A member, a bar or a colon, and conditions up to the brace that closes; None, nothing taken, if not so."""
