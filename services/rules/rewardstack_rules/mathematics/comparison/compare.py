@@ -26,6 +26,7 @@ from rewardstack_rules.mathematics.reading.wording import (
     mixed_number,
     numeral,
     phrase,
+    remainder,
     remark,
     spoken,
     verdict,
@@ -34,7 +35,7 @@ from rewardstack_rules.mathematics.trail import tell
 
 REMEMBERED = 1024
 """Texts whose readings are remembered: several responses are compared with one reference."""
-READERS = (choice, time_of_day, date, family, named, formula, result, sexagesimal)
+READERS = (remainder, choice, time_of_day, date, family, named, formula, result, sexagesimal)
 """What a text may be read as, in order; a text of two meanings has a reading of each."""
 LETTERED = (quantity, stated, total, several_quantities, several_phrases)
 """What it may be as well where letters or the sign of a unit stand in it."""
@@ -110,4 +111,6 @@ def _read(tokens: list[Token]) -> list[Node]:
             found.append(reader(tokens))
             if isinstance(found[-1], Time) and found[-1].minute < 10:
                 break  # `10:05` is no ratio
+            if reader is remainder:
+                break  # R is no unit
     return found

@@ -71,6 +71,8 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
     """
     if answer == reference and not _is_clock(answer):
         return True
+    if _has_remainder(answer) or _has_remainder(reference):
+        return False
     answer, reference = without_name(concluded(answer)), without_name(concluded(reference))
     if _is_bracketed(answer) or _is_bracketed(reference):
         answer, reference = point(answer) or answer, point(reference) or reference
@@ -209,6 +211,11 @@ def _is_bracketed(node: Node) -> bool:
 def _is_clock(node: Node) -> bool:
     """Whether it may be a time of day, of which `10:05` and `10:5` are not the same."""
     return isinstance(node, Sequence) and ":" in node.joined
+
+
+def _has_remainder(node: Node) -> bool:
+    """Whether it is a quotient and what is left."""
+    return isinstance(node, Sequence) and node.joined == ("remainder",)
 
 
 def _is_row(list_: Sequence) -> bool:

@@ -131,6 +131,8 @@ LANGUAGES = {
     ),
 }
 
+MONEY = frozenset(("cent", "cents"))
+"""Words for a number that are money behind digits."""
 CHINESE_DIGITS = {
     **{digit: value for value, digit in enumerate("零一二三四五六七八九")},
     **dict(zip("两兩壹贰叁肆伍陆柒捌玖", (2, 2, *range(1, 10)), strict=True)),

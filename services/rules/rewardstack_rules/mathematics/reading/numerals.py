@@ -13,6 +13,7 @@ from rewardstack_rules.mathematics.lexicon.numerals import (
     CHINESE_LARGE,
     CHINESE_TENS,
     LANGUAGES,
+    MONEY,
     Row,
 )
 from rewardstack_rules.mathematics.reading.characters import MARKS_ON_LETTERS
@@ -51,6 +52,8 @@ def number(words: list[str]) -> Fraction | None:
     if not 0 < len(words) <= MOST_WORDS or all(map(_DECIMAL.fullmatch, words)):
         return None
     if not all(word.isalpha() or _DECIMAL.fullmatch(word) for word in map(_without_marks, words)):
+        return None
+    if words[-1] in MONEY and len(words) > 1 and _DECIMAL.fullmatch(words[-2]):
         return None
     chinese = _chinese("".join(words))
     if chinese is not None:

@@ -121,6 +121,18 @@ def numeral(tokens: list[Token]) -> Number:
     return Number(value)
 
 
+def remainder(tokens: list[Token]) -> Sequence:
+    """A quotient and what is left: `5 R 2`, "5 remainder 2".
+
+    Raises:
+        UnreadError: it is none.
+    """
+    texts = [token.text for token in tokens if token.text not in ("{", "}", ",", ".", "with", "a", "of")]
+    if len(texts) != 3 or texts[1] not in phrases.REMAINDER.split() or not (texts[0] + texts[2]).isdecimal():
+        raise UnreadError("no remainder")
+    return Sequence("<", (number(texts[0]), number(texts[2])), ">", ("remainder",))
+
+
 def phrase(tokens: list[Token]) -> Words | NamedSet:
     """Words, without articles and plurals; a set where they name one.
 
