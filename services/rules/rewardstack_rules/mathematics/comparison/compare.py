@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from functools import lru_cache
 
@@ -33,6 +34,9 @@ from rewardstack_rules.mathematics.reading.wording import (
 )
 from rewardstack_rules.mathematics.trail import tell
 
+_IN_BRACKETS = re.compile(r"[\[({]\s*-?\d{1,3},\d{3}(?!\d)")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+"""A comma of thousands, which in brackets may be between two numbers: `[45,103)`."""
 REMEMBERED = 1024
 """Texts whose readings are remembered: several responses are compared with one reference."""
 READERS = (remainder, choice, time_of_day, date, family, named, formula, result, sexagesimal)
@@ -79,6 +83,9 @@ def readings(text: str) -> tuple[Node, ...]:
     except UnreadError:
         return ()
     found = _read(tokens)
+    if _IN_BRACKETS.search(text):
+        with suppress(UnreadError):
+            found += _read(without_remarks(lex(_THOUSANDS.sub(", ", text))))
     if not found:
         with suppress(UnreadError):
             found.append(remark(tokens))
