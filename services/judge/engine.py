@@ -139,6 +139,8 @@ def environment(vllm: Vllm, model: Model, gpus: Sequence[str], cpu_cache: str) -
         own["HF_HUB_OFFLINE"] = "1"
     if vllm.for_cpu:
         own["VLLM_CPU_KVCACHE_SPACE"] = cpu_cache
+        # Bound to processors, the judges of a machine would all choose the same ones.
+        own["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
         if _little_shared_memory():
             # A worker process would be given these by vLLM, which keeps a processor for itself as well.
             own["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) - 1))

@@ -18,6 +18,7 @@ from tests.end_to_end.conftest import ALL, WITHOUT_OUTAGE, addresses, check, sai
 from tests.native.tree import Tree
 from tests.support.compose import of_this_machine
 from tests.support.servers import free_port
+from tests.support.vllm import DTYPE
 
 MODELS = Models(ROOT / os.environ.get("MODELS_DIR", ".models"))
 STARTING_SECONDS = 900
@@ -72,7 +73,8 @@ def require_all(tree: Tree, stop: list[str], start: list[str]) -> None:
 @pytest.mark.usefixtures("needs_stack", "needs_model")
 def test_local_processes(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Everything holds of the native stack."""
-    with made(tmp_path_factory.mktemp("native"), STACK="native", MODELS_DIR=str(MODELS.folder.resolve())) as tree:
+    settings = {"STACK": "native", "MODELS_DIR": str(MODELS.folder.resolve()), "JUDGE_DTYPE": DTYPE}
+    with made(tmp_path_factory.mktemp("native"), **settings) as tree:
         control = [sys.executable, "-m", "supervisor.supervisorctl", "-s", f"unix://{tree.path}/.run/supervisor.sock"]
         require_all(tree, [*control, "stop", "judge"], [*control, "start", "judge"])
 
@@ -81,7 +83,7 @@ def test_local_processes(tmp_path_factory: pytest.TempPathFactory) -> None:
 def test_containers(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Everything holds of the stack in containers, checked from outside and from within its image."""
     name = f"rewardstack-{uuid.uuid4().hex[:8]}"
-    settings = {"STACK": "compose", "COMPOSE_PROJECT_NAME": name, **of_this_machine()}
+    settings = {"STACK": "compose", "COMPOSE_PROJECT_NAME": name, "JUDGE_DTYPE": DTYPE, **of_this_machine()}
     with made(tmp_path_factory.mktemp("containers"), **settings) as tree:
         judge = f"{name}-judge-1"
         require_all(tree, ["docker", "stop", judge], ["docker", "start", judge])

@@ -13,6 +13,7 @@ import pytest
 from rewardstack.score import Request
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.isolation.client import IsolationClient
+from rewardstack_rules.mathematics import Verdict
 from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 from tests.client.embedding import conftest as embeddings
@@ -21,7 +22,7 @@ from tests.support.waiting import eventually
 
 QUESTION = "\\sin^2(x)+\\cos^2(x)"
 TENANTS = ("one", "another")
-RIGHT = {"right": True, "reason": ""}
+RIGHT = Verdict(True)._asdict()
 MakeEvaluator = Callable[[], Evaluator]
 embedding = embeddings.server
 

@@ -78,7 +78,7 @@ class FaultServer(Served):
     """A server with faults on demand, in a process of its own.
 
     Args:
-        port: to listen on; 0 for any.
+        port: to listen on; 0 for one that was not used before, for clients remember what a URL has told.
         script: the server; it prints its port.
     """
 
@@ -86,7 +86,7 @@ class FaultServer(Served):
 
     def __init__(self, port: int = 0, script: Path = FAULT_SERVER) -> None:
         printed, output = FORKS.Pipe(duplex=False)
-        self.process = FORKS.Process(target=_run, args=(script, port, output), daemon=True)
+        self.process = FORKS.Process(target=_run, args=(script, port or free_port(), output), daemon=True)
         self.process.start()
         output.close()
         with os.fdopen(os.dup(printed.fileno())) as lines:

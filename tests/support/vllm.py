@@ -24,6 +24,8 @@ from services.stack.rundir import ROOT
 from tests.support.servers import free_port
 
 START_SECONDS = 240
+DTYPE = "float32"
+"""Processors with units for matrices (AMX) give other values for other batches in bfloat16."""
 CACHE_GIB = "1"
 """For keys and values; with it a server takes some 3 GiB of memory."""
 
@@ -46,7 +48,7 @@ class VllmServer:
         found = engine.find(models().python)
         assert found is not None, "models() has a vLLM"
         listen = ["--host", "127.0.0.1", "--port", str(port)]
-        command = engine.command(found, model, listen, engine.Options(further=flags))
+        command = engine.command(found, model, listen, engine.Options(dtype=DTYPE, further=flags))
         variables = {**os.environ, **engine.environment(found, model, [], CACHE_GIB), **environment}
         beside = str(Path(found.python).parent)
         variables["PATH"] = os.pathsep.join([beside, variables.get("PATH", os.defpath)])
