@@ -9,7 +9,7 @@ unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH
 BIN := .venv/bin
 PREPARE := $(BIN)/python -m services.stack
 SERVICES := $(BIN)/python -m services.up
-BENCHMARKS := $(addprefix benchmarks/,cache.py result_cache.py rules.py neighbours.py attacked.py judge_client.py judge_vllm.py benchmark_embedding_remote.py tei_python.py)
+BENCHMARKS := $(addprefix benchmarks/,cache.py result_cache.py rules.py neighbours.py attacked.py judge_client.py judge_vllm.py benchmark_embedding_remote.py tei_python.py symbolic.py)
 PYTEST := $(BIN)/python -m pytest
 MARKED := process or stack or engine or model
 RERUNS := $(if $(CI),--reruns 1 --reruns-delay 5 -rfER)
@@ -83,7 +83,8 @@ bench: setup-dev ## run the benchmarks and print their figures
 	@for benchmark in $(BENCHMARKS); do echo "==> $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
 
 .PHONY: fuzz
-fuzz: setup-dev ## send the reward server 10,000 generated and hostile requests (n=100: fewer); none may be a 500
+fuzz: setup-dev ## send the reward server 10,000 generated and hostile requests (n=100: fewer); none may be a 500; answers anew
+	@$(BIN)/python -m tests.mathematics.fuzz $(if $(n),--questions $(n) --near $(n) --pairs $(n))
 	@$(PREPARE) programs
 	@$(BIN)/python -m tests.rules.fuzz --requests $(or $(n),10000)
 

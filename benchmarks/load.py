@@ -1,4 +1,4 @@
-"""Generated samples (`mix`) on their way to a reward server: batches of them, and clients that send these."""
+"""Generated samples on their way to a reward server: batches of them, and clients that send these."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 from itertools import islice
 from typing import NamedTuple
 
-from benchmarks.mix import Sample, make_samples
+from benchmarks.mix import Sample
 from benchmarks.reward_server import Server
 
 BATCH = 64
@@ -30,9 +30,8 @@ class Reply(NamedTuple):
     content: bytes
 
 
-def batches(items: int, seed: int) -> Iterator[Batch]:
-    """So many samples in requests of `BATCH`; the same ones for the same seed."""
-    samples = make_samples(items, seed)
+def batches(samples: Iterator[Sample]) -> Iterator[Batch]:
+    """Samples in requests of `BATCH`."""
     while some := list(islice(samples, BATCH)):
         rows = [
             {"data_source": "math", "solution_str": one.response, "ground_truth": one.reference, "extra_info": None}

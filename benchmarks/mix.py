@@ -92,16 +92,16 @@ def make_samples(count: int, seed: int) -> Iterator[Sample]:
 def _response(rng: random.Random, kind: str, problem: Problem, outcome: str) -> str:
     length = rng.randint(*LENGTHS)
     if outcome == "no answer":
-        return _reasoning(rng, length - len(UNDECIDED), problem.reference) + UNDECIDED + "." * rng.randint(1, 9)
+        return reasoning(rng, length - len(UNDECIDED), problem.reference) + UNDECIDED + "." * rng.randint(1, 9)
     answer = {"same form": (problem.reference,), "other form": problem.others, "wrong": problem.mistakes}[outcome]
     written = rng.choice(answer)
     mark = "#### {}" if kind == "integer" and rng.random() < 0.5 else rng.choice(MARKS)
     end = mark.format(written)
-    return _reasoning(rng, length - len(end), problem.reference) + end
+    return reasoning(rng, length - len(end), problem.reference) + end
 
 
-def _reasoning(rng: random.Random, length: int, answer: str) -> str:
-    """Text of this length without the answer (the sentences themselves hold 0 and 2); its numbers make each unique."""
+def reasoning(rng: random.Random, length: int, answer: str) -> str:
+    """So many characters without the answer (the sentences themselves hold 0 and 2); its numbers make each unique."""
     parts: list[str] = []
     left = length
     while left > 0:

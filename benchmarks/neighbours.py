@@ -2,18 +2,20 @@
 
     python benchmarks/neighbours.py
 
-Sends single requests with samples of the mix (`mix`), first alone, then while a batch of eight slow samples runs:
-integrals without a closed form and powers of sums that take minutes to multiply out. Exits with 1 where the 99th
-percentile beside the slow batch is over 0.25 s, or a label is not met.
+Sends single requests with samples of the mix (`mix`), first alone, then while a batch of eight slow samples runs, of a
+reward function that computes for minutes. Exits with 1 where the 99th percentile beside the slow batch is over 0.25 s,
+or a label is not met.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +23,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.latency import measure, post, row
 from benchmarks.mix import make_samples
-from benchmarks.reward_server import reward_server
+from benchmarks.reward_server import Server, reward_server
 
 ALLOWED = 0.25
-INTEGRAL = "\\int (x+y+z+w+{at})^{{60}} dx"
-SLOW = [(INTEGRAL.format(at=at), INTEGRAL.format(at=at + 1)) for at in range(1, 9)]
-"""Answers and references."""
+SLOW = """
+import time
+from rewardstack_rules import reward_function
+
+@reward_function
+def slow(response, reference=None):
+    end = time.monotonic() + 300
+    while time.monotonic() < end:
+        pass
+    return 0.0
+"""
+SLOW_SAMPLES = 8
 
 
 def main() -> None:
@@ -35,7 +46,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     samples = make_samples(1_000_000, arguments.seed)
-    with reward_server() as server:
+    with tempfile.TemporaryDirectory() as folder, _server_with_slow_function(Path(folder)) as server:
         measure(server.connect(), samples, _for(200))
         alone = measure(server.connect(), samples, _for(arguments.requests))
         slow: list[dict[str, Any]] = []
@@ -52,13 +63,20 @@ def main() -> None:
         raise SystemExit(1)
 
 
+def _server_with_slow_function(folder: Path) -> AbstractContextManager[Server]:
+    """A reward server that has it beside its own."""
+    file = folder / "slow.py"
+    file.write_text(SLOW)
+    return reward_server(REWARD_FUNCTIONS=str(file))
+
+
 def _for(count: int) -> Callable[[], bool]:
     left = iter(range(count))
     return lambda: next(left, None) is not None
 
 
 def _slow_rows() -> list[dict[str, str]]:
-    return [row(f"Thus \\boxed{{{answer}}}.", reference) for answer, reference in SLOW]
+    return [{**row(f"Sample {at}", ""), "data_source": "rule_remote_slow"} for at in range(SLOW_SAMPLES)]
 
 
 if __name__ == "__main__":

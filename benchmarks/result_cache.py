@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.load import BATCH, Batch, batches, send
-from benchmarks.mix import Sample
+from benchmarks.mix import Sample, make_samples
 from benchmarks.reward_server import Server, bare_server, reward_server
 from rewardstack_rules.mathematics import Question, ask, decide_plainly
 from tests.support.servers import FaultServer, Redis
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7, help="the median counts")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    rounds = [list(batches(arguments.items, arguments.seed + at)) for at in range(arguments.rounds)]
+    rounds = [list(batches(make_samples(arguments.items, arguments.seed + at))) for at in range(arguments.rounds)]
     paces: Paces = defaultdict(list)
     with _cache_and_models() as variables:
         with ExitStack() as stack:
@@ -90,7 +90,7 @@ def _cache_and_models() -> Iterator[dict[str, str]]:
 
 
 def _measure(servers: dict[str, Server], rounds: Sequence[list[Batch]], seed: int, paces: Paces) -> None:
-    warming = list(batches(WARMING, seed - 1))
+    warming = list(batches(make_samples(WARMING, seed - 1)))
     for server in servers.values():
         _send(server, warming)
     for some in rounds:

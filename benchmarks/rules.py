@@ -53,8 +53,8 @@ def _speed(items: int, baseline_items: int, seed: int) -> None:
     half = baseline_items // 2
     seconds = _baseline(half, seed + 1)
     with reward_server() as server:
-        _send(server, batches(WARMING, seed + 2))
-        taken, wrong = _send(server, batches(items, seed))
+        _send(server, batches(make_samples(WARMING, seed + 2)))
+        taken, wrong = _send(server, batches(make_samples(items, seed)))
     seconds += _baseline(half, seed + 3)
     ours, theirs = items / taken, 2 * half / seconds
     print(f"samples                {items:>10,}  of 200 to 2,400 characters, {BATCH} a request, {CLIENTS} clients")
@@ -68,10 +68,10 @@ def _speed(items: int, baseline_items: int, seed: int) -> None:
 
 def _memory(seed: int) -> None:
     with reward_server() as server:
-        _, wrong = _send(server, batches(EARLY, seed))
+        _, wrong = _send(server, batches(make_samples(EARLY, seed)))
         early = server.memory()
         for start in range(EARLY, LATE, EARLY):
-            wrong += _send(server, batches(EARLY, seed + start))[1]
+            wrong += _send(server, batches(make_samples(EARLY, seed + start)))[1]
         late = server.memory()
     print(f"memory after {EARLY:>9,} samples  {early / 2**20:>8,.0f} MiB")
     print(f"memory after {LATE:>9,} samples  {late / 2**20:>8,.0f} MiB")

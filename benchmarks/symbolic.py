@@ -1,0 +1,158 @@
+"""How fast answers of algebra, calculus and differential equations are verified, and how many labels are met.
+
+    python benchmarks/symbolic.py
+
+Makes samples (`symbolic_mix`): a third equal in another form, a third wrong by one number, a third answers of other
+problems. Measures a reward server with two workers and no result cache over HTTP, in batches of 64 from 8 clients and
+by single requests; the verifier in one process; and math_verify in one process on the first samples, with 5 s each.
+Exits with 1 where labels, latency, `failed`, the ratio or what is left to math_verify are beyond the bounds below.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from json import loads
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.latency import measure
+from benchmarks.load import BATCH, batches, send
+from benchmarks.mix import Sample
+from benchmarks.reward_server import Server, reward_server
+from benchmarks.symbolic_mix import OUTCOMES, make_samples
+from rewardstack_rules.mathematics import decide_plainly, verify, warm_up
+from rewardstack_rules.mathematics.limit import OutOfTimeError, within
+from rewardstack_rules.mathematics.question import Question, ask
+
+CLIENTS = 8
+WARMING = 512
+LEAST_MET = 0.99
+"""Of the labels of each third."""
+LONGEST = 0.05
+"""Seconds that the 99th percentile of single requests may take."""
+MOST_ASKED = 0.01
+"""Of the samples, that math_verify may be asked about."""
+RATIO = 100
+"""To math_verify's rate."""
+PATIENCE = 5.0
+"""Seconds that math_verify is given for a sample."""
+_COMPARED = re.compile(r'^rewardstack_math_compared_total\{by="(\w+)"\} (\S+)$', re.MULTILINE)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, default=6000)
+    parser.add_argument("--requests", type=int, default=1000, help="how many are sent one by one")
+    parser.add_argument("--baseline-items", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    samples = list(make_samples(arguments.items, arguments.seed))
+    theirs, their_labels = _math_verify(samples[: arguments.baseline_items])
+    print(f"samples                {len(samples):>8,}  {_by_text(samples):.0%} of the equal ones are so by text")
+    print(f"math_verify in a loop  {theirs:>8,.1f} /s  one process; labels met {their_labels:.1%}")
+    _in_one_process(samples)
+    with reward_server() as server:
+        faults = _over_http(server, samples, arguments.seed, theirs)
+        single = measure(
+            server.connect(), make_samples(arguments.requests + 1, arguments.seed + 2), _times(arguments.requests)
+        )
+    print(single.line("single requests"))
+    if single.percentile(99) > LONGEST:
+        faults.append("the 99th percentile of single requests")
+    if faults:
+        raise SystemExit(f"beyond the bounds: {', '.join(faults)}")
+
+
+def _over_http(server: Server, samples: list[Sample], seed: int, theirs: float) -> list[str]:
+    """Sends all samples, prints what became of them, and says what is beyond the bounds."""
+    send(server, list(batches(make_samples(WARMING, seed + 1))), CLIENTS)
+    before = _compared(server)
+    taken, replies = send(server, list(batches(iter(samples))), CLIENTS)
+    compared = _compared(server) - before
+    met, statuses, missed, failures = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    for batch, content in replies:
+        for sample, score in zip(batch.samples, loads(content)["scores"], strict=True):
+            statuses[score["status"]] += 1
+            failures[score["reason"]] += score["status"] != "ok"
+            is_met = (score["status"], score["value"]) == ("ok", float(sample.right))
+            met[sample.outcome] += is_met
+            missed[f"{sample.kind}, {sample.outcome}"] += not is_met
+    asked = (compared["math_verify"] + compared["undecided"]) / len(samples)
+    ours = len(samples) / taken
+    print(f"reward server          {ours:>8,.0f} /s  {BATCH} a request, {CLIENTS} clients; {ours / theirs:.0f} times")
+    shares = {outcome: met[outcome] * len(OUTCOMES) / len(samples) for outcome in OUTCOMES}
+    for outcome, share in shares.items():
+        print(f"labels met             {share:>8.2%}  {outcome}")
+    print(f"labels not met         {dict(+missed) or 'none'}")
+    print(f"left to math_verify    {asked:>8.2%}  {dict(compared)}")
+    print(f"statuses               {dict(statuses)} {dict(+failures) or ''}")
+    checks = {
+        "labels met": min(shares.values()) < LEAST_MET,
+        "left to math_verify": asked > MOST_ASKED,
+        "samples that failed": statuses["failed"] > 0,
+        "the ratio to math_verify": ours < RATIO * theirs,
+    }
+    return [what for what, is_beyond in checks.items() if is_beyond]
+
+
+def _compared(server: Server) -> Counter[str]:
+    connection = server.connect()
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return Counter({by: int(float(count)) for by, count in _COMPARED.findall(text)})
+
+
+def _in_one_process(samples: Sequence[Sample]) -> None:
+    warm_up()
+    seconds = []
+    for sample in samples:
+        started = time.perf_counter()
+        verify(sample.response, [sample.reference])
+        seconds.append(time.perf_counter() - started)
+    ordered = sorted(seconds)
+    p50, p99 = (1000 * ordered[len(ordered) * share // 100] for share in (50, 99))
+    rate = len(samples) / sum(seconds)
+    print(f"one process            {rate:>8,.0f} /s  p50 {p50:.1f} ms, p99 {p99:.1f} ms")
+
+
+def _math_verify(samples: Sequence[Sample]) -> tuple[float, float]:
+    """Samples a second, and the share of labels that are met; a sample without an end in time is wrong."""
+    from math_verify import parse
+    from math_verify import verify as is_same
+
+    logging.getLogger("math_verify").setLevel(logging.CRITICAL)
+    is_same(parse("$1$"), parse("$1$"))
+    met = 0
+    started = time.perf_counter()
+    for sample in samples:
+        right = False
+        with suppress(OutOfTimeError), within(PATIENCE):
+            gold = parse(f"${sample.reference}$", parsing_timeout=None)
+            right = is_same(gold, parse(sample.response, parsing_timeout=None), timeout_seconds=None)
+        met += right is sample.right
+    return len(samples) / (time.perf_counter() - started), met / len(samples)
+
+
+def _by_text(samples: Sequence[Sample]) -> float:
+    """How many of the equal answers are decided by the text."""
+    equal = [sample for sample in samples if sample.right]
+    asked = [ask(sample.response, [sample.reference]) for sample in equal]
+    return sum(not isinstance(one, Question) or decide_plainly(one) is not None for one in asked) / len(equal)
+
+
+def _times(count: int) -> Callable[[], bool]:
+    left = iter(range(count))
+    return lambda: next(left, None) is not None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""Samples of algebra, calculus and differential equations: a third right, mostly in another form, two thirds wrong.
+
+That forms are equal, and wrong answers are not, is found out with mpmath at some points, where a family of functions is
+the span of what its constants multiply.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import mpmath  # type: ignore[import-untyped]
+
+from benchmarks.formulas import spoilt, value
+from benchmarks.latex import any_style, write
+from benchmarks.mix import Sample, reasoning
+from benchmarks.problem import Form, Problem
+from benchmarks.symbolic_problems import KINDS
+
+DIGITS = 40
+EQUAL, UNEQUAL = mpmath.mpf("1e-20"), mpmath.mpf("1e-8")
+"""Up to where a residue is none, and from where on it is one; a pair between these is not taken."""
+POINTS = 7
+NUMBERS = range(2, 10)
+SMALL = {"gradient": range(2, 6), "logarithms": range(2, 6)}
+"""Of kinds in which numbers are exponents."""
+OUTCOMES = ("equal", "wrong by one number", "another problem's")
+LENGTHS = (100, 600)
+"""Characters of a response."""
+MARK = "The final answer is $\\boxed{{{}}}$."
+CONSTANTS = (
+    (("C", "D"), ("C", "D"), ("c", "d"), ("K", "L")),
+    (("C_1", "C_2"), ("C_1", "C_2"), ("c_1", "c_2"), ("A", "B")),
+)
+"""Names of a constant that is alone, and of two."""
+
+
+class Meaning(NamedTuple):
+    """What a form says at the points, apart from how it is written.
+
+    Args:
+        fixed: its values where all constants are 0.
+        multiplied: what each constant multiplies, at the points.
+    """
+
+    fixed: tuple[Any, ...]
+    multiplied: tuple[tuple[Any, ...], ...]
+
+
+def make_samples(count: int, seed: int) -> Iterator[Sample]:
+    """So many samples, the outcomes in turn; the same ones for the same seed.
+
+    Args:
+        count: how many.
+        seed: of the generator; another seed gives other problems.
+    """
+    return islice(_samples(random.Random(seed)), count)
+
+
+def _samples(rng: random.Random) -> Iterator[Sample]:
+    with mpmath.workdps(DIGITS):
+        while True:
+            for outcome in OUTCOMES:
+                yield _sample(rng, outcome)
+
+
+def _sample(rng: random.Random, outcome: str) -> Sample:
+    while True:
+        kind = rng.choice(list(KINDS))
+        problem = _problem(rng, kind)
+        reference = rng.choice(problem.forms)
+        meant = meaning(problem, reference)
+        answered, answer = _answer(rng, kind, problem, outcome)
+        if meant and are_equal(meant, meaning(answered, answer)) is (outcome == OUTCOMES[0]):
+            constants = len(meant.multiplied) - problem.is_equation
+            expected, written = _text(rng, reference, constants), _text(rng, answer, constants)
+            length = rng.randint(*LENGTHS)
+            response = reasoning(rng, length, written) + MARK.format(written)
+            return Sample(response, expected, outcome == OUTCOMES[0], kind, outcome)
+
+
+def _problem(rng: random.Random, kind: str) -> Problem:
+    make, signs = KINDS[kind]
+    sizes = rng.sample(SMALL.get(kind, NUMBERS), len(signs))
+    return make(*(size * (1 if sign == "+" else rng.choice((1, -1))) for size, sign in zip(sizes, signs, strict=True)))
+
+
+def _answer(rng: random.Random, kind: str, problem: Problem, outcome: str) -> tuple[Problem, Form]:
+    """The answer to a problem, and the problem that it answers."""
+    if outcome == OUTCOMES[2]:
+        problem = _problem(rng, rng.choice((kind, rng.choice(list(KINDS)))))
+    form = rng.choice(problem.forms)
+    if outcome != OUTCOMES[1]:
+        return problem, form
+    while True:
+        at = rng.randrange(len(form.parts))
+        part = spoilt(form.parts[at], rng)
+        if part is not None:
+            return problem, form._replace(parts=(*form.parts[:at], part, *form.parts[at + 1 :]))
+
+
+def _text(rng: random.Random, form: Form, constants: int) -> str:
+    names = rng.choice(CONSTANTS[constants > 1])
+    style = any_style(rng, dict(zip("CD", names, strict=True)))
+    return form.layout % tuple(write(part, style) for part in form.parts)
+
+
+def meaning(problem: Problem, form: Form) -> Meaning | None:
+    """What a form says; None where it says nothing at one of the points."""
+    try:
+        fixed = _values(problem, form, {})
+        moved = [_values(problem, form, {name: mpmath.mpf(1)}) for name in "CD"]
+    except (ZeroDivisionError, ValueError):  # divided by 0, a pole of the factorial
+        return None
+    multiplied = [tuple(one - other for one, other in zip(values, fixed, strict=True)) for values in moved]
+    used = [values for values in multiplied if any(values)]
+    if problem.is_equation:  # which holds as well where its sides are multiplied by a number
+        return Meaning(tuple(0 * one for one in fixed), (fixed, *used))
+    return Meaning(fixed, tuple(used))
+
+
+def _values(problem: Problem, form: Form, constants: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(found for at in range(POINTS) for found in _values_at(problem, form, {**_point(at), **constants}))
+
+
+def _values_at(problem: Problem, form: Form, names: Mapping[str, Any]) -> list[Any]:
+    found = [value(part, names) for part in form.parts]
+    if problem.is_equation:
+        return [found[0] - found[1]]
+    return [found[0] * one for one in found[1:]] if form.is_scaled else found
+
+
+def _point(at: int) -> dict[str, Any]:
+    """What the names stand for: numbers without a pattern, and for n an integer."""
+    of = {name: mpmath.sqrt(prime + 4 * at * at) / 7 for name, prime in (("x", 2), ("y", 3), ("t", 5), ("s", 7))}
+    zero = mpmath.mpf(0)
+    return {**of, "lambda": of["s"], "n": mpmath.mpf(at + 1), "e": mpmath.e, "pi": mpmath.pi, "C": zero, "D": zero}
+
+
+def are_equal(one: Meaning | None, other: Meaning | None) -> bool | None:
+    """Whether two forms say the same at the points; None where it is not clear, or one says nothing."""
+    if one is None or other is None:
+        return None
+    if len(one.fixed) != len(other.fixed) or len(one.multiplied) != len(other.multiplied):
+        return False
+    apart = tuple(mine - theirs for mine, theirs in zip(one.fixed, other.fixed, strict=True))
+    scale = max(map(abs, (*one.fixed, *other.fixed)))
+    residues = [_residue(apart, one.multiplied, scale)]
+    residues += [_residue(values, one.multiplied, max(map(abs, values))) for values in other.multiplied]
+    return False if max(residues) > UNEQUAL else True if max(residues) < EQUAL else None
+
+
+def _residue(values: Sequence[Any], span: Sequence[Sequence[Any]], scale: Any) -> Any:
+    """How much of a vector is outside of what others span, in proportion to `scale`."""
+    left = list(values)
+    basis: list[list[Any]] = []
+    for vector in (*span, None):
+        rest = left if vector is None else list(vector)
+        for of in basis:
+            share = mpmath.fsum(a * mpmath.conj(b) for a, b in zip(rest, of, strict=True))
+            rest = [a - share * b for a, b in zip(rest, of, strict=True)]
+        if vector is None:
+            return max(map(abs, rest)) / (scale or 1)
+        length = mpmath.sqrt(mpmath.fsum(abs(a) ** 2 for a in rest))
+        basis.append([a / length for a in rest])
