@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from rewardstack_rules.mathematics.extract import boxed, extract_answer
+from rewardstack_rules.mathematics import Options, verify
+from rewardstack_rules.mathematics.extraction.extract import boxed, extract_answer
 
 CASES = [
     # marks
@@ -71,3 +75,27 @@ def test_extract(response: str, expected: str | None) -> None:
 def test_endless_box() -> None:
     """A box beyond every bound is cut off rather than read to its end, and still too long."""
     assert 1_000 < len(boxed("\\boxed{" + "1" * 1_000_000 + "}") or "") < 30_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["It is %s million.", "Es sind %s Millionen.", "所以是%s万。", "概率是3分之%s。", "It is %s hours and a half."],
+)
+def test_endless_numbers(text: str) -> None:
+    """Numbers of more digits than Python turns into text are read without an error, whatever words make them larger."""
+    assert verify(text % ("9" * 10_000), ["5"]).right is False
+
+
+CLOSINGS = json.loads((Path(__file__).parents[1] / "cases" / "closings.json").read_text())
+"""What models close with, and answers that stand in the box."""
+WORKING = "We set up the equation and solve it step by step, which gives the value below.\n\n"
+BOX = "\\boxed{%s}"
+
+
+def test_without_boxes() -> None:
+    """Where the boxes are taken off that strict extraction needs, lenient extraction keeps 99 % of what models say."""
+    pairs = [(closing, answer) for closing in CLOSINGS["closings"] for answer in CLOSINGS["answers"]]
+    boxed_ones = [(WORKING + closing % answer, answer) for closing, answer in pairs]
+    bare_ones = [(WORKING + closing.replace(BOX, "%s") % answer, answer) for closing, answer in pairs]
+    assert all(verify(response, [answer], Options("strict")).right for response, answer in boxed_ones)
+    assert sum(verify(response, [answer]).right is True for response, answer in bare_ones) >= 0.99 * len(pairs)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from rewardstack_rules.mathematics.comparison.compare import compare
@@ -12,6 +15,9 @@ from rewardstack_rules.mathematics.lexicon.phrases import SAME
 from rewardstack_rules.mathematics.lexicon.units import UNITS
 from rewardstack_rules.mathematics.reading.numerals import number
 from rewardstack_rules.mathematics.reading.units import currency, named
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOM = ROOT / "services/rules/rewardstack_rules/mathematics"
 
 
 @pytest.mark.parametrize("row", UNITS, ids=[row.symbols or row.names for row in UNITS])
@@ -53,3 +59,15 @@ def test_phrases(common: str) -> None:
     assert [
         said for said in SAME[common].split("|") if compare(f"\\text{{{said}}}", f"\\text{{{common}}}") is not True
     ] == []
+
+
+def test_where_a_rule_goes() -> None:
+    """The page for new rules names files, and tables in them, that there are."""
+    page = (ROOT / "docs/rules.md").read_text().partition("### Where a new rule goes")[2].partition("\n### ")[0]
+    rows = [row for row in page.splitlines() if row.startswith("| ") and ".py`" in row]
+    assert len(rows) >= 10
+    for row in rows:
+        files = [ROOM / name for name in re.findall(r"`([a-z_]+/[a-z_]+\.py)`", row)]
+        assert all(file.is_file() for file in files), row
+        said = "".join(file.read_text() for file in files)
+        assert all(name in said for name in re.findall(r"`([A-Z]{4,})`", row)), row

@@ -15,13 +15,13 @@ SECONDS = 60
 READ = """
 import sys
 from rewardstack_rules.mathematics.bounds import refusal
-from rewardstack_rules.mathematics.extract import extract_answer, reference_answer
-from rewardstack_rules.mathematics.notation import tidy
+from rewardstack_rules.mathematics.comparison.compare import readings
+from rewardstack_rules.mathematics.extraction.extract import extract_answer, reference_answer
 text = sys.stdin.read()
 answers = extract_answer(text), reference_answer(text)
 for answer in answers:
     if answer is not None and not refusal(answer):
-        tidy(answer)
+        readings(answer)
 """
 PARTS = [
     "<answer>",
@@ -93,6 +93,22 @@ PARTS = [
     "e.g. ",
     "\n\nCheck: ",
     "I hope this ",
+    "zwei Drittel ",
+    "ist nicht 5, ",
+    ", also, ",
+    "wenn 1 ",
+    "1.000 ",
+    "1 000 ",
+    "nein, ",
+    "Ответ: ",
+    "и 1 ",
+    "3万2千",
+    "三分之",
+    "一",
+    "は 5 ではない",
+    "삼십 ",
+    "3 लाख ",
+    "ثلاثة و",
     "\\",
     "\\\\",
     "\n",

@@ -3,47 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from rewardstack_rules.mathematics.comparison.compare import compare, readings
-from rewardstack_rules.mathematics.extract import reference_answer
-from rewardstack_rules.mathematics.reading.syntax import NamedSet
+from rewardstack_rules.mathematics import Question, decide
+from rewardstack_rules.mathematics.comparison.compare import compare
 from rewardstack_rules.mathematics.reading.undone import undone
-from tests.mathematics.test_cases import CASES as VERDICTS
+from tests.mathematics.fuzz import MOST_FLIPS, flips, near_misses, questions
+from tests.mathematics.writings import WRITINGS
 
 FILES = sorted((Path(__file__).parents[1] / "cases" / "values").glob("*.json"))
 CASES = [case for path in FILES for case in json.loads(path.read_text())]
-WRITINGS: dict[str, Callable[[str], str]] = {
-    "bold": lambda text: f"\\mathbf{{{text}}}",
-    "a bold symbol": lambda text: f"\\boldsymbol{{{text}}}",
-    "a colour": lambda text: f"{{\\color{{blue}} {text}}}",
-    "a colour as a command": lambda text: f"\\textcolor{{red}}{{{text}}}",
-    "braces": lambda text: f"{{{text}}}",
-    "two pairs of braces": lambda text: f"{{{{{text}}}}}",
-    "an underline": lambda text: f"\\underline{{{text}}}",
-    "a box": lambda text: f"\\boxed{{{text}}}",
-    "thin spaces": lambda text: f"\\,{text}\\,",
-    "a negative space": lambda text: f"\\!{text}",
-    "wide spaces": lambda text: f"\\quad {text}\\qquad",
-    "dollars": lambda text: f"${text}$",
-    "two dollars": lambda text: f"$$ {text} $$",
-    "parentheses of LaTeX": lambda text: f"\\( {text} \\)",
-    "a displayed formula": lambda text: f"\\[ {text} \\]",
-    "display style": lambda text: f"\\displaystyle {text}",
-    "something hidden": lambda text: f"{text}\\phantom{{9}}",
-    "a full stop": lambda text: f"{text}.",
-    "full-width digits": lambda text: text.translate({48 + digit: 0xFF10 + digit for digit in range(10)}),
-    "the typographic minus sign": lambda text: text.replace("-", "\u2212"),
-    "no-break spaces": lambda text: text.replace(" ", "\u00a0"),
-    "characters of no width": lambda text: f"\u200b{text}\ufeff",
-}
+WRITTEN = 150
+"""Questions of the cases that are written anew."""
 NEAR = 10_000
 """Pairs of numbers and functions that are nearly equal."""
+POLICIES = {
+    "a decimal stands for what rounds to it, and a comma may be decimal": r"\d[.,]\d",
+    "a value is said with the decimal that it is about": r"≈|\\approx",
+    "a percentage that is asked for may be said as a number above one": r"%",
+    "a base may be left out where it is asked for": r"\d_\{?\d",
+}
+"""Why an answer that equals a reference need not be equalled by it, as `docs/rules.md` has it, by what both show."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['answer']} | {case['reference']}" for case in CASES])
@@ -64,47 +49,35 @@ def _is_done(case: dict[str, Any]) -> bool:
     return undone(case["answer"]) == undone(case["reference"])
 
 
-@pytest.mark.parametrize("write", WRITINGS.values(), ids=WRITINGS)
-def test_how_it_is_written(write: Callable[[str], str]) -> None:
-    """What changes the looks of an expression and not its meaning changes no verdict on it."""
-    references = {reference_answer(case["reference"]) for case in VERDICTS}
-    compared = sorted(reference for reference in references if compare(reference, reference))
-    compared = [one for one in compared if NamedSet("empty") not in readings(one)]  # braces may be those of a set
-    assert len(compared) > 800
-    assert [one for one in compared if compare(write(one), one) is not True] == []
+def test_order_of_cases() -> None:
+    """With answer and reference swapped a verdict is the same, except where a policy says why it is not."""
+    asked = [one for one in questions() if not undone(one.answer + one.expected[0])]
+    swapped = [(one, Question(one.expected[0], (one.answer,))) for one in asked]
+    turned = [one for one, other in swapped if bool(decide(one).right) is not bool(decide(other).right)]
+    reasons = {one: [name for name, sign in POLICIES.items() if _shows(sign, one)] for one in turned}
+    assert [one for one, names in reasons.items() if not names] == []
+    assert {name for names in reasons.values() for name in names} == {*POLICIES}
+
+
+def _shows(sign: str, question: Question) -> bool:
+    return any(re.search(sign, text) for text in (question.answer, *question.expected))
+
+
+def test_how_it_is_written() -> None:
+    """What changes the looks of an answer or reference, not its meaning, changes one verdict in a thousand at most."""
+    found = list(flips(Random(18).sample(questions(), WRITTEN)))
+    assert len(found) > WRITTEN * len(WRITINGS)
+    assert len([flip for flip in found if flip]) <= MOST_FLIPS * len(found)
+
+
+def test_no_case_is_left() -> None:
+    """No answer of the cases is right only because math_verify says so, which a clock may end."""
+    assert [one for one in questions() if decide(one)[::2] == (True, "math_verify")] == []
 
 
 def test_near_misses() -> None:
     """Of numbers and functions that differ by very little none is taken for equal."""
-    random = Random(18)
-    taken = []
-    for answer, reference in (_near_miss(random) for _ in range(NEAR)):
-        if compare(answer, reference) is not False:
-            taken.append((answer, reference))
-    assert taken == []
-
-
-def _near_miss(random: Random) -> tuple[str, str]:
-    """An expression, and one that differs by 10^-k, by one in a large integer, by a high frequency, or by a sign."""
-    number = random.choice(
-        [f"\\sqrt{{{random.randint(2, 99)}}}", f"\\frac{{{random.randint(1, 99)}}}{{7}}", "\\pi", "e"]
-    )
-    term = random.choice(["\\sin x", "x^2", "\\sqrt{x^2+1}", "e^{x}", "\\ln(x^2+1)"])
-    large = random.randint(10**30, 10**60)
-    k = random.randint(7, 300)
-    return random.choice(
-        [
-            (f"{number}+10^{{-{k}}}", number),
-            (f"{term}+10^{{-{k}}}", term),
-            (f"{number}(1+10^{{-{k}}})", number),
-            (str(large + 1), str(large)),
-            (f"{large + 1}x", f"{large}x"),
-            (f"{large + 1}{term}", f"{large}{term}"),
-            (f"{term}+\\sin({random.randint(10, 10**6)}\\pi x)", term),
-            (f"{term}+|x|-x", term),
-            (f"{term}+\\sqrt{{x^2}}+x", term),
-        ]
-    )
+    assert [pair for pair in near_misses(Random(18), NEAR) if compare(*pair) is not False] == []
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from rewardstack_rules.scoring.isolated import isolation_config
 from rewardstack_rules.scoring.rule import MAX_INLINE, Isolation, LocalVerifier
 from rewardstack_rules.scoring.verdict_cache import Verdicts
 from rewardstack_rules.settings import Settings
+from tests.support.slow_questions import FOR_EVER
 
 FILES = sorted((Path(__file__).parents[1] / "cases" / "mathematics").glob("*.json"))
 CASES = [case for path in FILES for case in json.loads(path.read_text())]
@@ -40,7 +41,7 @@ NUMBERS = (
     *("50%", "50\\%", "5 \\times 10^{3}", "5000", "10^{3}", "5e3", "1/0", "\\frac{1}{0}", "\\$5", "5 cm", "x = 5"),
     *("5\\text{ cm}", "{5}", "(5)", "\\{5\\}", "5;", "5, 6", "6, 5", "1,234, 5", "", "five", "5^\\circ", "1011_2"),
 )
-SLOW = Item("\\boxed{\\int (x+y+z+w+1)^{60} dx}", ("\\int (x+y+z+w+2)^{60} dx",))
+SLOW = Item(f"\\boxed{{\\sqrt{{{FOR_EVER}}}}}", ("5",))
 ORDINARY = [Item(f"\\boxed{{\\sqrt{{{2 * n * n}}}}}", (f"{n}\\sqrt{{2}}",)) for n in range(3, 9)]
 
 
@@ -60,7 +61,7 @@ def test_same_verdict() -> None:
     """Whatever is decided plainly is what the isolated processes decide, word for word; and that is a good part."""
     decided = [(question, verdict) for question in questions() if (verdict := decide_plainly(question)) is not None]
 
-    differing = [(question, verdict) for question, verdict in decided if decide(question) != verdict]
+    differing = [(question, verdict) for question, verdict in decided if decide(question)[:2] != verdict[:2]]
 
     assert differing == []
     assert len(decided) > 2000
@@ -73,7 +74,7 @@ def test_no_library() -> None:
         "create_app(); print(decide_plainly(ask('#### 5', ['5.0'])));"
         "print(sorted({'sympy', 'math_verify'} & set(sys.modules)))"
     )
-    assert _printed(code).splitlines() == ["Verdict(right=True, reason='')", "[]"]
+    assert _printed(code).splitlines() == ["Verdict(right=True, reason='', by='')", "[]"]
 
 
 def test_master_loads_no_rules() -> None:
@@ -95,7 +96,8 @@ def _printed(code: str) -> str:
 @pytest_asyncio.fixture
 async def isolation(needs_process: None) -> AsyncIterator[Isolation]:
     """Isolated processes, two fast and two slow."""
-    config = replace(isolation_config(Settings.from_env()), fast=2, slow=2)
+    config = isolation_config(Settings.from_env())
+    config = replace(config, entry="tests.support.slow_questions:execute", fast=2, slow=2)
     home = prepare(config)
     client = IsolationClient(config)
     yield Isolation(client, 5.0)

@@ -132,3 +132,17 @@ def test_fold_of_one_that_counted_nothing(counts: Path) -> None:
     metrics_files.fold(counts, 99)
 
     assert {"counter_1.db", "counter_2.db", "counter_3.db"} <= files(counts)
+
+
+def test_comparisons_are_counted(start: Start) -> None:
+    """Answers of mathematics that isolated processes compared are counted by what compared them, each question once."""
+    rows = [
+        {"data_source": "math", "solution_str": f"\\boxed{{{n}\\sqrt{{8}}x}}", "ground_truth": f"{2 * n}\\sqrt{{2}}x"}
+        for n in (3, 5, 5)
+    ]
+
+    server = start("--workers", "2")
+    scores = server.score(*rows)
+
+    assert [score["value"] for score in scores] == [1.0] * 3
+    assert metric(server.get("/metrics").text, 'rewardstack_math_compared_total{by="values"}') == 2

@@ -108,5 +108,5 @@ def test_reward_types(server: RewardServer) -> None:
     assert about["concise"] == [False, ["max_words"], [0.0, 1.0]]
     assert about["shares_a_word_with_the_prompt"] == [False, ["prompt"], [None, None]]
     assert about["echo"] == [False, ["*"], [None, None]]
-    assert about["math_verifier"] == [True, [], [0.0, 1.5]]
+    assert about["math_verifier"] == [True, ["extraction", "tolerance", "simplified"], [0.0, 1.5]]
     assert types["keywords"]["fingerprint"] == types["concise"]["fingerprint"] != types["echo"]["fingerprint"]

@@ -22,6 +22,7 @@ RULES = (
 RULE_OPTIONS = (
     *("method", "format_score", "ngram_size", "repetition_unit", "pattern", "pattern_match", "schema"),
     *("target_length", "min_length", "max_length", "length_buffer", "length_unit"),
+    *("extraction", "tolerance", "simplified"),
 )
 """The fields of `extra_info` that those functions read; a test holds this list to their registry, too."""
 RULE_PREFIX = "rule_remote_"

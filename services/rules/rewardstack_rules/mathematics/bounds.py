@@ -1,6 +1,7 @@
-"""What no parser may see: answers too long, too deep or too large to compute.
+"""What no parser may see: answers too long or too deep (`refusal`), or that math_verify would compute for ever.
 
-A bound decides by the text alone, so the same answer is refused everywhere and always, unlike by a clock.
+A bound decides by the text alone, so the same answer is refused everywhere and always, unlike by a clock. Values are
+computed within bounds of their own (`numbers`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ REMEMBERED = 1024
 _DIGITS = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
 _BAR = re.compile(r"\||\\[lr]?[vV]ert")
 _NUMBER = re.compile(r"\d+")
-_COUNTING = re.compile(r"!|\\[dt]?binom|\\choose|\\sum|\\prod")
+_COUNTING = re.compile(r"(?<!\\)!|\\[dt]?binom|\\choose|\\sum|\\prod")
 _POWER = re.compile(r"(\d+)\s*\^\s*\{?\s*(\d+)")
 _RAISED_POWER = re.compile(r"\^\s*[{(]?\s*-?(\d+)\s*\^\s*[{(]?\s*(\d+)")
 _TOKEN = re.compile(r"\d+(?:\.\d+)?|\\[A-Za-z]+|\\?.", re.DOTALL)
@@ -65,14 +66,21 @@ def refusal(answer: str) -> str:
 @lru_cache(maxsize=REMEMBERED)
 def _refusal(answer: str) -> str:
     """Why a text that is not too long may not be parsed."""
-    if _DIGITS.search(answer):
-        return "too many digits"
     if ("|" in answer or "ert" in answer) and len(_BAR.findall(answer)) > MAX_BARS:
         return "too many bars"
+    return "too deeply nested" if _measure(answer)[0] > MAX_NESTING else ""
+
+
+def too_large(answer: str) -> str:
+    """Why this answer may not be computed by a library that has no bounds; empty if it may.
+
+    Args:
+        answer: one that is not refused.
+    """
+    if _DIGITS.search(answer):
+        return "too many digits"
     text = answer.replace("**", "^")
-    depth, tower, exponent = _measure(text)
-    if depth > MAX_NESTING:
-        return "too deeply nested"
+    _, tower, exponent = _measure(text)
     if tower > MAX_TOWER:
         return "too high a tower of powers"
     if exponent > MAX_EXPONENT:

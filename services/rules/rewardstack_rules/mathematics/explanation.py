@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewardstack_rules.mathematics.bounds import MAX_RESPONSE, refusal
-from rewardstack_rules.mathematics.extract import extract_answer, reference_answer
-from rewardstack_rules.mathematics.question import Question, Verdict, ask
+from rewardstack_rules.mathematics.extraction.extract import extract_answer, reference_answer
+from rewardstack_rules.mathematics.question import DEFAULT, Options, Verdict, ask
 from rewardstack_rules.mathematics.shortcut import decide_plainly
 from rewardstack_rules.mathematics.trail import told_by
-from rewardstack_rules.mathematics.verification import decide
 
 DECIDED = {
     "text": "the text alone, as it stands",
@@ -20,15 +19,17 @@ DECIDED = {
 """What decides a verdict."""
 
 
-def read_out(solution: str, references: Sequence[str]) -> dict[str, Any]:
+def read_out(solution: str, references: Sequence[str], options: Options = DEFAULT) -> dict[str, Any]:
     """What `ask` reads in a response and its references, and what decides; in plain JSON types.
 
     Args:
         solution: as of `ask`; of a bounded length.
         references: likewise.
+        options: likewise.
     """
-    answer, places = told_by(lambda: extract_answer(solution)) if len(solution) <= MAX_RESPONSE else (None, [])
-    asked = ask(solution, references)
+    strict = options.extraction == "strict"
+    answer, places = told_by(lambda: extract_answer(solution, strict)) if len(solution) <= MAX_RESPONSE else (None, [])
+    asked = ask(solution, references, options)
     facts: dict[str, Any] = {"answer": answer, "found in": ", in ".join(dict.fromkeys(places)) or "nothing"}
     facts["references as read"] = [reference_answer(one) for one in references]
     if isinstance(asked, Verdict):
@@ -41,8 +42,3 @@ def read_out(solution: str, references: Sequence[str]) -> dict[str, Any]:
         **({"references refused": refused} if refused else {}),
         "decided by": DECIDED["plainly" if plainly else "isolated"],
     }
-
-
-def decide_aloud(question: Question) -> tuple[Verdict, list[str]]:
-    """What `decide` says of a question, and the comparisons that it made; as dangerous as that."""
-    return told_by(lambda: decide(question))

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rewardstack_rules.mathematics.bounds import MAX_RESPONSE, refusal
-from rewardstack_rules.mathematics.extract import extract_answer, reference_answer
+from rewardstack_rules.mathematics.extraction.extract import extract_answer, reference_answer
 from rewardstack_rules.mathematics.reading.lexer import is_same_text
 
 SHORT = 200
@@ -22,10 +22,34 @@ class Verdict(NamedTuple):
     Args:
         right: whether it is right; None where the references do not allow to say so.
         reason: why it is wrong or has no verdict; empty where it is right.
+        by: `math_verify` where that was asked, `undecided` where nothing could tell, so that the answer is wrong; else
+            empty.
     """
 
     right: bool | None
     reason: str = ""
+    by: str = ""
+
+
+EXTRACTIONS = ("lenient", "strict")
+"""Where an answer may stand: anywhere, or in a box, an answer tag or behind `####` alone."""
+
+
+class Options(NamedTuple):
+    """What a caller asks for beside equality.
+
+    Args:
+        extraction: one of `EXTRACTIONS`.
+        tolerance: how far a number may be from the reference's, in proportion to that; None for what decimals allow.
+        simplified: whether arithmetic that is left undone makes an answer wrong.
+    """
+
+    extraction: str = EXTRACTIONS[0]
+    tolerance: float | None = None
+    simplified: bool = False
+
+
+DEFAULT = Options()
 
 
 class Question(NamedTuple):
@@ -35,33 +59,38 @@ class Question(NamedTuple):
         answer: as it stands in the response, within the bounds; empty where there is none that may be compared.
         expected: the answers in the references, at least one.
         fault: why the answer cannot be right, so that the references alone decide the verdict; empty where it can.
+        tolerance: as in `Options`.
+        simplified: likewise.
     """
 
     answer: str
     expected: tuple[str, ...]
     fault: str = ""
+    tolerance: float | None = None
+    simplified: bool = False
 
 
-def ask(solution: str, references: Sequence[str]) -> Question | Verdict:
+def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) -> Question | Verdict:
     """What is to be decided about a response, or the verdict where the text alone decides it.
 
     Args:
         solution: what the policy wrote.
         references: right answers, each as it is, in a box, or behind `####`.
+        options: what is asked for beside equality.
     """
     expected = tuple(answer for answer in map(_expected, references) if answer)
     if not expected:
         return Verdict(None, "the reference is empty")
     if len(solution) > MAX_RESPONSE:
         return Question("", expected, "response too long")
-    answer = extract_answer(solution)
+    answer = extract_answer(solution, strict=options.extraction == "strict")
     if answer is None:
         return Question("", expected, "no answer")
     if answer in expected:
         return Verdict(True)
     refused = refusal(answer)
     if not refused:
-        return Question(answer, expected)
+        return Question(answer, expected, "", options.tolerance, options.simplified)
     same = any(is_same_text(answer, reference) for reference in expected)
     return Verdict(True) if same else Question("", expected, f"answer {refused}")
 

@@ -9,6 +9,10 @@ from typing import TypeVar
 T = TypeVar("T")
 MOST = 64
 """Of what is told at most: an answer of many parts takes many comparisons."""
+ASKED = "math_verify"
+"""What is told where an answer or its reference is not read, so that math_verify is asked."""
+UNDECIDED = "undecided"
+"""What is told where it could not be found out within the bounds whether two are equal."""
 
 _told: ContextVar[list[str] | None] = ContextVar("told", default=None)
 
@@ -16,7 +20,7 @@ _told: ContextVar[list[str] | None] = ContextVar("told", default=None)
 def tell(what: str) -> None:
     """Says what was done."""
     told = _told.get()
-    if told is not None and len(told) < MOST:
+    if told is not None and len(told) < MOST and what not in told:
         told.append(what)
 
 

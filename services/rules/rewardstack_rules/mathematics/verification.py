@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewardstack_rules.mathematics.bounds import refusal
-from rewardstack_rules.mathematics.question import Question, Verdict, ask
+from rewardstack_rules.mathematics.question import DEFAULT, Options, Question, Verdict, ask
+from rewardstack_rules.mathematics.trail import ASKED, UNDECIDED, told_by
 
 
-def verify(solution: str, references: Sequence[str]) -> Verdict:
+def verify(solution: str, references: Sequence[str], options: Options = DEFAULT) -> Verdict:
     """Whether the final answer of a solution equals one of the references.
 
     It may take any time and memory for what passes the bounds: run it where it can be killed.
@@ -16,22 +17,40 @@ def verify(solution: str, references: Sequence[str]) -> Verdict:
     Args:
         solution: what the policy wrote.
         references: right answers, each as it is, in a box, or behind `####`.
+        options: what is asked for beside equality.
 
     Returns:
         The verdict. A reference that is empty or cannot be read never makes an answer wrong.
     """
-    asked = ask(solution, references)
+    asked = ask(solution, references, options)
     return asked if isinstance(asked, Verdict) else decide(asked)
 
 
 def decide(question: Question) -> Verdict:
     """The verdict on a question; as dangerous as `verify`."""
+    return decide_aloud(question)[0]
+
+
+def decide_aloud(question: Question) -> tuple[Verdict, list[str]]:
+    """The verdict on a question, and the comparisons that were made; as dangerous as `verify`."""
+    verdict, told = told_by(lambda: _decided(question))
+    undecided = UNDECIDED in told and verdict.right is False
+    return verdict._replace(by=UNDECIDED if undecided else ASKED if ASKED in told else ""), told
+
+
+def _decided(question: Question) -> Verdict:
     # Imported here: it loads libraries that only isolated processes need.
+    from rewardstack_rules.mathematics.comparison.decimals import tolerating
+    from rewardstack_rules.mathematics.comparison.simplified import is_simplified
     from rewardstack_rules.mathematics.readable import readable
 
-    answer, expected, fault = question
-    if not fault and any(not refusal(reference) and _equal(answer, reference) for reference in expected):
+    answer, expected, fault = question.answer, question.expected, question.fault
+    with tolerating(question.tolerance):
+        equal = [one for one in expected if not fault and not refusal(one) and _equal(answer, one)]
+    if any(not question.simplified or is_simplified(answer, reference) for reference in equal):
         return Verdict(True)
+    if equal:
+        return Verdict(False, "not simplified")
     refusals = [refusal(reference) for reference in expected]
     if any(not refused and readable(reference) for refused, reference in zip(refusals, expected, strict=True)):
         return Verdict(False, fault or "wrong answer")
@@ -40,9 +59,9 @@ def decide(question: Question) -> Verdict:
 
 
 def _equal(answer: str, reference: str) -> bool:
-    """By their values, where both are read; else by their texts."""
+    """By their values, where both are read; else by what math_verify says."""
+    from rewardstack_rules.mathematics import symbolic
     from rewardstack_rules.mathematics.comparison.compare import compare
-    from rewardstack_rules.mathematics.equal import equal
 
     decided = compare(answer, reference)
-    return equal(answer, reference) if decided is None else decided
+    return symbolic.equal(answer, reference) if decided is None else decided

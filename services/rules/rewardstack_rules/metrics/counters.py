@@ -53,6 +53,11 @@ DISTRUSTED = Counter(
     "rewardstack_cache_refused_total",
     "Values in the result cache that were not believed: malformed, out of range, or not sealed with the secret.",
 )
+COMPARED = Counter(
+    "rewardstack_math_compared_total",
+    "Answers of mathematics compared in isolated processes: by their `values`, by `math_verify`, or left `undecided`.",
+    ["by"],
+)
 ITEM_SECONDS = Histogram(
     "rewardstack_item_seconds", "Time from a call to a sample's score.", ["route"], buckets=BUCKETS
 )
@@ -110,6 +115,12 @@ def count_unwritten(values: int) -> None:
 def count_distrusted(values: int) -> None:
     """Counts values that the result cache had and that were not believed."""
     DISTRUSTED.inc(values)
+
+
+def count_compared(by: Iterable[str]) -> None:
+    """Counts answers of mathematics, by what compared them."""
+    for name, count in Counts(by).items():
+        COMPARED.labels(name).inc(count)
 
 
 @cache

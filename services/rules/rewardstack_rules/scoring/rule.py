@@ -26,6 +26,7 @@ from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.functions.verifier import Verifier
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.mathematics import Question, Verdict, ask, decide_plainly, read_out
+from rewardstack_rules.metrics.counters import count_compared
 from rewardstack_rules.scoring.inquiries import Decision, Inquiries, Result
 from rewardstack_rules.scoring.task import evaluate, make_task
 from rewardstack_rules.scoring.verdict_cache import Verdicts
@@ -236,19 +237,21 @@ class LocalVerifier(LocalRule):
         if len(item.solution) > MAX_INLINE or not item.references:
             return None
         try:
-            asked = ask(self._verifier.read(item.solution), item.references)
+            asked = ask(self._verifier.read(item.solution), item.references, self._verifier.options(item.extra))
             if isinstance(asked, Verdict):
                 return self._value(item, asked)
             verdict = decide_plainly(asked)
             if verdict is not None:
                 return self._value(item, verdict)
             sample.question = asked
+        except RequestError as error:
+            return Score.unscored(str(error), self.source, error.field or "")
         except Exception:
             log.exception("%s: a fault; the sample is evaluated in an isolated process", self.source)
         return None
 
     def _read_out(self, item: Item) -> Record:
-        return read_out(self._verifier.read(item.solution), item.references)
+        return read_out(self._verifier.read(item.solution), item.references, self._verifier.options(item.extra))
 
     async def explain(self, prepared: LocalSample, deadline: SharedDeadline, trace: Trace) -> Score:
         """The score, with the comparisons that decided its question noted; raises as `score` does."""
@@ -286,7 +289,9 @@ class LocalVerifier(LocalRule):
         return self._inquiries.ask(sample.question)
 
     async def _have_decided(self, questions: Sequence[Question], brief: bool) -> Result:
-        return await self._isolation.finish(self._task(questions), brief=brief)
+        result = await self._isolation.finish(self._task(questions), brief=brief)
+        count_compared(verdict["by"] or "values" for verdict in result.get("verdicts", ()))
+        return result
 
     def _task(self, questions: Sequence[Question]) -> Record:
         return {"rule": self._rule.name, "fingerprint": self._rule.fingerprint, "questions": questions}

@@ -47,7 +47,7 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     if rule.fingerprint != task["fingerprint"]:
         raise ConfigError("its source, or a library of its, changed while the server ran; restart or reload the server")
     if "questions" in task:
-        asked = (Question(answer, tuple(expected), fault) for answer, expected, fault in task["questions"])
+        asked = (Question(answer, tuple(expected), *rest) for answer, expected, *rest in task["questions"])
         if task.get("aloud"):
             verdict, comparisons = decide_aloud(next(asked))
             return {"verdicts": [verdict._asdict()], "comparisons": comparisons}

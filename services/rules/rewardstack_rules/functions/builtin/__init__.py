@@ -16,18 +16,17 @@ from rewardstack_rules.functions.builtin.gsm8k import gsm8k
 from rewardstack_rules.functions.builtin.gsm8k import read_out as read_out_gsm8k
 from rewardstack_rules.functions.builtin.json_schema import json_schema
 from rewardstack_rules.functions.builtin.length import length
-from rewardstack_rules.functions.builtin.math import VERIFIER as BY_ANSWER
-from rewardstack_rules.functions.builtin.math import math
-from rewardstack_rules.functions.builtin.math_verifier import VERIFIER as BY_FORMAT
-from rewardstack_rules.functions.builtin.math_verifier import math_verifier
+from rewardstack_rules.functions.builtin.math import VERIFIER as MATH
+from rewardstack_rules.functions.builtin.math_verifier import VERIFIER as MATH_VERIFIER
 from rewardstack_rules.functions.builtin.multiple_choice import multiple_choice
 from rewardstack_rules.functions.builtin.regex_format import regex_format
 from rewardstack_rules.functions.builtin.repetition import repetition
 from rewardstack_rules.functions.fingerprint import fingerprint
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
+from rewardstack_rules.functions.verifier import FIELDS
 
-VERIFIERS = ((math_verifier, BY_FORMAT, (0.0, 1.5)), (math, BY_ANSWER, (0.0, 1.0)))
+VERIFIERS = {"math_verifier": (MATH_VERIFIER, (0.0, 1.5)), "math": (MATH, (0.0, 1.0))}
 """Compare with all references at once, in a process that can be killed."""
 COMPARING = (gsm8k, multiple_choice, exact_match)
 """Need a reference; bounded by their own making, so they run where they are called."""
@@ -41,8 +40,9 @@ ISOLATED = (regex_format, json_schema)
 
 def built_in_rules() -> Iterator[Rule]:
     """The rules that every server has."""
-    for function, verifier, values in VERIFIERS:
-        yield Rule(function.__name__, function, fingerprint(_file(function)), range=values, verifier=verifier)
+    for name, (verifier, values) in VERIFIERS.items():
+        mark = fingerprint(_file(verifier.value))
+        yield Rule(name, verifier.evaluate, mark, fields=FIELDS, range=values, verifier=verifier)
     yield from (_rule(function, isolated=False) for function in (*COMPARING, *MEASURING))
     yield from (_rule(function, isolated=True) for function in ISOLATED)
 

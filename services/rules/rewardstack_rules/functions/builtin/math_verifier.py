@@ -5,26 +5,12 @@ After Align-Anything's reward of the same name: a right answer without the forma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from rewardstack_rules.functions.builtin.format import answer_in_format
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.verifier import Verifier
-from rewardstack_rules.mathematics import Verdict, verify
+from rewardstack_rules.mathematics import Verdict
 
 FORMAT_REWARD = 0.5
-
-
-def math_verifier(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
-    """0.5 for `<think>…</think><answer>…</answer>`, plus 1 if the answer equals one of the references.
-
-    Args:
-        response: what the policy wrote.
-        references: right answers; without one that can be read the sample is unscored.
-        extra: not read.
-    """
-    return _value(response, verify(_read(response), references))
 
 
 def _read(response: str) -> str:
@@ -40,4 +26,4 @@ def _value(response: str, verdict: Verdict) -> Outcome:
     return Outcome(FORMAT_REWARD + accuracy, verdict.reason, {"format": FORMAT_REWARD, "accuracy": accuracy})
 
 
-VERIFIER = Verifier(read=_read, value=_value)
+VERIFIER = Verifier(read=_read, value=_value, marked=True)

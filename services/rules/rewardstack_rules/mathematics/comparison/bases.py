@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rewardstack_rules.mathematics.numbers.rational import integral
-from rewardstack_rules.mathematics.numbers.tree import Apply, Number
+from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number, Symbol
 from rewardstack_rules.mathematics.reading.syntax import Node, is_expression
+
+LARGEST = 36
+"""Bases have a digit or letter for each value."""
 
 
 class InBase(NamedTuple):
-    """The digits as they were written, as a decimal number, and the base."""
+    """The digits as they were written, and the base."""
 
-    digits: int
+    digits: str
     base: int
 
 
@@ -20,10 +23,17 @@ def in_base(node: Node) -> InBase | None:
     """The number in a base that an answer is; None where it is anything else."""
     if not isinstance(node, Apply) or node.operation != "subscript":
         return None
-    digits, base = (integral(part) for part in node.arguments)
-    if digits is None or base is None or base < 2 or any(int(digit) >= base for digit in str(abs(digits))):
+    digits, base = _digits(node.arguments[0]), integral(node.arguments[1])
+    if not digits or base is None or not 2 <= base <= LARGEST:
         return None
-    return InBase(digits, base)
+    return InBase(digits, base) if all(int(digit, LARGEST) < base for digit in digits.lstrip("-")) else None
+
+
+def _digits(written: Expression) -> str:
+    if isinstance(written, Symbol):
+        return written.name if written.name.isalnum() and not written.name.isalpha() else ""
+    value = integral(written)
+    return "" if value is None else str(value)
 
 
 def equal_bases(answer: Node, reference: Node) -> bool | None:
@@ -41,5 +51,5 @@ def equal_bases(answer: Node, reference: Node) -> bool | None:
     if not is_expression(bare):
         return None
     said = found or expected
-    digits = isinstance(bare, Number) and bare.places is None and said is not None and bare.value == said.digits
+    digits = isinstance(bare, Number) and bare.places is None and said is not None and str(bare.value) == said.digits
     return digits and (expected is not None or (said is not None and said.base == 10))

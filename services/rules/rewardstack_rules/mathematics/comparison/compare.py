@@ -6,32 +6,16 @@ import re
 from contextlib import suppress
 from functools import lru_cache
 
-from rewardstack_rules.mathematics.comparison.structures import equal_nodes
-from rewardstack_rules.mathematics.reading.brackets import turned_inwards
-from rewardstack_rules.mathematics.reading.calendar import date, time_of_day
+from rewardstack_rules.mathematics.comparison.table import LETTERED, READERS, WORDED, equal_nodes
+from rewardstack_rules.mathematics.numbers.tree import Symbol
+from rewardstack_rules.mathematics.reading.brackets import chosen, divided, turned_inwards, with_commas
 from rewardstack_rules.mathematics.reading.commas import is_certain, with_decimal_comma
 from rewardstack_rules.mathematics.reading.lexer import LETTERS, Token, UnreadError, lex
-from rewardstack_rules.mathematics.reading.named import named
-from rewardstack_rules.mathematics.reading.parameters import family
-from rewardstack_rules.mathematics.reading.parser import formula
-from rewardstack_rules.mathematics.reading.quantities import UNIT_SIGNS, quantity, total
+from rewardstack_rules.mathematics.reading.quantities import UNIT_SIGNS
 from rewardstack_rules.mathematics.reading.remarks import without_remarks
-from rewardstack_rules.mathematics.reading.series import several_phrases, several_quantities
-from rewardstack_rules.mathematics.reading.sexagesimal import sexagesimal
-from rewardstack_rules.mathematics.reading.statements import stated
-from rewardstack_rules.mathematics.reading.syntax import Choice, Date, Node, Time
-from rewardstack_rules.mathematics.reading.undone import result, undone
-from rewardstack_rules.mathematics.reading.wording import (
-    choice,
-    choices,
-    mixed_number,
-    numeral,
-    phrase,
-    remainder,
-    remark,
-    spoken,
-    verdict,
-)
+from rewardstack_rules.mathematics.reading.syntax import Choice, Date, Node, Relation, Time, is_expression
+from rewardstack_rules.mathematics.reading.undone import undone
+from rewardstack_rules.mathematics.reading.wording import remainder, remark
 from rewardstack_rules.mathematics.trail import tell
 
 _IN_BRACKETS = re.compile(r"[\[({]\s*-?\d{1,3},\d{3}(?!\d)")
@@ -39,13 +23,8 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 """A comma of thousands, which in brackets may be between two numbers: `[45,103)`."""
 REMEMBERED = 1024
 """Texts whose readings are remembered: several responses are compared with one reference."""
-READERS = (remainder, choice, time_of_day, date, family, named, formula, result, sexagesimal)
-"""What a text may be read as, in order; a text of two meanings has a reading of each."""
-LETTERED = (quantity, stated, total, several_quantities, several_phrases)
-"""What it may be as well where letters or the sign of a unit stand in it."""
-WORDED = (numeral, mixed_number, spoken, verdict, choices, phrase)
-"""What it may be as well where there are letters side by side."""
-
+UNNAMED = Symbol("")
+"""What is about a decimal where only that is said: `\\approx 3.5`."""
 DECIDING = (Choice, Time, Date)
 """What both texts may be, they are."""
 
@@ -79,10 +58,13 @@ def compare(answer: str, reference: str) -> bool | None:
 def readings(text: str) -> tuple[Node, ...]:
     """What a text may say; nothing where it is not read."""
     try:
-        tokens = turned_inwards(without_remarks(lex(text)))
+        said = lex(text)
+        tokens = turned_inwards(divided(chosen(with_commas(without_remarks(said)))))
     except UnreadError:
         return ()
     found = _read(tokens)
+    if said and said[0].text == "approx":
+        found = [Relation(("~",), (UNNAMED, node)) if is_expression(node) else node for node in found]
     if _IN_BRACKETS.search(text):
         with suppress(UnreadError):
             found += _read(without_remarks(lex(_THOUSANDS.sub(", ", text))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from rewardstack_rules.mathematics.numbers.equality import ZERO, same
+from rewardstack_rules.mathematics.numbers.equality import ZERO, at_point, same
 from rewardstack_rules.mathematics.numbers.spans import in_span, same_span
 from rewardstack_rules.mathematics.numbers.tree import (
     ONE,
@@ -91,17 +91,25 @@ def equal_pencils(answer: Expression, reference: Expression) -> bool | None:
 
 def _affine(expression: Expression, names: tuple[str, ...]) -> Affine | None:
     """The expression's parts, where it is linear in the constants; None where it is not, or that cannot be told."""
-    fixed = expression
-    for name in names:
-        fixed = substituted(fixed, name, ZERO)
-    multiplied = []
-    for name in names:
-        alone = substituted(expression, name, ONE)
-        for other in names:
-            alone = substituted(alone, other, ZERO)
-        multiplied.append(difference(alone, fixed))
+    nothing = dict.fromkeys(names, ZERO)
+    fixed = _without_zeros(at_point(expression, nothing))
+    alone = [_without_zeros(at_point(expression, {**nothing, name: ONE})) for name in names]
+    multiplied = [one if fixed == ZERO else difference(one, fixed) for one in alone]
     rebuilt = (fixed, *(Apply("product", (Symbol(name), one)) for name, one in zip(names, multiplied, strict=True)))
     return Affine(fixed, tuple(multiplied)) if same(Apply("sum", rebuilt), expression) else None
+
+
+def _without_zeros(expression: Expression) -> Expression:
+    """The same without addends that are zero, products with it among them, which would be computed again and again."""
+    if not isinstance(expression, Apply):
+        return expression
+    arguments = tuple(map(_without_zeros, expression.arguments))
+    if expression.operation == "product" and ZERO in arguments:
+        return ZERO
+    if expression.operation != "sum":
+        return Apply(expression.operation, arguments)
+    addends = tuple(one for one in arguments if one != ZERO)
+    return Apply("sum", addends) if len(addends) > 1 else addends[0] if addends else ZERO
 
 
 def _addends(expression: Expression) -> frozenset[str]:

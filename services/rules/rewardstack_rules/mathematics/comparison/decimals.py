@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from fractions import Fraction
 
 ANSWER_DIGITS = 6
@@ -11,6 +14,27 @@ REFERENCE_DIGITS = 3
 
 Decimal = tuple[Fraction, int]
 """A decimal's value, and the digits that it shows behind the point; negative where its last digits are not shown."""
+
+_tolerance: ContextVar[Fraction | None] = ContextVar("tolerance", default=None)
+
+
+@contextmanager
+def tolerating(tolerance: float | None) -> Iterator[None]:
+    """Meanwhile numbers are equal within a tolerance, whatever digits they show.
+
+    Args:
+        tolerance: in proportion to the reference; None for what decimals allow.
+    """
+    token = _tolerance.set(None if tolerance is None else Fraction(str(tolerance)))
+    try:
+        yield
+    finally:
+        _tolerance.reset(token)
+
+
+def tolerance() -> Fraction | None:
+    """The tolerance in force; None where decimals reach as far as their digits say."""
+    return _tolerance.get()
 
 
 def reach(answer: Decimal | None, reference: Decimal | None) -> Fraction:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from itertools import pairwise
 
 from rewardstack_rules.mathematics.comparison.constants import equal_pencils
 from rewardstack_rules.mathematics.comparison.expressions import equal_values, has_value
 from rewardstack_rules.mathematics.comparison.verdicts import all_of
-from rewardstack_rules.mathematics.numbers.equality import ZERO, distance_below, proportional, same
+from rewardstack_rules.mathematics.numbers.equality import ZERO, proportional, same
 from rewardstack_rules.mathematics.numbers.functions import TRIGONOMETRIC
 from rewardstack_rules.mathematics.numbers.tree import (
     ONE,
     Apply,
     Expression,
-    Number,
     Symbol,
     difference,
     parts,
@@ -64,7 +62,7 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
         None where a value cannot be told.
     """
     first, *rest = sides
-    if _is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value)):
+    if is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value)):
         steps = rest
     elif not symbols(*sides):
         steps = [first, *rest]
@@ -129,26 +127,6 @@ def _is_identity(sides: Equation) -> bool:
     return bool(all_of(equal_values(one, other) for one, other in pairwise(sides)))
 
 
-def equal_approximation(answer: Node, reference: Expression) -> bool | None:
-    """Whether `x = a ≈ 0.33` says a value: a, or what it is rounded to, of which the one has to be the other.
-
-    Returns:
-        None where the answer is no approximation.
-    """
-    if not isinstance(answer, Relation) or answer.operators[-1] != "~" or not set(answer.operators) <= {"=", "~"}:
-        return None
-    sides = [side for side in answer.sides if is_expression(side)]
-    if len(sides) != len(answer.sides) or not isinstance(sides[-1], Number):
-        return None
-    value, rounded = sides[-2:]
-    if _is_name(value):
-        return equal_values(rounded, reference)
-    place = Fraction(1, 10 ** (sides[-1].places or 0))
-    if distance_below(value, rounded, place) and equal_values(value, reference):
-        return True
-    return distance_below(value, rounded, place * Fraction(51, 100)) and equal_values(rounded, reference)
-
-
 def _is_call(expression: Expression) -> bool:
     """Whether it is a function by a letter, of letters: `f(x)`."""
     if not (isinstance(expression, Apply) and expression.operation.startswith("call ")):
@@ -159,7 +137,7 @@ def _is_call(expression: Expression) -> bool:
 def _same_name(one: Expression, other: Expression) -> bool:
     """Whether two values have the same name; `f(x)` is `f`, and `y`."""
     if one == other:
-        return _is_name(one)
+        return is_name(one)
     names = {one, other}
     called = {name.operation for name in names if isinstance(name, Apply)}
     if any(isinstance(name, Symbol) and f"call {name.name}" in called for name in names):
@@ -175,15 +153,18 @@ def _divides(expression: Expression) -> bool:
     )
 
 
-def _is_name(expression: Expression) -> bool:
+def is_name(expression: Expression) -> bool:
     """Whether it names what is asked for: a letter, a sum or product of letters, a function of something."""
     if _is_call(expression):
         return True
     if isinstance(expression, Apply) and isinstance(expression.arguments[0], Symbol):
         if expression.operation in TRIGONOMETRIC:
             return True
-        if expression.operation == "abs" and expression.arguments[0].name.isupper():
-            return True  # how many members a set has
+        if expression.operation in ("real part", "imaginary part", "argument"):
+            return True
+        name = expression.arguments[0].name
+        if expression.operation == "abs" and (name.isupper() or name in ("z", "w") or name.startswith("vec ")):
+            return True  # how many members a set has; of a complex number, or vector
     operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
     leaves = (part for part in parts(expression) if not isinstance(part, Apply))
     return operations <= _NAMING and all(isinstance(leaf, Symbol) for leaf in leaves)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from rewardstack_rules.mathematics.comparison.constants import arbitrary_constants, equal_families
-from rewardstack_rules.mathematics.comparison.decimals import Decimal, reach
-from rewardstack_rules.mathematics.numbers.equality import distance_below, same
+from rewardstack_rules.mathematics.comparison.decimals import Decimal, reach, tolerance
+from rewardstack_rules.mathematics.comparison.endless import equal_series, is_endless
+from rewardstack_rules.mathematics.numbers.equality import distance_below, is_within, same
 from rewardstack_rules.mathematics.numbers.functions import TRIGONOMETRIC
 from rewardstack_rules.mathematics.numbers.rational import integral
 from rewardstack_rules.mathematics.numbers.tree import (
@@ -18,7 +19,7 @@ from rewardstack_rules.mathematics.numbers.tree import (
     negative,
     parts,
 )
-from rewardstack_rules.mathematics.trail import tell
+from rewardstack_rules.mathematics.trail import UNDECIDED, tell
 
 _NOT_HERE = frozenset(("percent", "plus or minus", "minus or plus", "subscript"))
 _INFINITIES = (Constant("infinity"), negative(Constant("infinity")))
@@ -38,7 +39,10 @@ def equal_expressions(answer: Expression, reference: Expression) -> bool:
     else:
         decided = same(answer, reference)
     if decided is None:
-        tell("undecided")
+        tell(UNDECIDED)
+    relative = tolerance()
+    if relative is not None:
+        return bool(decided) or is_within(answer, reference, relative)
     limit = reach(_decimal(answer), _decimal(reference))
     return True if not decided and limit and distance_below(answer, reference, limit) else bool(decided)
 
@@ -47,6 +51,8 @@ def equal_values(answer: Expression, reference: Expression) -> bool | None:
     """Whether two expressions are equal, one of which may be infinite; None where one is not for its value to say."""
     if answer in _INFINITIES or reference in _INFINITIES:
         return answer == reference
+    if is_endless(answer) and is_endless(reference):
+        return equal_series(answer, reference)
     return equal_expressions(answer, reference) if has_value(answer) and has_value(reference) else None
 
 

@@ -61,6 +61,18 @@ def written_out(list_: Sequence) -> Sequence:
     return replace(list_, items=tuple(items), joined=list_.joined if len(items) == len(list_.items) else ("or",))
 
 
+def _without_numbers(list_: Sequence, beside: Sequence) -> Sequence:
+    """The list with one letter in the place of `x_1` and `x_2`, where the list beside it names all of its values so."""
+    named = [
+        (one, one[0].name.partition("_")) for one in map(equation, list_.items) if one and isinstance(one[0], Symbol)
+    ]
+    names = {one[0] for one in map(equation, beside.items) if one}
+    letters = {letter for _, (letter, _, number) in named if number.isdecimal()}
+    if len(named) < len(list_.items) or len(letters) != 1 or names != {Symbol(letter) for letter in letters}:
+        return list_
+    return replace(list_, items=tuple(Relation(("=",), (*names, one[1])) for one, _ in named))
+
+
 def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | None:
     """Whether two lists have the same members.
 
@@ -75,6 +87,7 @@ def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | N
         None where they have not, but may be meant otherwise.
     """
     one, other = written_out(answer), written_out(reference)
+    one, other = _without_numbers(one, other), _without_numbers(other, one)
     if one.opening and other.opening and max(len(one.items), len(other.items)) <= MOST_ITEMS:
         return _equal_sets(one.items, other.items, equal)
     if len(one.items) > MOST_ITEMS:

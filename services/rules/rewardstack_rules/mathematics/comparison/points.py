@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rewardstack_rules.mathematics.comparison.equations import equation
+from rewardstack_rules.mathematics.comparison.vectors import components
 from rewardstack_rules.mathematics.numbers.tree import Symbol, symbols
 from rewardstack_rules.mathematics.reading.syntax import (
     Combination,
@@ -27,7 +28,8 @@ def without_name(node: Node) -> Node:
     name, value = node.sides
     if isinstance(name, Sequence) and _is_point(name) and (_is_point_or_list(value) or isinstance(value, Matrix)):
         return _in_order(name, value)
-    if isinstance(name, Symbol) and node.operators == ("=",) and _is_point_or_list(value):
+    is_vector = _is_point_or_list(value) or (is_expression(value) and components(value) is not None)
+    if isinstance(name, Symbol) and node.operators == ("=",) and is_vector:
         return value
     if isinstance(name, Combination) or (isinstance(name, Symbol) and isinstance(value, NamedSet)):
         return value
@@ -71,4 +73,4 @@ def _is_point(node: Node) -> bool:
 
 
 def _is_point_or_list(node: Node) -> bool:
-    return isinstance(node, Sequence) and node.opening in ("(", "[", "{")
+    return isinstance(node, Sequence) and node.opening in ("(", "[", "{", "<")

@@ -20,6 +20,12 @@ class Row(NamedTuple):
         below: words behind which ones stand before the tens, as in "fünfundzwanzig".
         hundreds: from two hundred on, where they are words of their own.
         articles: words for one where a large number or a part follows.
+        fixed: words for numbers that are none of these, each before its number.
+        teens: words behind ones for ten more.
+        half_more: words before a number to which a half is to be added.
+        half_behind: a regular expression of the words behind a number and its noun that say a half more, as in "two
+            hours and a half".
+        and_a_half: what a word ends with that says a number and a half, as in German "zweieinhalb".
     """
 
     ones: str
@@ -33,6 +39,11 @@ class Row(NamedTuple):
     below: str = ""
     hundreds: str = ""
     articles: str = ""
+    fixed: str = ""
+    teens: str = ""
+    half_more: str = ""
+    and_a_half: str = ""
+    half_behind: str = ""
 
 
 LANGUAGES = {
@@ -48,25 +59,30 @@ LANGUAGES = {
         joining="and",
         negative="negative minus",
         articles="a an",
+        half_behind="and a half",
     ),
     "de": Row(
         "null eins|ein|eine|einen zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn"
         " sechzehn siebzehn achtzehn neunzehn",
         "zwanzig dreißig|dreissig vierzig fünfzig sechzig siebzig achtzig neunzig",
         "hundert tausend million|millionen milliarde|milliarden billion|billionen",
-        parts="halb|halbe|halbes|hälfte drittel viertel fünftel sechstel siebtel achtel neuntel zehntel",
+        parts="halb|halbe|halbes|hälfte drittel viertel fünftel sechstel siebtel achtel neuntel zehntel elftel zwölftel"
+        " dreizehntel vierzehntel fünfzehntel sechzehntel",
         joining="und",
         negative="minus",
         below="und",
+        fixed="anderthalb|eineinhalb 3/2",
+        and_a_half="einhalb",
     ),
     "fr": Row(
         "zéro un|une deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept"
         " dix-huit dix-neuf",
         "vingt|vingts trente quarante cinquante soixante septante huitante|octante nonante",
         "cent|cents mille million|millions milliard|milliards billion|billions",
-        parts="demi|demie|moitié tiers quart cinquième sixième septième huitième neuvième dixième",
+        parts="demi|demie|moitié tiers quart cinquième sixième septième huitième neuvième dixième onzième douzième",
         joining="et",
         negative="moins",
+        half_behind="et demie?",
     ),
     "es": Row(
         "cero uno|un|una dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince"
@@ -75,11 +91,13 @@ LANGUAGES = {
         "veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa",
         "cien|ciento mil millón|millones",
         powers=(2, 3, 6),
-        parts="medio|media|mitad tercio cuarto|cuarta quinto|quinta sexto séptimo octavo noveno décimo",
+        parts="medio|media|mitad tercio cuarto|cuarta quinto|quinta sexto|sexta séptimo octavo noveno décimo onceavo"
+        " doceavo",
         joining="y",
         negative="menos",
         hundreds="doscientos|doscientas trescientos|trescientas cuatrocientos|cuatrocientas quinientos|quinientas"
         " seiscientos|seiscientas setecientos|setecientas ochocientos|ochocientas novecientos|novecientas",
+        half_behind="y medi[ao]",
     ),
     "pt": Row(
         "zero um|uma dois|duas três|tres quatro cinco seis sete oito nove dez onze doze treze catorze|quatorze quinze"
@@ -88,10 +106,11 @@ LANGUAGES = {
         "cem|cento mil milhão|milhões bilhão|bilhões",
         powers=(2, 3, 6, 9),
         hundreds="duzentos|duzentas trezentos|trezentas quatrocentos quinhentos seiscentos setecentos oitocentos"
-        " novecentos",
+        " novecentos|novecentas",
         parts="meio|meia|metade terço quarto quinto sexto sétimo oitavo nono décimo",
         joining="e",
         negative="menos",
+        half_behind="e mei[ao]",
     ),
     "it": Row(
         "zero uno|un|una due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici"
@@ -100,34 +119,74 @@ LANGUAGES = {
         " novanta|novant",
         "cento mille|mila milione|milioni miliardo|miliardi",
         powers=(2, 3, 6, 9),
-        parts="mezzo|mezza|metà terzo|terzi quarto|quarti quinto|quinti sesto|sesti settimo|settimi ottavo|ottavi",
+        parts="mezzo|mezza|metà terzo|terzi quarto|quarti quinto|quinti sesto|sesti settimo|settimi ottavo|ottavi"
+        " nono|noni decimo|decimi",
         joining="e",
         negative="meno",
+        half_behind="e mezz[ao]",
     ),
     "ru": Row(
-        "ноль|нуль один|одна|одно два|две три четыре пять шесть семь восемь девять десять одиннадцать двенадцать"
-        " тринадцать четырнадцать пятнадцать шестнадцать семнадцать восемнадцать девятнадцать",
-        "двадцать тридцать сорок пятьдесят шестьдесят семьдесят восемьдесят девяносто",
-        "сто тысяча|тысячи|тысяч миллион|миллиона|миллионов миллиард|миллиарда|миллиардов",
+        "ноль|нуль|нулю|нуля один|одна|одно|одному|одной|одного|одну два|две|двум|двух три|трём|трем|трёх|трех"
+        " четыре|четырём|четырем|четырёх|четырех пять|пяти шесть|шести семь|семи восемь|восьми девять|девяти"
+        " десять|десяти одиннадцать|одиннадцати двенадцать|двенадцати тринадцать|тринадцати четырнадцать|четырнадцати"
+        " пятнадцать|пятнадцати шестнадцать|шестнадцати семнадцать|семнадцати восемнадцать|восемнадцати"
+        " девятнадцать|девятнадцати",
+        "двадцать|двадцати тридцать|тридцати сорок|сорока пятьдесят|пятидесяти шестьдесят|шестидесяти"
+        " семьдесят|семидесяти восемьдесят|восьмидесяти девяносто|девяноста",
+        "сто|ста тысяча|тысячи|тысяч|тысяче|тысячам миллион|миллиона|миллионов|миллиону|миллионам"
+        " миллиард|миллиарда|миллиардов|миллиардам",
         powers=(2, 3, 6, 9),
-        hundreds="двести триста четыреста пятьсот шестьсот семьсот восемьсот девятьсот",
-        parts="половина треть|трети четверть|четверти",
+        hundreds="двести|двухсот|двумстам триста|трёхсот|трехсот|трёмстам|тремстам четыреста|четырёхсот|четыремстам"
+        "|четырёмстам пятьсот|пятисот|пятистам шестьсот|шестисот|шестистам семьсот|семисот|семистам"
+        " восемьсот|восьмисот|восьмистам девятьсот|девятисот|девятистам",
+        parts="половина|половине|половиной|половины|половину треть|трети|третьей|третьих|третям"
+        " четверть|четверти|четвёртая|четвертая|четвёртых|четвертых|четвертям|четвертью|четвертой|четвёртой"
+        " пятая|пятых|пятой|пятым шестая|шестых|шестой|шестым седьмая|седьмых|седьмой|седьмым"
+        " восьмая|восьмых|восьмой|восьмым девятая|девятых|девятой|девятым десятая|десятых|десятой|десятым"
+        " одиннадцатых|одиннадцатая двенадцатых|двенадцатая|двенадцатой",
+        joining="с целых целая",
         negative="минус",
+        fixed="полтора|полторы|полутора 3/2",
+        half_behind="с половиной",
     ),
     "hi": Row(
-        "शून्य एक दो तीन चार पाँच|पांच छह|छः सात आठ नौ दस ग्यारह बारह तेरह चौदह पंद्रह सोलह सत्रह अठारह उन्नीस",
-        "बीस तीस चालीस पचास साठ सत्तर अस्सी नब्बे",
+        (
+            "शून्य एक दो तीन चार पाँच|पांच छह|छः|छे सात आठ नौ दस ग्यारह बारह तेरह चौदह पंद्रह|पन्द्रह सोलह सत्रह"
+            " अठारह|अट्ठारह उन्नीस बीस इक्कीस बाईस|बाइस तेईस|तेइस चौबीस पच्चीस छब्बीस सत्ताईस|सत्ताइस अट्ठाईस|अट्ठाइस"
+            " उनतीस|उन्तीस तीस इकतीस|इकत्तीस बत्तीस तैंतीस|तेंतीस चौंतीस पैंतीस छत्तीस सैंतीस अड़तीस"
+            " उनतालीस|उनचालीस चालीस इकतालीस बयालीस तैंतालीस|तेंतालीस चौवालीस|चवालीस पैंतालीस छियालीस सैंतालीस"
+            " अड़तालीस उनचास पचास इक्यावन बावन तिरपन|तिरेपन चौवन|चौअन पचपन छप्पन सत्तावन अट्ठावन|अठावन उनसठ साठ"
+            " इकसठ बासठ तिरसठ|तिरेसठ चौंसठ|चौसठ पैंसठ छियासठ सड़सठ अड़सठ उनहत्तर सत्तर इकहत्तर बहत्तर तिहत्तर चौहत्तर"
+            " पचहत्तर छिहत्तर सतहत्तर अठहत्तर उन्यासी|उनासी अस्सी इक्यासी बयासी तिरासी चौरासी पचासी छियासी सत्तासी"
+            " अट्ठासी|अठासी नवासी नब्बे इक्यानवे बानवे तिरानवे चौरानवे पचानवे|पंचानवे छियानवे सत्तानवे"
+            " अट्ठानवे|अठानवे निन्यानवे|निन्यानबे"
+        ),
+        "",
         "सौ हज़ार|हजार लाख करोड़",
         powers=(2, 3, 5, 7),
-        parts="आधा|आधी",
+        parts="आधा|आधी|आधे तिहाई चौथाई",
+        negative="ऋणात्मक माइनस ऋण",
+        fixed="डेढ़ 3/2 ढाई 5/2",
+        half_more="साढ़े",
     ),
     "ar": Row(
-        "صفر واحد|واحدة اثنان|اثنين|اثنتان ثلاثة|ثلاث أربعة|أربع خمسة|خمس ستة|ست سبعة|سبع ثمانية|ثماني تسعة|تسع"
-        " عشرة|عشر",
+        (
+            "صفر|صفرا واحد|واحدة|واحدا|أحد|إحدى اثنان|اثنين|اثنتان|اثنتين|اثنا|اثني|اثنتا|اثنتي ثلاثة|ثلاث"
+            " أربعة|أربع خمسة|خمس ستة|ست سبعة|سبع ثمانية|ثماني|ثمان تسعة|تسع عشرة|عشر"
+        ),
         "عشرون|عشرين ثلاثون|ثلاثين أربعون|أربعين خمسون|خمسين ستون|ستين سبعون|سبعين ثمانون|ثمانين تسعون|تسعين",
-        "مائة|مئة ألف مليون",
+        "مائة|مئة|مئه ألف|آلاف|ألفا مليون|ملايين",
         powers=(2, 3, 6),
-        parts="نصف ثلث ربع خمس",
+        hundreds=(
+            "مائتان|مائتين|مئتان|مئتين ثلاثمائة|ثلاثمئة أربعمائة|أربعمئة خمسمائة|خمسمئة ستمائة|ستمئة"
+            " سبعمائة|سبعمئة ثمانمائة|ثمانمئة|ثمانيمائة تسعمائة|تسعمئة"
+        ),
+        parts="نصف|النصف ثلث|أثلاث ربع|أرباع|الأرباع خمس|أخماس سدس|أسداس سبع|أسباع ثمن|أثمان تسع|أتساع أعشار",
+        joining="و",
+        negative="سالب ناقص",
+        below="و",
+        fixed="ثلثان|ثلثين|ثلثا|ثلثي|الثلثين 2/3 ألفان|ألفين 2000",
+        teens="عشر عشرة",
     ),
 }
 
@@ -144,3 +203,37 @@ CHINESE_COUNTERS = (
     "个個只隻本人名位条張张件辆輛颗粒块次种種天年月日岁倍元米厘毫千公分秒小角度斤升套道对排组班箱袋瓶枚棵朵头匹つ"
 )
 """What Chinese and Japanese numerals are made of, and what may stand behind one in a word."""
+
+KOREAN_DIGITS = dict(zip("영일이삼사오육칠팔구", "零一二三四五六七八九", strict=True))
+KOREAN_TENS = dict(zip("십백천만억", "十百千万亿", strict=True))
+"""Numerals of Korean from Chinese, each with the character that it is."""
+KOREAN_NATIVE = (
+    {
+        "열": 10,
+        "스물": 20,
+        "스무": 20,
+        "서른": 30,
+        "마흔": 40,
+        "쉰": 50,
+        "예순": 60,
+        "일흔": 70,
+        "여든": 80,
+        "아흔": 90,
+    },
+    {
+        "하나": 1,
+        "한": 1,
+        "둘": 2,
+        "두": 2,
+        "셋": 3,
+        "세": 3,
+        "넷": 4,
+        "네": 4,
+        "다섯": 5,
+        "여섯": 6,
+        "일곱": 7,
+        "여덟": 8,
+        "아홉": 9,
+    },
+)
+"""Korean's own numerals: tens, and ones behind them or alone."""

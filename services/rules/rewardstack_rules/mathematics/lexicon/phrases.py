@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 SAME = {
-    "yes": "yes|yeah|ja|oui|sí|sim|sì|да|是|是的|はい|예|네|نعم|हाँ|हां",
-    "no": "no|nope|nein|non|não|нет|否|不是|いいえ|아니요|아니오|لا|नहीं",
-    "true": "true|wahr|vrai|verdadero|verdadeiro|vero|истина|верно|真|正确|正確|참|صحيح|सत्य|सही",
-    "false": "false|falsch|faux|falso|ложь|неверно|假|错误|錯誤|거짓|خطأ|असत्य|गलत",
+    "yes": "yes|yeah|ja|oui|sí|sim|sì|да|是|是的|肯定的|はい|예|네|نعم|हाँ|हां",
+    "no": "no|nope|nein|non|não|нет|否|不是|否定的|いいえ|아니요|아니오|لا|नहीं",
+    "true": (
+        "true|wahr|richtig|vrai|vraie|verdadero|verdadera|verdadeiro|verdadeira|vero|vera|истина|истинно"
+        "|верно|真|正确|正確|正しい|참|صحيح|صحيحة|सत्य|सही"
+    ),
+    "false": "false|falsch|faux|fausse|falso|falsa|ложь|ложно|неверно|假|错误|錯誤|偽|거짓|خطأ|خاطئة|असत्य|गलत|ग़लत",
     "no solution": "no solution|no root|no such integer|no such number|no solution exist|solution do not exist"
     "|solution does not exist|none exist|keine lösung|keine lösungen|pas de solution|il n'y a pas de solution"
     "|aucune solution|sin solución"
@@ -14,7 +17,7 @@ SAME = {
     "|не имеет решений|无解|無解|没有解|解なし|해가 없다|لا يوجد حل|कोई हल नहीं",
     "no real solution": "no real solution|no real root|no solution in the real|keine reellen lösungen"
     "|keine reelle lösung|pas de solution réelle|aucune solution réelle|sin soluciones reales|sem solução real"
-    "|нет действительных решений"
+    "|нет действительных решений|не имеет действительных решений"
     "|无实数解|无实数根|无实根|没有实数解",
     "does not exist": "does not exist|do not exist|doesn't exist|dne|existiert nicht|n'existe pas|no existe|não existe"
     "|не существует|不存在|存在しない",
@@ -49,10 +52,10 @@ SILENT = "there is|there are|it is|es gibt|il y a|hay|on"
 
 PERCENT = (
     "percent|percentage point|percentage points|per cent|pct|prozent|prozentpunkte|pour cent|por ciento|por cento"
-    "|per cento|процентов|процента|процент|퍼센트"
+    "|per cento|процентов|процента|процентам|процент|퍼센트|パーセント|بالمئة|في المئة|بالمائة|في المائة|प्रतिशत"
 )
 ROUGHLY = (
-    "about|approximately|approx|around|roughly|exactly|ungefähr|etwa|rund|circa|ca|genau|environ"
+    "all|for all|about|approximately|approx|around|roughly|exactly|ungefähr|etwa|rund|circa|ca|genau|environ"
     "|à peu près|exactement|aproximadamente|cerca de|unos|exactamente|примерно|около|ровно|约|約"
     "|大约|大約|约为|大约是|正好|共"
 )
@@ -110,5 +113,9 @@ WITHIN = "of the at from and"
 """Of the changing words, those that may stand within a noun: behind another word, or before one ("of" alone)."""
 SHORT = "a an in my he we it s of at de la le du un el di da do"
 """Words of one or two letters within a noun."""
+CONDITIONS = "if for when where falls für wenn si pour cuando se quando если при 若 当 当且仅当"
+"""Words before the condition of a case."""
+OTHERWISE = "otherwise else sonst andernfalls sinon autrement caso contrario de lo altrimenti иначе 其他 否则"
+"""Words that say the condition of the last case: all that the others leave."""
 REMAINDER = "R r remainder Rest rest reste resto остаток 余"
 """Between a quotient and what is left."""

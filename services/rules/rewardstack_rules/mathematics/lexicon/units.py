@@ -43,9 +43,14 @@ PREFIXES = {
 """Names and sizes by symbol."""
 
 UNITS = (
-    Row("m", "meter metre mètre metro метр 米 公尺 メートル", "=length", METRIC),
-    Row("g", "gram gramme gramm gramo grama grammo грамм 克", "=mass", METRIC + "µ"),
-    Row("s", "second sec seconde sekunde segundo secondo секунда секунд секунды 秒", "=time", "mµnp"),
+    Row("m", "meter metre mètre metro метр 米 公尺 メートル metri 미터 متر أمتار मीटर", "=length", METRIC),
+    Row("g", "gram gramme gramm gramo grama grammo грамм 克 grammi 그램 غرام جرام ग्राम グラム", "=mass", METRIC + "µ"),
+    Row(
+        "s",
+        "second sec seconde sekunde segundo secondo секунда секунд секунды 秒 secondi 초 ثانية ثوان सेकंड सेकेंड",
+        "=time",
+        "mµnp",
+    ),
     Row("A", "ampere amp ampère amperio", "=current", THOUSANDS),
     Row("K", "kelvin", "=temperature", "m"),
     Row("mol", "mole", "=amount", THOUSANDS),
@@ -53,9 +58,27 @@ UNITS = (
     Row("bit", "", "=information", "TGMk"),
     Row("rad", "radian", "=angle", "mµ"),
     # length, area, volume
-    Row("km", "公里 千米 км километр километра километров", "1000 m"),
-    Row("cm", "厘米 公分 см сантиметр сантиметра сантиметров センチメートル", "1/100 m"),
-    Row("mm", "毫米 мм миллиметр миллиметра миллиметров", "1/1000 m"),
+    Row(
+        "km",
+        (
+            "公里 千米 км километр километра километров kilomètre kilómetro quilômetro quilómetro chilometro"
+            " chilometri キロメートル 킬로미터 كيلومتر كم किलोमीटर किमी"
+        ),
+        "1000 m",
+    ),
+    Row(
+        "cm",
+        (
+            "厘米 公分 см сантиметр сантиметра сантиметров センチメートル zentimeter centímetro センチ"
+            " 센티미터 سنتيمتر سم सेंटीमीटर सेमी"
+        ),
+        "1/100 m",
+    ),
+    Row(
+        "mm",
+        "毫米 мм миллиметр миллиметра миллиметров milímetro ミリメートル 밀리미터 مليمتر ملم मिलीमीटर मिमी",
+        "1/1000 m",
+    ),
     Row("", "м метра метров", "1 m"),
     Row("Å", "angstrom ångström", "10^-10 m"),
     Row("", "micron", "10^-6 m"),
@@ -69,12 +92,12 @@ UNITS = (
     Row("ly", "light_year light-year lightyear", "9460730472580800 m"),
     Row("AU au", "astronomical_unit", "149597870700 m"),
     Row("pc", "parsec", "30856775814913673 m", "GMk"),
-    Row("ha", "hectare hektar hectárea 公顷", "10000 m^2"),
+    Row("ha", "hectare hektar hectárea 公顷 гектар ヘクタール", "10000 m^2"),
     Row("", "acre", "4046.8564224 m^2"),
     Row("sqft", "", "1 ft^2"),
     Row("sqm", "", "1 m^2"),
-    Row("l L", "liter litre litro литр литра литров 升 リットル", "1/1000 m^3", METRIC + "µ"),
-    Row("", "毫升 мл", "1/1000000 m^3"),
+    Row("l L", "liter litre litro литр литра литров 升 リットル litri 리터 لتر लीटर", "1/1000 m^3", METRIC + "µ"),
+    Row("", "毫升 мл миллилитр mililitro ミリリットル 밀리리터 ملليلتر مليلتر मिलीलीटर मिली", "1/1000000 m^3"),
     Row("cc", "", "1/1000000 m^3"),
     Row("tsp", "teaspoon", "0.00000492892159375 m^3"),
     Row("tbsp", "tablespoon", "0.00001478676478125 m^3"),
@@ -85,11 +108,18 @@ UNITS = (
     Row("gal", "gallon", "0.003785411784 m^3"),
     Row("bbl", "", "0.158987294928 m^3"),
     # mass
-    Row("kg", "kilo кг килограмм килограмма килограммов 公斤 千克", "1000 g"),
+    Row(
+        "kg",
+        (
+            "kilo кг килограмм килограмма килограммов 公斤 千克 quilo quilograma quilogramo chilo chilogrammo"
+            " chilogrammi キログラム キロ 킬로그램 كيلوغرام كيلوجرام كغ كجم किलोग्राम किग्रा किलो"
+        ),
+        "1000 g",
+    ),
     Row("", "г грамма граммов", "1 g"),
     Row("", "斤", "500 g"),
-    Row("", "毫克 мг", "1/1000 g"),
-    Row("t", "tonne metric_ton tonelada tonnellata тонна тонн тонны 吨 トン", "10^6 g", "GMk"),
+    Row("", "毫克 мг миллиграмм miligramo miligrama ミリグラム 밀리그램 मिलीग्राम", "1/1000 g"),
+    Row("t", "tonne metric_ton tonelada tonnellata тонна тонн тонны 吨 トン 톤 طن टन", "10^6 g", "GMk"),
     Row("", "ton", "907184.74 g"),
     Row("", "ton", "10^6 g"),
     Row("oz", "ounce unze once onza onça oncia", "28.349523125 g"),
@@ -99,14 +129,26 @@ UNITS = (
     Row("ct", "carat", "0.2 g"),
     Row("u Da amu", "dalton", "1.66053906892e-24 g", "k"),
     # time
-    Row("min", "minute minut minuto minuta минута минут минуты 分钟 分鐘 分", "60 s"),
-    Row("h hr hrs", "hour stunde heure hora ora ч час часа часов 小时 小時 時間", "3600 s"),
-    Row("d", "day tag jour día dia giorno giorni день дня дней 天 日", "86400 s"),
-    Row("wk", "week woche semaine semana settimana неделя недели недель 周 星期 週間", "604800 s"),
+    Row("min", "minute minut minuto minuta минута минут минуты 分钟 分鐘 分 minuti 분 دقيقة دقائق मिनट", "60 s"),
+    Row(
+        "h hr hrs",
+        "hour stunde heure hora ora ч час часа часов 小时 小時 時間 ore 시간 ساعة ساعات घंटा घंटे घंटों घण्टे",
+        "3600 s",
+    ),
+    Row("d", "day tag jour día dia giorno giorni день дня дней 天 日 일 يوم أيام दिन दिनों", "86400 s"),
+    Row(
+        "wk",
+        "week woche semaine semana settimana неделя недели недель 周 星期 週間 주 주일 أسبوع أسابيع सप्ताह हफ्ते हफ़्ते",
+        "604800 s",
+    ),
     Row("", "fortnight", "1209600 s"),
     Row("", "с", "1 s"),
-    Row("mo", "month monat mois mes mês mese месяц месяца месяцев 个月 月", "=months"),
-    Row("yr yrs", "year jahr an année ano año anno год года лет 年", "12 mo"),
+    Row(
+        "mo",
+        "month monat mois mes mês mese месяц месяца месяцев 个月 月 개월 달 か月 ヶ月 شهر أشهر महीना महीने माह",
+        "=months",
+    ),
+    Row("yr yrs", "year jahr an année ano año anno год года лет 年 년 سنة سنوات عام أعوام वर्ष साल", "12 mo"),
     Row("", "decade", "120 mo"),
     Row("", "century centurie", "1200 mo"),
     # speed, frequency
@@ -118,7 +160,7 @@ UNITS = (
     Row("rpm", "", "1/60 s^-1"),
     Row("bps", "", "1 bit s^-1", "TGMk"),
     # force, pressure, energy, power
-    Row("N", "newton", "1000 g m s^-2", THOUSANDS),
+    Row("N", "newton ньютон 牛顿 牛頓 ニュートン 뉴턴 نيوتن न्यूटन", "1000 g m s^-2", THOUSANDS),
     Row("dyn", "dyne", "1/100000 N"),
     Row("lbf", "pound_force", "4.4482216152605 N"),
     Row("kgf", "", "9.80665 N"),
@@ -128,19 +170,19 @@ UNITS = (
     Row("torr Torr", "", "101325/760 Pa"),
     Row("mmHg", "", "133.322387415 Pa"),
     Row("psi", "", "6894.757293168 Pa"),
-    Row("J", "joule", "1 N m", THOUSANDS),
+    Row("J", "joule джоуль джоул 焦耳 ジュール 줄 جول जूल", "1 N m", THOUSANDS),
     Row("cal", "calorie kalorie", "4.184 J", "k"),
     Row("Cal", "", "4184 J"),
     Row("erg", "", "10^-7 J"),
     Row("eV", "electronvolt electron_volt", "1.602176634e-19 J", "TGMkm"),
     Row("BTU Btu", "", "1055.05585262 J"),
-    Row("W", "watt vatio", "1 J s^-1", THOUSANDS),
+    Row("W", "watt vatio ватт 瓦特 瓦 ワット 와트 واط वाट", "1 J s^-1", THOUSANDS),
     Row("hp", "horsepower", "745.69987158227022 W"),
     Row("Wh", "watt_hour watt-hour", "3600 J", "TGMk"),
     # electricity, magnetism, light
     Row("C", "coulomb", "1 A s", "mµnp"),
     Row("Ah", "", "3600 C", "m"),
-    Row("V", "volt voltio", "1 W A^-1", THOUSANDS),
+    Row("V", "volt voltio вольт 伏特 伏 ボルト 볼트 فولت वोल्ट", "1 W A^-1", THOUSANDS),
     Row("Ω", "ohm ohmio", "1 V A^-1", "GMkmµ"),
     Row("S", "siemens", "1 A V^-1", "mµ"),
     Row("F", "farad", "1 C V^-1", "mµnp"),
@@ -171,14 +213,17 @@ UNITS = (
 """A name that stands in several rows may be meant as any of them."""
 
 POWERS_BEFORE = {
-    2: "square sq quadrat 平方 кв квадратных",
-    3: "cubic cu kubik 立方 куб кубических",
+    2: "square sq quadrat 平方 кв квадратных квадратным квадратные квадратный квадратного квадратными 제곱 वर्ग",
+    3: "cubic cu kubik 立方 куб кубических кубическим кубические кубический кубического 세제곱 घन",
 }
 POWERS_BEHIND = {
-    2: "squared carré carrés carrée cuadrado cuadrados cuadrada quadrado quadrados quadrato quadrati",
-    3: "cubed cube cubes cúbico cúbicos cubo cubi cubico",
+    2: (
+        "squared carré carrés carrée cuadrado cuadrados cuadrada quadrado quadrados quadrato quadrati"
+        " quadri مربع مربعة مربعا مربعًا"
+    ),
+    3: "cubed cube cubes cúbico cúbicos cubo cubi cubico cubici cúbicos مكعب مكعبة مكعبا مكعبًا",
 }
-ENDINGS = "s n e es en er i"
+ENDINGS = "s n e es en er i а ов ам ами ах у ом е ы и ей ям я ا ات ين ان ًا"
 """Of plurals, which a name may have."""
 PER = "per pro par por al 每 в an a"
 """Words for the line of a fraction; between two units only."""

@@ -163,11 +163,20 @@ def _over_index(combine: Callable[[acb, acb], acb], start: int) -> Callable[...,
     return apply
 
 
+def _piecewise(balls: Balls, *cases: Expression) -> acb:
+    """The value beside the first condition that holds."""
+    for value, condition in zip(cases[::2], cases[1::2], strict=True):
+        if balls.value(condition) != 0:
+            return balls.value(value)
+    raise NoValueError("none of the cases")
+
+
 SPECIAL: dict[str, Callable[..., acb]] = {
     "sum": _sum,
     "power": _power,
     "root": _root,
     "exp": _exponential,
+    "piecewise": _piecewise,
     "cos": _even(acb.cos),
     "cosh": _even(acb.cosh),
     "sum over": _over_index(acb.__add__, 0),

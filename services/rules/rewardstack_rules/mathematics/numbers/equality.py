@@ -76,7 +76,7 @@ def _same_numbers(answer: Expression, reference: Expression) -> bool | None:
     try:
         if least is not None and least <= PRECISIONS[-1]:
             return _same_algebraic(answer, reference, int(least) + 1)
-        return _compared(answer, reference, {}).same
+        return _compared(answer, reference)
     except NoValueError:
         return None
 
@@ -93,43 +93,61 @@ def _same_algebraic(answer: Expression, reference: Expression, least: int) -> bo
 
 
 def _same_functions(answer: Expression, reference: Expression) -> bool | None:
-    """Compares at points until two real values part, or enough of them agree."""
+    """Compares at points until two real values part, or enough of them agree.
+
+    All points are tried at one precision before any is at the next: where two functions are large, or small, nothing
+    may be seen of a part of them, but there are others.
+    """
     sampled = points(answer, reference)
-    agreed = {True: 0, False: 0}
-    parted = False
-    for done, values in enumerate(sampled.values):
-        if done >= sampled.required and agreed[True] >= ENOUGH:
-            return True
-        try:
-            same_here, real = _compared(answer, reference, values)
-        except NoValueError:
-            continue
-        if same_here is False and real:
-            return False
-        parted |= same_here is False
-        agreed[real] += same_here is True
+    pending, required = sampled.values, sampled.required
+    agreed, parted = {True: 0, False: 0}, False
+    for bits in PRECISIONS:
+        open_, breaking = list[Mapping[str, acb]](), False
+        for done, values in enumerate(pending):
+            if done >= required and agreed[True] >= ENOUGH and not breaking:
+                return True
+            try:
+                same_here, real = _compared_at(bits, answer, reference, values)
+            except NoValueError:
+                continue
+            if same_here is None:
+                open_.append(values)
+                breaking |= done < sampled.breaking and bits == PRECISIONS[0]
+            elif not same_here and real:
+                return False
+            else:
+                parted |= not same_here
+                agreed[real] += same_here
+        pending, required = open_, 0
     if agreed[True]:
         return True if agreed[True] >= ENOUGH or (not parted and sum(agreed.values()) >= ENOUGH) else None
     return False if parted else (True if agreed[False] >= ENOUGH else None)
 
 
-def _compared(answer: Expression, reference: Expression, values: Mapping[str, acb]) -> Comparison:
-    """Compares two values at rising precision.
+def _compared(answer: Expression, reference: Expression) -> bool | None:
+    """Compares two numbers at rising precision; None where they are neither shown to be the same nor different.
+
+    Raises:
+        NoValueError: one of them has no value.
+    """
+    found = (_compared_at(bits, answer, reference, {}).same for bits in PRECISIONS)
+    return next((same_ for same_ in found if same_ is not None), None)
+
+
+def _compared_at(bits: int, answer: Expression, reference: Expression, values: Mapping[str, acb]) -> Comparison:
+    """Compares two values at one precision.
 
     Raises:
         NoValueError: one of them has none.
     """
-    real = False
-    for bits in PRECISIONS:
-        with precision(bits):
-            balls = Balls(bits, values)
-            left, right = balls.value(answer), balls.value(reference)
-            real, apart = is_real(left) and is_real(right), left - right
-            if not apart.contains(0):
-                return Comparison(False, real)
-            if not balls.absorbed and apart.abs_upper() < right.abs_upper().max(arb(1)) * arb(2) ** -CLOSE:
-                return Comparison(True, real)
-    return Comparison(None, real)
+    with precision(bits):
+        balls = Balls(bits, values)
+        left, right = balls.value(answer), balls.value(reference)
+        real, apart = is_real(left) and is_real(right), left - right
+        if not apart.contains(0):
+            return Comparison(False, real)
+        close = not balls.absorbed and apart.abs_upper() < right.abs_upper().max(arb(1)) * arb(2) ** -CLOSE
+        return Comparison(True if close else None, real)
 
 
 def proportional(answer: Expression, reference: Expression) -> bool | None:
@@ -166,6 +184,21 @@ def distance_below(one: Expression, other: Expression, limit: Fraction) -> bool:
             balls = Balls(bits, {})
             apart = balls.value(one) - balls.value(other)
             return bool(apart.abs_upper() < arb(fmpq(limit.numerator, limit.denominator)))
+    except NoValueError:
+        return False
+
+
+def is_within(one: Expression, other: Expression, tolerance: Fraction) -> bool:
+    """Whether two numbers are surely no further apart than a part of the second; False where one has no value."""
+    exact, limit = [rational(each) for each in (one, other)], fmpq(tolerance.numerator, tolerance.denominator)
+    if exact[0] is not None and exact[1] is not None:
+        return bool(abs(exact[0] - exact[1]) <= limit * abs(exact[1]))
+    bits = PRECISIONS[0]
+    try:
+        with precision(bits):
+            balls = Balls(bits, {})
+            left, right = balls.value(one), balls.value(other)
+            return bool((left - right).abs_upper() <= arb(limit) * right.abs_lower())
     except NoValueError:
         return False
 

@@ -86,6 +86,18 @@ def _arc_cotangent(value: acb) -> acb:
     return acb(arb.pi() / 2) - value.atan()
 
 
+def _truth(holds: Callable[[arb], bool], fails: Callable[[arb], bool]) -> Callable[[acb], acb]:
+    """One where a real number surely has a property, zero where it surely has not."""
+
+    def value(of: acb) -> acb:
+        real = _real(of)
+        if not holds(real) and not fails(real):
+            raise NoValueError("a condition that is not known to hold")
+        return acb(int(holds(real)))
+
+    return value
+
+
 TRIGONOMETRIC = frozenset(("sin", "cos", "tan", "cot", "sec", "csc", "cis"))
 """Functions of an angle."""
 FUNCTIONS: dict[str, Callable[..., acb]] = {
@@ -130,6 +142,12 @@ FUNCTIONS: dict[str, Callable[..., acb]] = {
     "erf": acb.erf,
     "zeta": acb.zeta,
     "degree": lambda value: value * (arb.pi() / 180),
+    "positive": _truth(lambda real: real > 0, lambda real: real <= 0),
+    "nonnegative": _truth(lambda real: real >= 0, lambda real: real < 0),
+    "zero": _truth(lambda real: real == 0, lambda real: real != 0),
+    "nonzero": _truth(lambda real: real != 0, lambda real: real == 0),
+    "all": lambda *values: reduce(acb.__mul__, values),
+    "any": lambda *values: acb(reduce(arb.max, map(_real, values))),
     "log10": lambda value: logarithm(value) / arb(10).log(),
     "sec": _inverse(acb.cos),
     "sech": _inverse(acb.cosh),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from hashlib import blake2b
 from itertools import pairwise, product
 from random import Random
@@ -13,7 +14,18 @@ from flint import acb, arb
 
 from rewardstack_rules.mathematics.numbers.balls import Balls, precision
 from rewardstack_rules.mathematics.numbers.functions import NoValueError
-from rewardstack_rules.mathematics.numbers.tree import OVER_INDEX, Apply, Constant, Expression, Number, parts, symbols
+from rewardstack_rules.mathematics.numbers.rational import rational
+from rewardstack_rules.mathematics.numbers.tree import (
+    OVER_INDEX,
+    Apply,
+    Constant,
+    Expression,
+    Number,
+    integer,
+    parts,
+    substituted,
+    symbols,
+)
 
 LEAST, LARGEST = 1e-2, 1e3
 """Absolute values of what a real symbol stands for."""
@@ -24,12 +36,18 @@ LARGEST_INTEGER = 60
 MOST_PATTERNS = 16
 """Patterns of signs that are all tried; of more symbols, random ones."""
 MOST_POINTS = 48
-BREAKING = frozenset({"abs", "floor", "ceiling", "sign", "maximum", "minimum"})
+CONDITIONS = frozenset({"positive", "nonnegative", "zero", "nonzero"})
+"""What holds on one side of where an argument is zero, or only there."""
+BREAKING = CONDITIONS | {"abs", "floor", "ceiling", "sign", "maximum", "minimum"}
 """Functions that are of one form on either side of where an argument is zero."""
+BRANCHED = frozenset({"root", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc"})
+"""Functions that give one of several values, which may be another one at a few points alone: all are looked at."""
 OF_COMPLEX = frozenset({"real part", "imaginary part", "conjugate", "argument"})
 """Functions that are of use for complex numbers alone."""
 PROBED = tuple(sign * 10 ** (step / 4) for sign in (-1, 1) for step in range(-8, 13))
 """Where an argument's sign is looked at to find a breakpoint."""
+NARROW = 24
+"""Halvings of the space between two of those until points beside a breakpoint are near to it."""
 INTEGERS = frozenset("nkmjlNKM")
 """Letters of integers, where they stand as those do."""
 
@@ -46,10 +64,12 @@ class Points(NamedTuple):
     Args:
         values: of each symbol, for each point.
         required: how many of the first must be looked at: both sides of each breakpoint, every pattern of signs.
+        breaking: how many of these are at breakpoints or beside them, so that no other stands for them.
     """
 
     values: Iterable[Mapping[str, acb]]
     required: int
+    breaking: int
 
 
 def points(one: Expression, other: Expression) -> Points:
@@ -63,7 +83,7 @@ def points(one: Expression, other: Expression) -> Points:
     whole = sorted(integers(one, other))
     reals = sorted(symbols(one, other) - set(whole))
     complexes = _complexes(one, other)
-    beside = list(_beside_breakpoints((one, other), reals, random))
+    beside = [*_at_breakpoints((one, other), reals, random), *_beside_breakpoints((one, other), reals, random)]
     patterns = list(product((1, -1), repeat=len(reals))) if 2 ** len(reals) <= MOST_PATTERNS else []
 
     def spread() -> Iterator[Mapping[str, acb]]:
@@ -77,7 +97,8 @@ def points(one: Expression, other: Expression) -> Points:
         for values in spread():
             yield {**values, **{name: acb(random.randint(1, LARGEST_INTEGER)) for name in whole}}
 
-    return Points(complete(), len(beside) + len(patterns or reals))
+    required = MOST_POINTS if _is_branched(one, other) else len(patterns or reals)
+    return Points(complete(), len(beside) + required, len(beside))
 
 
 def integers(*expressions: Expression) -> frozenset[str]:
@@ -88,6 +109,21 @@ def integers(*expressions: Expression) -> frozenset[str]:
             if isinstance(part, Apply):
                 found |= symbols(*_counted(part)) & INTEGERS
     return frozenset(found)
+
+
+def _is_branched(*expressions: Expression) -> bool:
+    """Whether one of several values is taken of something that is no number."""
+    found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
+    return any(
+        symbols(part)
+        and (part.operation in BRANCHED or (part.operation == "power" and _is_fraction(part.arguments[1])))
+        for part in found
+    )
+
+
+def _is_fraction(exponent: Expression) -> bool:
+    value = rational(exponent) if not symbols(exponent) else None
+    return value is not None and value.q != 1
 
 
 def _complexes(*expressions: Expression) -> frozenset[str]:
@@ -138,11 +174,45 @@ def _beside_breakpoints(
     for argument in sorted(arguments, key=repr):
         others = {name: _real(1, random) for name in reals}
         for name in sorted(symbols(argument) & set(reals)):
-            signs = [(at, _sign(argument, {**others, name: acb(at)})) for at in PROBED]
-            for (left, before), (right, after) in pairwise(signs):
+            sign = partial(_sign_at, argument, others, name)
+            for (left, before), (right, after) in pairwise((at, sign(at)) for at in PROBED):
                 if before * after < 0:
-                    yield {**others, name: acb(left)}
-                    yield {**others, name: acb(right)}
+                    for at in _narrowed(sign, left, right):
+                        yield {**others, name: acb(at)}
+
+
+def _narrowed(sign: Callable[[float], int], left: float, right: float) -> tuple[float, float]:
+    """Where a sign changes between two points, to `NARROW` halvings: no other breakpoint should lie between."""
+    before = sign(left)
+    for _ in range(NARROW):
+        middle = (left + right) / 2
+        left, right = (middle, right) if sign(middle) == before else (left, middle)
+    return left, right
+
+
+def _at_breakpoints(
+    expressions: tuple[Expression, ...], reals: list[str], random: Random
+) -> Iterator[Mapping[str, acb]]:
+    """Points where the argument of one of `CONDITIONS` is zero, as far as it is linear in one symbol alone."""
+    found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
+    for argument in dict.fromkeys(part.arguments[0] for part in found if part.operation in CONDITIONS):
+        names = sorted(symbols(argument))
+        root = _root(argument, names[0]) if len(names) == 1 and names[0] in reals else None
+        if root is not None:
+            yield {**{other: _real(1, random) for other in reals}, names[0]: acb(root)}
+
+
+def _root(line: Expression, name: str) -> int | None:
+    """Where an expression that is linear in its only symbol is zero, if that is an integer."""
+    zeroth, first, second = (rational(substituted(line, name, integer(at))) for at in range(3))
+    if zeroth is None or first is None or second is None or zeroth == first or second - first != first - zeroth:
+        return None
+    root = zeroth / (zeroth - first)
+    return int(root.p) if root.q == 1 else None
+
+
+def _sign_at(expression: Expression, values: Mapping[str, acb], name: str, at: float) -> int:
+    return _sign(expression, {**values, name: acb(at)})
 
 
 def _sign(expression: Expression, values: Mapping[str, acb]) -> int:

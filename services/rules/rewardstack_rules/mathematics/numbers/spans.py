@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewardstack_rules.mathematics.numbers.equality import BASE_POINTS, ZERO, at_point, same
-from rewardstack_rules.mathematics.numbers.tree import ONE, Apply, Expression, negative, symbols
+from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, minor, symbols
 
 MOST_FUNCTIONS = 3
 """In one list; a determinant of one more is written out."""
@@ -25,7 +25,7 @@ def in_span(function: Expression, basis: Sequence[Expression]) -> bool | None:
     """
     points = _points(function, *basis)[: len(basis)]
     rows = [[one, *(at_point(one, point) for point in points)] for one in (function, *basis)]
-    return same(_determinant(rows), ZERO)
+    return _is_singular(rows)
 
 
 def same_span(ones: Sequence[Expression], others: Sequence[Expression]) -> bool | None:
@@ -44,7 +44,7 @@ def _independent(basis: Sequence[Expression]) -> bool:
     """Whether functions, few enough, are shown to be no sums of multiples of one another."""
     points = _points(*basis)[: len(basis)]
     rows = [[at_point(one, point) for point in points] for one in basis]
-    return len(basis) <= MOST_FUNCTIONS and same(_determinant(rows), ZERO) is False
+    return len(basis) <= MOST_FUNCTIONS and _is_singular(rows) is False
 
 
 def _points(*functions: Expression) -> list[dict[str, Expression]]:
@@ -52,13 +52,10 @@ def _points(*functions: Expression) -> list[dict[str, Expression]]:
     return [dict(zip(names, point, strict=False)) for point in BASE_POINTS]
 
 
-def _determinant(rows: Sequence[Sequence[Expression]]) -> Expression:
-    """Laplace's expansion along the first column."""
-    if not rows:
-        return ONE
-    addends: list[Expression] = []
-    for at, row in enumerate(rows):
-        minor = _determinant([other[1:] for index, other in enumerate(rows) if index != at])
-        term = Apply("product", (row[0], minor))
-        addends.append(negative(term) if at % 2 else term)
-    return addends[0] if len(addends) == 1 else Apply("sum", tuple(addends))
+def _is_singular(rows: Sequence[Sequence[Expression]]) -> bool | None:
+    """Whether a determinant is zero: whether what is added in it is equal to what is subtracted.
+
+    Beside zero itself, values such as e^9000 would have to be known to thousands of digits.
+    """
+    terms = [Apply("product", (row[0], minor(rows, at))) for at, row in enumerate(rows)]
+    return same(Apply("sum", (ZERO, *terms[::2])), Apply("sum", (ZERO, *terms[1::2])))

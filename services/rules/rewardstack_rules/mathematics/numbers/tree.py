@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, TypeVar
@@ -74,10 +74,12 @@ def difference(minuend: Expression, subtrahend: Expression) -> Expression:
 
 def parts(expression: Expression) -> Iterator[Expression]:
     """The expression and all that it holds, each before its arguments."""
-    yield expression
-    if isinstance(expression, Apply):
-        for argument in expression.arguments:
-            yield from parts(argument)
+    left = [expression]
+    while left:
+        part = left.pop()
+        yield part
+        if isinstance(part, Apply):
+            left.extend(reversed(part.arguments))
 
 
 def evaluated(arguments: Iterable[Expression], value: Callable[[Expression], T | None]) -> list[T] | None:
@@ -118,3 +120,15 @@ def substituted(expression: Expression, name: str, by: Expression) -> Expression
     if isinstance(expression, Apply):
         return Apply(expression.operation, tuple(substituted(one, name, by) for one in expression.arguments))
     return expression
+
+
+def determinant(rows: Sequence[Sequence[Expression]]) -> Expression:
+    """The determinant of a square matrix of few rows, by Laplace's expansion along the first column."""
+    terms = [Apply("product", (row[0], minor(rows, at))) for at, row in enumerate(rows)]
+    addends = [negative(term) if at % 2 else term for at, term in enumerate(terms)]
+    return ONE if not addends else addends[0] if len(addends) == 1 else Apply("sum", tuple(addends))
+
+
+def minor(rows: Sequence[Sequence[Expression]], at: int) -> Expression:
+    """The determinant without the first column and one row."""
+    return determinant([row[1:] for index, row in enumerate(rows) if index != at])

@@ -11,6 +11,8 @@ _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙ", "01234
 _RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ]+")
 _LOWERED_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙ]+")
 _VULGAR = re.compile("[¼-¾⅐-⅞]")
+_SET_OF_EMPTY = re.compile(r"(?<![A-Za-z}])\{∅\}")
+"""Braces of a set, and no argument of a command."""
 _DIGIT = re.compile(r"(?![0-9])\d")
 _INVISIBLE = dict.fromkeys(
     [*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF, 0xAD, 0x20E3, 0xFE0F]
@@ -151,7 +153,7 @@ _TABLE: dict[int, str | None] = {
 
 def plain_characters(text: str) -> str:
     """The text with characters that have a notation in LaTeX replaced by it; ASCII is as it was."""
-    return text if text.isascii() else _replaced(text)
+    return text if text.isascii() else _replaced(_SET_OF_EMPTY.sub(r"\\{\\emptyset\\}", text))
 
 
 @lru_cache(maxsize=1024)

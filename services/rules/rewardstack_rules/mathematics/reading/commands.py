@@ -9,7 +9,7 @@ DROPPED = names(
     " scriptstyle scriptscriptstyle limits nolimits quad qquad enspace thinspace medspace thickspace negthinspace"
     " noindent hfill hfil newline par nobreak allowbreak relax strut hline cdotp mathstrut normalsize large Large LARGE"
     " huge Huge small footnotesize tiny bf rm it sf tt cal bfseries itshape rmfamily em ensuremath"
-    " mathord mathop mathbin mathrel mathopen mathclose boldmath unboldmath centering label protect"
+    " mathord mathop mathbin mathrel mathopen mathclose boldmath unboldmath centering protect"
     " blacksquare checkmark qed , ; : ! > /"
 )
 """Looks and spaces alone."""
@@ -101,6 +101,9 @@ ALIASES = {
     "lg": "log10",
     "textdegree": "degree",
     "degrees": "degree",
+    "textdollar": "$",
+    "texteuro": "€",
+    "textsterling": "£",
     "euro": "€",
     "pounds": "£",
     "yen": "¥",

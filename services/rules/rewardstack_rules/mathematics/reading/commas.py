@@ -33,11 +33,12 @@ def with_decimal_comma(tokens: list[Token]) -> list[Token]:
 
 
 def is_certain(tokens: list[Token]) -> bool:
-    """Whether a comma can only be a decimal one: behind a zero or thousands with points, or before a unit."""
+    """Whether a comma can only be a decimal one: behind a zero or thousands with points, in a quantity, or in money."""
     at = next((at for at, token in enumerate(tokens) if token.text == ","), 0)
     behind = tokens[at + 2 : at + 3]
     units = any(token.kind == LETTERS or token.text in ("%", "€", "degree", "^") for token in behind)
-    return tokens[at - 1].text == "0" or bool(_thousands(tokens)) or units
+    money = at > 1 and tokens[at - 2].text == "$" and len(tokens[at + 1 : at + 2]) and len(tokens[at + 1].text) == 2
+    return bool(tokens) and (tokens[at - 1].text == "0" or bool(_thousands(tokens)) or units or bool(money))
 
 
 def _thousands(tokens: list[Token]) -> int:

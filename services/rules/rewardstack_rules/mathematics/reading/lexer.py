@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 from rewardstack_rules.mathematics.reading.characters import MARKS_ON_LETTERS, plain_characters
@@ -16,6 +18,7 @@ from rewardstack_rules.mathematics.reading.commands import (
     TEXT,
     UNWRAPPED,
 )
+from rewardstack_rules.mathematics.reading.names import DECORATIONS, SYSTEMS
 
 NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "mark", "begin", "end"
 """The kinds of tokens; a mark is a character, `\\{`, `\\}` or `\\\\`."""
@@ -24,18 +27,23 @@ _TOKEN = re.compile(
     r"(?P<space>(?:\s|~|\\ )+)"
     r"|(?P<number>[1-9]\d{0,2}(?:(?:[,']|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|,?\\[,! ]\s?|(?<!\.\d)[ ~])\d{3}(?!\d))+"
     r"(?:\.\d+)?"
-    r"|\d+\.(?=\\(?:overline|bar|dot)(?![a-z]))|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?!\d))?|\.\d+)"
+    r"|(?:0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,}))(?!\d)"
+    r"|[1-9]\d{0,2}(?:\.\d{3}){2,}(?!\d)|\d+\.(?=\\(?:overline|bar|dot)(?![a-z]))|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?!\d))?|\.\d+)"
     r"|\\begin\s*\{(?P<begin>[a-z]*)\*?\}"
     r"|\\end\s*\{(?P<end>[a-z]*)\*?\}"
-    r"|\\(?P<command>[A-Za-z]+\*?|[,;:!>/ ])"
-    r"|(?P<mark>\\[\\{}$%&#_|]|\$\$?|\\[()\[\]]|<=|>=|!=|==|->|\*\*)"
+    r"|\\(?P<command>q?quad|(?:operatorname|hspace|vspace|tag)\*|[A-Za-z]+|[,;:!>/ ])"
+    r"|(?P<mark>\\\\(?:\s?\[-?[\d.]{1,6}\s?[a-z]{2}\])?|\\[{}$%&#_|]|\$\$?|\\[()\[\]]|<=|>=|!=|==|=>|->|\*\*)"
     rf"|(?P<letters>[^\W\d_](?:[^\W\d_]|{MARKS_ON_LETTERS})*)"
     r"|(?P<character>.)",
     re.DOTALL,
 )
 _DELIMITERS = frozenset(("$", "$$", "\\(", "\\)", "\\[", "\\]"))
-_MARKS = {"<=": "le", ">=": "ge", "!=": "ne", "==": "=", "**": "^", "->": "to", "\\$": "$", "\\%": "%", "\\&": "&"}
+_WRITTEN = {"<=": "le", ">=": "ge", "!=": "ne", "->": "to", "=>": "implies"}
+"""Commands that are written with other characters."""
+_MARKS = _WRITTEN | {"==": "=", "**": "^"} | {f"\\{sign}": sign for sign in "$%&#"}
 _THOUSANDS = re.compile(r"(?:[,']| ?\{ ?, ?\} ?|\\text\{,\}|,?\\[,! ]\s?|[ ~])(?=\d{3})")
+_DECIMAL_COMMA = re.compile(r"0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,})")
+"""A comma in braces is a decimal one where no thousands stand behind it."""
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _ENDING = "(?:st|nd|rd|th)"
 _ORDINAL = re.compile(
@@ -47,7 +55,11 @@ _TIMES = re.compile(r"(?<=\d) [xX] (?=10 ?\^)")
 """The letter for the sign of multiplication before a power of ten."""
 _DOUBLED = re.compile(r"\\\\(?=(?:[dt]?frac|sqrt|text|pi|infty|left|right|cdot|times|circ|pm|leq?|geq?|in|cup)\b)")
 """A command with two backslashes, as in a string of a program."""
+_TAKING = DECORATIONS | {"^", "_", "frac", "sqrt", "binom", "mathbb"}
+"""Behind which a group is an argument, even an empty one."""
 _ARGUMENT = re.compile(r"\s*\{")
+_ENTITY = re.compile(r"&(?:lt|gt|le|ge|ne|nbsp|minus|times|middot|pi|radic|deg|infin|#\d{1,5});")
+"""A character as HTML writes it."""
 
 
 class Token(NamedTuple):
@@ -79,14 +91,17 @@ def lex(text: str) -> list[Token]:
     Raises:
         UnreadError: braces are not closed.
     """
+    if "&" in text and ";" in text:
+        text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
     if "\\\\" in text and "\\begin" not in text:
         text = _DOUBLED.sub(r"\\", text)
     if _DOLLAR.findall(text).count("$") % 2:
         text = _DOLLAR.sub(r"\\$", text)  # an amount of money, for a formula would end
     text = _TIMES.sub("*", _ORDINAL.sub("", plain_characters(text)))
     tokens = _Lexer(text).tokens(word=False)
-    while _is_wrapped(tokens):
-        tokens = tokens[1:-1]
+    tokens = _without_empty_groups(tokens)
+    while _is_wrapped(tokens) or _is_one_row(tokens):
+        tokens = [token for token in tokens[1:-1] if token.text != "&"] if tokens[0].kind == BEGIN else tokens[1:-1]
     return tokens
 
 
@@ -130,7 +145,10 @@ class _Lexer:
     def _tokens_of(self, kind: str, match: re.Match[str], word: bool) -> list[Token]:
         found = match[0]
         if kind == "number":
-            return [Token(NUMBER, _THOUSANDS.sub("", found), word)]
+            if _DECIMAL_COMMA.fullmatch(found):
+                return [Token(NUMBER, found.replace("{,}", "."), word)]
+            grouped = found.count(".") > 1
+            return [Token(NUMBER, found.replace(".", "") if grouped else _THOUSANDS.sub("", found), word)]
         if kind == "letters" and found in DEGREES:
             return [Token(COMMAND, "degree")]
         if kind == "letters":
@@ -139,8 +157,8 @@ class _Lexer:
             return [Token(kind, match[kind])]
         if kind == "command":
             return self._command(match["command"], word)
-        name = _MARKS.get(found, found)
-        return [Token(COMMAND if name in ("le", "ge", "ne", "to") else MARK, name)]
+        name = "\\\\" if found.startswith("\\\\") else _MARKS.get(found, found)
+        return [Token(COMMAND if found in _WRITTEN else MARK, name)]
 
     def _command(self, name: str, word: bool) -> list[Token]:
         if name in DROPPED:
@@ -174,8 +192,8 @@ class _Lexer:
 
 
 def _is_wrapped(tokens: list[Token]) -> bool:
-    """Whether braces stand around all tokens, other than those of an empty set."""
-    if len(tokens) < 3 or tokens[0].text != "{" or tokens[-1].text != "}" or tokens[1].text == "emptyset":
+    """Whether braces stand around all tokens."""
+    if len(tokens) < 3 or tokens[0].text != "{" or tokens[-1].text != "}":
         return False
     depth = 0
     for at, token in enumerate(tokens):
@@ -183,6 +201,28 @@ def _is_wrapped(tokens: list[Token]) -> bool:
         if depth == 0:
             return at == len(tokens) - 1
     return False
+
+
+def _is_one_row(tokens: list[Token]) -> bool:
+    """Whether an environment that sets rows below one another stands around all tokens, and holds one."""
+    if len(tokens) < 3 or tokens[0].kind != BEGIN or tokens[-1].kind != END or tokens[0].text not in SYSTEMS:
+        return False
+    return not any(token.kind in (BEGIN, END) or token.text == "\\\\" for token in tokens[1:-1])
+
+
+def _without_empty_groups(tokens: list[Token]) -> list[Token]:
+    """The tokens without `{}`, other than where one is an argument."""
+    if not any(one.text == "{" and other.text == "}" for one, other in pairwise(tokens)):
+        return tokens
+    found: list[Token] = []
+    for token in tokens:
+        empty = token.text == "}" and found and found[-1].text == "{"
+        before = found[-2] if len(found) > 1 else None
+        if empty and (before is None or before.text not in _TAKING):
+            found.pop()
+        else:
+            found.append(token)
+    return found
 
 
 def _braced(tokens: list[Token]) -> list[Token]:

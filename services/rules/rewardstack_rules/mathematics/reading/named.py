@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from rewardstack_rules.mathematics.numbers.tree import Symbol
 from rewardstack_rules.mathematics.reading.lexer import LETTERS, NUMBER, Token, UnreadError
-from rewardstack_rules.mathematics.reading.names import names
+from rewardstack_rules.mathematics.reading.names import GREEK, names
 from rewardstack_rules.mathematics.reading.parser import formula
-from rewardstack_rules.mathematics.reading.syntax import Relation
+from rewardstack_rules.mathematics.reading.sexagesimal import sexagesimal
+from rewardstack_rules.mathematics.reading.syntax import Node, Relation, Sequence
 
-_NAMING = names("angle triangle # mathbb det dim rank ker tr max min sup inf Var var Cov Pr Area area vol perimeter")
+_NAMING = names(
+    "angle triangle # nabla mathbb det dim rank ker tr max min sup inf Var var Cov Pr Area area vol perimeter"
+)
 """What a name begins with."""
 _FUNCTIONS = names("sin cos tan cot sec csc log ln")
 _SETS = names("cup cap setminus | ( ) { } , ' ^ c")
@@ -24,11 +29,30 @@ def named(tokens: list[Token]) -> Relation:
     Raises:
         UnreadError: there is none, or the value is not read.
     """
+    if (named_point := _point(tokens)) is not None:
+        return named_point
     at = next((at for at, token in enumerate(tokens[: MOST_TOKENS + 1]) if token.text == "="), 0)
     name = [token for token in tokens[:at] if token.text not in _BRACES]
     if not name or not _is_name(name):
         raise UnreadError("no name")
-    return Relation(("=",), (Symbol(" ".join(token.text for token in name)), formula(tokens[at + 1 :])))
+    return Relation(("=",), (Symbol(" ".join(token.text for token in name)), _value(tokens[at + 1 :])))
+
+
+def _point(tokens: list[Token]) -> Relation | None:
+    """A point behind its letter: `A(3, 4)`."""
+    if len(tokens) < 5 or not (len(tokens[0].text) == 1 and tokens[0].text.isupper() and tokens[1].text == "("):
+        return None
+    with suppress(UnreadError):
+        coordinates = formula(tokens[1:])
+        if isinstance(coordinates, Sequence) and coordinates.opening == "(":
+            return Relation(("=",), (Symbol(tokens[0].text), coordinates))
+    return None
+
+
+def _value(tokens: list[Token]) -> Node:
+    with suppress(UnreadError):
+        return formula(tokens)
+    return sexagesimal(tokens)
 
 
 def _is_name(tokens: list[Token]) -> bool:
@@ -38,9 +62,7 @@ def _is_name(tokens: list[Token]) -> bool:
     if texts[0] == "|":
         return texts[-1] == "|" and _are_sets(tokens)
     if texts[0] in _FUNCTIONS:
-        return [text for text in texts[1:] if text not in ("(", ")")] in (
-            [letter] for letter in ("x", "theta", "A", "B")
-        )
+        return any(token.kind == LETTERS or token.text in GREEK for token in tokens[1:])
     if texts[:2] == ["frac", "d"] or (texts[0] == "frac" and texts[1][:1] == "d" and texts[-1][:1] == "d"):
         return len(texts) <= 4
     return _is_call(tokens)

@@ -82,6 +82,9 @@ JOINING = {
 
 MATRICES = frozenset(("matrix", "pmatrix", "bmatrix", "Bmatrix", "smallmatrix", "array"))
 
+DETERMINANT = "vmatrix"
+"""A matrix between bars, which stand for its determinant."""
+
 SYSTEMS = frozenset(("cases", "aligned", "align", "gathered", "gather", "split"))
 """Environments whose rows are equations, or conditions, one below the other."""
 

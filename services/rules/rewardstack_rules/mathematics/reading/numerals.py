@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -41,13 +42,18 @@ class _Language:
     negative: frozenset[str]
     below: frozenset[str]
     articles: frozenset[str]
+    fixed: dict[str, Fraction]
+    teens: frozenset[str]
+    half_more: frozenset[str]
+    and_a_half: str
 
 
-def number(words: list[str]) -> Fraction | None:
+def number(words: list[str], language: str = "") -> Fraction | None:
     """The number that words say; None where they say anything else, or are digits alone.
 
     Args:
         words: in small letters; digits may stand before large ones.
+        language: of the words, as `LANGUAGES` names it; empty for any.
     """
     if not 0 < len(words) <= MOST_WORDS or all(map(_DECIMAL.fullmatch, words)):
         return None
@@ -58,8 +64,40 @@ def number(words: list[str]) -> Fraction | None:
     chinese = _chinese("".join(words))
     if chinese is not None:
         return chinese
-    found = (_signed(words, language) for language in _languages())
-    return next((value for value in found if value is not None), None)
+    spoken = _languages()
+    rows = spoken.values() if not language else [spoken[language]] if language in spoken else []
+    return next((value for row in rows if (value := _signed(words, row)) is not None), None)
+
+
+@lru_cache(maxsize=8192)
+def is_part(word: str, language: str) -> bool:
+    """Whether a number of a language may have a word in it.
+
+    Args:
+        word: in small letters.
+        language: as `LANGUAGES` names it.
+    """
+    row = _languages()[language]
+    known = (
+        row.small,
+        row.large,
+        row.parts,
+        row.fixed,
+        row.joining,
+        row.negative,
+        row.articles,
+        row.teens,
+        row.half_more,
+    )
+    if any(word in words for words in known) or any(word[:-1] in row.parts for _ in word[-1:] if word[-1] in "sn"):
+        return True
+    return len(_taken_apart([word], row)) > 1 or (row.ordinals != {} and word.endswith("ths"))
+
+
+def is_ordinal(words: list[str], language: str) -> bool:
+    """Whether words give a place, "twenty-third", and no number."""
+    row = _languages().get(language)
+    return row is not None and _ordinal(words, row) is not None and _whole(words, row) is None
 
 
 def _without_marks(word: str) -> str:
@@ -88,6 +126,9 @@ def _signed(words: list[str], language: _Language) -> Fraction | None:
 
 def _mixed(words: list[str], language: _Language) -> Fraction | None:
     """A whole number, a fraction, or both."""
+    if words and words[0] in language.half_more:
+        whole = _whole(words[1:], language)
+        return None if whole is None else whole + Fraction(1, 2)
     words = _taken_apart(words, language)
     if words and words[0] in language.articles and words[1:]:
         words = ["1", *words[1:]] if words[1] in language.large or words[1] in language.parts else words
@@ -98,8 +139,9 @@ def _mixed(words: list[str], language: _Language) -> Fraction | None:
         if words[at] in language.joining:
             whole, part = _whole(words[:at], language), _part(words[at + 1 :], language)
             if whole is not None and part is not None and part < 1:
-                return whole + part
-    return _whole(words, language) or _ordinal(words, language) or _zero(words, language)
+                return whole + part * max(1, language.large.get(words[at - 1], 0) // 100 * 100)
+    fixed = language.fixed.get(words[0]) if len(words) == 1 else None
+    return fixed or _whole(words, language) or _ordinal(words, language) or _zero(words, language)
 
 
 def _zero(words: list[str], language: _Language) -> Fraction | None:
@@ -152,6 +194,8 @@ def _whole(words: list[str], language: _Language) -> Fraction | None:
             group = (group or Fraction(1)) * 100
         elif large and large != 100 and large < limit and last not in language.joining:
             total, group, limit = total + (group or Fraction(1)) * large, Fraction(0), large
+        elif word in language.teens and 0 < language.small.get(last, 0) < 10:
+            group += 10
         elif word in language.small and _follows(word, last, words[at - 2] if at > 1 else "", group, language):
             group += 76 if _is_eighty(word, last, group) else language.small[word]
         elif word not in language.joining or not last or last in language.joining:
@@ -186,9 +230,17 @@ def _taken_apart(words: list[str], language: _Language) -> list[str]:
     known = language.small.keys() | language.large.keys() | language.joining
     parts: list[str] = []
     for word in words:
-        pieces = _pieces(word, known) if word not in known and LEAST_LETTERS <= len(word) <= MOST_LETTERS else None
-        parts += pieces or [word]
+        if language.and_a_half and word.endswith(language.and_a_half) and word not in language.fixed:
+            parts += [*_taken_apart([word.removesuffix(language.and_a_half)], language), "und", "halb"]
+        elif word not in known and word[:1] in language.joining and (word[1:] in known or word[1:] in language.parts):
+            parts += [word[:1], word[1:]]
+        else:
+            parts += _pieces_of(word, known) or [word]
     return parts
+
+
+def _pieces_of(word: str, known: set[str]) -> list[str] | None:
+    return _pieces(word, known) if word not in known and LEAST_LETTERS <= len(word) <= MOST_LETTERS else None
 
 
 def _pieces(word: str, known: set[str]) -> list[str] | None:
@@ -244,8 +296,8 @@ def _chinese_integer(text: str) -> int:
 
 
 @lru_cache(maxsize=1)
-def _languages() -> tuple[_Language, ...]:
-    return tuple(map(_language, LANGUAGES.values()))
+def _languages() -> dict[str, _Language]:
+    return {name: _language(row) for name, row in LANGUAGES.items()}
 
 
 def _language(row: Row) -> _Language:
@@ -260,7 +312,16 @@ def _language(row: Row) -> _Language:
         negative=frozenset(row.negative.split()),
         below=frozenset(row.below.split()),
         articles=frozenset(row.articles.split()),
+        fixed={name: Fraction(value) for name, value in _fixed(row)},
+        teens=frozenset(row.teens.split()),
+        half_more=frozenset(row.half_more.split()),
+        and_a_half=row.and_a_half,
     )
+
+
+def _fixed(row: Row) -> Iterator[tuple[str, str]]:
+    words = row.fixed.split()
+    return ((name, value) for names, value in zip(words[::2], words[1::2], strict=True) for name in names.split("|"))
 
 
 def _by_word(words: str, values: range | tuple[int, ...]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from rewardstack_rules.mathematics.numbers.tree import (
@@ -10,11 +11,13 @@ from rewardstack_rules.mathematics.numbers.tree import (
     Expression,
     Number,
     Symbol,
+    determinant,
     integer,
     negative,
     substituted,
     symbols,
 )
+from rewardstack_rules.mathematics.reading import numerals
 from rewardstack_rules.mathematics.reading.lexer import (
     BEGIN,
     COMMAND,
@@ -28,6 +31,7 @@ from rewardstack_rules.mathematics.reading.lexer import (
 from rewardstack_rules.mathematics.reading.names import (
     CONSTANTS,
     DECORATIONS,
+    DETERMINANT,
     FUNCTIONS,
     GREEK,
     INVERSES,
@@ -41,6 +45,7 @@ from rewardstack_rules.mathematics.reading.names import (
     UNITS,
     names,
 )
+from rewardstack_rules.mathematics.reading.piecewise import piecewise
 from rewardstack_rules.mathematics.reading.stream import AFTER_ALL, Stream
 from rewardstack_rules.mathematics.reading.syntax import (
     Combination,
@@ -69,12 +74,19 @@ from rewardstack_rules.mathematics.reading.terms import (
 )
 
 MOST_FACTORS = 2
-"""Letters side by side that are factors; more are a word, or may be."""
+"""Letters side by side that are factors; more are a word, or may be, but for neighbours in the alphabet: `xyz`."""
 MOST_TERMS = 100
 """Of a sum or product over an index that is written out."""
+MOST_ROWS = 4
+"""Of a determinant, which is written out."""
+_ARGUMENTS = frozenset("xtns")
+"""Letters that a function is said of."""
+_FIGURES = names("angle triangle")
+"""Commands before the letters of a figure's name."""
 _CLOSING = {"(": (")", "]"), "[": ("]", ")"), "\\{": ("\\}",), "{": ("}",), "langle": ("rangle",)}
 _STOPPING = names(", ; : ) ] } \\} \\\\ & | + - pm mp cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
 """Where a product of factors that stand side by side ends."""
+_RAISING = frozenset("^_'")
 _OPERATING = names("^ _ ! ' degree % * /") | set(RELATIONS)
 
 
@@ -129,12 +141,14 @@ class Parser(Stream):
                 return joiner
             self._next()
 
-    @staticmethod
-    def _joins(token: Token) -> bool:
-        """Whether a token is "and" or the like; a letter alone may be one where it is upright."""
+    def _joins(self, token: Token) -> bool:
+        """Whether the next token is "and" or the like; a letter alone may be one where it is upright and not raised."""
         if token.kind == COMMAND:
             return token.text in ("land", "lor")
-        return token.kind == LETTERS and token.text in JOINING and (len(token.text) > 1 or token.word)
+        if token.kind != LETTERS or token.text not in JOINING:
+            return False
+        behind = self._peek(1)
+        return len(token.text) > 1 or (token.word and behind is not AFTER_ALL and behind.text not in _RAISING)
 
     def _relation(self) -> Node:
         sides, operators = [self._sets()], list[str]()
@@ -205,7 +219,7 @@ class Parser(Stream):
                 first, factors = Apply("quotient", (dividend, expression(self._unary()))), []
                 continue
             elif self._begins_factor():
-                if self._peek().kind == NUMBER and isinstance([first, *factors][-1], (Number, Symbol)):
+                if self._peek().kind == NUMBER and not self._begins_power([first, *factors][-1]):
                     first, mixed = self._mixed(first, factors), False
                     continue
                 fraction = self._peek().text == "frac"
@@ -215,8 +229,22 @@ class Parser(Stream):
                     continue
             else:
                 return first if not factors else product([expression(first), *factors])
+            if isinstance(factor, (Matrix, Sequence)):
+                return self._multiple(product([expression(first), *factors]), factor)
             mixed = False
             factors.append(expression(factor))
+
+    def _begins_power(self, before: Node) -> bool:
+        """Whether the next number has an exponent or a factorial, `2^6 3^5`, and an operation stands before it."""
+        return isinstance(before, Apply) and self._peek(1).text in ("^", "!")
+
+    def _multiple(self, factor: Expression, of: Matrix | Sequence) -> Node:
+        """A matrix, or a point, each entry multiplied; by a letter only a matrix, for `f(1, 2)` is none."""
+        if isinstance(of, Matrix):
+            return Matrix(tuple(tuple(product([factor, expression(one)]) for one in row) for row in of.rows))
+        if symbols(factor) or of.opening not in ("(", "<"):
+            raise UnreadError("a list within a product")
+        return replace(of, items=tuple(product([factor, expression(one)]) for one in of.items))
 
     def _mixed(self, whole: Node, factors: list[Expression]) -> Expression:
         """A mixed number on one line: `1 1/2`."""
@@ -239,9 +267,9 @@ class Parser(Stream):
 
     def _unary(self) -> Node:
         if self._take("-"):
-            return negative(expression(self._unary()))
+            return negative(expression(self._inside(self._unary)))
         if self._take("+"):
-            return self._unary()
+            return self._inside(self._unary)
         return self._postfix(self._atom())
 
     def _postfix(self, node: Node) -> Node:
@@ -258,9 +286,18 @@ class Parser(Stream):
             elif self._take("%"):
                 node = Apply("percent", (expression(node),))
             elif self._take("_"):
-                node = Apply("subscript", (expression(node), self._argument()))
+                node = Apply("subscript", (expression(node), self._base()))
             else:
                 return node
+
+    def _base(self) -> Expression:
+        """Of a number: its subscript, in digits or as a word."""
+        word = [self._peek(at) for at in range(3)]
+        value = numerals.number([word[1].text]) if (word[0].text, word[2].text) == ("{", "}") else None
+        if value is None or word[1].kind != LETTERS:
+            return self._argument()
+        self._at += len(word)
+        return integer(int(value))
 
     def _at_transpose(self) -> bool:
         return self._peek().text == "^" and self._peek(1).text in ("T", "top")
@@ -339,8 +376,6 @@ class Parser(Stream):
         items, joined = self._items(*closing)
         closed = self._expect(*closing)
         if len(items) == 1 and not joined and opening != "\\{" and closed == closing[0]:
-            if opening == "{" and items[0] == NamedSet("empty"):
-                raise UnreadError("braces that may be those of a set")
             return items[0]
         shown = {"\\{": "{", "{": "", "langle": "<"}.get(opening, opening)
         return Sequence(shown, tuple(items), {"\\}": "}", "}": "", "rangle": ">"}.get(closed, closed), tuple(joined))
@@ -368,15 +403,16 @@ class Parser(Stream):
         self._expect("|")
         return Apply("abs", (expression(inside),))
 
-    def _system(self) -> Sequence:
-        """Rows of relations, aligned at their signs; a value beside its condition is none."""
+    def _system(self) -> Node:
+        """Rows of relations, aligned at their signs, or of values beside their conditions."""
         end = next((at for at in range(self._at, len(self._tokens)) if self._tokens[at].kind == END), None)
         if end is None:
             raise UnreadError("a system that is not closed")
         rows = self._tokens[self._at : end]
         beside = [*rows[1:], AFTER_ALL]
         if any(token.text == "&" and after.text not in RELATIONS for token, after in zip(rows, beside, strict=True)):
-            raise UnreadError("columns in a system")
+            self._at = end + 1
+            return piecewise(rows, formula)
         self._tokens[self._at : end] = [token for token in rows if token.text != "&"]
         items, joined = self._items()
         if self._next().kind != END:
@@ -386,8 +422,19 @@ class Parser(Stream):
     def _matrix(self, environment: str) -> Node:
         if environment in SYSTEMS:
             return self._system()
+        if environment == DETERMINANT:
+            return self._determinant()
         if environment not in MATRICES:
             raise UnreadError(f"an environment {environment}")
+        return self._rows(environment)
+
+    def _determinant(self) -> Expression:
+        rows = self._rows(DETERMINANT).rows
+        if not 0 < len(rows) <= MOST_ROWS or {len(row) for row in rows} != {len(rows)}:
+            raise UnreadError("a determinant that is too large, or not square")
+        return determinant([[expression(entry) for entry in row] for row in rows])
+
+    def _rows(self, environment: str) -> Matrix:
         if environment == "array" and self._take("{"):
             while not self._take("}"):
                 if self._next() is AFTER_ALL:
@@ -408,15 +455,17 @@ class Parser(Stream):
             return self._function(FUNCTIONS[name])
         if name in SEVERAL:
             return self._several(SEVERAL[name])
+        if name in ("const", "constant"):
+            return Symbol("C")
         if name == "sqrt":
             return self._root()
-        if token.word and name in UNIT_LETTERS and self._at > 1:
+        if token.word and name in UNIT_LETTERS and self._at > 1 and self._tokens[self._at - 2].text not in SIGNS:
             raise UnreadError("a letter that is a unit")
         if len(name) == 1 or name in CONSTANTS:
             return self._named(name)
         if name in GREEK:
             return Symbol(name)
-        if token.word or len(name) > MOST_FACTORS or name in UNITS:
+        if token.word or name in UNITS or (len(name) > MOST_FACTORS and not _are_neighbours(name)):
             raise UnreadError(f"the word {name!r}")
         # Letters side by side are factors; what follows belongs to the last.
         self._at -= 1
@@ -435,12 +484,28 @@ class Parser(Stream):
             primes += "'"
         if name + primes in CONSTANTS:
             return Constant(CONSTANTS[name])
-        if (primes or name in "fghFGH") and self._peek().text == "(":
+        if name == "C" and (chosen := self._chosen()):
+            return chosen
+        if (primes or name in "fghFGH" or self._names_function()) and self._peek().text == "(":
             argument = self._inside(self._atom)
             if isinstance(argument, Sequence):
                 return Apply(f"call {name}{primes}", tuple(map(expression, argument.items)))
             return Apply(f"call {name}{primes}", (expression(argument),))
         return Symbol(name + primes)
+
+    def _names_function(self) -> bool:
+        """Whether a letter that stands for a function follows in parentheses, and an equals sign: `y(x) =`."""
+        opened, letter_, closed, sign = (self._peek(at).text for at in range(4))
+        return (opened, closed, sign) == ("(", ")", "=") and letter_ in _ARGUMENTS
+
+    def _chosen(self) -> Expression | None:
+        """A binomial coefficient as `C(5, 2)`."""
+        opened, n, comma, k, closed = (self._peek(at) for at in range(5))
+        numbers = n.text.isdecimal() and k.text.isdecimal()
+        if (opened.text, comma.text, closed.text) != ("(", ",", ")") or not numbers or int(n.text) < int(k.text):
+            return None
+        self._at += 5
+        return Apply("binomial", (number(n.text), number(k.text)))
 
     def _command(self, name: str) -> Node:
         if name == "frac":
@@ -455,6 +520,8 @@ class Parser(Stream):
             return self._several(SEVERAL[name])
         if name in CONSTANTS:
             return Constant(CONSTANTS[name])
+        if name == "Gamma" and self._peek().text == "(":
+            return self._function("gamma")
         if name in GREEK:
             return self._named(name)
         if name in ("lfloor", "lceil"):
@@ -467,6 +534,8 @@ class Parser(Stream):
             return Symbol(f"{name} {subscript(self._argument())}")
         if name == "mathbb":
             return self._named_set(subscript(self._argument()))
+        if name in _FIGURES and self._peek().kind == LETTERS:
+            return Symbol(f"{name} {self._next().text}")
         if name == "emptyset":
             return NamedSet("empty")
         if name == "ldots":
@@ -544,3 +613,9 @@ class Parser(Stream):
         while self._begins_factor() and self._peek().text not in ("(", "[") and self._peek().text not in FUNCTIONS:
             factors.append(expression(self._postfix(self._atom())))
         return product(factors)
+
+
+def _are_neighbours(letters: str) -> bool:
+    """Whether small letters are some that follow one another in the alphabet, in any order: `zyx`."""
+    codes = sorted(map(ord, letters))
+    return letters.islower() and codes == list(range(codes[0], codes[0] + len(codes)))

@@ -28,6 +28,8 @@ def without_remarks(tokens: list[Token]) -> list[Token]:
     if len(tokens) > 2 and tokens[0].text == "^":  # two asterisks on either side, which are bold
         end = len(tokens) - (tokens[-1].text == ".")
         tokens = tokens[1 : end - 1] if tokens[end - 1].text == "^" else tokens
+    if len(tokens) > 1 and tokens[-1].text == "." and tokens[-2].text != ".":
+        tokens = tokens[:-1]
     tokens = _without_name(_without_parentheses(tokens))
     while len(tokens) > 1 and tokens[0].text in ("=", "approx", ":") and tokens[0].kind in (MARK, COMMAND):
         tokens = tokens[1:]

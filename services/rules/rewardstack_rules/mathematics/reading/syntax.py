@@ -166,6 +166,12 @@ class NamedSet:
     name: str
 
 
+class Structure:
+    """What types derive from that have files of their own."""
+
+    __slots__ = ()
+
+
 Node: TypeAlias = (
     Expression
     | Quantity
@@ -182,6 +188,7 @@ Node: TypeAlias = (
     | Choice
     | Time
     | Date
+    | Structure
 )
 
 

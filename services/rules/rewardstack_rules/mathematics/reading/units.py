@@ -21,7 +21,7 @@ MOST_WORDS = 3
 """Words that one name of a unit has."""
 _BEFORE = {word: power for power, words in POWERS_BEFORE.items() for word in words.split()}
 _BEHIND = {word: power for power, words in POWERS_BEHIND.items() for word in words.split()}
-_GLUED = tuple(word for word in _BEFORE if word in ("quadrat", "kubik", "平方", "立方"))
+_GLUED = tuple(word for word in _BEFORE if word in ("quadrat", "kubik", "平方", "立方", "제곱", "세제곱"))
 _ENDINGS = ENDINGS.split()
 _PER = frozenset(PER.split())
 _CLOSING = {"(": ")", "{": "}"}

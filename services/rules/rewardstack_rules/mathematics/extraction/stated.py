@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 
-from rewardstack_rules.mathematics.bare import DIGIT, MAX_WORDS, MONTHS, WORD
-from rewardstack_rules.mathematics.formulas import FORMULA, JOINT, NUMBER, hedges, is_denied, joined_formulas, unit
+from rewardstack_rules.mathematics.extraction.bare import DIGIT, MAX_WORDS, MONTHS, WORD
+from rewardstack_rules.mathematics.extraction.formulas import (
+    FORMULA,
+    JOINT,
+    NUMBER,
+    hedges,
+    is_denied,
+    joined_formulas,
+    unit,
+)
+from rewardstack_rules.mathematics.extraction.languages import IS_SAID
 
 MAX_VALUE = 200
 """Characters of a value in a sentence."""
 ASIDE = re.compile(
-    r",?\s(?:because|since|i\.\s?e\b|that is|which(?! (?:is|gives|equals|makes|means)\b)|where)\b.*|, as\b.*"
+    r",?\s(?:because|since|i\.\s?e\b|that is(?!,? [\d$\\])|which(?! (?:is|gives|equals|makes|means)\b)|where)\b"
+    r"(?:(?!, (?:so|thus|hence|therefore)\b).)*|, as\b.*"
     r"|, which is (?:[\d.]+ ?(?:%|percent)|not|also|the same|what|why|correct|greater|less|even|odd|prime|positive)\b.*"
     r"|,?\s(?:or )?(?:about|approximately|roughly)\s\$?\d*\.\d.*"
 )
@@ -22,6 +32,12 @@ _SAYS = re.compile(
 _CHANCE = re.compile(
     r"[^\d$]{0,300}\b(?:probability|chances?|odds|likelihood)\b[^\d$]{0,60}?\b(\d+) (?:in|out of) (?:every )?(\d+)\b"
 )
+_EXISTING = re.compile(
+    r"(?:there (?:are|were|will be|is|exist)|(?:we|they|you) (?:will )?need|it (?:takes|took|will take))"
+    r"(?: (?:therefore|thus|hence|then|so|exactly|only|a total of|altogether|in total|now|about))*"
+    r" (?P<value>\d[\d,.]*\d|\d) (?!or\b|to\b|and\b)[a-z](?!.*, (?:so|thus|hence|therefore)\b)",
+    re.IGNORECASE,
+)
 _ALSO = re.compile(r"[A-Za-z ]{0,40}\b(?:and|or) \$?[1-9]| to \d")
 _MONTH = re.compile(rf"(?:st|nd|rd|th)? (?:of )?(?:{MONTHS})\b")
 _VERB = re.compile(r"\b(?:is|are|equals?|gets?|has|have|be)\s*[:*_]*\s*$")
@@ -31,12 +47,17 @@ _CIRCUMSTANCE = re.compile(
 )
 _END_OF_VALUE = re.compile(r"\s*(?:\Z|[.,;)])|\s+[A-Za-z(]{2}|/[a-z]")
 _NAMED = re.compile(r"(?<![A-Za-z])[A-Za-z]\s?=")
+_SAYS_ANOTHER = re.compile(rf"(?:{IS_SAID.pattern})\s*[-\u2212\d]")
 _LETTER = re.compile(r"[A-Za-z]")
 _PROSE = re.compile(r",\s?(?!(?:and|or)\b)[A-Za-z]{2,}|\b[A-Za-z]{2,}(?:\s+[A-Za-z]+){3,}")
 
 
 def stated_value(sentence: str) -> str | None:
     """What the last "is" or "are" of a sentence is followed by, if that is a value and not the start of more prose."""
+    existing = _EXISTING.match(sentence)
+    if existing is not None:
+        number = NUMBER.match(sentence, existing.start("value"))
+        return number.group() + unit(sentence, [number]) if number else None
     chance = _CHANCE.match(sentence)
     if chance is not None:
         return f"{chance[1]}/{chance[2]}"
@@ -69,7 +90,7 @@ def value_behind_equals(sentence: str) -> str | None:
     number = NUMBER.match(behind) if sign else None
     if number is None or len(_NAMED.findall(sentence)) > 1 or not _END_OF_VALUE.match(behind, number.end()):
         return None
-    if is_denied(sentence, len(sentence) - len(behind)):
+    if is_denied(sentence, len(sentence) - len(behind)) or _SAYS_ANOTHER.search(behind, number.end()):
         return None
     return number.group() + unit(behind, [number])
 

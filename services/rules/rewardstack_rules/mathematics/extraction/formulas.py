@@ -7,14 +7,30 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from rewardstack_rules.mathematics.units import IN_PROSE
+_UNIT_NAMES = (
+    "millimeters? millimetres? centimeters? centimetres? decimeters? decimetres? meters? metres? kilometers?"
+    " kilometres? inch inche?s foot feet yards? miles? milligrams? grams? kilograms? ounces? pounds? milliliters?"
+    " millilitres? liters? litres? cups? pints? quarts? gallons? milliseconds? secs? seconds? mins? minutes? hrs?"
+    " hours? days? weeks? months? years? dozens? cents? dollars? bucks? usd euros? eur rupees? inr gbp yen jpy"
+    " joules? kilojoules? electronvolts? calories? newtons? kilonewtons? watts? kilowatts? pascals? volts? hertz"
+    " celsius fahrenheit kelvin cm mm km kg mg ml mL mph kph ft lbs? oz"
+)
+UNITS = "|".join(sorted(_UNIT_NAMES.split(), key=len, reverse=True))
+"""A pattern of the names that units have in prose."""
+UNIT_BEHIND = (
+    rf"[*$]{{0,2}}[ -]?(?:\\text\{{ ?)?(?P<unit>(?:(?:square|cubic|sq\.?|cu\.?) )?(?:{UNITS}|[mgL])(?![A-Za-z'])"
+    rf"(?:\s?(?:\^?[23](?!\d)|[²³]))?(?:\s?(?:/|per)\s?(?:{UNITS}|[sh])(?![A-Za-z'])[²]?)?|¢)"
+)
+"""A pattern of the unit right behind a number or formula of a text."""
 
 MAX_TOGETHER = 12
 """Formulas or numbers that are one list at most."""
 
 NUMBER = re.compile(
-    r"(?:(?<![\w)\]}])[-+\u2212]\s?)?(?:\\?[$€£¥]\s?)?(?<![\w.])[-+\u2212]?"
-    r"(?:\d{1,2}:[0-5]\d(?:\s?[aApP]\.?[mM]\b\.?)|\d+(?::\d+)+|\d+(?:,\d+)*(?:\.\d+)?|\.\d+|[¼-¾⅐-⅞])"
+    r"(?:(?<![\w)\]}])[-+\u2212]\s?)?(?:(?:\b(?:US|R|C|A|HK|NZ)(?=\\?\$))?\\?[$€£¥₹₩₽]\s?)?(?<![\w.])[-+\u2212]?"
+    r"(?:\d{1,2}:[0-5]\d(?:\s?[aApP]\.?[mM]\b\.?)|\d+(?::\d+)+|[1-9]\d{0,2}(?:\.\d{3})+,\d+"
+    r"|\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?=\s?[€₽])"
+    r"|\d+(?:,\d+)*(?:\.\d+)?|\.\d+|[¼-¾⅐-⅞])"
     r"(?:\s?/\s?\d+(?!\w)|\s\d+/\d+(?![\w/])|\s?[¼-¾⅐-⅞]|\sand\sa\s(?:half|quarter|third)\b)?(?:\s?\\?%)?"
 )
 FORMULA = re.compile(
@@ -26,7 +42,7 @@ FORMULA = re.compile(
     r"|\\\[(?P<square>(?:[^\\]|\\[^\[\]])*)\\\]"
 )
 JOINT = re.compile(r"\s*(?:,\s*)?(?:\band\b|\bor\b|,)\s*")
-_NAMED = re.compile(r"\s*([A-Za-z](?:_\{?\w+\}?)?)\s*=[^=]*")
+_NAMED = re.compile(r"\s*((?:[A-Za-z]|\\[a-z]{2,10})(?:_\{?\w+\}?|[₀-₉]+)?)\s*=[^=]*")
 _CONDITION = re.compile(r"\b(?:if|when|where|at|for|with|since|given|because|as|from)\s*$", re.IGNORECASE)
 _NOT_IT = re.compile(r"(?:\b(?:not|never|cannot|than|tried)|n't)(?: (?:be|equal|to)){0,3}\s*$", re.IGNORECASE)
 _OPERAND = re.compile(
@@ -38,14 +54,18 @@ _LINES = re.compile(
     r"\\begin\{(?:(?:align|gather)(?:ed)?|split|eqnarray)\*?\}(.*)\\end\{(?:(?:align|gather)(?:ed)?|split|eqnarray)\*?\}",
     re.DOTALL,
 )
-_CURRENCIES = frozenset("$€£¥")
+_CURRENCIES = frozenset("$€£¥₹₩₽")
 _HEDGE = re.compile(
     r"[\s,(]*\b(?:but )?(?:or|maybe|perhaps|possibly|(?:it )?(?:could|might|may)(?: also)? be)\b\s*"
     r"(?:(?:maybe|perhaps|possibly|even)\s*)?"
 )
 
 
-_UNIT = re.compile(IN_PROSE)
+_UNIT = re.compile(UNIT_BEHIND)
+_LARGER = re.compile(
+    r"(?<![\w.,])(?P<part>\d+ (?:years?|weeks?|days?|hours?|hrs?|h|minutes?|mins?|feet|ft|pounds?|lbs?),? (?:and )?)\Z"
+)
+"""A quantity in a larger unit, to which the one behind it is added: `2 hours and 15 minutes`."""
 GIVEN = re.compile(
     r"\b(?:(?:for|in|from|after|before|per|over|during|within|on|every|the|all|these|those|his|its|our|their)"
     r"|(?<!left )(?<!up )with|(?:out|each|one|none|all|both|end) of|at [A-Za-z] ?=)\s"
@@ -73,7 +93,7 @@ def joined_formulas(text: str) -> str | None:
         match = FORMULA.match(text, joint.end()) if joint else None
     if not found:
         return None
-    return _together(text, found) + unit(text, found) + _alternative(text[found[-1].end() :])
+    return together(text, found) + unit(text, found) + offered(text[found[-1].end() :])
 
 
 def last_expression(text: str, start: int = 0) -> str | None:
@@ -85,13 +105,16 @@ def last_expression(text: str, start: int = 0) -> str | None:
     """
     formulas = _last(FORMULA.finditer(text))
     behind = formulas[-1].end() if formulas else 0
-    found = (number for number in NUMBER.finditer(_without_asides(text, behind), behind) if not _is_label(text, number))
+    found = (number for number in NUMBER.finditer(_without_asides(text, behind), behind) if not is_label(text, number))
     numbers = _last_stated(text, _last(found), start, bool(formulas))
     if not (numbers or formulas):
         return None
     run = _run(text, numbers or formulas, worded=bool(numbers))
     at = run[0].start()
-    return None if is_denied(text, at) else _together(text, run) + unit(text, run) or None
+    if is_denied(text, at):
+        return None
+    larger = _LARGER.search(text, max(0, at - 60), at) if len(run) == 1 and unit(text, run) else None
+    return (larger["part"] if larger else "") + together(text, run) + unit(text, run) or None
 
 
 def is_denied(text: str, at: int) -> bool:
@@ -99,7 +122,7 @@ def is_denied(text: str, at: int) -> bool:
     return bool(_OPERAND.search(text, max(0, at - 30), at) or _NOT_IT.search(text, max(0, at - 24), at))
 
 
-def _is_label(text: str, number: re.Match[str]) -> bool:
+def is_label(text: str, number: re.Match[str]) -> bool:
     """Whether a number only counts steps or lines: `Step 4: add them`, `3. Check`."""
     before = max(0, number.start() - 20)
     line = text[number.end() : number.end() + 2] in (". ", ") ") and _LINE_START.search(text, before, number.start())
@@ -152,26 +175,27 @@ def _run(text: str, found: Sequence[re.Match[str]], worded: bool) -> list[re.Mat
             break
         words |= "and" in joint.group() or "or" in joint.group()
         run.insert(0, before)
-    kinds = {_kind(content(match)) for match in run}
+    kinds = {kind(match) for match in run}
     given = "name" in kinds and _CONDITION.search(text, max(0, run[0].start() - 20), run[0].start())
     return run if len(kinds) == 1 and not given and (words or not worded) else [found[-1]]
 
 
-def _kind(formula: str) -> str:
-    """Whether this names a value, says how it compares, or is one."""
+def kind(match: re.Match[str]) -> str:
+    """Whether a formula names a value, says how it compares, or is one."""
+    formula = content(match)
     if "=" in formula:
         return "name" if _NAMED.fullmatch(formula) else formula
     return "relation" if re.search(r"[<>≤≥]|\\(?:[lg]eq?|ne|[lg]t)(?![A-Za-z])", formula) else "value"
 
 
-def _together(text: str, found: Sequence[re.Match[str]]) -> str:
+def together(text: str, found: Sequence[re.Match[str]]) -> str:
     """What matches hold, as one list; the word between them stays."""
     between = [text[one.end() : other.start()] for one, other in pairwise(found)]
     word = next((word for word in ("or", "and") if any(word in joint for joint in between)), "")
     return (f" {word} " if word else ", ").join(map(content, found))
 
 
-def _alternative(rest: str) -> str:
+def offered(rest: str) -> str:
     """What the text goes on to offer: ` or 4` for `, or maybe 4`; empty where it offers nothing."""
     hedge = _HEDGE.match(rest)
     other = hedge and (FORMULA.match(rest, hedge.end()) or NUMBER.match(rest, hedge.end()))

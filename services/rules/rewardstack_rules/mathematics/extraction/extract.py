@@ -10,17 +10,28 @@ does.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import deque
 from collections.abc import Iterator
 
 from rewardstack_rules.mathematics.bounds import MAX_ANSWER
-from rewardstack_rules.mathematics.boxes import boxed, last_box
-from rewardstack_rules.mathematics.languages import ANSWER_IS, denied_at, is_hedged, joined_in_english, with_spaces
-from rewardstack_rules.mathematics.prose import answer_after_phrase, answer_in_prose
-from rewardstack_rules.mathematics.sentences import sentence_start, without_closing
-from rewardstack_rules.mathematics.settled import is_denied, is_retracted, is_revised
+from rewardstack_rules.mathematics.extraction.bare import BOLD
+from rewardstack_rules.mathematics.extraction.boxes import boxed, last_box
+from rewardstack_rules.mathematics.extraction.closing import closing_answer
+from rewardstack_rules.mathematics.extraction.languages import (
+    ANSWER_IS,
+    ENGLISH,
+    joined_in_english,
+    language_of,
+    tongue_of,
+    with_spaces,
+)
+from rewardstack_rules.mathematics.extraction.prose import answer_after_phrase, answer_in_prose
+from rewardstack_rules.mathematics.extraction.sentences import sentence_start, without_closing
+from rewardstack_rules.mathematics.extraction.settled import is_denied, is_retracted, is_revised
+from rewardstack_rules.mathematics.extraction.spelled import in_digits
+from rewardstack_rules.mathematics.extraction.visible import visible
 from rewardstack_rules.mathematics.trail import found
-from rewardstack_rules.mathematics.visible import visible
 
 WINDOW = 16 * MAX_ANSWER
 """Characters at the end of a response in which an answer without any mark is looked for."""
@@ -28,12 +39,13 @@ WINDOW = 16 * MAX_ANSWER
 MARGIN = 20
 """Characters behind a box from which on they may take it back."""
 
-_PHRASE = re.compile(
-    r"(?:\b(?:answers?|(?:correct|right) (?:option|choice))\b(?:\s+to\s[^.:\n]{1,80}?)?[\s*_\"']{0,4}"
+_IN_ENGLISH = (
+    r"\b(?:answers?|(?:correct|right) (?:option|choice))\b(?:\s+to\s[^.:\n]{1,80}?)?[\s*_\"']{0,4}"
     r"(?:\bis\b|\bare\b|[:\uff1a=]|[-\u2013\u2014](?=\s))|\bans\b[.:]"
-    rf"|{ANSWER_IS})"
-    r"[\s*_:\uff1a}\"']*",
-    re.IGNORECASE,
+)
+_PHRASE, _ENGLISH_PHRASE = (
+    re.compile(rf"(?:{announced})[\s*_:\uff1a}}\"']*", re.IGNORECASE)
+    for announced in (rf"{_IN_ENGLISH}|{ANSWER_IS}|故选|应选|應選", _IN_ENGLISH)
 )
 _SUPPOSED = re.compile(
     r"\b(?:suppose|assum(?:e|ing)|if|whether|say|guess|could|might|(?:might|may|could|would) (?:think|expect|believe))"
@@ -44,21 +56,21 @@ _FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNOREC
 _CUT_OFF = re.compile(r"\\boxed\s*\{(?!\s*\})")
 
 
-def extract_answer(response: str) -> str | None:
+def extract_answer(response: str, strict: bool = False) -> str | None:
     """The final answer, as it stands in the response.
 
     Args:
         response: what the policy wrote; of any length, but the caller bounds it.
+        strict: whether only a box, an answer tag or `####` marks an answer.
 
     Returns:
         The answer, None if there is none. It is not bounded: a mark can hold anything.
     """
     response = visible(response)
     thought, mark, reply = response.rpartition("</thinking>" if "</thinking>" in response else "</think>")
-    answer = _marked(reply) or (None if "<think>" in reply else _unmarked(reply))
+    answer = _marked(reply, strict) if "<think>" in reply else _answer(reply, strict)
     if answer is None and mark:
-        thought = thought.rpartition("<think>")[2]
-        answer = _marked(thought) or _unmarked(thought)
+        answer = _answer(thought.rpartition("<think>")[2], strict)
     return answer
 
 
@@ -71,23 +83,26 @@ def reference_answer(reference: str) -> str:
     return (extract_answer(rest) or rest) if _PHRASE.search(rest[-WINDOW:]) else rest
 
 
-def _marked(text: str) -> str | None:
-    """The answer in the last tag or box, or behind the last `####`."""
+def _answer(text: str, strict: bool) -> str | None:
+    return _marked(text, strict) or (None if strict else _unmarked(text))
+
+
+def _marked(text: str, strict: bool) -> str | None:
+    """The answer in the last tag or box, or behind the last `####`; what is said behind a box, unless `strict`."""
     end = text.rfind("</answer>")
     start = text.rfind("<answer>", 0, end) if end >= 0 else -1
     box = last_box(text, len(text))
     if start >= 0 and (box is None or box.start < end):
         inside = text[start + len("<answer>") : end].strip()
-        return found(_marked(inside) or _unmarked(inside) or None, "<answer>")
+        return found(_answer(inside, strict=False) or None, "<answer>")
     if box is not None:
         rest = text[box.end :]
-        if is_denied(rest):
-            return _unmarked(rest)
-        if len(rest) > MARGIN and is_retracted(rest) and is_revised(rest):
-            return _unmarked(rest)
-        return found(_final(rest), "the final answer behind the last \\boxed") or found(boxed(text), "\\boxed")
+        if is_denied(rest) or (len(rest) > MARGIN and is_retracted(rest) and is_revised(rest)):
+            return None if strict else _unmarked(rest)
+        final = None if strict else found(_final(rest), "the final answer behind the last \\boxed")
+        return final or found(boxed(text), "\\boxed")
     _, mark, rest = text.rpartition("####")
-    rest = rest.strip().partition("\n")[0].partition("<|")[0].strip()
+    rest = BOLD.sub(r"\1", rest.strip().partition("\n")[0].partition("<|")[0].strip())
     phrase = _PHRASE.match(rest.removeprefix("The ").removeprefix("the ")) if mark else None
     answer = answer_after_phrase(phrase.string[phrase.end() :]) if phrase else rest or None
     return found(answer, "####") if mark else None
@@ -102,27 +117,23 @@ def _final(text: str) -> str | None:
 
 def _unmarked(text: str) -> str | None:
     """The answer behind "the answer is", or the one that prose ends with."""
-    text = joined_in_english(with_spaces(text[-WINDOW:].strip()))
-    text = _settled(text)
-    phrase = _last(match for match in _PHRASE.finditer(text) if not _is_supposed(text, match.start()))
+    text = text[-WINDOW:].strip()
+    text = text if text.isascii() else unicodedata.normalize("NFC", text)
+    language = language_of(text)
+    closing = closing_answer(text, language) if language != ENGLISH else None
+    if closing is not None:
+        return found(closing or None, "what nothing marks")
+    start = sentence_start(without_closing(text))
+    if tongue_of(ENGLISH).hedge.search(text, start):
+        return None
+    text = joined_in_english(with_spaces(text[:start] + in_digits(text[start:], language)), language)
+    announced = _ENGLISH_PHRASE if text.isascii() else _PHRASE
+    phrase = _last(match for match in announced.finditer(text) if not _is_supposed(text, match.start()))
     revised = phrase is None or is_revised(text[phrase.end() :])
     answer = None if phrase is None or revised else answer_after_phrase(text[phrase.end() :])
     if answer is None and not _CUT_OFF.search(text):
         return found(answer_in_prose(text), "what nothing marks")
     return found(answer or None, "the answer is ...")
-
-
-def _settled(text: str) -> str:
-    """The text without a value that its last sentence denies behind another; nothing where it says no other, or doubts.
-
-    What English says so is known to `prose` and `settled`.
-    """
-    start = sentence_start(without_closing(text))
-    sentence = text[start:]
-    denied = denied_at(sentence)
-    if is_hedged(sentence) or (denied is not None and not any(char.isdigit() for char in sentence[:denied])):
-        return ""
-    return text if denied is None else text[: start + denied].rstrip(" ,")
 
 
 def _is_supposed(text: str, end: int) -> bool:

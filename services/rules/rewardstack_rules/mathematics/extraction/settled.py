@@ -55,7 +55,8 @@ _TURNS = re.compile(
 )
 _SETTLES = re.compile(
     r"\b(?:so|thus|hence|therefore|yes|yep|indeed|correct|confirm(?:s|ed)|works|matches|agrees|checks out|consistent"
-    r"|final(?:ly)?|answers?|total|result|conclu\w+|consequently|(?:we|I) (?:get|have|find|obtain)"
+    r"|no (?:real )?solutions?|final(?:ly)?|answers?|total|result|conclu\w+|consequently"
+    r"|(?:we|I) (?:get|have|find|obtain)"
     r"|(?:this|which) gives)\b"
     r"|[✓✔✅]|=>|⇒|∴",
     re.IGNORECASE,

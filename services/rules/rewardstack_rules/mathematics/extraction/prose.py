@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import re
 
-from rewardstack_rules.mathematics.bare import BOLD, DIGIT, IS_IT, LEAD_IN, MAX_WORDS, SUBJECT, WORD, is_bare
-from rewardstack_rules.mathematics.formulas import FORMULA, GIVEN, NUMBER, joined_formulas, last_expression, last_line
-from rewardstack_rules.mathematics.sentences import sentence_start, without_closing
-from rewardstack_rules.mathematics.settled import ENDS, breaks_off
-from rewardstack_rules.mathematics.values import (
+from rewardstack_rules.mathematics.extraction.bare import BOLD, DIGIT, IS_IT, LEAD_IN, MAX_WORDS, SUBJECT, WORD, is_bare
+from rewardstack_rules.mathematics.extraction.formulas import (
+    FORMULA,
+    GIVEN,
+    NUMBER,
+    joined_formulas,
+    last_expression,
+    last_line,
+)
+from rewardstack_rules.mathematics.extraction.plain import marked
+from rewardstack_rules.mathematics.extraction.sentences import sentence_start, without_closing
+from rewardstack_rules.mathematics.extraction.settled import ENDS, breaks_off
+from rewardstack_rules.mathematics.extraction.stated import (
     ASIDE,
     MAX_VALUE,
     quantity,
@@ -17,7 +25,13 @@ from rewardstack_rules.mathematics.values import (
     stated_value,
     value_behind_equals,
 )
-from rewardstack_rules.mathematics.wording import answer_in_words, counted_in_words, in_bold, last_words, main_clause
+from rewardstack_rules.mathematics.extraction.words import (
+    answer_in_words,
+    in_bold,
+    last_words,
+    main_clause,
+    said_in_closing,
+)
 
 _SENTENCE_END = re.compile(r"[.!?](?=\s|\*|$)|[。\n]|<\||$")
 _ATTAINED = re.compile(
@@ -35,18 +49,19 @@ _CONNECTIVE = re.compile(
 _LAST_BOLD = re.compile(BOLD.pattern + r"[\s.!]*\Z")
 _GIVES_UP = re.compile(
     r"\b(?:can(?:not|'t| not)|unable to|not able to|impossible to|(?:do|did|does)(?: not|n't)) (?:\w+ ){0,2}"
-    r"(?:know|determine|solve|answer|find|figure|say|tell|compute|calculate|decide|go on)"
+    r"(?:know|determine|solve|answer|find|figure|say|tell|compute|calculate|decide|go on|state"
+    r"|give an?y? (?:definite|final))"
 )
 _SO = re.compile(r"\b(?:so|thus|hence|therefore)\b[^.]*[\d$\\]")
 _BOUND = re.compile(
     r"\b(?:not|never|least|most|more|less|fewer|greater|than|between|n?either|unknown|tried|wrong|impossible|if|or"
     r"|root|twice|half|double|triple|square|cube|reciprocal|opposite|inverse|logarithm)\b"
 )
-_DENIED = re.compile(r",? (?:and |but )?not [-\u2212$\\(\d](?:[^,;.\n]|\.\d){0,80}\Z")
+_DENIED = re.compile(r",? (?:and |but )?not [-\u2212$\\(\d](?:(?! but )[^,;.\n]|\.\d){0,80}\Z")
 _SAYS_SOMETHING = re.compile(r"[\d$\\]")
 _CALLED_OPTION = re.compile(r"(?:option|choice)\s+(?=\([A-J]\)\s)", re.IGNORECASE)
 _LABEL = re.compile(r"\([A-Z]\)(?=\s)")
-_VERDICT = re.compile(r"(?:yes|no|true|false)(?=\s*[,;:])", re.IGNORECASE)
+_VERDICT = re.compile(r"(?:yes|no|true|false)(?=[\s*]*[,;:])", re.IGNORECASE)
 _REJECTED = re.compile(
     r"(?:[\d$}]\W{0,4}(?:is|are)(?:(?: not|n't) (?:the|an?|our|correct|right|possible|valid)| wrong| incorrect"
     r"| impossible)\b"
@@ -55,6 +70,7 @@ _REJECTED = re.compile(
     r"|\bor (?:maybe|perhaps|possibly)\b"
 )
 _STRESS = re.compile(r"\*\*(?=[\s.,;:!?]|\Z)|(?<![\w)])\*\*(?=[\w$\\])")
+_CLOSES = re.compile(r"\\(?:[\])]|end\b)")
 _DONE = re.compile(r",? (?:and we are done|as (?:desired|required|claimed|needed))\.?\Z")
 _TITLE = re.compile(r"(?:[-*•] )?[A-Z][a-z]+(?: (?!(?:is|are)\b)[a-z]{2,}){0,5} ?[=:] ?(?=[-+\u2212\d$.])")
 
@@ -68,6 +84,9 @@ def answer_after_phrase(rest: str) -> str | None:
     Returns:
         The answer; empty where it is only said what it is not; None where there is none.
     """
+    end = _SENTENCE_END.search(rest)
+    assert end is not None
+    rest = marked(rest[: end.start()]) + rest[end.start() :]
     formula = joined_formulas(rest)
     if formula is not None:
         return formula
@@ -140,8 +159,15 @@ def answer_in_prose(text: str) -> str | None:
     gives_up = _GIVES_UP.search(text, at) and not _SO.search(text, at) and not FORMULA.search(text, at)
     if gives_up or breaks_off(text, at):
         return None
+    if _stands_alone(text, at):
+        return text[at:]
     ended = text[-1:] in ENDS
-    text = _DENIED.sub("", text.rstrip(". \n"))
+    text = text.rstrip(". \n")
+    denied = _DENIED.search(text, at)
+    if denied is not None:
+        if not _SAYS_SOMETHING.search(text, at, denied.start()):
+            return None  # it is said what the answer is not
+        text = text[: denied.start()]
     bold = _LAST_BOLD.search(text)
     if bold is not None and not bold[1].endswith(":"):
         return answer_in_prose(bold[1].rstrip("."))
@@ -152,12 +178,19 @@ def answer_in_prose(text: str) -> str | None:
     return _in_sentence(text[at:], 0)  # in mid-sentence nothing before it counts
 
 
+def _stands_alone(text: str, start: int) -> bool:
+    """Whether the last line is an answer and nothing else, in LaTeX or several values."""
+    line = text[start:]
+    held = ("\\" in line or "," in line) and "=" not in line and not _CLOSES.match(line)
+    return text[start - 1 : start] == "\n" and held and is_bare(line.rstrip("."))
+
+
 def _in_sentence(text: str, start: int) -> str | None:
     """The answer in a text whose last sentence starts here."""
     sentence = _CONNECTIVE.sub("", text[start:], count=1) if _CONNECTIVE.match(text, start) else text[start:]
-    if sentence.endswith("?") and _SAYS_SOMETHING.search(sentence):
+    if sentence.endswith("?") and _SAYS_SOMETHING.search(marked(sentence)):
         return None
-    sentence = _without_circumstances(sentence)
+    sentence = marked(_without_circumstances(sentence))
     words = answer_in_words(sentence)
     if words is not None:
         return words
@@ -174,8 +207,8 @@ def _in_sentence(text: str, start: int) -> str | None:
     asked = IS_IT.fullmatch(sentence)
     if asked is not None:
         return asked[1] if is_bare(asked[1]) else last_expression(asked[1]) or asked[1]
-    value = stated_value(sentence) or value_behind_equals(sentence) or counted_in_words(sentence)
-    return value or last_expression(text, start) or last_words(sentence)
+    value = stated_value(sentence) or value_behind_equals(sentence)
+    return value or last_expression(text, start) or last_words(sentence) or said_in_closing(sentence)
 
 
 def _without_circumstances(sentence: str) -> str:
@@ -183,5 +216,5 @@ def _without_circumstances(sentence: str) -> str:
     for pattern in (ASIDE, _ATTAINED):
         aside = pattern.search(sentence)
         if aside is not None and _SAYS_SOMETHING.search(sentence, 0, aside.start()):
-            sentence = sentence[: aside.start()]
+            sentence = sentence[: aside.start()] + sentence[aside.end() :]
     return sentence

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import re
 
-from rewardstack_rules.mathematics.bare import BOLD, CHOSEN, DIGIT, MAX_WORDS, MONTHS, WORD
-from rewardstack_rules.mathematics.reading import numerals
-from rewardstack_rules.mathematics.values import ASIDE, MAX_VALUE
+from rewardstack_rules.mathematics.extraction.bare import BOLD, CHOSEN, DIGIT, MAX_WORDS, MONTHS, WORD
+from rewardstack_rules.mathematics.extraction.stated import ASIDE, MAX_VALUE
+from rewardstack_rules.mathematics.lexicon.phrases import SAME
 
 _RIGHT_ONE = re.compile(
     r"(?:[^\d$]{0,80}, )?(?:(?:[Oo]nly|[Ss]tatement|it must be|[Ii]t's|[Ii]t is|[Tt]hat's|[Tt]hat is|must be|is) ){0,2}"
     r"\(?([A-J])\)?"
     r"(?: is (?:the |therefore )?(?:only )?(?:correct|right)(?: (?:option|choice|answer|one|statement))?)?\W*",
 )
+_PROPERTY = re.compile(
+    r".*\b(?:is|are) (?:(?:an?|always|therefore|thus|neither) )*(?P<said>even|odd|prime|composite|rational|irrational"
+    r"|positive|negative)(?: (?:function|number|integer)s?)?\W*",
+    re.DOTALL,
+)
 _VERDICT = re.compile(r"\**(yes|no|true|false)\**\s*[,;:.]", re.IGNORECASE)
+ENDS_WITH_VALUE = re.compile(r"[\d$}%)][\s.!*]*\Z")
 _CLOSED = re.compile(
     r"(?:.*\b)?(?P<said>(?:no|infinitely many)(?: \w+){0,2} (?:solutions?|roots?)|undefined|does not exist"
     r"|cannot be determined|not enough information|impossible)"
@@ -38,17 +44,13 @@ _IN_PARENTHESES = re.compile(r"\([^()]{0,100}\)")
 _CLAUSE = re.compile(r", (?:and )?(?:so|thus|hence|therefore|which means(?: that)?)\b,? ?")
 _REASON = re.compile(r"(?:since|because|as)\b.*, ", re.IGNORECASE | re.DOTALL)
 _MATHEMATICS = re.compile(r"[\d$\\]")
-_NUMERAL = (
-    r"(?:zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
-    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
-    r"|one(?=[- ](?:hundred|thousand|million|half|third|quarter|fourth|fifth)))"
-)
-_COUNT = re.compile(
-    r"\b(?:is|are|has|have|be|takes?|needs?|makes?|gets?|costs?|ran|left with|total of) (?:exactly |only |now )?"
-    rf"({_NUMERAL}(?:[- ](?:and )?(?:{_NUMERAL}|one|hundred|thousand|million|hal(?:f|ves)|thirds?|quarters?"
-    r"|fifths?))*)\b(?! (?:or|cases|possibilities|steps|things|conditions|equations|unknowns)\b)",
-    re.IGNORECASE,
-)
+_COLOURS = "|".join(SAME[name] for name in ["red", "blue", "green", "yellow", "black", "white", "gray"]).split("|")
+_PHRASES = sorted((one for several in SAME.values() for one in several.split("|")), key=len, reverse=True)
+_SPOKEN = "|".join(re.escape(one) for one in _PHRASES if one not in _COLOURS)
+_CLOSING = re.compile(rf"(?:(?<=\s)|(?<=[\u4e00-\u9fff])|\A)(?P<said>{_SPOKEN})(?:s|en|es)?[\s.!*\u3002]*\Z")
+_NOT = re.compile(r"(?:nicht|not|n't|pas|no|не|不)\s{0,2}\Z")
+MAX_PHRASE = 80
+"""Characters at the end of a sentence in which a verdict is."""
 _LAST_VERB = re.compile(r".*\b(?:is|are|be|has|have|equals?)\b[\s*_]*(?:(?:an?|the)\s+)?(?:\w+ of an? )?", re.DOTALL)
 
 
@@ -62,10 +64,13 @@ def answer_in_words(sentence: str) -> str | None:
     choice = CHOSEN.match(ASIDE.sub("", clause)) or _RIGHT_ONE.fullmatch(ASIDE.sub("", clause))
     if choice is not None:
         return choice[1]
+    property_ = None if DIGIT.search(sentence) or _DENIES.search(sentence) else _PROPERTY.fullmatch(clause)
+    if property_ is not None:
+        return property_["said"]
     closed, date = _CLOSED.fullmatch(clause), _DATE.fullmatch(clause)
     if closed is not None or date is not None:
         return closed["said"] if closed else date and date["date"]
-    verdict = None if DIGIT.search(sentence) else _VERDICT.match(sentence)
+    verdict = None if ENDS_WITH_VALUE.search(sentence) or "=" in sentence else _VERDICT.match(sentence)
     return verdict[1] if verdict else _weekday(clause)
 
 
@@ -91,11 +96,12 @@ def in_bold(sentence: str) -> str | None:
     return bold[1] if plain and (bold[1][0].isupper() or not _MATHEMATICS.search(sentence)) else None
 
 
-def counted_in_words(sentence: str) -> str | None:
-    """The number that a sentence without digits gives in words: `there are twelve apples`."""
-    count = None if DIGIT.search(sentence) else _COUNT.search(sentence)
-    value = numerals.number(count[1].lower().replace("-", " ").split()) if count else None
-    return None if value is None else str(value)
+def said_in_closing(sentence: str) -> str | None:
+    """A verdict with which a sentence of any language ends, "keine Lösung"; None where it denies that, or asks."""
+    closing = sentence[-MAX_PHRASE:].lower()
+    said = _CLOSING.search(closing)
+    denied = said is not None and _NOT.search(closing, 0, said.start())
+    return said["said"] if said and not denied else None
 
 
 def last_words(sentence: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rewardstack_rules.mathematics.boxes import braced
+from rewardstack_rules.mathematics.extraction.boxes import braced
 
 _TURN_ENDS = re.compile(
     r"<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|return)\|>|<\uff5cend\u2581of\u2581sentence\uff5c>|</s>|<eos>"

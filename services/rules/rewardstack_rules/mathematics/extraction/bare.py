@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from rewardstack_rules.mathematics.boxes import LONGEST
-from rewardstack_rules.mathematics.formulas import FORMULA
+from rewardstack_rules.mathematics.extraction.boxes import LONGEST
+from rewardstack_rules.mathematics.extraction.formulas import FORMULA
+from rewardstack_rules.mathematics.extraction.languages import IS_SAID
 
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 MAX_WORDS = 6
@@ -38,7 +39,9 @@ _SENTENCE = re.compile(
     r"|.{1,200}?\b(?:equals?|gives?|makes?|gets?|adds?|sums?|costs?|will|can|must|works?)\b"
 )
 """How a sentence begins, or what it does, in which numbers are no answer by themselves."""
-_UNSPACED_WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}[\s:]*[-A-Za-z$\\\d]")
+_UNSPACED_WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}[\s:]*[-\u2212A-Za-z$\\\d({\[√π]")
+_FOREIGN = re.compile(r"(?=\w*[^\x00-\x7f])[^\W\d_]{4,}(?:\s[^\W\d_]+){0,4}(?:,|\s[\u2013\u2014])\s")
+"""How a sentence begins whose words are not English: "Следовательно, x = 2", "Искомое число — 17"."""
 _HAS_VERB = re.compile(
     r".{1,200}?\b(?:is|are|was|were|be|has|have|does|cannot|so|hence|thus|therefore|are)\s|(?:it|that)'s\b",
     re.IGNORECASE,
@@ -60,6 +63,8 @@ def is_bare(text: str) -> bool:
         _TWO_SENTENCES.search(text)
         or _HAS_VERB.match(text)
         or text.endswith("?")
+        or IS_SAID.search(text)
+        or (DIGIT.search(text) and _FOREIGN.match(text))
         or (DIGIT.search(text) and (_SENTENCE.match(text) or _UNSPACED_WORDS.match(text)))
     ):
         return False

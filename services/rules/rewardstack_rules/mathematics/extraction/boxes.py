@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from rewardstack_rules.mathematics.bounds import MAX_ANSWER, MAX_ITEMS
-from rewardstack_rules.mathematics.units import IN_PROSE
+from rewardstack_rules.mathematics.extraction.formulas import UNIT_BEHIND, last_line
 
 LONGEST = 20 * MAX_ANSWER
 """Characters of an answer that are taken at most: those beyond `MAX_ANSWER` are right only where the text is."""
@@ -21,7 +21,15 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _DELIMITERS = re.compile(r"\$|\\[()\[\],;:! ]|\\q?quad|\\text|[{}\s]")
 _JOINT = re.compile(r"\s*(?:[,;]|(?P<words>(?:[A-Za-z()]+ +){0,5}?(?:, *)?(?:and|or)\b))?\s*(?:[A-Za-z]\w{0,3} *=)?\s*")
 _SIGN_BEFORE = re.compile(r"(?:[=($]|\\\[)\s*([-\u2212])\s*\Z")
-_BEHIND = re.compile(rf"\s*(?P<factor>\\?%|\\pi(?![A-Za-z])|\\sqrt\{{[^{{}}]{{1,20}}\}})|{IN_PROSE}")
+_SEVERAL_BEFORE = re.compile(
+    r"(?:\b(?:solutions|roots|zeros|zeroes|eigenvalues|divisors)\b[^.\n\d]{0,40}?(?:are|:)"
+    r"|(?<![\w,)}] )(?<![\w,)}\\])[a-z]\s*(?:=|\\in))"
+    r"[\s$({\\\[]{0,6}\Z"
+)
+"""What says before a box that values in it are solutions, in any order."""
+_IN_BRACKETS = re.compile(r"[()\[\]=|]|\\(?:[{}]|in(?![a-z])|begin|[lr]angle)")
+_COMMA = re.compile(r"(?<![\d\\]),|(?<!\\),(?!\d{3})")
+_BEHIND = re.compile(rf"\s*(?P<factor>\\?%|\\pi(?![A-Za-z])|\\sqrt\{{[^{{}}]{{1,20}}\}})|{UNIT_BEHIND}")
 _DENIED = re.compile(r"\bnot\s*\$?\s*\Z")
 _PLACEHOLDER = re.compile(
     r"(?:\\text\{)?\s*(?:(?:your |the )?(?:final )?answer(?: here)?|\.\.\.|\\l?dots|…)\s*\}?", re.IGNORECASE
@@ -73,9 +81,19 @@ def _with_surroundings(text: str, box: Box) -> str:
     content = box.content
     if sign is not None and not content.startswith(("-", "\u2212")):
         content = f"-{content}" if content[:1].isdigit() else f"-({content})"
+    if _goes_on(content):
+        content = last_line(content) or content
+    if not _IN_BRACKETS.search(content) and _SEVERAL_BEFORE.search(text, max(0, box.start - 80), box.start):
+        content = _COMMA.sub(" \\\\text{ and } ", content)
     if behind is None:
         return content
     return f"{content}{behind['factor']}" if behind["factor"] else f"{content} \\text{{ {behind['unit']}}}"
+
+
+def _goes_on(content: str) -> bool:
+    """Whether each of aligned lines goes on with what is equal to the one before."""
+    _, *rows = content.split("\\\\")
+    return content.startswith("\\begin{") and bool(rows) and all(row.lstrip(" &\n").startswith("=") for row in rows)
 
 
 def last_box(text: str, end: int) -> Box | None:
