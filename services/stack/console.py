@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -112,7 +113,7 @@ def first_error(log: Path, start: int = 0) -> str:
 
 def error_in(text: str) -> str:
     """What the first line of a log says that tells an error, without the name of its program and the time before it."""
-    lines = text.splitlines()
+    lines = [_raised(line) for line in text.splitlines()]
     for line, after in zip(lines, [*lines, ""][1:], strict=True):
         for sign in ERRORS:
             before, found, rest = line.partition(sign)
@@ -122,3 +123,13 @@ def error_in(text: str) -> str:
                 more = f" {after.strip()}" if after.startswith("  ") and not after.startswith("  File") else ""
                 return f"{name}{sign}{rest.rstrip()}{more}"[:CAUSE_CHARACTERS]
     return ""
+
+
+def _raised(line: str) -> str:
+    """What ended a traceback that stands in a record of JSON; any other line as it is."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return line
+    told = record.get("exception") if isinstance(record, dict) else None
+    return told.splitlines()[-1] if isinstance(told, str) and told else line

@@ -217,14 +217,13 @@ def test_secrets(stack: Tree) -> None:
 
 
 def test_service_that_does_not_come_up(stack: Tree) -> None:
-    """A service that fails is named with its last log lines and a remedy, and `make up` fails."""
+    """A service that fails is named with its error and a remedy below its last log lines, and `make up` fails."""
     broken = stack.path / "broken.jsonl"
     broken.write_text("no JSON\n")
     result = stack.run("up", DATASET_PATH=str(broken))
     assert result.returncode == 1
-    assert "DATASET_PATH: " in result.stdout
-    ended = r"error: (rules|worker): it ends while it is starting(.|\n)*remedy: .*REWARD_FUNCTIONS"
-    assert re.search(ended, result.stdout)
+    ended = r"error: (rules|worker): it ends while it is starting: .*DATASET_PATH: (.|\n)*remedy: .*REWARD_FUNCTIONS"
+    assert re.search(ended, result.stdout) and "--- last lines of " in result.stdout
 
 
 def test_service_that_takes_too_long(stack: Tree) -> None:
