@@ -23,10 +23,11 @@ state steps store stream submission submit syntax table terms tokens trail types
 FOREIGN = "gunicorn llm openapi openrlhf regex rm"
 """Names of others."""
 MATHEMATICS = """
-angles approximations balls bases bounds brackets calendar commas congruences constants currencies decimals
-digits doubts endless equality equations expressions extract families intervals languages numerals parameters
-phrases piecewise plain points quantities rational ratios regions remarks residues separation series sexagesimal
-simplified spans stated statements table tree units vectors verification
+angles approximations atoms balls bases bounds brackets calendar commas congruences constants currencies
+decimals digits doubts endless environments equality equations expressions extract families functions grammar
+intervals languages numerals parameters phrases piecewise plain points quantities rational ratios regions
+remarks residues separation series sexagesimal simplified spans stated statements sums table tree units
+vectors verification
 """
 """Words of mathematics, and of what is done with it."""
 

@@ -217,7 +217,8 @@ FORK = """
 
     scored("before")
     child = os.fork()
-    write_endpoints(Path({file!r}), {{"REWARD_SERVER_URL": {new!r}}})
+    if child:
+        write_endpoints(Path({file!r}), {{"REWARD_SERVER_URL": {new!r}}})
     time.sleep(1.5)
     scored("child" if child == 0 else "parent")
     if child == 0:

@@ -10,9 +10,10 @@ from rewardstack_rules.mathematics.lexicon.units import LETTERS as UNIT_LETTERS
 from rewardstack_rules.mathematics.lexicon.units import PER
 from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number, Symbol, negative, parts
 from rewardstack_rules.mathematics.reading import numerals
+from rewardstack_rules.mathematics.reading.atoms import MOST_FACTORS
 from rewardstack_rules.mathematics.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token, UnreadError
 from rewardstack_rules.mathematics.reading.names import JOINING, UNITS
-from rewardstack_rules.mathematics.reading.parser import MOST_FACTORS, Parser
+from rewardstack_rules.mathematics.reading.parser import formula
 from rewardstack_rules.mathematics.reading.syntax import Quantity, Total
 from rewardstack_rules.mathematics.reading.terms import expression
 from rewardstack_rules.mathematics.reading.units import Meanings, currency, is_currency, times, unit
@@ -87,7 +88,7 @@ def worded_value(tokens: list[Token]) -> Expression:
     """
     if not any(token.kind == LETTERS and _is_said(token) for token in tokens):
         with suppress(UnreadError):
-            return expression(Parser(tokens).whole())
+            return expression(formula(tokens))
     words = [token.text.lower() for token in tokens if token.text not in ("-", "{", "}")]
     value = numerals.number(words)
     if value is None or any(token.kind == COMMAND or token.text in ("(", ",", "/") for token in tokens):

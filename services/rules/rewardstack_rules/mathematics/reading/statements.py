@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from rewardstack_rules.mathematics.lexicon import phrases
+from rewardstack_rules.mathematics.reading.atoms import MOST_FACTORS
 from rewardstack_rules.mathematics.reading.lexer import COMMAND, LETTERS, MARK, Token, UnreadError
 from rewardstack_rules.mathematics.reading.names import RELATIONS
-from rewardstack_rules.mathematics.reading.parser import MOST_FACTORS
 from rewardstack_rules.mathematics.reading.quantities import SIGNS, quantity, total, worded_value
 from rewardstack_rules.mathematics.reading.syntax import Node, Quantity, Relation, Total, Words
 from rewardstack_rules.mathematics.reading.units import named

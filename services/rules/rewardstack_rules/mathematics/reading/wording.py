@@ -9,9 +9,10 @@ from rewardstack_rules.mathematics.lexicon import phrases
 from rewardstack_rules.mathematics.lexicon.calendar import WEEKDAYS
 from rewardstack_rules.mathematics.numbers.tree import Apply, Expression, Number
 from rewardstack_rules.mathematics.reading import numerals
+from rewardstack_rules.mathematics.reading.atoms import MOST_FACTORS
 from rewardstack_rules.mathematics.reading.lexer import LETTERS, NUMBER, Token, UnreadError, lex
 from rewardstack_rules.mathematics.reading.names import FUNCTIONS, GREEK, JOINING, SEVERAL
-from rewardstack_rules.mathematics.reading.parser import MOST_FACTORS, formula
+from rewardstack_rules.mathematics.reading.parser import formula
 from rewardstack_rules.mathematics.reading.quantities import quantity
 from rewardstack_rules.mathematics.reading.syntax import Choice, NamedSet, Node, Remark, Sequence, Words
 from rewardstack_rules.mathematics.reading.terms import expression, is_proper, number
