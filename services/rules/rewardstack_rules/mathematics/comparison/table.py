@@ -16,6 +16,7 @@ from rewardstack_rules.mathematics.comparison.bases import equal_bases, in_base
 from rewardstack_rules.mathematics.comparison.congruences import congruence, equal_congruences, equal_to_residue
 from rewardstack_rules.mathematics.comparison.equations import concluded, equal_equations, equal_to_value, equation
 from rewardstack_rules.mathematics.comparison.families import equal_progressions, progressions
+from rewardstack_rules.mathematics.comparison.inequalities import equal_inequalities, inequality
 from rewardstack_rules.mathematics.comparison.intervals import Reals, equal_reals, members, reals
 from rewardstack_rules.mathematics.comparison.lists import equal_lists, equal_to_one, several
 from rewardstack_rules.mathematics.comparison.points import point, without_name
@@ -90,7 +91,6 @@ _MEASURED = (*get_args(Expression), Quantity, Total)
 _PARTED = (Relation, Sequence, Matrix, NamedSet, Combination)
 _KNOWN = {Number, *_PARTED}
 """Types of which no two are the same."""
-_TURNED = {">": "<", ">=": "<="}
 
 
 def equal_nodes(answer: Node, reference: Node) -> bool | None:
@@ -262,19 +262,8 @@ def _equal_matrices(answer: Matrix, reference: Matrix) -> bool | None:
     return len(answer.rows) == len(reference.rows) and all_of(map(_equal_items, answer.rows, reference.rows))
 
 
-def _rightwards(node: Node) -> Relation | None:
-    """An inequality whose larger side stands on its right; None where it is none."""
-    if not isinstance(node, Relation) or not set(node.operators) <= {*_TURNED, *_TURNED.values()}:
-        return None
-    if set(node.operators) & set(_TURNED):
-        return Relation(tuple(_TURNED.get(one, "") for one in node.operators[::-1]), node.sides[::-1])
-    return node
-
-
-def _equal_relations(answer: Relation, reference: Relation) -> bool | None:
-    if answer.operators != reference.operators:
-        return False
-    return True if _equal_items(answer.sides, reference.sides) else None
+def _equal_inequalities(answer: Relation, reference: Relation) -> bool | None:
+    return equal_inequalities(answer, reference, equal_nodes)
 
 
 def _equal_sets(answer: Node, reference: Node) -> bool | None:
@@ -318,9 +307,9 @@ COMPARISONS: tuple[Row, ...] = (
     both(of_type(Matrix), _equal_matrices),
     both(components, _equal_items),
     pair(_list_of_values, components, _equal_row),
-    surely(both(_rightwards, _equal_relations)),
+    surely(both(inequality, _equal_inequalities)),
     either(reals, _equal_sets),
-    both(_rightwards, _equal_relations),
+    both(inequality, _equal_inequalities),
     both(of_type(NamedSet), operator.eq),
 )
 """The first row that compares two answers decides; two types that are known, and in no row together, are different."""

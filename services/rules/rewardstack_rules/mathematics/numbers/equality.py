@@ -150,10 +150,15 @@ def _compared_at(bits: int, answer: Expression, reference: Expression, values: M
         return Comparison(True if close else None, real)
 
 
-def proportional(answer: Expression, reference: Expression) -> bool | None:
+def proportional(answer: Expression, reference: Expression, positively: bool = False) -> bool | None:
     """Whether two expressions are the same up to a factor that is a number and not zero.
 
     Their values at one point give the factor, which then has to hold everywhere.
+
+    Args:
+        answer: of symbols.
+        reference: likewise.
+        positively: the factor has to be positive.
 
     Returns:
         None as `same` does, or where no point is found at which both have a value other than zero.
@@ -165,6 +170,8 @@ def proportional(answer: Expression, reference: Expression) -> bool | None:
         values = dict(zip(names, at, strict=False))
         one, other = (at_point(expression, values) for expression in (answer, reference))
         if same(one, ZERO) is False and same(other, ZERO) is False:
+            if positively and is_less(one, ZERO) != is_less(other, ZERO):
+                return False
             return same(Apply("product", (answer, other)), Apply("product", (reference, one)))
     return None
 
