@@ -15,6 +15,7 @@ from rewardstack_rules.mathematics.numbers.tree import (
     Expression,
     Symbol,
     difference,
+    integer,
     parts,
     substituted,
     symbols,
@@ -23,8 +24,11 @@ from rewardstack_rules.mathematics.reading.syntax import Node, Relation, is_expr
 
 Equation = tuple[Expression, ...]
 """The sides of a chain of equations, at least two."""
+_TWO = integer(2)
 _NAMING = frozenset(("sum", "product"))
 """Operations by which `m + n` and `ab` name what is asked for."""
+_RELATING = _NAMING | {"negative", "quotient", "power"}
+"""Those by which two letters or more do: `x - y`, `a^2 + b^2`, `\\frac{x}{y}`."""
 
 
 def equation(node: Node) -> Equation | None:
@@ -62,7 +66,7 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
         None where a value cannot be told.
     """
     first, *rest = sides
-    if is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value)):
+    if _is_value_of(first) or (is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value))):
         steps = rest
     elif not symbols(*sides):
         steps = [first, *rest]
@@ -134,6 +138,11 @@ def _is_call(expression: Expression) -> bool:
     return all(isinstance(argument, Symbol) for argument in expression.arguments)
 
 
+def _is_value_of(expression: Expression) -> bool:
+    """Whether it is the value of a function by a letter, at numbers: `f(3)`."""
+    return isinstance(expression, Apply) and expression.operation.startswith("call ") and not symbols(expression)
+
+
 def _same_name(one: Expression, other: Expression) -> bool:
     """Whether two values have the same name; `f(x)` is `f`, and `y`."""
     if one == other:
@@ -167,6 +176,8 @@ def is_name(expression: Expression) -> bool:
             return True  # how many members a set has; of a complex number, or vector
     operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
     leaves = (part for part in parts(expression) if not isinstance(part, Apply))
+    if len(symbols(expression)) > 1 and operations <= _RELATING:
+        return all(isinstance(leaf, Symbol) or leaf == _TWO for leaf in leaves)
     return operations <= _NAMING and all(isinstance(leaf, Symbol) for leaf in leaves)
 
 

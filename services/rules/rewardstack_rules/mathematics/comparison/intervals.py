@@ -120,7 +120,8 @@ def _built(node: SetBuilder) -> Reals | None:
 
 def _combined(operator: str, nodes: tuple[Node, ...]) -> Reals | None:
     """Several sets as one, all of them said of one letter."""
-    sets = [found for node in nodes if (found := reals(node) or _listed(node)) is not None]
+    taken = members if operator == "setminus" else _listed
+    sets = [found for node in nodes if (found := reals(node) or taken(node)) is not None]
     variables = {one.variable for one in sets}
     if len(sets) != len(nodes) or len(variables) > 1:
         return None

@@ -43,6 +43,6 @@ def _with_units(expression: Expression) -> Expression:
         return Apply(expression.operation, tuple(map(_with_units, expression.arguments)))
     if expression == Constant("i"):
         return Symbol("hat i")
-    if isinstance(expression, Symbol) and expression.name in ("j", "k", "vec i", "vec j", "vec k"):
+    if isinstance(expression, Symbol) and expression.name in ("i", "j", "k"):
         return Symbol(f"hat {expression.name[-1]}")
     return expression

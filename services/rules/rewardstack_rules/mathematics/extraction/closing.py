@@ -31,6 +31,7 @@ from rewardstack_rules.mathematics.extraction.languages import (
 from rewardstack_rules.mathematics.extraction.plain import marked
 from rewardstack_rules.mathematics.extraction.said import MONTH, said_in_words
 from rewardstack_rules.mathematics.extraction.spelled import in_digits
+from rewardstack_rules.mathematics.extraction.totals import with_totals
 from rewardstack_rules.mathematics.lexicon.phrases import PERCENT
 from rewardstack_rules.mathematics.reading.lexer import UnreadError, lex
 from rewardstack_rules.mathematics.reading.units import unit
@@ -47,6 +48,8 @@ MOST_BESIDE = 12
 """Characters between a value and another one that is denied beside it: "12, nicht 13"."""
 MOST_LETTERS = 12
 """Characters of a unit without spaces around it, with what is joined to it."""
+_LETTER_CHOSEN = re.compile(r"(?<![A-Za-z])\(?([A-J])\)?(?:です|である|だ|입니다|이다|。)?[.!*\s\u3002]*\Z")
+"""The letter of an option at the end of a sentence."""
 _LETTER = re.compile(r"[^\W\d_]")
 _DISPLAYED = re.compile(r"\\\[(?:[^\\]|\\[^\[\]])*\\\]|\$\$[^$]+\$\$")
 _SENTENCE_END = re.compile(
@@ -138,6 +141,9 @@ def _in_sentence(sentence: str, before: str, tongue: Tongue) -> str | None:
         return said
     if groups:
         return "" if tongue.wrong.search(sentence) else _chosen(sentence, before, groups, tongue)
+    letter = _LETTER_CHOSEN.search(sentence) if tongue.answer.search(sentence) else None
+    if letter is not None and not _takes_back(sentence, tongue):
+        return letter[1]
     return "" if _takes_back(sentence, tongue) else None
 
 
@@ -145,6 +151,7 @@ def _chosen(sentence: str, before: str, groups: list[_Group], tongue: Tongue) ->
     """The value that is said of something, the only one that is new or else the last; empty where it is denied."""
     said = [group for group in groups if not _is_condition(group, tongue)] or groups
     own = [group for group in said if not _is_given(sentence, group, tongue)] or said
+    own = [group for group in own if not tongue.about.search(group.before)] or own
     known = set(_DIGITS.findall(before))
     plain = all(kind(group.values[0]) == "value" and not FORMULA.match(group.values[0][0]) for group in own)
     new = [group for group in own if plain and not known.issuperset(_DIGITS.findall(sentence[group.start : group.end]))]
@@ -263,8 +270,8 @@ def _values(sentence: str) -> list[re.Match[str]]:
 
 def _prepared(sentence: str, language: str) -> str:
     """A sentence with numbers in digits, formulas between dollars, western punctuation and English joints."""
-    sentence = _STRESS.sub(r"\1", sentence)
-    sentence = _ARTICLE.sub(r"\1", with_spaces(in_digits(sentence, language)))
+    sentence = with_totals(in_digits(_STRESS.sub(r"\1", sentence), language))
+    sentence = _ARTICLE.sub(r"\1", with_spaces(sentence))
     sentence = _COUNT.sub("", joined_in_english(sentence, language))
     return marked(sentence) if "\\" not in sentence or "$" in sentence else _LATEX.sub(_between_dollars, sentence)
 

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from rewardstack_rules.mathematics.bounds import MAX_ANSWER
+from rewardstack_rules.mathematics.extraction.asides import corrected, without_asides
 from rewardstack_rules.mathematics.extraction.bare import BOLD
 from rewardstack_rules.mathematics.extraction.boxes import boxed, last_box
 from rewardstack_rules.mathematics.extraction.closing import closing_answer
@@ -30,6 +31,7 @@ from rewardstack_rules.mathematics.extraction.prose import answer_after_phrase, 
 from rewardstack_rules.mathematics.extraction.sentences import sentence_start, without_closing
 from rewardstack_rules.mathematics.extraction.settled import is_denied, is_retracted, is_revised
 from rewardstack_rules.mathematics.extraction.spelled import in_digits
+from rewardstack_rules.mathematics.extraction.totals import with_totals
 from rewardstack_rules.mathematics.extraction.visible import visible
 from rewardstack_rules.mathematics.trail import found
 
@@ -52,6 +54,8 @@ _SUPPOSED = re.compile(
     r"(?: that)?(?: the)?(?: final| correct)?\s*\Z",
     re.IGNORECASE,
 )
+_DASH = re.compile(r"(?<=\s)\u2013(?=[\d√π$])")
+"""A dash that is a minus."""
 _FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNORECASE)
 _CUT_OFF = re.compile(r"\\boxed\s*\{(?!\s*\})")
 
@@ -118,7 +122,7 @@ def _final(text: str) -> str | None:
 def _unmarked(text: str) -> str | None:
     """The answer behind "the answer is", or the one that prose ends with."""
     text = text[-WINDOW:].strip()
-    text = text if text.isascii() else unicodedata.normalize("NFC", text)
+    text = text if text.isascii() else _DASH.sub("-", unicodedata.normalize("NFC", text))
     language = language_of(text)
     closing = closing_answer(text, language) if language != ENGLISH else None
     if closing is not None:
@@ -126,7 +130,11 @@ def _unmarked(text: str) -> str | None:
     start = sentence_start(without_closing(text))
     if tongue_of(ENGLISH).hedge.search(text, start):
         return None
-    text = joined_in_english(with_spaces(text[:start] + in_digits(text[start:], language)), language)
+    text = joined_in_english(with_spaces(text[:start] + with_totals(in_digits(text[start:], language))), language)
+    text = without_asides(text)
+    correction = corrected(text)
+    if correction is not None:
+        return found(answer_after_phrase(correction), "what nothing marks")
     announced = _ENGLISH_PHRASE if text.isascii() else _PHRASE
     phrase = _last(match for match in announced.finditer(text) if not _is_supposed(text, match.start()))
     revised = phrase is None or is_revised(text[phrase.end() :])

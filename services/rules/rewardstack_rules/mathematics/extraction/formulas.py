@@ -68,7 +68,8 @@ _LARGER = re.compile(
 """A quantity in a larger unit, to which the one behind it is added: `2 hours and 15 minutes`."""
 GIVEN = re.compile(
     r"\b(?:(?:for|in|from|after|before|per|over|during|within|on|every|the|all|these|those|his|its|our|their)"
-    r"|(?<!left )(?<!up )with|(?:out|each|one|none|all|both|end) of|at [A-Za-z] ?=)\s"
+    r"|(?<!left )(?<!up )(?<!her )(?<!him )(?<!them )(?<!us )with"
+    r"|(?:out|each|one|none|all|both|end) of|at [A-Za-z] ?=)\s"
     r"(?:(?:the|all|these|those|only)\s){0,2}\Z",
     re.IGNORECASE,
 )

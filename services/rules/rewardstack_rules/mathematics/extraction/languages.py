@@ -16,6 +16,8 @@ NEAR = 400
 """Characters at the end of a response by which its language is known."""
 WEIGHT = 3
 """How much more the last sentence counts for it."""
+_BY_SCRIPT = ("ja", "ko", "zh", "ar", "hi", "ru")
+"""Languages that are known by their letters, in the order in which these are looked for."""
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -91,6 +93,8 @@ class Tongue(NamedTuple):
     said_to_be: re.Pattern[str]
     condition: re.Pattern[str]
     others: re.Pattern[str]
+    about: re.Pattern[str]
+    answer: re.Pattern[str]
     wrong: re.Pattern[str]
     existing: re.Pattern[str]
     concluding: re.Pattern[str]
@@ -109,13 +113,15 @@ def language_of(text: str) -> str:
     text = without_closing(text[-NEAR:])
     last = text[sentence_start(text) :]
     for part in (last, text):
-        for name in ("ja", "ko", "zh", "ar", "hi", "ru"):
-            if not part.isascii() and _script(name).search(part):
+        for name in _BY_SCRIPT:
+            if not part.isascii() and _script(name, 2).search(part):
                 return name
     counts = _counted(text)
     for name, count in _counted(last).items():
         counts[name] += WEIGHT * count
     best = max(counts, key=lambda name: counts[name], default=ENGLISH)
+    if not counts and not text.isascii():
+        return next((name for name in _BY_SCRIPT if _script(name, 1).search(text)), ENGLISH)
     return best if counts[best] > counts[ENGLISH] else ENGLISH
 
 
@@ -143,8 +149,9 @@ def _languages_of() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
 
 
 @cache
-def _script(name: str) -> re.Pattern[str]:
-    return re.compile(f"[{LANGUAGES[name].scripts}]{{2,}}")
+def _script(name: str, least: int) -> re.Pattern[str]:
+    """At least so many letters of a language's own, side by side."""
+    return re.compile(f"[{LANGUAGES[name].scripts}]{{{least}}}")
 
 
 def tells_language(word: str) -> bool:
@@ -193,5 +200,7 @@ def tongue_of(name: str) -> Tongue:
         aside=pattern(row.connectives, before=r"\s?,\s", behind=r"\s?,\s"),
         connective=pattern(row.connectives, behind=r"[\s,]*"),
         others=pattern(row.others),
+        about=pattern(row.about, behind=r"\s*\Z"),
+        answer=pattern(row.answers),
         denied_behind=row.denied_behind,
     )

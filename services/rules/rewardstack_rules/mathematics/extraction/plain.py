@@ -11,14 +11,14 @@ _TOKEN = re.compile(
     r"(?P<number>\d+(?:,\d{3}(?!\d))*(?:\.\d+)?|\.\d+)"
     r"|(?P<absolute>\|[^|\n]{1,30}\|)"
     r"|(?P<constant>[π√∛∞½⅓⅔¼¾∅])"
-    rf"|(?P<name>(?:arc)?(?:sin|cos|tan|cot|sec|csc)|ln|log|exp|sqrt|gcd|lcm)(?![{_WORD}])"
+    rf"|(?P<name>(?:arc)?(?:sin|cos|tan|cot|sec|csc)|ln|log|exp|sqrt|gcd|lcm|GCD|HCF|LCM)(?![{_WORD}])"
     rf"|(?P<letter>(?<![{_WORD}])(?:(?:xy|xz|yz|ab|bc|ac|mn|pq|rt|[abckmn]x)(?![{_WORD}])"
-    rf"|[A-Za-z\u0391-\u03a9\u03b1-\u03c9\u211d\u2124\u2115](?:(?:[₀-₉]+|_\{{?\w\}}?)'{{0,2}}|'{{0,2}}(?![{_WORD}]))))"
+    rf"|[A-Za-z\u0391-\u03a9\u03b1-\u03c9\u211d\u2124\u2115](?:(?:[₀-₉]+|_\{{?\w\}}?|(?<=C)[1-9](?!\w))'{{0,2}}|'{{0,2}}(?![{_WORD}]))))"
     r"|(?P<behind>[⁰¹²³⁴-⁹⁺⁻ⁿ]+|[!°\u2032″])"
     r"|(?P<opening>[(\[{⟨])|(?P<closing>[)\]}⟩])"
     r"|(?P<operator>[-+\u2212*/\u2044\u2215·\u00d7÷^=<>≤≥≠±∓\u222a∩∈])"
     r"|(?P<joint>(?:or|and)(?=\s))"
-    r"|(?P<separator>[,;|](?=\s?[-\u2212+\w√π∞(]))"
+    r"|(?P<separator>[,;|](?=\s?[-\u2212+\w√π∞(\[]))"
 )
 _SET = re.compile(r"(?<![\^_\\])\{([^{}]*)\}")
 _OUTWARDS = re.compile(r"\][^\[\]\n]{1,40}[;,][^\[\]\n]{1,40}[\[\]]|\[[^\[\]\n]{1,40}[;,][^\[\]\n]{1,40}\[")
@@ -122,6 +122,11 @@ def _trimmed(run: list[_Piece], sentence: str) -> list[_Piece]:
 
 def _parts(one: _Piece, other: _Piece) -> bool:
     """Whether two values with a space between them belong to two formulas."""
+    factor = (
+        one.kind in ("number", "closing") if other.kind == "name" else one.kind == "letter" and one.end > one.start + 1
+    )
+    if factor and other.kind in ("name", "letter"):
+        return False  # `(1/2) ln 3`, `C_1 e^x`
     return other.spaced and one.kind in _VALUES and other.kind in ("number", "letter", "name", "opening")
 
 

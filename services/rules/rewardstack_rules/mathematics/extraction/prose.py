@@ -35,12 +35,14 @@ from rewardstack_rules.mathematics.extraction.words import (
 
 _SENTENCE_END = re.compile(r"[.!?](?=\s|\*|$)|[。\n]|<\||$")
 _ATTAINED = re.compile(
-    r"(?<=[\w$)}%\]]),?\s\(?(?:(?:attained|achieved|obtained|reached|occurring)\b|(?:when|if)\s)[^.]*\Z"
+    r"(?<=[\w$)}%\]]),?\s\(?(?:(?:attained|achieved|obtained|reached|occurring)\b|(?:when|if)\s)"
+    r"(?:(?!,? (?:but|so|yet|hence|thus|therefore)\b)[^.])*\Z"
+    r"|(?<=[\w$)}%\]]),?\s(?:after|before) [a-z]+ing\b[^.]*(?:\.\d[^.]*)*\Z"
     r"|(?<=[\d$)}%\]]),?\s\(?at\s(?=[A-Za-z]\s?=|[$(\\\d])[^.]*\Z"
 )
 _WHICH = re.compile(r"([^,]{1,80}?),? which (?:is|equals|gives|makes) (?=[-\u2212$\\(]?\d)")
 _CALCULATION = re.compile(r"<<[^<>\n]{0,100}>>")
-_DENIAL = re.compile(r"not\s+[-\u2212$\\(\d]")
+_DENIAL = re.compile(r"not\s+(?:[-\u2212$\\(\d]|[A-J]\b)")
 _CONNECTIVE = re.compile(
     r"(?:(?:thus|therefore|hence|so|then|finally|consequently|we (?:get|have|find|obtain|conclude)|this (?:gives|means)"
     r"|it follows|that|in (?:\w+ ){1,4}form(?=,)|=>|\u2234|\u21d2)(?:[,:]\s*|\s+))+",
@@ -154,6 +156,9 @@ def answer_in_prose(text: str) -> str | None:
     start = _CONNECTIVE.match(text) or _TITLE.match(text)
     bare = _DONE.sub("", text[start.end() :] if start else text)
     if is_bare(bare):
+        said = answer_in_words(bare.rstrip(".!")) if len(WORD.findall(bare)) > 1 else None
+        if said is not None:
+            return said
         return bare if len(bare) == len(text) else result(bare)
     at = sentence_start(text)
     gives_up = _GIVES_UP.search(text, at) and not _SO.search(text, at) and not FORMULA.search(text, at)

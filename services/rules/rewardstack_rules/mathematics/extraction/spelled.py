@@ -90,6 +90,7 @@ _KOREAN_WORD = re.compile(
 )
 _ZERO = re.compile("零下|マイナス|마이너스")
 _HALF_HOUR = re.compile(r"(\d+)\s?(시간|년|개월|달)\s반(?=이|입|[^\uac00-\ud7af]|\Z)")
+_HALF_A = re.compile(r"\bhalf an? (?=[a-z])")
 _OTHER_DIGIT = re.compile(r"(?![0-9])\d")
 _MARKS = str.maketrans({"\u066b": ".", "\u066c": ",", "\u066a": "%"})
 
@@ -108,6 +109,9 @@ def in_digits(sentence: str, language: str) -> str:
         sentence = _mixed(_ZERO.sub("负", sentence))
     elif language in LANGUAGES:
         sentence = _with_large_words(sentence, language)
+    if language == "en" and not _SYMBOLIC.search(sentence):
+        sentence = _HALF_A.sub("1/2 ", sentence)
+    sentence = _with_halves(sentence, language)
     if len(sentence) <= MOST:
         sentence = _from_words(sentence, language, least=LEAST if _SYMBOLIC.search(sentence) else 0)
     if language == "ko":
@@ -130,17 +134,18 @@ def _from_words(sentence: str, language: str, least: int) -> str:
 
 
 def _with_halves(sentence: str, language: str) -> str:
-    """A half that stands behind a number and its noun added to the number: "2 heures et demie"."""
+    """A half behind a number, or "a", and its noun added to it: "2 heures et demie", "an hour and a half"."""
     pattern = _half_behind(language)
     if pattern is None:
         return sentence
-    return pattern.sub(lambda found: f"{found[1]}{'.' if language == 'en' else ','}5{found[2]}", sentence)
+    point = "." if language == "en" else ","
+    return pattern.sub(lambda found: f"{found[1] if found[1].isdecimal() else 1}{point}5{found[2]}", sentence)
 
 
 @cache
 def _half_behind(language: str) -> re.Pattern[str] | None:
     behind = LANGUAGES[language].half_behind if language in LANGUAGES else ""
-    return re.compile(rf"(?<![\d.,])(\d+)(\s[^\W\d_]+)\s{behind}(?!\w)") if behind else None
+    return re.compile(rf"(?<![\w.,])(\d+|an?|une?|una|uma?)(\s[^\W\d_]+)\s{behind}(?!\w)") if behind else None
 
 
 def _without_thousands(sentence: str, language: str) -> str:

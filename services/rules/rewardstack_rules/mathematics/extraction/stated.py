@@ -22,7 +22,8 @@ ASIDE = re.compile(
     r",?\s(?:because|since|i\.\s?e\b|that is(?!,? [\d$\\])|which(?! (?:is|gives|equals|makes|means)\b)|where)\b"
     r"(?:(?!, (?:so|thus|hence|therefore)\b).)*|, as\b.*"
     r"|, which is (?:[\d.]+ ?(?:%|percent)|not|also|the same|what|why|correct|greater|less|even|odd|prime|positive)\b.*"
-    r"|,?\s(?:or )?(?:about|approximately|roughly)\s\$?\d*\.\d.*"
+    r"|\stimes as (?:large|big|much|many|long|fast|old|great|high|far|heavy|tall|likely)\b.*"
+    r"|,?\s(?:or |which is |that is,? )?(?:about|approximately|roughly|around)\s\$?\d*\.\d.*"
 )
 _SAYS = re.compile(
     r"\b(?:is|are|equals?|gives?|get|have|at)[\s:*_`]*"
@@ -30,7 +31,8 @@ _SAYS = re.compile(
     rf"|(?:{MONTHS})\s\d)"
 )
 _CHANCE = re.compile(
-    r"[^\d$]{0,300}\b(?:probability|chances?|odds|likelihood)\b[^\d$]{0,60}?\b(\d+) (?:in|out of) (?:every )?(\d+)\b"
+    r"[^\d$]{0,300}\b(?:probability|chances?|odds|likelihood)\b[^\d$]{0,60}?"
+    r"\b(\d+|one) (?:in|out of) (?:every )?(\d+)\b"
 )
 _EXISTING = re.compile(
     r"(?:there (?:are|were|will be|is|exist)|(?:we|they|you) (?:will )?need|it (?:takes|took|will take))"
@@ -60,7 +62,7 @@ def stated_value(sentence: str) -> str | None:
         return number.group() + unit(sentence, [number]) if number else None
     chance = _CHANCE.match(sentence)
     if chance is not None:
-        return f"{chance[1]}/{chance[2]}"
+        return f"{chance[1].replace('one', '1')}/{chance[2]}"
     position = 0
     says = None
     while (match := _SAYS.search(sentence, position)) is not None:

@@ -15,14 +15,27 @@ _RIGHT_ONE = re.compile(
 )
 _PROPERTY = re.compile(
     r".*\b(?:is|are) (?:(?:an?|always|therefore|thus|neither) )*(?P<said>even|odd|prime|composite|rational|irrational"
-    r"|positive|negative)(?: (?:function|number|integer)s?)?\W*",
+    r"|positive|negative)(?: (?:function|number|integer)s?)?\W*"
+    r"|(?:The|This) (?:\w+ )?(?:series|sequence|integral|sum) (?P<does>(?:con|di)verges)\W*",
     re.DOTALL,
 )
+_SEVERAL = re.compile(
+    r"(?:[Tt]he )?(?:[Oo]ptions|[Cc]hoices|[Ss]tatements|[Aa]nswers) (?P<letters>[A-J](?:, [A-J])*,? and [A-J])"
+    r" are (?:both |all )?(?:the )?(?:correct|right|true)(?: \w+)?\W*"
+)
+_TIME = re.compile(
+    r".*\b(?:at|is|by|until|around) (?P<time>(?:a )?(?:half|quarter|ten|five|twenty|\d{1,2}(?: minutes)?)"
+    r" (?:past|to|after|before) (?:\d{1,2}|[a-z]{3,6})(?: [ap]\.?m\.?)?|noon|midnight)\W*",
+    re.DOTALL,
+)
+_OF_VALUE = re.compile(r"\b(?:by|than|with|to) \$?\d+\$?\W*\Z")
+"""A value that something is only said of: "yes, it is divisible by 3"."""
 _VERDICT = re.compile(r"\**(yes|no|true|false)\**\s*[,;:.]", re.IGNORECASE)
 ENDS_WITH_VALUE = re.compile(r"[\d$}%)][\s.!*]*\Z")
 _CLOSED = re.compile(
     r"(?:.*\b)?(?P<said>(?:no|infinitely many)(?: \w+){0,2} (?:solutions?|roots?)|undefined|does not exist"
-    r"|cannot be determined|not enough information|impossible)"
+    r"|cannot be determined|not enough information|impossible"
+    r"|all real numbers(?: [a-z])? (?:except|other than) (?:[a-z] = )?[-\u2212]?\d+(?: and [-\u2212]?\d+)?)"
     r"(?: exists?| from the (?:given )?information(?: given)?)?\W*",
     re.DOTALL | re.IGNORECASE,
 )
@@ -61,16 +74,23 @@ def answer_in_words(sentence: str) -> str | None:
         sentence: without the connective at its start.
     """
     clause = main_clause(sentence)
+    several = _SEVERAL.fullmatch(clause)
+    if several is not None:
+        return several["letters"]
     choice = CHOSEN.match(ASIDE.sub("", clause)) or _RIGHT_ONE.fullmatch(ASIDE.sub("", clause))
     if choice is not None:
         return choice[1]
     property_ = None if DIGIT.search(sentence) or _DENIES.search(sentence) else _PROPERTY.fullmatch(clause)
     if property_ is not None:
-        return property_["said"]
+        return property_["said"] or property_["does"]
+    time = _TIME.fullmatch(clause)
+    if time is not None:
+        return time["time"]
     closed, date = _CLOSED.fullmatch(clause), _DATE.fullmatch(clause)
     if closed is not None or date is not None:
         return closed["said"] if closed else date and date["date"]
-    verdict = None if ENDS_WITH_VALUE.search(sentence) or "=" in sentence else _VERDICT.match(sentence)
+    values = (ENDS_WITH_VALUE.search(sentence) and not _OF_VALUE.search(sentence)) or "=" in sentence
+    verdict = None if values else _VERDICT.match(sentence)
     return verdict[1] if verdict else _weekday(clause)
 
 

@@ -13,12 +13,14 @@ class Row(NamedTuple):
         signs: between spaces, before or behind the amount.
         names: between spaces, in the singular and small letters, `_` for a space within.
         hundredths: names of a hundredth, likewise.
+        tenths: names of a tenth, likewise.
     """
 
     code: str
     signs: str
     names: str
     hundredths: str = ""
+    tenths: str = ""
 
 
 CURRENCIES = (
@@ -34,7 +36,7 @@ CURRENCIES = (
     Row("EUR", "€", "euro eur евро 欧元 ユーロ 유로 يورو यूरो", "cent c eurocent centime"),
     Row("GBP", "£", "pound gbp quid pound_sterling livre 英镑", "pence penny p"),
     Row("JPY", "¥ 円", "yen 日元 円"),
-    Row("CNY", "¥ RMB CN¥", "yuan renminbi 元 人民币 块 块钱 角", "分"),
+    Row("CNY", "¥ RMB CN¥", "yuan renminbi 元 人民币 块 块钱", "分", "角 毛"),
     Row("INR", "₹ Rs Rs.", "rupee inr रुपये रुपया रुपए रुपयों", "paise paisa"),
     Row("PKR", "Rs Rs.", "rupee", "paisa"),
     Row("CAD", "$ C$ CA$", "dollar canadian_dollar", "cent ¢"),

@@ -26,6 +26,7 @@ class Language(NamedTuple):
         conditions: with which a clause begins whose values are conditions, or reasons.
         others: words of "there are no other ones", which denies nothing.
         given_behind: words right behind such a value and its noun.
+        about: words right before what a value is roughly: "1/6, that is about 16.7 %".
         scripts: ranges of letters that are of the language alone.
         decimal_comma: whether a comma stands before decimals, so that points are between thousands.
         spaced: whether words have spaces around them.
@@ -48,6 +49,7 @@ class Language(NamedTuple):
     conditions: str = ""
     others: str = ""
     given_behind: str = ""
+    about: str = ""
     scripts: str = ""
     decimal_comma: bool = False
     spaced: bool = True
@@ -57,8 +59,8 @@ class Language(NamedTuple):
 LANGUAGES = {
     "en": Language(
         hedges=(
-            "i guess|my guess is|perhaps|possibly|it may be that|give up|is one of|could be|might be|may be"
-            "|could also be|might also be|not sure|not certain"
+            "i guess|my guess is|perhaps|possibly|probably|presumably|it may be that|give up|is one of|could be"
+            "|might be|may be|could also be|might also be|not sure|not certain"
         ),
         alternatives="or",
         joints="and",
@@ -100,6 +102,7 @@ LANGUAGES = {
             "|haben|sind|sind es|kostet|dauert"
         ),
         decimal_comma=True,
+        about="etwa|ungefähr|circa|ca.|rund|näherungsweise",
     ),
     "fr": Language(
         denials="pas|non|aucun|aucune|jamais|ni|faux|fausse|incorrect|incorrecte|impossible|exclu",
@@ -127,6 +130,7 @@ LANGUAGES = {
         letters="œèùîûë",
         existing="il y a|il faut|on a|il existe|on obtient|il reste|a|ont|coûte|dure|faut-il|reste|range|peut former",
         decimal_comma=True,
+        about="environ|approximativement|à peu près",
     ),
     "es": Language(
         denials=(
@@ -149,7 +153,7 @@ LANGUAGES = {
         ),
         words=(
             "el|los|las|es|son|y|sea|tal|vez|finalmente|por|tanto|lo|una|un|que|se|del|al|hay|con|para|respuesta|solución|tiene|está"
-            "|mide|vale|cuesta|luego|así|entonces|su|no|la|más|tarda|sus|resultado"
+            "|mide|vale|cuesta|luego|así|entonces|su|no|la|más|tarda|sus|resultado|de|en|quedan|queda"
         ),
         given=(
             "los|las|estos|estas|esos|esas|sus|en|con|para|cada|por|entre|tras|sobre|desde|durante|después de"
@@ -163,6 +167,7 @@ LANGUAGES = {
             "|tarda|se pueden formar|son|tienen"
         ),
         decimal_comma=True,
+        about="aproximadamente|alrededor de|unos",
     ),
     "pt": Language(
         denials=(
@@ -196,6 +201,7 @@ LANGUAGES = {
             "|custa|leva|formam-se|podemos formar"
         ),
         decimal_comma=True,
+        about="aproximadamente|cerca de|mais ou menos",
     ),
     "it": Language(
         denials=(
@@ -215,7 +221,7 @@ LANGUAGES = {
         connectives="quindi|dunque|pertanto|perciò|allora|in totale|infine|di conseguenza|in conclusione|ovvero",
         words=(
             "il|lo|gli|è|sono|e|che|della|dello|dei|degli|delle|del|una|un|uno|con|quindi|dunque|pertanto|perciò"
-            "|non|si|ci|risposta|soluzione|vale|misura|costa|ha|di|nel|nella|risultato|al|alla|allora|sua|suo"
+            "|non|si|ci|risposta|soluzione|vale|misura|costa|ha|di|nel|nella|risultato|al|alla|allora|sua|suo|la|le|per"
         ),
         given=(
             "i|gli|le|questi|queste|quei|quegli|quelle|suoi|sue|in|con|per|ogni|tra|fra|dopo|su|nei|nelle|negli"
@@ -229,6 +235,7 @@ LANGUAGES = {
             "|dura|bastano"
         ),
         decimal_comma=True,
+        about="circa|approssimativamente|all'incirca",
     ),
     "ru": Language(
         denials="не|нет|ни|нельзя|неверно|неправильно|ошибочно|невозможно|исключено|неверный|неверна",
@@ -254,6 +261,7 @@ LANGUAGES = {
             "существует|есть|имеется|потребуется|требуется|понадобится|нужно|осталось|можно составить|получится|всего"
         ),
         decimal_comma=True,
+        about="примерно|приблизительно|около",
     ),
     "zh": Language(
         denials=(
@@ -272,12 +280,13 @@ LANGUAGES = {
         solutions="解|根|实根|实数解",
         connectives="所以|因此|于是|从而|综上|可见|故|总之|那么",
         given="这|這|那|每|在|从|從|由|其中|用|经过|經過|这些|当|把|将|給|给",
-        conditions="如果|若|因为|由于|因為|由於|假设|已知",
+        conditions="如果|若|因为|由于|因為|由於|假设|已知|此时|此時|当且仅当",
         others="其他|其它|别的|没有更多",
         given_behind="中|之中",
         scripts="\u3400-\u9fff",
         spaced=False,
         existing="共有|总共有|有|一共有|需要|可以组成|得到|共需|一共需要|还剩",
+        about="约|約|大约|大約|约为|約為|约等于",
     ),
     "ja": Language(
         denials=(
@@ -291,7 +300,7 @@ LANGUAGES = {
         ),
         alternatives="または|あるいは|もしくは|か",
         joints="と|および|及び",
-        answers="答え|解答",
+        answers="答え|解答|正解",
         are="は",
         wrong="誤り|間違い|間違って|撤回|取り消|訂正",
         solutions="解",
@@ -304,6 +313,7 @@ LANGUAGES = {
         spaced=False,
         denied_behind=True,
         existing="全部で|合計|合わせて",
+        about="約|およそ|ほぼ",
     ),
     "ko": Language(
         denials=(
@@ -326,6 +336,7 @@ LANGUAGES = {
         spaced=False,
         denied_behind=True,
         existing="모두|총|전부",
+        about="약|대략",
     ),
     "ar": Language(
         denials=(
@@ -348,6 +359,7 @@ LANGUAGES = {
         others="أخرى|غيرها|آخر",
         scripts="\u0600-\u06ff",
         existing="هناك|توجد|يوجد|نحتاج|يلزم|هناك إذن|توجد إذن|لدينا",
+        about="حوالي|تقريبا|نحو",
     ),
     "hi": Language(
         denials="नहीं|ग़लत|गलत|असंभव|मत",
@@ -366,5 +378,6 @@ LANGUAGES = {
         scripts="\u0900-\u097f",
         denied_behind=True,
         existing="कुल",
+        about="लगभग|करीब",
     ),
 }

@@ -95,6 +95,8 @@ SPOKEN = {
     "square root of": "\\sqrt",
     "the cube root of": "\\sqrt[3]",
     "cube root of": "\\sqrt[3]",
+    "real numbers except": "\\mathbb{R} \\setminus",
+    "real numbers other than": "\\mathbb{R} \\setminus",
     "squared": "^2",
     "cubed": "^3",
     "to the power of": "^",

@@ -105,6 +105,9 @@ class Atoms(Functions, Environments):
                 self._at += 5  # of both: `x_{1,2} = 2 \pm 1`
                 return Symbol(name)
             return Symbol(f"{name}_{subscript(self._argument(whole=True))}")
+        behind = self._peek()
+        if name in "Cc" and behind.kind == NUMBER and len(behind.text) == 1 and not behind.spaced:
+            return Symbol(f"{name}_{self._next().text}")  # a constant of a general solution
         primes = ""
         while self._take("'"):
             primes += "'"

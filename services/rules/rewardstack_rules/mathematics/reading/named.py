@@ -73,6 +73,8 @@ def _is_call(tokens: list[Token]) -> bool:
     texts = [token.text for token in tokens]
     if not (len(texts[0]) == 1 and tokens[0].kind == LETTERS and texts[-1] in (")", "]")):
         return False
+    if texts[1:6] == ["^", "(", "-", "1", ")"]:
+        return True
     opening = next((at for at, text in enumerate(texts) if text in ("(", "[")), 0)
     inside = tokens[opening + 1 : -1]
     if not inside or not {*texts[1:opening]} <= {"^", "-", "1", "'", "_", "n"}:

@@ -40,7 +40,7 @@ FUNCTIONS = {
 INVERSES = {name: f"arc{name}" for name in names("sin cos tan cot sec csc sinh cosh tanh")}
 """What a function with the exponent -1 is."""
 
-SEVERAL = {"max": "maximum", "min": "minimum", "gcd": "gcd", "lcm": "lcm"}
+SEVERAL = {"max": "maximum", "min": "minimum", "gcd": "gcd", "GCD": "gcd", "HCF": "gcd", "lcm": "lcm", "LCM": "lcm"}
 """Functions of several arguments in parentheses."""
 
 OVER_INDEX = {"sum": "sum over", "prod": "product over"}

@@ -9,6 +9,7 @@ from rewardstack_rules.mathematics.reading.names import JOINING, RELATIONS
 from rewardstack_rules.mathematics.reading.stream import AFTER_ALL
 from rewardstack_rules.mathematics.reading.syntax import (
     Combination,
+    Matrix,
     NamedSet,
     Node,
     Relation,
@@ -128,6 +129,9 @@ class Parser(Atoms):
         closed = self._expect(*closing)
         if len(items) == 1 and not joined and opening != "\\{" and closed == closing[0]:
             return items[0]
+        rows = _rows(items) if (opening, closed) == ("[", "]") and set(joined) <= {","} else ()
+        if rows:
+            return Matrix(rows)
         shown = {"\\{": "{", "{": "", "langle": "<"}.get(opening, opening)
         return Sequence(shown, tuple(items), {"\\}": "}", "}": "", "rangle": ">"}.get(closed, closed), tuple(joined))
 
@@ -146,3 +150,9 @@ class Parser(Atoms):
         if "or" in joined:
             return SetBuilder(member, (Sequence("", tuple(conditions), "", tuple(joined)),))
         return SetBuilder(member, tuple(conditions))
+
+
+def _rows(items: list[Node]) -> tuple[tuple[Node, ...], ...]:
+    """The rows of a matrix as programs write it, `[[1, 2], [3, 4]]`; nothing where these are none."""
+    rows = tuple(item.items for item in items if isinstance(item, Sequence) and item.opening + item.closing == "[]")
+    return rows if len(rows) == len(items) > 1 and len(set(map(len, rows))) == 1 else ()

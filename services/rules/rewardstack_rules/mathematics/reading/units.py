@@ -205,12 +205,13 @@ def _tables() -> tuple[dict[str, Meanings], dict[str, Meanings]]:
                 for prefix in row.prefixes:
                     size = _number(PREFIXES[prefix][1])
                     table.setdefault(called(prefix, word), (times(Unit(size, ()), one),))
-    for code, signs, called_, hundredths in CURRENCIES:
+    for code, signs, called_, hundredths, tenths in CURRENCIES:
         currency = Unit(Fraction(1), ((code, 1),))
         for one, table, words in (
             (currency, symbols, f"{code} {signs}"),
             (currency, names, called_),
             (times(Unit(Fraction(1, 100), ()), currency), names, hundredths),
+            (times(Unit(Fraction(1, 10), ()), currency), names, tenths),
         ):
             for word in words.split():
                 table[word] = (*table.get(word, ()), one)
