@@ -26,7 +26,7 @@ MATHEMATICS = """
 angles approximations atoms balls bases bounds brackets calendar commas congruences constants currencies
 decimals digits doubts endless environments equality equations expressions extract families functions grammar
 inequalities intervals languages numerals parameters phrases piecewise plain points quantities rational ratios
-regions remarks residues separation series sexagesimal simplified spans stated statements sums table tree
+regions remarks residues separation series sexagesimal simplified spans stated statements sums table totals tree
 units vectors verification
 """
 """Words of mathematics, and of what is done with it."""

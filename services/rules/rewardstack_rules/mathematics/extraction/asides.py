@@ -9,10 +9,11 @@ from rewardstack_rules.mathematics.extraction.sentences import sentence_start
 _VALUE = r"[-\u2212$\\(\[\d√π]|[A-J]\b"
 _DENIED = re.compile(
     r"(?:(?<=[\d$)}%\]²³°])|(?<=\b[A-J]))(?:,\s|\s\(|\s)(?:(?:and|but)\s)?(?:(?:definitely|certainly|clearly|surely)\s)?"
-    rf"(?:not|rather than|instead of|as opposed to)\s(?={_VALUE})(?![^.]*\bbut\b)(?:[^,;.()\n]|\.\d)*\)?(?=[.,;]|\Z)"
+    rf"(?:not|rather than|instead of|as opposed to)\s(?={_VALUE})(?![^.]{{0,80}}\bbut\b)"
+    r"(?:[^,;.()\n]|\.\d){0,80}\)?(?=[.,;]|\Z)"
 )
 _CONFIDENT = re.compile(r",\s(?:and\s)?I(?:'m| am) (?:\w+ )?(?:confident|sure|certain|positive)\b[^.\n]*(?=\.|\Z)")
-_FROM_TO = re.compile(r"(?<=%),\sfrom\s\$?\d[\d.,]*\w*\sto\s\$?\d[\d.,]*\w*(?=\.?\Z)")
+_FROM_TO = re.compile(r"(?<=%),\sfrom\s\$?\d[\d.,]{0,20}[a-z]{0,12}\sto\s\$?\d[\d.,]{0,20}[a-z]{0,12}(?=\.?\Z)")
 _REMARK = re.compile(
     r"(?<=[\w$)}%\]]);\s(?:[^;.\n]|\.\d){0,80}?\b(?:too|extraneous|not|fails?|rejected|discarded|invalid|impossible)\b"
     r"[^;.\n]{0,80}(?=\.?\Z)"

@@ -36,8 +36,9 @@ from rewardstack_rules.mathematics.extraction.words import (
 _SENTENCE_END = re.compile(r"[.!?](?=\s|\*|$)|[。\n]|<\||$")
 _ATTAINED = re.compile(
     r"(?<=[\w$)}%\]]),?\s\(?(?:(?:attained|achieved|obtained|reached|occurring)\b|(?:when|if)\s)"
-    r"(?:(?!,? (?:but|so|yet|hence|thus|therefore)\b)[^.])*\Z"
-    r"|(?<=[\w$)}%\]]),?\s(?:after|before) [a-z]+ing\b[^.]*(?:\.\d[^.]*)*\Z"
+    r"(?![^.]{0,200}?,? (?:but|so|yet|hence|thus|therefore)\b)[^.]*\Z"
+    r"|(?<=[\w$)}%\]]),?\s(?:after|before) [a-z]+ing\b"
+    r"(?![^.]{0,200}?(?:[,=]|\b(?:is|are|was|were|has|have|equals?|gives?|gets?|got)\b))[^.]*(?:\.\d[^.]*)*\Z"
     r"|(?<=[\d$)}%\]]),?\s\(?at\s(?=[A-Za-z]\s?=|[$(\\\d])[^.]*\Z"
 )
 _WHICH = re.compile(r"([^,]{1,80}?),? which (?:is|equals|gives|makes) (?=[-\u2212$\\(]?\d)")

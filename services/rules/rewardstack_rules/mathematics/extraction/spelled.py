@@ -104,14 +104,13 @@ def in_digits(sentence: str, language: str) -> str:
     """
     if not sentence.isascii():
         sentence = _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), sentence.translate(_MARKS))
-    sentence = _without_thousands(sentence, language)
+    sentence = _with_halves(_without_thousands(sentence, language), language)
     if language in ("zh", "ja", "ko"):
         sentence = _mixed(_ZERO.sub("负", sentence))
     elif language in LANGUAGES:
         sentence = _with_large_words(sentence, language)
     if language == "en" and not _SYMBOLIC.search(sentence):
         sentence = _HALF_A.sub("1/2 ", sentence)
-    sentence = _with_halves(sentence, language)
     if len(sentence) <= MOST:
         sentence = _from_words(sentence, language, least=LEAST if _SYMBOLIC.search(sentence) else 0)
     if language == "ko":

@@ -9,6 +9,8 @@ from rewardstack_rules.mathematics.reading.lexer import UnreadError, lex
 from rewardstack_rules.mathematics.reading.quantities import total
 from rewardstack_rules.mathematics.reading.syntax import Quantity
 
+MOST = 2_000
+"""Characters of a sentence in which totals are looked for."""
 _MEASURED = r"\d{1,6}(?:\.\d{1,3})?\s?[^\W\d_]{1,12}"
 _TOTAL = re.compile(rf"(?<![\w.,:/^+*=<>-])(?:{_MEASURED},?\s?(?:[^\W\d_]{{1,3}}\s)?){{1,3}}{_MEASURED}(?![\w/^])")
 
@@ -21,7 +23,7 @@ def with_totals(sentence: str) -> str:
     Args:
         sentence: of a response.
     """
-    if "$" in sentence or "\\" in sentence:
+    if len(sentence) > MOST or "$" in sentence or "\\" in sentence:
         return sentence
     return _TOTAL.sub(lambda found: _marked(found[0]), sentence)
 

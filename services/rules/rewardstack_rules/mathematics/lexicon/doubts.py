@@ -66,7 +66,7 @@ LANGUAGES = {
         joints="and",
         words=(
             "the|of|is|are|and|to|no|not|i|should|let|can|will|then|our|check|whether|were|its|we|therefore|thus|hence|total|answer|there|with|that|it|this|which|so|must|for"
-            "|has|have|by|as|be|she|he|they|get|gives|each|from|if|at"
+            "|has|have|by|as|be|she|he|they|get|gives|each|from|if|at|per"
         ),
     ),
     "de": Language(
