@@ -36,7 +36,7 @@ CASES = [
     ("Answer:\n42", "42"),
     ("The answer is 10 weeks.", "10 weeks"),
     ("The answer is 5 or 6", "5 or 6"),
-    ("The answer is 3/4 of the cake.", "3/4 of the cake"),
+    ("The answer is 3/4 of the cake.", "3/4"),
     ("The answer is therefore 7", "7"),
     ("The answer is 2 + 3 = 5.", "2 + 3 = 5"),
     ("The answer is Friday.", "Friday"),

@@ -13,6 +13,10 @@ _DENIED = re.compile(
     r"(?:[^,;.()\n]|\.\d){0,80}\)?(?=[.,;]|\Z)"
 )
 _CONFIDENT = re.compile(r",\s(?:and\s)?I(?:'m| am) (?:\w+ )?(?:confident|sure|certain|positive)\b[^.\n]*(?=\.|\Z)")
+_OF_ALL = re.compile(
+    r"(?:(?<=/\d)|(?<=/\d\d)|(?<=\d%))\sof (?:the|his|her|their|its|all)\b[^\d$\\,.;]{0,60}(?=[.,;]|\Z)"
+)
+"""What a part is of: "7/15 of the total"."""
 _FROM_TO = re.compile(r"(?<=%),\sfrom\s\$?\d[\d.,]{0,20}[a-z]{0,12}\sto\s\$?\d[\d.,]{0,20}[a-z]{0,12}(?=\.?\Z)")
 _REMARK = re.compile(
     r"(?<=[\w$)}%\]]);\s(?:[^;.\n]|\.\d){0,80}?\b(?:too|extraneous|not|fails?|rejected|discarded|invalid|impossible)\b"
@@ -41,7 +45,7 @@ def without_asides(text: str) -> str:
     """
     start = sentence_start(text)
     sentence = text[start:]
-    for pattern in (_CONFIDENT, _REMARK, _DENIED, _FROM_TO):
+    for pattern in (_CONFIDENT, _REMARK, _DENIED, _FROM_TO, _OF_ALL):
         sentence = pattern.sub("", sentence)
     restated = _RESTATED.search(sentence)
     if restated is not None and restated[1] not in sentence[: restated.start()] and "either" not in sentence:

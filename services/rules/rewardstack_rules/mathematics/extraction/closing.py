@@ -166,7 +166,9 @@ def _chosen(sentence: str, before: str, groups: list[_Group], tongue: Tongue) ->
 
 
 def _is_denied(group: _Group, tongue: Tongue) -> bool:
-    if tongue.denial.search(group.behind):
+    if tongue.denial.search(group.behind) or tongue.bound.search(
+        group.behind if tongue.denied_behind else group.before
+    ):
         return True
     if tongue.denied_behind or tongue.others.search(group.before):
         return False

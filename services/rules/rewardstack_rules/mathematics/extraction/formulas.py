@@ -44,7 +44,9 @@ FORMULA = re.compile(
 JOINT = re.compile(r"\s*(?:,\s*)?(?:\band\b|\bor\b|,)\s*")
 _NAMED = re.compile(r"\s*((?:[A-Za-z]|\\[a-z]{2,10})(?:_\{?\w+\}?|[₀-₉]+)?)\s*=[^=]*")
 _CONDITION = re.compile(r"\b(?:if|when|where|at|for|with|since|given|because|as|from)\s*$", re.IGNORECASE)
-_NOT_IT = re.compile(r"(?:\b(?:not|never|cannot|than|tried)|n't)(?: (?:be|equal|to)){0,3}\s*$", re.IGNORECASE)
+_NOT_IT = re.compile(
+    r"(?:\b(?:not|never|cannot|than|tried|e\.g\.,?|such as)|n't)(?: (?:be|equal|to)){0,3}\s*$", re.IGNORECASE
+)
 _OPERAND = re.compile(
     r"\b(?:(?:multipl|divid)\w+ (?:\w+ )?by|(?:root|twice|half|double|triple|reciprocal|square|cube)(?: of)?"
     r"|(?:(?:test|try|subtract)(?:ing)?|plugging in|substituting|setting|letting)(?: [A-Za-z] ?=)?)\s*\Z",
@@ -70,11 +72,12 @@ GIVEN = re.compile(
     r"\b(?:(?:for|in|from|after|before|per|over|during|within|on|every|the|all|these|those|his|its|our|their)"
     r"|(?<!left )(?<!up )(?<!her )(?<!him )(?<!them )(?<!us )with"
     r"|(?:out|each|one|none|all|both|end) of|at [A-Za-z] ?=)\s"
-    r"(?:(?:the|all|these|those|only)\s){0,2}\Z",
+    r"(?:(?:the|all|these|those|only|remaining|next|last|first|other)\s){0,2}\Z",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
-    r"\b(?:step|case|part|problem|question|example|figure|equation|eq\.|section|method|approach|line)s? ?\(?\Z",
+    r"\b(?:theorem|lemma|corollary|proposition|exercise|page|chapter"
+    r"|step|case|part|problem|question|example|figure|equation|eq\.|section|method|approach|line)s? ?\(?\Z",
     re.IGNORECASE,
 )
 _LINE_START = re.compile(r"(?:\A|\n)[ \t*#]*\Z")

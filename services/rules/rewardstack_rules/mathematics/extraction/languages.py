@@ -93,6 +93,7 @@ class Tongue(NamedTuple):
     said_to_be: re.Pattern[str]
     condition: re.Pattern[str]
     others: re.Pattern[str]
+    bound: re.Pattern[str]
     about: re.Pattern[str]
     answer: re.Pattern[str]
     wrong: re.Pattern[str]
@@ -200,6 +201,7 @@ def tongue_of(name: str) -> Tongue:
         aside=pattern(row.connectives, before=r"\s?,\s", behind=r"\s?,\s"),
         connective=pattern(row.connectives, behind=r"[\s,]*"),
         others=pattern(row.others),
+        bound=pattern(row.bounds, r"\A\s*") if row.denied_behind else pattern(row.bounds, behind=r"\s*\Z"),
         about=pattern(row.about, behind=r"\s*\Z"),
         answer=pattern(row.answers),
         denied_behind=row.denied_behind,

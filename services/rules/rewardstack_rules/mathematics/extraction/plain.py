@@ -103,7 +103,7 @@ def _split(run: list[_Piece]) -> list[list[_Piece]]:
     depth = 0
     for before, piece in zip([None, *run], run, strict=False):
         depth += {"opening": 1, "closing": -1}.get(piece.kind, 0)
-        if before is not None and not depth - (piece.kind == "opening") and _parts(before, piece):
+        if before is not None and not depth - (piece.kind == "opening") and _parts(parts[-1], piece):
             parts.append([])
         parts[-1].append(piece)
     return parts
@@ -120,13 +120,15 @@ def _trimmed(run: list[_Piece], sentence: str) -> list[_Piece]:
     return run if whole and _is_balanced(sentence, run) else []
 
 
-def _parts(one: _Piece, other: _Piece) -> bool:
-    """Whether two values with a space between them belong to two formulas."""
-    factor = (
-        one.kind in ("number", "closing") if other.kind == "name" else one.kind == "letter" and one.end > one.start + 1
-    )
-    if factor and other.kind in ("name", "letter"):
-        return False  # `(1/2) ln 3`, `C_1 e^x`
+def _parts(run: list[_Piece], other: _Piece) -> bool:
+    """Whether a value with a space before it belongs to another formula than those before it."""
+    one = run[-1]
+    if one.kind in ("number", "closing") and other.kind == "name":
+        return False  # a factor: `(1/2) ln 3`
+    if one.kind == "letter" and other.kind in ("name", "letter"):
+        subscripted, added = one.end > one.start + 1, len(run) > 1 and run[-2].kind == "operator"
+        if subscripted or (added and other.kind == "name"):
+            return False  # likewise: `C_1 e^x`, `1 - x cos(x)`
     return other.spaced and one.kind in _VALUES and other.kind in ("number", "letter", "name", "opening")
 
 

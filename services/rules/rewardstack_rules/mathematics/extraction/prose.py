@@ -66,8 +66,8 @@ _CALLED_OPTION = re.compile(r"(?:option|choice)\s+(?=\([A-J]\)\s)", re.IGNORECAS
 _LABEL = re.compile(r"\([A-Z]\)(?=\s)")
 _VERDICT = re.compile(r"(?:yes|no|true|false)(?=[\s*]*[,;:])", re.IGNORECASE)
 _REJECTED = re.compile(
-    r"(?:[\d$}]\W{0,4}(?:is|are)(?:(?: not|n't) (?:the|an?|our|correct|right|possible|valid)| wrong| incorrect"
-    r"| impossible)\b"
+    r"(?:[\d$}]\W{0,4}(?:is|are|would be|must be|seems)"
+    r"(?:(?: not|n't) (?:the|an?|our|correct|right|possible|valid)| wrong| incorrect| impossible)\b"
     r"|\b(?:does|do)(?: not|n't) work\b|\bor (?:something|another|some other|any other)\b"
     r"|\btoo (?:large|small|big|many|few|high|low|long|short)\b)[^\d$\\]*\Z|\b(?:could|might|may) also be\b"
     r"|\bor (?:maybe|perhaps|possibly)\b"
@@ -194,7 +194,7 @@ def _stands_alone(text: str, start: int) -> bool:
 def _in_sentence(text: str, start: int) -> str | None:
     """The answer in a text whose last sentence starts here."""
     sentence = _CONNECTIVE.sub("", text[start:], count=1) if _CONNECTIVE.match(text, start) else text[start:]
-    if sentence.endswith("?") and _SAYS_SOMETHING.search(marked(sentence)):
+    if sentence.rstrip(")*\"'").endswith("?") and _SAYS_SOMETHING.search(marked(sentence)):
         return None
     sentence = marked(_without_circumstances(sentence))
     words = answer_in_words(sentence)

@@ -8,7 +8,8 @@ from collections import deque
 _AGAIN = r"re-?(?:compute|calculate|consider|count|examine|evaluate|think|visit|do|read|start)\w*"
 _DOUBTS = re.compile(
     r"\b(?:(?-i:Wait)(?=\s(?:a|no|but|that|I|if|the|this|let|maybe|so|it|we|what|is|did)\b)|wait(?=\s?[,.!?:;…—-])"
-    r"|(?:but|no|oh) wait|hm+|hold on|on second thought|start over|(?:let me|let's|let us) try"
+    r"|(?:but|no|oh) wait|actually,? no|just kidding|hm+"
+    r"|hold on|on second thought|start over|(?:let me|let's|let us) try"
     r"|(?:try|think|look|check) again"
     rf"|(?:let me|let's|let us|(?:I|we) (?:should|need to|must|will|have to)|I'll|we'll) {_AGAIN}"
     r"|(?:that|this|it)(?:'s| is| was) (?:not (?:right|correct|possible|true)|wrong|impossible)"

@@ -26,6 +26,7 @@ class Language(NamedTuple):
         conditions: with which a clause begins whose values are conditions, or reasons.
         others: words of "there are no other ones", which denies nothing.
         given_behind: words right behind such a value and its noun.
+        bounds: words right beside a value that only bounds what is asked for: "less than 7".
         about: words right before what a value is roughly: "1/6, that is about 16.7 %".
         scripts: ranges of letters that are of the language alone.
         decimal_comma: whether a comma stands before decimals, so that points are between thousands.
@@ -49,6 +50,7 @@ class Language(NamedTuple):
     conditions: str = ""
     others: str = ""
     given_behind: str = ""
+    bounds: str = ""
     about: str = ""
     scripts: str = ""
     decimal_comma: bool = False
@@ -59,8 +61,8 @@ class Language(NamedTuple):
 LANGUAGES = {
     "en": Language(
         hedges=(
-            "i guess|my guess is|perhaps|possibly|probably|presumably|it may be that|give up|is one of|could be"
-            "|might be|may be|could also be|might also be|not sure|not certain"
+            "i doubt|i guess|my guess is|perhaps|possibly|probably|presumably|it may be that|give up|is one of|could be"
+            "|might be|may be|might well be|may well be|could well be|could also be|might also be|not sure|not certain"
         ),
         alternatives="or",
         joints="and",
@@ -102,6 +104,7 @@ LANGUAGES = {
             "|haben|sind|sind es|kostet|dauert"
         ),
         decimal_comma=True,
+        bounds="kleiner als|größer als|weniger als|mehr als",
         about="etwa|ungefähr|circa|ca.|rund|näherungsweise",
     ),
     "fr": Language(
@@ -130,6 +133,7 @@ LANGUAGES = {
         letters="œèùîûë",
         existing="il y a|il faut|on a|il existe|on obtient|il reste|a|ont|coûte|dure|faut-il|reste|range|peut former",
         decimal_comma=True,
+        bounds="inférieur à|inférieure à|supérieur à|supérieure à|moins de|plus de|plus petit que|plus grand que",
         about="environ|approximativement|à peu près",
     ),
     "es": Language(
@@ -167,6 +171,7 @@ LANGUAGES = {
             "|tarda|se pueden formar|son|tienen"
         ),
         decimal_comma=True,
+        bounds="menor que|mayor que|menos de|más de|menos que|más que",
         about="aproximadamente|alrededor de|unos",
     ),
     "pt": Language(
@@ -201,6 +206,7 @@ LANGUAGES = {
             "|custa|leva|formam-se|podemos formar"
         ),
         decimal_comma=True,
+        bounds="menor que|maior que|menor do que|maior do que|menos de|mais de",
         about="aproximadamente|cerca de|mais ou menos",
     ),
     "it": Language(
@@ -235,6 +241,7 @@ LANGUAGES = {
             "|dura|bastano"
         ),
         decimal_comma=True,
+        bounds="minore di|maggiore di|meno di|più di",
         about="circa|approssimativamente|all'incirca",
     ),
     "ru": Language(
@@ -261,6 +268,7 @@ LANGUAGES = {
             "существует|есть|имеется|потребуется|требуется|понадобится|нужно|осталось|можно составить|получится|всего"
         ),
         decimal_comma=True,
+        bounds="меньше|больше|менее|более|меньше чем|больше чем",
         about="примерно|приблизительно|около",
     ),
     "zh": Language(
@@ -286,6 +294,7 @@ LANGUAGES = {
         scripts="\u3400-\u9fff",
         spaced=False,
         existing="共有|总共有|有|一共有|需要|可以组成|得到|共需|一共需要|还剩",
+        bounds="小于|大于|少于|多于|超过|不到|不足",
         about="约|約|大约|大約|约为|約為|约等于",
     ),
     "ja": Language(
@@ -313,6 +322,7 @@ LANGUAGES = {
         spaced=False,
         denied_behind=True,
         existing="全部で|合計|合わせて",
+        bounds="より小さい|より大きい|より少ない|より多い|未満",
         about="約|およそ|ほぼ",
     ),
     "ko": Language(
@@ -336,6 +346,7 @@ LANGUAGES = {
         spaced=False,
         denied_behind=True,
         existing="모두|총|전부",
+        bounds="보다 작|보다 크|보다 적|보다 많|미만|초과",
         about="약|대략",
     ),
     "ar": Language(
@@ -359,6 +370,7 @@ LANGUAGES = {
         others="أخرى|غيرها|آخر",
         scripts="\u0600-\u06ff",
         existing="هناك|توجد|يوجد|نحتاج|يلزم|هناك إذن|توجد إذن|لدينا",
+        bounds="أقل من|أكثر من|أصغر من|أكبر من",
         about="حوالي|تقريبا|نحو",
     ),
     "hi": Language(
@@ -378,6 +390,7 @@ LANGUAGES = {
         scripts="\u0900-\u097f",
         denied_behind=True,
         existing="कुल",
+        bounds="से कम|से अधिक|से छोट|से बड़|से ज़्यादा",
         about="लगभग|करीब",
     ),
 }

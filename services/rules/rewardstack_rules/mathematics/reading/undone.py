@@ -67,6 +67,8 @@ def _operators(said: list[Token]) -> frozenset[str]:
 
 
 def _is_derivative(tokens: list[Token]) -> bool:
-    """Whether `\\frac{d}{dx}` begins here."""
+    """Whether `\\frac{d}{dx}` begins here, or `dy/dx`."""
     texts = [token.text for token in tokens]
+    if texts[1:2] == ["/"] and texts[0] in ("d", "dy", "df") and len(texts) > 2:
+        return len(texts[2]) == 2 and texts[2].startswith("d")
     return texts[:5] == ["frac", "{", "d", "}", "{"] and len(texts[5]) == 2 and texts[5].startswith("d")
