@@ -13,6 +13,9 @@ _DENIED = re.compile(
     r"(?:[^,;.()\n]|\.\d){0,80}\)?(?=[.,;]|\Z)"
 )
 _CONFIDENT = re.compile(r",\s(?:and\s)?I(?:'m| am) (?:\w+ )?(?:confident|sure|certain|positive)\b[^.\n]*(?=\.|\Z)")
+_IN_WORDS = re.compile(r"(?<=\d)\s\((?!(?:or|maybe|about|not)\b)[a-z][a-z -]{2,40}\)(?=[.,;]|\Z)")
+"""What a number is in words: "36 (thirty-six)"."""
+_WITHIN = re.compile(r"(?<![\w\\$])([A-Za-z]) (?:lies|is) (?:in|within)(?: the interval)? (?=[(\[])")
 _OF_ALL = re.compile(
     r"(?:(?<=/\d)|(?<=/\d\d)|(?<=\d%))\sof (?:the|his|her|their|its|all)\b[^\d$\\,.;]{0,60}(?=[.,;]|\Z)"
 )
@@ -50,6 +53,7 @@ def without_asides(text: str) -> str:
     restated = _RESTATED.search(sentence)
     if restated is not None and restated[1] not in sentence[: restated.start()] and "either" not in sentence:
         sentence = sentence[: restated.start()]
+    sentence = _WITHIN.sub("\\1 \u2208 ", _IN_WORDS.sub("", sentence))
     sentence = _BELOW_ZERO.sub(r"-\1", _EQUALS.sub(r"\1 = ", sentence))
     return text[:start] + _BASE.sub(lambda found: f"${found[1]}_{{{found[2] or _BASES[found[3]]}}}$", sentence)
 

@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 _SET = re.compile(r"(?<![\^_\\])\{([^{}]*)\}")
 _OUTWARDS = re.compile(r"\][^\[\]\n]{1,40}[;,][^\[\]\n]{1,40}[\[\]]|\[[^\[\]\n]{1,40}[;,][^\[\]\n]{1,40}\[")
 """An interval whose brackets are turned outwards."""
-_UNIT = re.compile(r"[A-Za-z][²³]?(?:\^[23])?(?:[/·*][A-Za-z](?:[²³]|\^-?[23])?)+")
+_UNIT = re.compile(r"[A-Za-z][²³]|[A-Za-z][²³]?(?:\^[23])?(?:[/·*][A-Za-z](?:[²³]|\^-?[23])?)+")
 _NUMBER_BEFORE = re.compile(r"\d\s?\Z")
 _SPACE = re.compile(r"[ \t\u00a0]?")
 _CLOSING = {"(": ")", "[": "]", "{": "}", "⟨": "⟩"}

@@ -21,7 +21,9 @@ MAX_VALUE = 200
 ASIDE = re.compile(
     r",?\s(?:because|since|i\.\s?e\b|that is(?!,? [\d$\\])|which(?! (?:is|gives|equals|makes|means)\b)|where)\b"
     r"(?:(?!, (?:so|thus|hence|therefore)\b).)*|, as\b.*"
-    r"|, which is (?:[\d.]+ ?(?:%|percent)|not|also|the same|what|why|correct|greater|less|even|odd|prime|positive)\b.*"
+    r"|,? (?:obtained|found|computed|calculated|derived) (?:by|from|via)\b.*"
+    r"|, which is (?:[\d.]+ ?(?:%|percent|(?:squared|cubed|times|plus|minus|more|less)\b)).*"
+    r"|, which is (?:not|also|the same|what|why|correct|greater|less|even|odd|prime|positive)\b.*"
     r"|\stimes as (?:large|big|much|many|long|fast|old|great|high|far|heavy|tall|likely)\b.*"
     r"|,?\s(?:or |which is |that is,? )?(?:about|approximately|roughly|around)\s\$?\d*\.\d.*"
 )

@@ -13,7 +13,6 @@ MOST = 2_000
 """Characters of a sentence in which totals are looked for."""
 _MEASURED = r"\d{1,6}(?:\.\d{1,3})?\s?[^\W\d_]{1,12}"
 _TOTAL = re.compile(rf"(?<![\w.,:/^+*=<>-])(?:{_MEASURED},?\s?(?:[^\W\d_]{{1,3}}\s)?){{1,3}}{_MEASURED}(?![\w/^])")
-
 _LAST_UNIT = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+\Z")
 
 

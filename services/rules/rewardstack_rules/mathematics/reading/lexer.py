@@ -58,6 +58,8 @@ _DOUBLED = re.compile(r"\\\\(?=(?:[dt]?frac|sqrt|text|pi|infty|left|right|cdot|t
 _TAKING = DECORATIONS | {"^", "_", "frac", "sqrt", "binom", "mathbb"}
 """Behind which a group is an argument, even an empty one."""
 _ARGUMENT = re.compile(r"\s*\{")
+_CUT_SPACE = re.compile(r"(?<!\\)\\\s*\Z")
+"""A space as LaTeX writes it, of which stripping has left the backslash."""
 _ENTITY = re.compile(r"&(?:lt|gt|le|ge|ne|nbsp|minus|times|middot|pi|radic|deg|infin|#\d{1,5});")
 """A character as HTML writes it."""
 
@@ -97,6 +99,7 @@ def lex(text: str) -> list[Token]:
         text = _DOUBLED.sub(r"\\", text)
     if _DOLLAR.findall(text).count("$") % 2:
         text = _DOLLAR.sub(r"\\$", text)  # an amount of money, for a formula would end
+    text = _CUT_SPACE.sub("", text)
     text = _TIMES.sub("*", _ORDINAL.sub("", plain_characters(text)))
     tokens = _Lexer(text).tokens(word=False)
     tokens = _without_empty_groups(tokens)

@@ -69,7 +69,7 @@ def _is_name(tokens: list[Token]) -> bool:
 
 
 def _is_call(tokens: list[Token]) -> bool:
-    """Whether it is a function of numbers, of sets, or an inverse function: `f(5)`, `n(A \\cap B)`, `f^{-1}(x)`."""
+    """Whether it is a function of numbers or sets, an inverse one, a probability: `f(5)`, `f^{-1}(x)`, `P(X > 2)`."""
     texts = [token.text for token in tokens]
     if not (len(texts[0]) == 1 and tokens[0].kind == LETTERS and texts[-1] in (")", "]")):
         return False
@@ -80,6 +80,8 @@ def _is_call(tokens: list[Token]) -> bool:
     if not inside or not {*texts[1:opening]} <= {"^", "-", "1", "'", "_", "n"}:
         return False
     if texts[1:opening] == ["^", "-", "1"]:
+        return True
+    if texts[:2] in (["P", "("], ["E", "("]):
         return True
     if texts[0].isupper() and len(inside) == 1 and inside[0].text.islower():
         return True
