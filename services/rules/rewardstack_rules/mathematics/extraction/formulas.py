@@ -45,7 +45,9 @@ JOINT = re.compile(r"\s*(?:,\s*)?(?:\band\b|\bor\b|,)\s*")
 _NAMED = re.compile(r"\s*((?:[A-Za-z]|\\[a-z]{2,10})(?:_\{?\w+\}?|[₀-₉]+)?)\s*=[^=]*")
 _CONDITION = re.compile(r"\b(?:if|when|where|at|for|with|since|given|because|as|from)\s*$", re.IGNORECASE)
 _NOT_IT = re.compile(
-    r"(?:\b(?:not|never|cannot|than|tried|exceeds?|e\.g\.,?|such as)|n't)(?: (?:be|equal|to)){0,3}\s*$", re.IGNORECASE
+    r"(?:\b(?:rul\w{1,4} out|(?:exclud|discard|reject)\w{1,3}|would have (?:been|given|got|gotten|had)"
+    r"|not|never|cannot|than|tried|exceeds?|e\.g\.,?|such as)|n't)(?: (?:be|equal|to)){0,3}\s*$",
+    re.IGNORECASE,
 )
 _OPERAND = re.compile(
     r"\b(?:(?:multipl|divid)\w+ (?:\w+ )?by|(?:root|twice|half|double|triple|reciprocal|square|cube)(?: of)?"

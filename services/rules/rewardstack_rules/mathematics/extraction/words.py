@@ -9,7 +9,7 @@ from rewardstack_rules.mathematics.extraction.stated import ASIDE, MAX_VALUE
 from rewardstack_rules.mathematics.lexicon.phrases import SAME
 
 _RIGHT_ONE = re.compile(
-    r"(?:[^\d$]{0,80},? (?:leaving|which leaves) |[^\d$]{0,80}, )?"
+    r"(?:[^\d$]{0,80},? (?:leaving|(?:which )?leaves) |[^\d$]{0,80}, )?"
     r"(?:(?:[Oo]nly|[Ss]tatement|it must be|[Ii]t's|[Ii]t is|[Tt]hat's|[Tt]hat is|must be|is) ){0,2}"
     r"\(?([A-J])\)?"
     r"(?: is (?:the |therefore )?(?:only )?(?:correct|right)(?: (?:option|choice|answer|one|statement))?"
