@@ -179,15 +179,9 @@ def tongue_of(name: str) -> Tongue:
         edges = (r"(?<![^\W_])", r"(?![^\W_])") if row.spaced and name != "ko" else ("", "")
         return re.compile(f"{before}{edges[0]}(?:{_either(phrases.split('|'))}){edges[1]}{behind}", re.IGNORECASE)
 
-    def between(phrases: str) -> re.Pattern[str]:
-        """Words between two values: with spaces around them, or, where they are a letter, before them alone."""
-        either = "|".join(map(re.escape, phrases.split("|")))
-        spaces = (r",?[^\S\n]+", r"[^\S\n]*" if name == "ar" else r"[^\S\n]+") if row.spaced else (r"\s*", r"\s*")
-        return re.compile(rf"(?<=[\d$)}}%π²³kn]){spaces[0]}(?:{either}){spaces[1]}(?={_NEXT})", re.IGNORECASE)
-
     return Tongue(
-        alternative=between(row.alternatives),
-        joint=between(row.joints),
+        alternative=_between(row.alternatives, name),
+        joint=_between(row.joints, name),
         denial=pattern(row.denials),
         hedge=pattern(row.hedges),
         given=pattern(row.given, behind=r"\s*\Z"),
@@ -206,3 +200,11 @@ def tongue_of(name: str) -> Tongue:
         answer=pattern(row.answers),
         denied_behind=row.denied_behind,
     )
+
+
+def _between(phrases: str, name: str) -> re.Pattern[str]:
+    """Words between two values: with spaces around them, or, where they are a letter, before them alone."""
+    either = "|".join(map(re.escape, phrases.split("|")))
+    behind = r"[^\S\n]*" if name == "ar" else r"[^\S\n]+"
+    spaces = (r",?[^\S\n]+", behind) if LANGUAGES[name].spaced else (r"\s*", r"\s*")
+    return re.compile(rf"(?<=[\d$)}}%π²³kn]){spaces[0]}(?:{either}){spaces[1]}(?={_NEXT})", re.IGNORECASE)

@@ -157,10 +157,7 @@ def answer_in_prose(text: str) -> str | None:
     start = _CONNECTIVE.match(text) or _TITLE.match(text)
     bare = _DONE.sub("", text[start.end() :] if start else text)
     if is_bare(bare):
-        said = answer_in_words(bare.rstrip(".!")) if len(WORD.findall(bare)) > 1 else None
-        if said is not None:
-            return said
-        return bare if len(bare) == len(text) else result(bare)
+        return _said_barely(bare, whole=len(bare) == len(text))
     at = sentence_start(text)
     gives_up = _GIVES_UP.search(text, at) and not _SO.search(text, at) and not FORMULA.search(text, at)
     if gives_up or breaks_off(text, at):
@@ -182,6 +179,12 @@ def answer_in_prose(text: str) -> str | None:
     if ended or _SAYS_SOMETHING.search(text, at):
         return _in_sentence(text, at)
     return _in_sentence(text[at:], 0)  # in mid-sentence nothing before it counts
+
+
+def _said_barely(bare: str, whole: bool) -> str:
+    """What an answer of few words says; behind a connective an equation says its last side."""
+    said = answer_in_words(bare.rstrip(".!")) if len(WORD.findall(bare)) > 1 else None
+    return said or (bare if whole else result(bare))
 
 
 def _stands_alone(text: str, start: int) -> bool:
