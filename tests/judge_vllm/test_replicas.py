@@ -11,12 +11,12 @@ from rewardstack import Request, Score, score
 from tests.judge_vllm.conftest import PROBLEM, REFERENCE, RIGHT
 from tests.support.vllm import VllmServer
 
-SAMPLES = 200
-EXTRA = {"problem": PROBLEM, "prompt_template": "binary", "timeout": 120}
+SAMPLES = 64
+EXTRA = {"problem": PROBLEM, "prompt_template": "binary", "timeout": 300}
 
 
 def test_one_freezes(vllm: VllmServer, qwen3_like: VllmServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 200 samples in flight a replica that accepts and does not answer costs none of them, and comes back."""
+    """With many samples in flight a replica that accepts and does not answer costs none of them, and comes back."""
     monkeypatch.setenv("LLM_JUDGE_SERVER_URL", f"{vllm.url},{qwen3_like.url}")
     scores: list[Score] = []
     batch = threading.Thread(target=lambda: scores.extend(judged("during", SAMPLES)))

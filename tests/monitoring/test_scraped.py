@@ -124,14 +124,18 @@ def watched_long_enough(prometheus: Prometheus) -> bool:
 
 
 def check(prometheus: Prometheus, panel: Panel) -> None:
-    """Each query of a panel has a number."""
+    """Each query of a panel has a number, as soon as the load shows in its interval."""
     for query in panel.queries:
         expression = query.expr.replace("$__rate_interval", INTERVAL)
+        eventually(lambda asked=expression: has_number(prometheus.query(asked)), lambda asked=expression: f"no {asked}")
         samples = prometheus.query(expression)
-        numbers = [float(sample["value"][1]) for sample in samples]
-        assert numbers and not all(map(math.isnan, numbers)), f"{expression} has {samples}"
         labels = set(re.findall(r"{{(\w+)}}", query.legend))
         assert all(labels <= sample["metric"].keys() for sample in samples), f"{expression} lacks {labels}"
+
+
+def has_number(samples: list[dict[str, Any]]) -> bool:
+    """Whether a sample is no NaN, which is what a rate of nothing gives."""
+    return any(not math.isnan(float(sample["value"][1])) for sample in samples)
 
 
 def of_models(row: Row) -> bool:
