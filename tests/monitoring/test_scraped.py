@@ -127,15 +127,21 @@ def check(prometheus: Prometheus, panel: Panel) -> None:
     """Each query of a panel has a number, as soon as the load shows in its interval."""
     for query in panel.queries:
         expression = query.expr.replace("$__rate_interval", INTERVAL)
-        eventually(lambda asked=expression: has_number(prometheus.query(asked)), lambda asked=expression: f"no {asked}")
-        samples = prometheus.query(expression)
+        samples = eventual_samples(prometheus, expression)
         labels = set(re.findall(r"{{(\w+)}}", query.legend))
         assert all(labels <= sample["metric"].keys() for sample in samples), f"{expression} lacks {labels}"
 
 
-def has_number(samples: list[dict[str, Any]]) -> bool:
-    """Whether a sample is no NaN, which is what a rate of nothing gives."""
-    return any(not math.isnan(float(sample["value"][1])) for sample in samples)
+def eventual_samples(prometheus: Prometheus, expression: str) -> list[dict[str, Any]]:
+    """The samples of an expression once one is a number: a rate of nothing is NaN."""
+    samples: list[dict[str, Any]] = []
+
+    def has_number() -> bool:
+        samples[:] = prometheus.query(expression)
+        return any(not math.isnan(float(sample["value"][1])) for sample in samples)
+
+    eventually(has_number, lambda: f"{expression} has {samples}", seconds=180)
+    return samples
 
 
 def of_models(row: Row) -> bool:
