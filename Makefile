@@ -74,8 +74,8 @@ marked-tests:
 	@$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder $(RERUNS) -m "$(MARKED)" tests
 
 .PHONY: pythons
-pythons: setup-dev ## install everything, and run the client's fast tests, on each Python that this machine has
-	@$(BIN)/python -m tests.pythons
+pythons: setup-dev ## install everything, and run the client's fast tests, on each Python that this machine has (smoke=1: the oldest and the newest)
+	@$(BIN)/python -m tests.pythons $(if $(smoke),--smoke)
 
 .PHONY: bench
 bench: setup-dev ## run the benchmarks and print their figures

@@ -6,6 +6,7 @@ tests of the client and its commands. Those of the rest are run by `make check` 
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
@@ -20,21 +21,27 @@ from services.stack.rundir import ROOT
 from tests.support.needs import MARKERS
 
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
 TESTS = ("tests/client", "tests/cli", "tests/settings", "tests/test_open_files.py")
 PYTEST = ("-q", "-p", "no:cacheprovider", "--numprocesses", "auto", "--dist", "worksteal")
 ASK = "import ensurepip, platform, venv; print(platform.python_version())"
 
 
 def main() -> None:
-    """Try every version, and say how each did.
+    """Try every version, or with `--smoke` the oldest and the newest that the machine has, and say how each did.
 
     Raises:
         StackError: one of them does not install, or a test failed with it.
     """
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--smoke", action="store_true", help="the oldest and the newest alone")
+    smoke = parser.parse_args().smoke
+    pythons = {version: python for version in VERSIONS if version != OWN and (python := _find(version))}
+    tried = {*list(pythons)[:1], *list(pythons)[-1:]} if smoke else set(pythons)
     outcomes, bad = [], []
     for version in VERSIONS:
         try:
-            outcomes.append(_outcome(version))
+            outcomes.append(_outcome(version, pythons.get(version), version in tried))
         except (StackError, subprocess.CalledProcessError) as error:
             outcomes.append(str(error))
             bad.append(version)
@@ -45,12 +52,13 @@ def main() -> None:
         raise StackError(f"no stack on Python {', '.join(bad)}", "see above what pip and the tests said")
 
 
-def _outcome(version: str) -> str:
-    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
+def _outcome(version: str, python: str | None, tried: bool) -> str:
+    if version == OWN:
         return "that of .venv: make check runs every fast test on it"
-    python = _find(version)
     if not python:
         return "not on this machine"
+    if not tried:
+        return "between the oldest and the newest, which are tried"
     say(f"==> Python {version}: {python}")
     with TemporaryDirectory(prefix="rewardstack-python-") as folder:
         start = time.monotonic()

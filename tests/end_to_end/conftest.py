@@ -7,12 +7,11 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from rewardstack.cli.deep.checks import CHECKS, OUTAGE
+from rewardstack.cli.deep.checks import CHECKS
 from rewardstack.settings import DEFAULTS
 
 SECONDS = 1200.0
 ALL = tuple(f"--require={name}" for name in CHECKS)
-WITHOUT_OUTAGE = tuple(f"--require={name}" for name in CHECKS if name != OUTAGE)
 
 
 def check(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -50,7 +50,8 @@ _PHRASE, _ENGLISH_PHRASE = (
     for announced in (rf"{_IN_ENGLISH}|{ANSWER_IS}|故选|应选|應選", _IN_ENGLISH)
 )
 _SUPPOSED = re.compile(
-    r"\b(?:suppose|assum(?:e|ing)|if|whether|say|guess|could|might|(?:might|may|could|would) (?:think|expect|believe))"
+    r"\b(?:suppose|assum(?:e|ing)|if|whether|say|guess|could|might|doubt"
+    r"|(?:might|may|could|would|(?:do|does|did|can)(?:n['\u2019]t| not)) (?:think|expect|believe))"
     r"(?: that)?(?: the)?(?: final| correct)?\s*\Z",
     re.IGNORECASE,
 )
@@ -145,7 +146,7 @@ def _unmarked(text: str) -> str | None:
 
 
 def _is_supposed(text: str, end: int) -> bool:
-    """Whether what stands before makes a supposition of what follows: `suppose the answer is 9`."""
+    """Whether what stands before supposes or doubts what follows: `suppose the answer is 9`."""
     return _SUPPOSED.search(text, max(0, end - 40), end) is not None
 
 

@@ -26,7 +26,9 @@ UNWRAPPED = names(
 TEXT = names("text textbf textit textrm textsf texttt textnormal mbox mathrm operatorname operatorname* textup")
 """Of one argument, which is words, or a name set upright."""
 
-HIDDEN = names("phantom hphantom vphantom hspace hspace* vspace vspace* color label tag tag* rule kern mspace")
+HIDDEN = names(
+    "phantom hphantom vphantom hspace hspace* vspace vspace* color label tag tag* rule kern mspace leftroot uproot"
+)
 """Of one argument, which nobody sees as part of the answer."""
 
 COLOURED = names("textcolor colorbox fcolorbox")
