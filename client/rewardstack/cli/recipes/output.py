@@ -1,0 +1,89 @@
+"""Parquet that verl reads, and the report of what was written; each file is whole, or it is not there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rewardstack.cli.recipes.prepared import Prepared
+from rewardstack.errors import RequestError
+
+REPORT = "report.json"
+VERSION = 1
+"""Of the report's form."""
+
+
+def write(folder: Path, recipe: str, seed: int, prepared: Prepared) -> dict[str, Any]:
+    """Writes `SPLIT.parquet` for each split that has rows, and the report beside them.
+
+    Every file is written under another name first; they take their names when all of them are complete.
+
+    Args:
+        folder: made where it is absent.
+        recipe: its name.
+        seed: that decided.
+        prepared: the rows.
+
+    Returns:
+        The report: the same seed and input give the same bytes, so it has no time.
+
+    Raises:
+        RequestError: the folder cannot be written, or has a file of an earlier run that this one has no rows for.
+    """
+    splits = {name: rows for name, rows in prepared.splits.items() if rows}
+    for name in prepared.splits.keys() - splits.keys():
+        if (folder / f"{name}.parquet").exists():
+            raise RequestError(
+                f"-o: {folder / name}.parquet is of another run, and this one has no row for it; "
+                "remove it, or name another folder",
+                "-o",
+            )
+    hidden: dict[Path, Path] = {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        files = {}
+        for name, rows in splits.items():
+            path = folder / f"{name}.parquet"
+            hidden[path] = path.with_name(path.name + ".tmp")
+            _write_parquet(hidden[path], rows)
+            files[name] = _about(hidden[path], path.name, prepared.labels[name])
+        report = _report(recipe, seed, prepared, files)
+        hidden[folder / REPORT] = folder / f"{REPORT}.tmp"
+        text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+        hidden[folder / REPORT].write_text(text, encoding="utf-8")
+        for path, beside in hidden.items():
+            beside.replace(path)
+    except (FileExistsError, NotADirectoryError, PermissionError) as error:
+        raise RequestError(f"-o: {error.filename or folder}: {error.strerror}", "-o") from error
+    finally:
+        for beside in hidden.values():
+            beside.unlink(missing_ok=True)
+    return report
+
+
+def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.Table.from_pylist(rows), path)
+
+
+def _about(path: Path, name: str, labels: list[str]) -> dict[str, Any]:
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return {"file": name, "rows": len(labels), "labels": dict(sorted(Counter(labels).items())), "sha256": digest}
+
+
+def _report(recipe: str, seed: int, prepared: Prepared, files: dict[str, Any]) -> dict[str, Any]:
+    sources = [{"name": one.name, "rows": len(one.rows), "sha256": one.digests} for one in prepared.sources]
+    return {
+        "version": VERSION,
+        "recipe": recipe,
+        "seed": seed,
+        "sources": sources,
+        "settings": prepared.settings,
+        "splits": files,
+        "dropped": prepared.dropped.record(),
+    }
