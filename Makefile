@@ -116,6 +116,12 @@ apptainer: setup-dev ## the definitions for Apptainer: built without root, the s
 slurm: setup-dev ## the jobs for Slurm, on a cluster of logical nodes (smoke=1: one that trains, without models, for CI)
 	@$(PYTEST) --numprocesses 0 tests/slurm/running_jobs.py $(if $(smoke),-k fails)
 
+# datasets, with which verl reads parquet, is a third of a gigabyte that nothing else needs.
+.PHONY: data
+data: setup-dev ## training data: the shipped samples prepared, read as verl reads them, and scored by a judge that pretends
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt datasets
+	@$(PYTEST) --numprocesses 0 -o python_files='test_*.py running_*.py' tests/data
+
 .PHONY: lint
 lint: setup-dev ## check style and types
 	@$(BIN)/ruff check .

@@ -27,7 +27,9 @@ def add_parser(commands: Any) -> None:
             help="a file (.jsonl, .json, .parquet), a folder of them, or a name on the hub (%(default)s)",
         )  # fmt: skip
         one.add_argument("-o", "--output", metavar="FOLDER", type=Path, required=True, help="where parquet is written")
-        one.add_argument("--seed", metavar="N", type=int, default=0, help="same seed and input, same bytes (%(default)s)")
+        one.add_argument(
+            "--seed", metavar="N", type=int, default=0, help="same seed and input, same bytes (%(default)s)"
+        )
         one.add_argument(
             "--test-share", metavar="SHARE", type=share, default=TEST_SHARE,
             help="of what has no test part, from 0 to below 1 (%(default)s)",
@@ -69,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 def _show(folder: Path, report: dict[str, Any]) -> None:
     table = Grid("written", "rows", "of them", "sha256")
     for about in report["splits"].values():
-        labels = ", ".join(f"{label} {count:,}" for label, count in about["labels"].items())
+        labels = ", ".join(f"{label} {count:,}" for label, count in about["labels"].items()) or "-"
         path = plain_text(str(folder / about["file"]))
         table.add_row(path, f"{about['rows']:,}", plain_text(labels), about["sha256"][:16])
     table.show()

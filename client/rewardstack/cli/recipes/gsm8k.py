@@ -27,7 +27,9 @@ NUMBER = re.compile(r"-?[0-9]{1,64}(?:\.[0-9]{1,64})?")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the recipe's own arguments."""
     parser.add_argument("--instruction", metavar="TEXT", default=INSTRUCTION, help="behind each question (%(default)s)")
-    parser.add_argument("--method", choices=METHODS, default="strict", help="how the rule finds the answer (%(default)s)")
+    parser.add_argument(
+        "--method", choices=METHODS, default="strict", help="how the rule finds the answer (%(default)s)"
+    )
 
 
 def prepare(args: argparse.Namespace) -> Prepared:
@@ -52,9 +54,8 @@ def prepare(args: argparse.Namespace) -> Prepared:
     for split, rows in divided.items():
         whole = enumerate([*parts[split], *rows])
         splits[split] = [_row(split, index, row, args.instruction, args.method) for index, row in whole]
-    labels = {split: [NAME] * len(rows) for split, rows in splits.items()}
     settings = {"data_source": NAME, "instruction": args.instruction, "method": args.method}
-    return Prepared([source], splits, labels, settings, dropped)
+    return Prepared([source], splits, settings, dropped)
 
 
 def _answer(row: Row) -> str:

@@ -12,8 +12,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from rewardstack.cli.data.rows import Row
-from rewardstack.cli.recipes import judging
 from rewardstack.cli.recipes.dataset import Dataset, malformed, read_dataset, text_of
+from rewardstack.cli.recipes.judge_options import add_judge_options, judge_options
 from rewardstack.cli.recipes.prepared import Dropped, Prepared, split_by_share
 from rewardstack.errors import RequestError
 from rewardstack.routing.routes import JUDGE
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the recipe's own arguments."""
     parser.add_argument("--non-members", metavar="INPUT", help="another data set, whose rows are all non-members")
     parser.add_argument("--data-source", metavar="NAME", default=DATA_SOURCE, help="of each row (%(default)s)")
-    judging.add_arguments(parser)
+    add_judge_options(parser)
 
 
 def prepare(args: argparse.Namespace) -> Prepared:
@@ -79,7 +79,7 @@ def prepare(args: argparse.Namespace) -> Prepared:
     """
     if not args.data_source.startswith(JUDGE):
         raise RequestError(f"--data-source: {args.data_source!r} has to begin with {JUDGE}", "--data-source")
-    options = judging.judge_options(args)
+    options = judge_options(args)
     sources = [read_dataset(args.input)]
     if args.non_members is not None:
         sources.append(read_dataset(args.non_members))
@@ -94,8 +94,7 @@ def prepare(args: argparse.Namespace) -> Prepared:
         )
     parts = split_by_share(paired, args.test_share, random)
     splits = {name: _rows(name, groups, args.data_source, options) for name, groups in parts.items()}
-    labels = {name: [row["extra_info"]["label"] for row in rows] for name, rows in splits.items()}
-    return Prepared(sources, splits, labels, {"data_source": args.data_source, "judge": options}, dropped)
+    return Prepared(sources, splits, {"data_source": args.data_source, "judge": options}, dropped)
 
 
 def _problems(sources: list[Dataset], dropped: Dropped) -> list[Problem]:

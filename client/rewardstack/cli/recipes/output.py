@@ -49,7 +49,7 @@ def write(folder: Path, recipe: str, seed: int, prepared: Prepared) -> dict[str,
             path = folder / f"{name}.parquet"
             hidden[path] = path.with_name(path.name + ".tmp")
             _write_parquet(hidden[path], rows)
-            files[name] = _about(hidden[path], path.name, prepared.labels[name])
+            files[name] = _about(hidden[path], path.name, rows)
         report = _report(recipe, seed, prepared, files)
         hidden[folder / REPORT] = folder / f"{REPORT}.tmp"
         text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
@@ -71,9 +71,10 @@ def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
     pq.write_table(pa.Table.from_pylist(rows), path)
 
 
-def _about(path: Path, name: str, labels: list[str]) -> dict[str, Any]:
+def _about(path: Path, name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    labels = Counter(row["extra_info"]["label"] for row in rows if "label" in row["extra_info"])
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return {"file": name, "rows": len(labels), "labels": dict(sorted(Counter(labels).items())), "sha256": digest}
+    return {"file": name, "rows": len(rows), "labels": dict(sorted(labels.items())), "sha256": digest}
 
 
 def _report(recipe: str, seed: int, prepared: Prepared, files: dict[str, Any]) -> dict[str, Any]:

@@ -35,15 +35,13 @@ class Prepared:
 
     Args:
         sources: the data sets that were read.
-        splits: the rows of each, in order.
-        labels: what the rows are counted by; one for each row of each split.
+        splits: the rows of each, in order; they are counted by the `label` in their `extra_info`, where there is one.
         settings: what was chosen beside the seed, for the report.
         dropped: what was left out.
     """
 
     sources: list[Dataset]
     splits: dict[str, list[dict[str, Any]]]
-    labels: dict[str, list[str]]
     settings: dict[str, Any]
     dropped: Dropped = field(default_factory=Dropped)
 

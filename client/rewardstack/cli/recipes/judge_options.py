@@ -16,11 +16,15 @@ ALLOWED = frozenset(OPTIONS) - {"prompt_template_path"} | {"timeout"}
 """Fields that `--extra` may set. An address or a key is the trainer's to know: it does not belong into data."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_judge_options(parser: argparse.ArgumentParser) -> None:
     """Adds the judge's options to a recipe's."""
     group = parser.add_argument_group("judge", "written into each row's extra_info")
-    group.add_argument("--model", metavar="NAME", default=MODEL, help="'' leaves it to the trainer's settings (%(default)s)")
-    group.add_argument("--template", metavar="NAME|FILE", default="default", help="a file's text is written (%(default)s)")
+    group.add_argument(
+        "--model", metavar="NAME", default=MODEL, help="'' leaves it to the trainer's settings (%(default)s)"
+    )
+    group.add_argument(
+        "--template", metavar="NAME|FILE", default="default", help="a file's text is written (%(default)s)"
+    )
     group.add_argument("--temperature", metavar="NUMBER", type=float, default=0.7, help="of sampling (%(default)s)")
     group.add_argument("--top-p", metavar="NUMBER", type=float, default=0.8, help="of sampling (%(default)s)")
     group.add_argument("--max-new-tokens", metavar="N", type=int, default=512, help="of the reply (%(default)s)")
