@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -139,9 +140,10 @@ def _from_hub(name: str, config: str | None) -> Dataset:
         )
     import datasets
 
+    logging.getLogger("huggingface_hub").propagate = False  # it says everything on stderr itself
     try:
         loaded = datasets.load_dataset(name, config)
-    except (FileNotFoundError, ValueError) as error:
+    except (datasets.exceptions.DatasetsError, FileNotFoundError, ValueError) as error:
         raise RequestError(f"INPUT: the hub has no data set {name} to load: {error}", "INPUT") from error
     except OSError as error:
         raise UnreachableError(f"{name} did not come from the hub: {error}; {remedy}, and name FOLDER") from error

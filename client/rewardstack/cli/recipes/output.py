@@ -33,27 +33,11 @@ def write(folder: Path, recipe: str, seed: int, prepared: Prepared) -> dict[str,
     Raises:
         RequestError: the folder cannot be written, or has a file of an earlier run that this one has no rows for.
     """
-    splits = {name: rows for name, rows in prepared.splits.items() if rows}
-    for name in prepared.splits.keys() - splits.keys():
-        if (folder / f"{name}.parquet").exists():
-            raise RequestError(
-                f"-o: {folder / name}.parquet is of another run, and this one has no row for it; "
-                "remove it, or name another folder",
-                "-o",
-            )
+    _refuse_leftovers(folder, prepared)
     hidden: dict[Path, Path] = {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        files = {}
-        for name, rows in splits.items():
-            path = folder / f"{name}.parquet"
-            hidden[path] = path.with_name(path.name + ".tmp")
-            _write_parquet(hidden[path], rows)
-            files[name] = _about(hidden[path], path.name, rows)
-        report = _report(recipe, seed, prepared, files)
-        hidden[folder / REPORT] = folder / f"{REPORT}.tmp"
-        text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
-        hidden[folder / REPORT].write_text(text, encoding="utf-8")
+        report = _write_hidden(folder, recipe, seed, prepared, hidden)
         for path, beside in hidden.items():
             beside.replace(path)
     except (FileExistsError, NotADirectoryError, PermissionError) as error:
@@ -61,6 +45,30 @@ def write(folder: Path, recipe: str, seed: int, prepared: Prepared) -> dict[str,
     finally:
         for beside in hidden.values():
             beside.unlink(missing_ok=True)
+    return report
+
+
+def _refuse_leftovers(folder: Path, prepared: Prepared) -> None:
+    for name, rows in prepared.splits.items():
+        path = folder / f"{name}.parquet"
+        if not rows and path.exists():
+            why = "is of another run, and this one has no row for it; remove it, or name another folder"
+            raise RequestError(f"-o: {path} {why}", "-o")
+
+
+def _write_hidden(folder: Path, recipe: str, seed: int, prepared: Prepared, hidden: dict[Path, Path]) -> dict[str, Any]:
+    """Writes all files under other names, which it notes in `hidden` before, and returns the report."""
+    files = {}
+    for name, rows in prepared.splits.items():
+        if rows:
+            path = folder / f"{name}.parquet"
+            hidden[path] = path.with_name(path.name + ".tmp")
+            _write_parquet(hidden[path], rows)
+            files[name] = _about(hidden[path], path.name, rows)
+    report = _report(recipe, seed, prepared, files)
+    hidden[folder / REPORT] = folder / f"{REPORT}.tmp"
+    text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+    hidden[folder / REPORT].write_text(text, encoding="utf-8")
     return report
 
 
