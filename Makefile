@@ -104,7 +104,7 @@ machines: setup-dev ## README's commands on bare and on spoilt machines, each a 
 # The pods are no part of `make test`: with models they take a quarter of an hour.
 .PHONY: helm
 helm: setup-dev ## the chart for Kubernetes: lint, all scenarios, its pods as containers (smoke=1: the pods without models, for CI)
-	@$(PYTEST) --numprocesses 0 $(if $(smoke),tests/helm/running_pods.py -k rules,tests/helm tests/helm/running_pods.py)
+	@$(PYTEST) --numprocesses 0 -o python_files='test_*.py running_*.py' tests/helm $(if $(smoke),-k 'running_pods and rules')
 
 # The stack out of Apptainer's images is no part of `make test` either: with the large ones it takes a quarter of an hour.
 .PHONY: apptainer
@@ -115,6 +115,12 @@ apptainer: setup-dev ## the definitions for Apptainer: built without root, the s
 .PHONY: slurm
 slurm: setup-dev ## the jobs for Slurm, on a cluster of logical nodes (smoke=1: one that trains, without models, for CI)
 	@$(PYTEST) --numprocesses 0 tests/slurm/running_jobs.py $(if $(smoke),-k fails)
+
+# datasets, with which verl reads parquet, is a third of a gigabyte that nothing else needs.
+.PHONY: data
+data: setup-dev ## training data: the shipped samples prepared, read as verl reads them, and scored by a judge that pretends
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt datasets
+	@$(PYTEST) --numprocesses 0 -o python_files='test_*.py running_*.py' tests/data
 
 .PHONY: lint
 lint: setup-dev ## check style and types

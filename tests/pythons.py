@@ -22,7 +22,7 @@ from tests.support.needs import MARKERS
 
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
-TESTS = ("tests/client", "tests/cli", "tests/settings", "tests/test_open_files.py")
+TESTS = ("tests/client", "tests/cli", "tests/data", "tests/settings", "tests/test_open_files.py")
 PYTEST = ("-q", "-p", "no:cacheprovider", "--numprocesses", "auto", "--dist", "worksteal")
 ASK = "import ensurepip, platform, venv; print(platform.python_version())"
 

@@ -15,12 +15,12 @@ PLAIN = """
 api app arguments audit auth base batches body calls catalogue characters check client codec commands compare conf
 config connection console context cost counters dataset delivery depth descriptors directory durability errors event
 explain explanation factory fields files finding format get health healthcheck http init interrupts json launch lexer
-limits lists logs loop main messages metrics models names options output parquet parser pieces process progress
+limits lists logs loop main messages metrics models names options output parquet parser pieces prepare process progress
 question rate recording refusals reply resolver responses rows run schemas scripts secret server service settings
 state steps store stream submission submit syntax table terms tokens trail types undone upload visible warming words
 """
 """Plain English, and words of Python and of HTTP, that mean here what they mean everywhere."""
-FOREIGN = "gunicorn llm openapi openrlhf regex rm"
+FOREIGN = "gunicorn llm math mia openapi openrlhf regex rm"
 """Names of others."""
 MATHEMATICS = """
 angles approximations atoms balls bases bounds brackets calendar commas congruences constants currencies

@@ -16,7 +16,7 @@ def test_version(cli: Cli) -> None:
     assert cli("--version").out == f"rewardstack {rewardstack.__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["score", "submit", "check", "routes"])
+@pytest.mark.parametrize("command", ["score", "submit", "check", "routes", "prepare"])
 def test_each_command_has_help(cli: Cli, command: str) -> None:
     """The help lists the commands, and each has its own."""
     assert command in cli("--help").out

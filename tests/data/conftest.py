@@ -1,0 +1,86 @@
+"""The command `rewardstack prepare` in this process, and data sets for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rewardstack.cli.main import main
+from tests.client.judge.conftest import judge as judge
+from tests.client.judge.conftest import one_judge as one_judge
+
+ROOT = Path(__file__).resolve().parents[2]
+PAIRS = ROOT / "examples/data/math500_mia.jsonl"
+GSM8K = ROOT / "examples/data/gsm8k"
+
+Prepare = Callable[..., dict[str, Any]]
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """The folder that is written."""
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def prepare(out: Path, capsys: pytest.CaptureFixture[str]) -> Prepare:
+    """Runs a recipe with an input, and returns its report."""
+
+    def run(recipe: str, *arguments: object) -> dict[str, Any]:
+        status = main(["prepare", recipe, *map(str, arguments), "-o", str(out), "--json"])
+        printed = capsys.readouterr()
+        assert status == 0, printed.err
+        report: dict[str, Any] = json.loads(printed.out)
+        return report
+
+    return run
+
+
+@pytest.fixture
+def refused(out: Path, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """Runs a recipe that is to be refused as the user's fault, and returns what is said; nothing is written."""
+
+    def run(recipe: str, *arguments: object) -> str:
+        before = sorted(out.iterdir()) if out.exists() else []
+        assert main(["prepare", recipe, "-o", str(out), *map(str, arguments)]) == 2
+        assert before == (sorted(out.iterdir()) if out.exists() else [])
+        return capsys.readouterr().err
+
+    return run
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """The rows of a parquet file, by pyarrow."""
+    rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    return rows
+
+
+def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
+    """Writes rows as JSON lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def write_json(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
+    """Writes rows as one JSON array."""
+    path.write_text(json.dumps([*rows]))
+    return path
+
+
+def write_parquet(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
+    """Writes rows as parquet."""
+    pq.write_table(pa.Table.from_pylist([*rows]), path)
+    return path
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    """The rows of JSON lines."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
