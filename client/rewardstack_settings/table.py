@@ -352,8 +352,8 @@ TRAINER = Section("The client", [
     Setting("REWARDSTACK_MAX_CONNECTIONS", "1028", Whole(1, 1_000_000), ("client",),
             "requests in flight to one endpoint"),
     Setting("LLM_JUDGE_RAY_ACTOR", "", RayActor(), ("client",),
-            "in place of LLM_JUDGE_SERVER_URL, a judge that is a Ray actor ([ray](ray.md)): `[NAMESPACE/]NAME`, such as "
-            "`reward_inference_service`, which is in the namespace `rewardstack`"),
+            "in place of LLM_JUDGE_SERVER_URL, a judge that is a Ray actor ([ray](ray.md)): `[NAMESPACE/]NAME`, such "
+            "as `reward_inference_service`, which is in the namespace `rewardstack`"),
 ], place="environment")
 
 ALONE = Section("The reward server alone", [

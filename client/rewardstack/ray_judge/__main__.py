@@ -13,12 +13,18 @@ import sys
 import threading
 from importlib.util import find_spec
 
-from rewardstack.errors import ConfigError, RewardstackError, SettingsError
+from rewardstack.errors import ConfigError, RewardstackError, SettingsError, UnreachableError
 from rewardstack.ray_judge.cluster import connected
 from rewardstack.ray_judge.options import EngineOptions
 from rewardstack.ray_judge.service import NAME
 from rewardstack.ray_judge.start import START_SECONDS, num_engines_set, start_reward_service, stop_reward_service
+from rewardstack.transport.ray_actor import last_line
 from rewardstack_settings.kinds import RAY_NAMESPACE
+
+LOOK = 5.0
+"""Seconds between looks at the service,"""
+PATIENCE = 60.0
+"""and that it has to answer."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -60,13 +66,18 @@ def _serve(given: argparse.Namespace, stop: threading.Event) -> None:
     EngineOptions(given.model, **options)  # what is wrong is said before a cluster is started
     processors = max(os.cpu_count() or 1, count * given.tensor_parallel_size)
     with connected(given.address, processors) as variables:
+        import ray
+
         print(f"starting {count} engines with {given.model} ...", flush=True)
         service = start_reward_service(
             given.model, count, name=given.name, namespace=given.namespace, seconds=given.timeout, **options
         )
         try:
             _tell(given, variables)
-            stop.wait()
+            while not stop.wait(LOOK):
+                ray.get(service.state.remote(), timeout=PATIENCE)
+        except (ray.exceptions.RayError, TimeoutError) as error:
+            raise UnreachableError(f"the service is lost: {last_line(error)}") from error
         finally:
             stop_reward_service(service)
 
@@ -87,14 +98,30 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--served-name", default="", help="by which clients ask for it (default: the model)")
     start.add_argument("--engines", type=int, help="how many (default: REWARD_NUM_ENGINES, which is 1)")
     start.add_argument("--tensor-parallel-size", type=int, default=1, metavar="GPUS", help="GPUs of each (default: 1)")
-    start.add_argument("--max-model-len", type=int, metavar="TOKENS", help="of a prompt and its reply (default: what fits)")
+    start.add_argument(
+        "--max-model-len", type=int, metavar="TOKENS", help="of a prompt and its reply (default: what fits)"
+    )
     start.add_argument("--dtype", default="auto", help="of weights and activations (default: the model's)")
-    start.add_argument("--gpu-memory-utilization", type=float, default=0.9, metavar="PART", help="of each GPU (default: 0.9)")
-    start.add_argument("--vllm-args", default="", metavar="FLAGS", help="further flags of `vllm serve`, in one argument")
+    start.add_argument(
+        "--gpu-memory-utilization", type=float, default=0.9, metavar="PART", help="of each GPU (default: 0.9)"
+    )
+    start.add_argument(
+        "--vllm-args", default="", metavar="FLAGS", help="further flags of `vllm serve`, in one argument"
+    )
     start.add_argument("--name", default=NAME, help=f"of the actor (default: {NAME})")
     start.add_argument("--namespace", default=RAY_NAMESPACE, help=f"of the actor (default: {RAY_NAMESPACE})")
-    start.add_argument("--address", default=os.environ.get("RAY_ADDRESS", ""), help="of a Ray cluster that is there (default: RAY_ADDRESS; else a cluster of its own)")
-    start.add_argument("--timeout", type=float, default=START_SECONDS, metavar="SECONDS", help="for all engines to load (default: %(default)g)")
+    start.add_argument(
+        "--address",
+        default=os.environ.get("RAY_ADDRESS", ""),
+        help="of a Ray cluster that is there (default: RAY_ADDRESS; else a cluster of its own)",
+    )
+    start.add_argument(
+        "--timeout",
+        type=float,
+        default=START_SECONDS,
+        metavar="SECONDS",
+        help="for all engines to load (default: %(default)g)",
+    )
     return parser
 
 

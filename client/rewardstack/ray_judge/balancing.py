@@ -124,4 +124,4 @@ def refusal(status: int, why: str) -> Answer:
         status: of HTTP.
         why: the reason.
     """
-    return status, json.dumps({"error": {"message": why, "code": status}}).encode()
+    return status, json.dumps({"error": why}).encode()

@@ -1,11 +1,13 @@
 """The Ray cluster of a judge: one that is there and stays, or one of its own that leaves nothing behind.
 
-A cluster of its own asks for a token, for it listens on this machine's address, and has that with all else in a folder that goes with it.
+A cluster of its own listens on this machine's address, so it asks for a token, which it has with all else in a folder
+that goes with it.
 https://docs.ray.io/en/latest/ray-security/token-auth.html
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import shutil
@@ -14,8 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rewardstack.errors import UnreachableError
-from rewardstack.transport.ray_actor import MESSAGE_CHARACTERS
+from rewardstack.transport.ray_actor import join
 from rewardstack_settings.kinds import RAY_NAMESPACE
 
 FOLDER = "/tmp"
@@ -46,14 +47,9 @@ def connected(address: str = "", processors: int | None = None, gpus: int | None
 
 @contextmanager
 def _joined(address: str) -> Iterator[dict[str, str]]:
+    join(address)
     import ray
 
-    os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # else Ray makes a token in $HOME
-    try:
-        ray.init(address, namespace=RAY_NAMESPACE, log_to_driver=False)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        why = " ".join(str(error).split())[:MESSAGE_CHARACTERS]
-        raise UnreachableError(f"{address}: no Ray cluster takes this process: {why}") from error
     try:
         yield {"RAY_ADDRESS": ray.get_runtime_context().gcs_address}
     finally:
@@ -78,6 +74,7 @@ def _own(processors: int | None, gpus: int | None) -> Iterator[dict[str, str]]:
             namespace=RAY_NAMESPACE,
             include_dashboard=False,
             log_to_driver=False,
+            logging_level=logging.ERROR,
             object_store_memory=OBJECTS,
             _temp_dir=str(folder),
         )

@@ -39,6 +39,12 @@ class RemoteEngine:
         """The id of its process, once it is up; raises as `request` does."""
         return int(await call(self.name, self._handle.ping))
 
+    def remove(self) -> None:
+        """Ends it, and gives back its place, which it would else have as long as the whole job."""
+        from ray.util.placement_group import remove_placement_group
+
+        remove_placement_group(self._group)
+
     async def placed(self, seconds: float) -> None:
         """Returns when it has its place.
 
@@ -48,7 +54,8 @@ class RemoteEngine:
         try:
             await asyncio.wait_for(_awaited(self._group.ready()), seconds)
         except asyncio.TimeoutError:
-            asked = " and ".join(f"{len(self._bundles)} x {amount:g} {kind}" for kind, amount in self._bundles[0].items())
+            each = " and ".join(f"{amount:g} {kind}" for kind, amount in self._bundles[0].items())
+            asked = f"{len(self._bundles)} times {each}"
             why = f"{self.name}: no node of the Ray cluster has {asked} free within {seconds:g} s"
             raise ConfigError(f"{why}; take fewer engines, or a smaller tensor_parallel_size") from None
 
@@ -74,10 +81,12 @@ def create_frozen_vllm_engines(
 
     on_gpu = ray.cluster_resources().get("GPU", 0) > 0
     if options.tensor_parallel_size > 1 and not on_gpu:
-        why = f"tensor_parallel_size: {options.tensor_parallel_size} needs GPUs, and the Ray cluster has none; leave it 1"
+        why = (
+            f"tensor_parallel_size: {options.tensor_parallel_size} needs GPUs, and the Ray cluster has none; leave it 1"
+        )
         raise RequestError(why, "tensor_parallel_size")
     if engine is None:
-        from rewardstack.ray_judge.vllm_engine import FrozenVllmEngine as engine  # noqa: N813 - as any other class
+        from rewardstack.ray_judge.vllm_engine import FrozenVllmEngine as engine
     return [_start(number, options, engine, on_gpu=on_gpu) for number in range(1, num_engines + 1)]
 
 

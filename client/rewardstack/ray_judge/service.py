@@ -57,6 +57,11 @@ class RewardInferenceService:
         await asyncio.gather(*[one.placed(seconds) for one in self._engines])
         return await asyncio.gather(*[one.ping() for one in self._engines])
 
+    async def close(self) -> None:
+        """Ends all engines."""
+        for one in self._engines:
+            one.remove()
+
     def state(self) -> list[dict[str, object]]:
         """As `FrozenRewardInferenceClient.state`."""
         return self._client.state()

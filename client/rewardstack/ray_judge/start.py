@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from rewardstack.errors import ConfigError, RequestError, RewardstackError, ServiceError, UnreachableError
@@ -18,6 +19,7 @@ START_SECONDS = 900.0
 """Seconds for all engines to load their weights."""
 PLACE_SECONDS = 60.0
 """Seconds that an engine waits for its place in the cluster."""
+CLOSE_SECONDS = 10.0
 AT_ONCE = 100_000
 """Calls that the actor takes at the same time; how many wait for engines is bounded by itself, in words."""
 
@@ -75,8 +77,8 @@ def start_reward_service(
     try:
         service = actor.remote(wanted, count, engine)
     except ValueError as error:
-        why = f"the Ray cluster has an actor {name!r} in the namespace {namespace!r} already; end it, or take another name"
-        raise ConfigError(why, "name") from error
+        why = f"the Ray cluster has an actor {name!r} in the namespace {namespace!r} already"
+        raise ConfigError(f"{why}; end it, or take another name", "name") from error
     try:
         ray.get(service.ready.remote(PLACE_SECONDS), timeout=seconds)
     except BaseException as error:
@@ -94,6 +96,8 @@ def stop_reward_service(service: Any) -> None:
     """
     import ray
 
+    with suppress(ray.exceptions.RayError):  # one that is lost cannot be asked
+        ray.get(service.close.remote(), timeout=CLOSE_SECONDS)
     ray.kill(service)
     if service in _services:
         _services.remove(service)

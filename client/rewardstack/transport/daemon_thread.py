@@ -32,7 +32,7 @@ async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
         result, failed = None, None
         try:
             result = work()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
             failed = error
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, result, failed)

@@ -6,6 +6,7 @@ Ray is imported once such an address is asked. https://docs.ray.io/en/latest/ray
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Mapping
@@ -60,13 +61,11 @@ async def send(method: str, url: str, body: bytes | None, headers: Mapping[str, 
     namespace, _, rest = url.removeprefix(RAY_SCHEME).partition("/")
     name, _, path = rest.partition("/")
     named = f"{RAY_SCHEME}{namespace}/{name}"
-    handle = _handles.get(named)
-    if handle is None:
-        handle = await in_daemon_thread("rewardstack-ray", partial(_find, named, namespace, name))
-        _handles[named] = handle
+    if named not in _handles:
+        _handles[named] = await in_daemon_thread("rewardstack-ray", partial(_find, named, namespace, name))
     seconds = float(headers.get(HEADER, UNBOUNDED * 1000)) / 1000
     try:
-        status, data = await call(named, handle.request, method, f"/{path}", body or b"", seconds)
+        status, data = await call(named, _handles[named].request, method, f"/{path}", body or b"", seconds)
     except UnreachableError:
         _handles.pop(named, None)  # another may bear its name by now
         raise
@@ -97,35 +96,49 @@ async def call(named: str, method: Any, *arguments: object) -> Any:
     except ray.exceptions.RayTaskError as error:
         raise ReplyError(f"{named}: {last_line(error)}") from error
     except ray.exceptions.RayError as error:
-        raise UnreachableError(f"{named}: {_words(error)}") from None
+        raise UnreachableError(f"{named}: {last_line(error)}") from None
 
 
 def _find(named: str, namespace: str, name: str) -> Any:
-    """The handle of an actor; connects this process to the cluster of RAY_ADDRESS, or of this machine, if it is not."""
+    """The handle of an actor; this process joins a cluster first, where it is in none."""
     import ray
 
     with _connecting:
         if not ray.is_initialized():
-            # Ray would make and keep a token in $HOME; who has a cluster with one names it by RAY_AUTH_TOKEN_PATH.
-            os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-            address = os.environ.get("RAY_ADDRESS", "auto")
-            try:
-                ray.init(address, namespace=RAY_NAMESPACE, log_to_driver=False, configure_logging=False)
-            except (ConnectionError, RuntimeError, ValueError) as error:
-                why = f"{named}: no Ray cluster takes this process: {' '.join(str(error).split())[:MESSAGE_CHARACTERS]}"
-                raise UnreachableError(f"{why}; set RAY_ADDRESS to its address, or {START}") from error
+            join(os.environ.get("RAY_ADDRESS", "auto"))
     try:
         return ray.get_actor(name, namespace=namespace)
     except ValueError:
         raise UnreachableError(f"{named}: the Ray cluster has no such actor; {START}, or correct {VARIABLE}") from None
     except ray.exceptions.RayError as error:
-        raise UnreachableError(f"{named}: {_words(error)}") from None
+        raise UnreachableError(f"{named}: {last_line(error)}") from None
 
 
-def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:MESSAGE_CHARACTERS]}"
+def join(address: str) -> None:
+    """Has this process join a cluster that is there.
+
+    Args:
+        address: of the cluster; `auto` for the one of this machine.
+
+    Raises:
+        UnreachableError: there is none.
+    """
+    has_token = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    os.environ.setdefault("RAY_AUTH_MODE", "token" if has_token else "disabled")  # unset, one is made in $HOME
+    import ray  # reads them
+
+    try:
+        ray.init(address, namespace=RAY_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        why = f"no Ray cluster at the address {address!r} takes this process: {last_line(error)}"
+        raise UnreachableError(f"{why}; set RAY_ADDRESS to that of one, or {START}") from error
 
 
-def last_line(error: Exception) -> str:
-    """What a remote exception says, without the traceback before it."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1][:MESSAGE_CHARACTERS]
+def last_line(error: BaseException) -> str:
+    """The kind of an error of Ray's, and the last line of its words: the cause, without the traceback before it.
+
+    Args:
+        error: one of Ray's.
+    """
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[-1].strip()[:MESSAGE_CHARACTERS]}"
