@@ -17,7 +17,7 @@ DECIMAL = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 RAY_SCHEME = "ray://"
 RAY_NAMESPACE = "rewardstack"
 """Where an actor is looked for whose namespace is not said, whatever the namespace of the trainer's job."""
-RAY_ACTOR = re.compile(r"(?:([\w.-]+)/)?([\w.-]+)", re.ASCII)
+RAY_ACTOR = re.compile(r"(?:([A-Za-z0-9_.-]+)/)?([A-Za-z0-9_.-]+)")
 COMMENT = re.compile(r"\s[;#]")
 
 Schema = dict[str, Any]
@@ -223,6 +223,9 @@ class RayActor(Text):
         if named is None:
             raise Refused("is not the name of a Ray actor such as reward_inference_service or namespace/name")
         return (f"{RAY_SCHEME}{named[1] or RAY_NAMESPACE}/{named[2]}",)
+
+    def schema(self) -> Schema:
+        return {"type": "string", "pattern": f"^({RAY_ACTOR.pattern})?$"}
 
 
 class Pairs:

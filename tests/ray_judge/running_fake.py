@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -25,6 +26,7 @@ from rewardstack.ray_judge.service import NAME
 from rewardstack.ray_judge.start import start_reward_service, stop_reward_service
 from tests.ray_judge.cluster import PLACE_SECONDS, environment, kill, logical, processes_that_name, samples, statuses
 from tests.ray_judge.fake_engine import RESTART_SECONDS, SLOW, SLOW_SECONDS, FakeEngine, TensorParallelEngine, reward_of
+from tests.support.snippets import block
 from tests.support.waiting import eventually
 
 pytestmark = [
@@ -35,6 +37,14 @@ pytestmark = [
 
 MESSAGES = [{"role": "user", "content": "Is it 42?"}]
 GPUS = 4
+PAGE = "docs/ray.md"
+PRETENDED = """
+import functools, sys
+import rewardstack.ray_judge as judges
+from tests.ray_judge.fake_engine import FakeEngine
+judges.start_reward_service = functools.partial(judges.start_reward_service, engine=FakeEngine)
+"""
+"""Before a script of the page: its engines need no model."""
 TRAINER = """
 import json, rewardstack
 from tests.ray_judge.cluster import samples
@@ -218,6 +228,19 @@ def test_nothing_is_left(tmp_path: Path) -> None:
     assert folder.name.startswith("ray-judge-") and not folder.exists()
     eventually(lambda: not processes_that_name(str(folder)), seconds=30)
     assert list(tmp_path.rglob("*")) == []
+
+
+def test_page(cluster: dict[str, str], home: Path) -> None:
+    """The training script and the trainer of docs/ray.md do what they say, one while the other runs."""
+    script, trainer = block(PAGE, "python", "import ray"), block(PAGE, "python", "from rewardstack import")
+    [(name, actor)] = re.findall(r"export (\w+)=(\S+)", block(PAGE, "bash", "export"))
+    beside = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {trainer + 'print(score)'!r}], check=True)"
+    program = "\n".join((PRETENDED, script, "sys.stdout.flush()", beside))
+    variables = environment({**cluster, name: actor}, home)
+    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    reply, score = done.stdout.splitlines()
+    assert reply.startswith("REWARD: ") and 0 <= float(score) < 1
 
 
 def run_script(variables: dict[str, str], home: Path) -> subprocess.CompletedProcess[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from rewardstack.ray_judge.guard import descendants
 from services.judge.model import SMALL
 from tests.ray_judge.cluster import JUDGE, environment, kill, processes_that_name, statuses
 from tests.support import vllm
+from tests.support.snippets import assert_shown, block
 from tests.support.waiting import eventually
 
 pytestmark = [
@@ -32,7 +34,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
 ]
 
-ENGINES = 2
+PAGE, MODEL = "docs/ray.md", "Qwen/Qwen2.5-1.5B-Instruct"
+DIFFERS = r"(?<=RAY_ADDRESS=)\S+"
+"""The address, on each machine."""
 SAMPLES = 16
 EXPORT = re.compile(r"export (\w+)=(\S+)")
 RESTART_SECONDS = 240.0
@@ -43,13 +47,14 @@ class Started:
 
     Args:
         process: of the command.
-        variables: that it says trainers need.
+        said: what it has printed, with the variables that trainers need.
         home: that it was given.
     """
 
-    def __init__(self, process: subprocess.Popen[str], variables: dict[str, str], home: Path) -> None:
+    def __init__(self, process: subprocess.Popen[str], said: str, home: Path) -> None:
         self.process = process
-        self.variables = variables
+        self.said = said
+        self.variables = variables = dict(EXPORT.findall(said))
         self.home = home
         self.folder = Path(variables["RAY_AUTH_TOKEN_PATH"]).parent
 
@@ -60,25 +65,18 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     if lacking := vllm.missing():
         pytest.fail(lacking)
     home = tmp_path_factory.mktemp("home")
-    options = ["--engines", str(ENGINES), "--max-model-len", "2048", "--dtype", vllm.DTYPE, "--served-name", SMALL]
-    command = [
-        sys.executable,
-        "-m",
-        "rewardstack.ray_judge",
-        "start",
-        "--model",
-        str(vllm.models().small_judge),
-        *options,
-    ]
+    options = ["--max-model-len", "2048", "--dtype", vllm.DTYPE, "--served-name", SMALL]
+    typed = shlex.split(block(PAGE, "bash", "python -m").replace(MODEL, str(vllm.models().small_judge)))
+    command = [sys.executable, *typed[1:], *options]
     own = environment({"VLLM_CPU_KVCACHE_SPACE": vllm.CACHE_GIB, "OMP_NUM_THREADS": "1"}, home)
     process = subprocess.Popen(command, env=own, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        variables: dict[str, str] = {}
-        while "LLM_JUDGE_RAY_ACTOR" not in variables and (line := process.stdout.readline()):
-            variables.update(EXPORT.findall(line))
-        assert variables, "it has ended; what it said stands above"
-        yield Started(process, variables, home)
+        said = ""
+        while "LLM_JUDGE_RAY_ACTOR" not in said and (line := process.stdout.readline()):
+            said += line
+        assert "LLM_JUDGE_RAY_ACTOR" in said, f"it has ended; what it said: {said}"
+        yield Started(process, said, home)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
@@ -90,7 +88,7 @@ def in_ray(started: Started, monkeypatch: pytest.MonkeyPatch) -> Started:
     for name, text in started.variables.items():
         monkeypatch.setenv(name, text)
     monkeypatch.setenv("JUDGE_REVISION", "ray")
-    monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "120")
+    monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "400")
     return started
 
 
@@ -109,6 +107,11 @@ def samples(count: int, **extra: Any) -> list[Request]:
         Request(JUDGE, f"6 times {one} is {6 * one}.", f"{6 * one}", {"problem": f"What is 6 times {one}?", **given})
         for one in range(count)
     ]
+
+
+def test_page(started: Started) -> None:
+    """What is typed prints what docs/ray.md shows."""
+    assert_shown(block(PAGE, "text", "starting"), started.said.replace(str(vllm.models().small_judge), MODEL), DIFFERS)
 
 
 @pytest.mark.parametrize("extra", [{}, {"verdict": "logprob", "label_mass_floor": 0}], ids=["words", "logprob"])
@@ -149,7 +152,7 @@ def test_lost_engine(in_ray: Started) -> None:
     first, second = ray.get(service.ready.remote(RESTART_SECONDS))
     old = [first, *descendants(first)]
     scores: list[rewardstack.Score] = []
-    batch = threading.Thread(target=lambda: scores.extend(rewardstack.score(samples(4 * SAMPLES, max_new_tokens=64))))
+    batch = threading.Thread(target=lambda: scores.extend(rewardstack.score(samples(2 * SAMPLES, max_new_tokens=32))))
     batch.start()
     eventually(lambda: ray.get(service.state.remote())[0]["in_flight"] > 0, seconds=60)
     time.sleep(1)
@@ -157,8 +160,8 @@ def test_lost_engine(in_ray: Started) -> None:
     kill(first)
     batch.join()
     print(f"{in_flight} were in flight at the engine that was killed; {statuses(scores)}")
-    assert in_flight and len(scores) == 4 * SAMPLES
-    assert statuses(scores) == {"ok": 4 * SAMPLES}, {one.reason for one in scores}
+    assert in_flight and len(scores) == 2 * SAMPLES
+    assert statuses(scores) == {"ok": 2 * SAMPLES}, {one.reason for one in scores}
     eventually(lambda: not any(Path(f"/proc/{one}").exists() for one in old), lambda: f"left: {old}", seconds=30)
     eventually(lambda: not any(one["lost"] for one in ray.get(service.state.remote())), seconds=RESTART_SECONDS)
     after = ray.get(service.ready.remote(RESTART_SECONDS))

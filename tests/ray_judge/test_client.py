@@ -168,7 +168,9 @@ def test_samples_name_no_actor() -> None:
     """A sample's own `server_url` reaches no actor, so that untrusted rows call nothing in the cluster."""
     asked = actor(verdict)
     [request] = samples(1)
-    other = rewardstack.Request(request.data_source, "a", "b", {**request.extra_info, "server_url": "ray://rewardstack/judge"})
+    other = rewardstack.Request(
+        request.data_source, "a", "b", {**(request.extra_info or {}), "server_url": "ray://rewardstack/judge"}
+    )
     scores = rewardstack.score([other, request])
     assert [one.status for one in scores] == ["unscored", "ok"]
     assert len([one for one in asked.calls if one[0] == "POST"]) == 1

@@ -31,8 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     """Runs the command line; gives its exit status."""
     given = _parser().parse_args(argv)
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: _interrupt(stop))
+    _heed_signals(stop)
     try:
         _serve(given, stop)
     except KeyboardInterrupt:
@@ -41,6 +40,11 @@ def main(argv: list[str] | None = None) -> int:
         print(f"rewardstack.ray_judge: error: {error}", file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else 1
     return 0
+
+
+def _heed_signals(stop: threading.Event) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: _interrupt(stop))
 
 
 def _interrupt(stop: threading.Event) -> None:
@@ -68,6 +72,7 @@ def _serve(given: argparse.Namespace, stop: threading.Event) -> None:
     with connected(given.address, processors) as variables:
         import ray
 
+        _heed_signals(stop)  # Ray has put its own handlers in their place
         print(f"starting {count} engines with {given.model} ...", flush=True)
         service = start_reward_service(
             given.model, count, name=given.name, namespace=given.namespace, seconds=given.timeout, **options
