@@ -243,6 +243,16 @@ def test_page(cluster: dict[str, str], home: Path) -> None:
     assert reply.startswith("REWARD: ") and 0 <= float(score) < 1
 
 
+def test_check(cluster: dict[str, str], home: Path) -> None:
+    """`rewardstack check` tries the actor as it tries a server."""
+    variables = environment({**cluster, "LLM_JUDGE_RAY_ACTOR": NAME, "COLUMNS": "200"}, home)
+    with service(count=1):
+        done = subprocess.run(
+            [sys.executable, "-m", "rewardstack", "check"], env=variables, capture_output=True, text=True, timeout=120
+        )
+    assert f"ray://rewardstack/{NAME}" in done.stdout and "verdict 0." in done.stdout, done.stdout + done.stderr
+
+
 def run_script(variables: dict[str, str], home: Path) -> subprocess.CompletedProcess[str]:
     """A training script that starts the service, asks it, and ends."""
     command = [sys.executable, str(SCRIPT), variables.get("RAY_ADDRESS", "")]

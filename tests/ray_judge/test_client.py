@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 import types
 from collections.abc import Awaitable, Callable, Iterator
 from importlib.machinery import ModuleSpec
@@ -128,12 +129,19 @@ def test_failures(chat: Callable[[dict[str, Any]], Answer], says: str) -> None:
 
 
 def test_lost_actor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the actor is lost its name is looked up anew, and the one that is found is asked."""
-    found = Actor(verdict)
-    monkeypatch.setattr(ray_actor, "_find", lambda *_: found)
+    """Where the actor is lost its name is looked up anew, once for all samples, and the one that is found is asked."""
+    found, looked_up = Actor(verdict), []
+
+    def find(*named: str) -> Actor:
+        looked_up.append(named)
+        time.sleep(0.2)
+        return found
+
+    monkeypatch.setattr(ray_actor, "_find", find)
     actor(lost)
-    assert statuses(rewardstack.score(samples(2))) == {"ok": 2}
+    assert statuses(rewardstack.score(samples(50))) == {"ok": 50}
     assert ("POST", "/v1/chat/completions") in found.calls
+    assert len(looked_up) == 1
 
 
 def test_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:

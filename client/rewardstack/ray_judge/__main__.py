@@ -17,7 +17,7 @@ from rewardstack.errors import ConfigError, RewardstackError, SettingsError, Unr
 from rewardstack.ray_judge.cluster import connected
 from rewardstack.ray_judge.options import EngineOptions
 from rewardstack.ray_judge.service import NAME
-from rewardstack.ray_judge.start import START_SECONDS, num_engines_set, start_reward_service, stop_reward_service
+from rewardstack.ray_judge.start import START_SECONDS, engines_asked_for, start_reward_service, stop_reward_service
 from rewardstack.transport.ray_actor import last_line
 from rewardstack_settings.kinds import RAY_NAMESPACE
 
@@ -58,7 +58,7 @@ def _serve(given: argparse.Namespace, stop: threading.Event) -> None:
     for package in ("ray", "vllm"):
         if find_spec(package) is None:
             raise SettingsError(f'{package} is not installed here; pip install "rewardstack[ray]" beside vLLM', "ray")
-    count = num_engines_set() if given.engines is None else given.engines
+    count = engines_asked_for(given.engines)
     options = {
         "served_name": given.served_name,
         "tensor_parallel_size": given.tensor_parallel_size,

@@ -35,7 +35,12 @@ async def ask(app: App, method: str, path: str, body: bytes) -> tuple[int, bytes
         elif event["type"] == "http.response.body":
             parts.extend(event.get("body", b""))
 
-    scope: Event = {
+    await app(_scope(method, path), receive, send)
+    return status, bytes(parts)
+
+
+def _scope(method: str, path: str) -> Event:
+    return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
         "http_version": "1.1",
@@ -49,5 +54,3 @@ async def ask(app: App, method: str, path: str, body: bytes) -> tuple[int, bytes
         "client": ("ray", 0),
         "server": ("ray", 0),
     }
-    await app(scope, receive, send)
-    return status, bytes(parts)

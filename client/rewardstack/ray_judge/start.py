@@ -20,6 +20,7 @@ START_SECONDS = 900.0
 PLACE_SECONDS = 60.0
 """Seconds that an engine waits for its place in the cluster."""
 CLOSE_SECONDS = 10.0
+"""Seconds that a service has to end its engines."""
 AT_ONCE = 100_000
 """Calls that the actor takes at the same time; how many wait for engines is bounded by itself, in words."""
 
@@ -27,13 +28,21 @@ _services: list[Any] = []
 """Handles of this process's services: an actor ends when nobody has one any more."""
 
 
-def num_engines_set() -> int:
-    """How many engines REWARD_NUM_ENGINES asks for.
+def engines_asked_for(given: int | None) -> int:
+    """How many engines there are to be.
+
+    Args:
+        given: how many; None for REWARD_NUM_ENGINES.
 
     Raises:
-        SettingsError: it is no such number.
+        RequestError: none are given.
+        SettingsError: the variable holds no such number.
     """
-    return int(read({NUM_ENGINES: TABLE[NUM_ENGINES]}, os.environ)[NUM_ENGINES])
+    if given is None:
+        return int(read({NUM_ENGINES: TABLE[NUM_ENGINES]}, os.environ)[NUM_ENGINES])
+    if given < 1:
+        raise RequestError(f"num_engines: {given} is none; give at least 1", "num_engines")
+    return given
 
 
 def start_reward_service(
@@ -65,20 +74,7 @@ def start_reward_service(
     """
     import ray
 
-    if not ray.is_initialized():
-        raise ConfigError("this process is in no Ray cluster; call ray.init() before start_reward_service()")
-    wanted = EngineOptions(model, **options)
-    count = num_engines_set() if num_engines is None else num_engines
-    if count < 1:
-        raise RequestError(f"num_engines: {count} is none; give at least 1", "num_engines")
-    actor = ray.remote(RewardInferenceService).options(
-        name=name, namespace=namespace, num_cpus=0, max_concurrency=AT_ONCE
-    )
-    try:
-        service = actor.remote(wanted, count, engine)
-    except ValueError as error:
-        why = f"the Ray cluster has an actor {name!r} in the namespace {namespace!r} already"
-        raise ConfigError(f"{why}; end it, or take another name", "name") from error
+    service = _make(name, namespace, EngineOptions(model, **options), engines_asked_for(num_engines), engine)
     try:
         ray.get(service.ready.remote(PLACE_SECONDS), timeout=seconds)
     except BaseException as error:
@@ -86,6 +82,22 @@ def start_reward_service(
         raise _told(error, seconds) from error
     _services.append(service)
     return service
+
+
+def _make(name: str, namespace: str, options: EngineOptions, count: int, engine: type | None) -> Any:
+    """The handle of an actor that has been asked for."""
+    import ray
+
+    if not ray.is_initialized():
+        raise ConfigError("this process is in no Ray cluster; call ray.init() before start_reward_service()")
+    actor = ray.remote(RewardInferenceService).options(
+        name=name, namespace=namespace, num_cpus=0, max_concurrency=AT_ONCE
+    )
+    try:
+        return actor.remote(options, count, engine)
+    except ValueError as error:
+        why = f"the Ray cluster has an actor {name!r} in the namespace {namespace!r} already"
+        raise ConfigError(f"{why}; end it, or take another name", "name") from error
 
 
 def stop_reward_service(service: Any) -> None:

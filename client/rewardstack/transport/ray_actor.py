@@ -26,6 +26,7 @@ UNBOUNDED = 86_400.0
 """Seconds that a request may take whose deadline is not said."""
 
 _handles: dict[str, Any] = {}
+_look_ups: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Task[Any]] = {}
 _connecting = threading.Lock()
 
 
@@ -62,7 +63,7 @@ async def send(method: str, url: str, body: bytes | None, headers: Mapping[str, 
     name, _, path = rest.partition("/")
     named = f"{RAY_SCHEME}{namespace}/{name}"
     if named not in _handles:
-        _handles[named] = await in_daemon_thread("rewardstack-ray", partial(_find, named, namespace, name))
+        _handles[named] = await asyncio.shield(_looked_up(named, namespace, name))
     seconds = float(headers.get(HEADER, UNBOUNDED * 1000)) / 1000
     try:
         status, data = await call(named, _handles[named].request, method, f"/{path}", body or b"", seconds)
@@ -70,6 +71,22 @@ async def send(method: str, url: str, body: bytes | None, headers: Mapping[str, 
         _handles.pop(named, None)  # another may bear its name by now
         raise
     return Reply(f"{named}/{path.partition('?')[0]}", status, {}, data)
+
+
+def _looked_up(named: str, namespace: str, name: str) -> asyncio.Task[Any]:
+    """The look-up of an actor, one for all who wait for it: in an outage that is every sample."""
+    loop = asyncio.get_running_loop()
+    if (loop, named) not in _look_ups:
+        look_up = loop.create_task(in_daemon_thread("rewardstack-ray", partial(_find, named, namespace, name)))
+        look_up.add_done_callback(lambda done: _ended(loop, named, done))
+        _look_ups[loop, named] = look_up
+    return _look_ups[loop, named]
+
+
+def _ended(loop: asyncio.AbstractEventLoop, named: str, look_up: asyncio.Task[Any]) -> None:
+    del _look_ups[loop, named]
+    if not look_up.cancelled():
+        look_up.exception()  # its waiters' to hear; where all of them have gone it is nobody's
 
 
 async def call(named: str, method: Any, *arguments: object) -> Any:
