@@ -122,6 +122,12 @@ data: setup-dev ## training data: the shipped samples prepared, read as verl rea
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt datasets
 	@$(PYTEST) --numprocesses 0 -o python_files='test_*.py running_*.py' tests/data
 
+# Nor is the judge in Ray, which needs Ray.
+.PHONY: ray
+ray: setup-dev ## the judge as a Ray actor, with real vLLM and with engines that pretend (smoke=1: those only, for CI)
+	@$(if $(smoke),,$(MAKE) models)
+	@$(BIN)/python -m tests.ray_judge $(if $(smoke),--smoke)
+
 .PHONY: lint
 lint: setup-dev ## check style and types
 	@$(BIN)/ruff check .
@@ -140,7 +146,7 @@ format: setup-dev ## put the code into the project's style
 .PHONY: clean
 clean: ## stop the stack and remove all that make has made: volumes and jobs too
 	$(call services,clean,0)
-	@said=$$({ rm -rf .run .models .venv .pytest_cache .mypy_cache .ruff_cache && \
+	@said=$$({ rm -rf .run .models .ray .venv .pytest_cache .mypy_cache .ruff_cache && \
 	find $(wildcard $(PYTHON_CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +; } 2>&1) || \
 	{ echo "error: $$said" | head -n 1; echo "  remedy: whose these are, or root (sudo make clean), can remove them"; exit 1; } >&2
 

@@ -10,17 +10,18 @@ from rewardstack.routing.routes import RULES
 from tests.test_rooms import MODULES, ROOT
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
-MOST_LINES = 30
+MOST_LINES = 31
 PLAIN = """
-api app arguments audit auth base batches body calls catalogue characters check client codec commands compare conf
-config connection console context cost counters dataset delivery depth descriptors directory durability errors event
-explain explanation factory fields files finding format get health healthcheck http init interrupts json launch lexer
-limits lists logs loop main messages metrics models names options output parquet parser pieces prepare process progress
-question rate recording refusals reply resolver responses rows run schemas scripts secret server service settings
-state steps store stream submission submit syntax table terms tokens trail types undone upload visible warming words
+api app arguments audit auth base batches body calls catalogue characters check client cluster codec commands compare
+conf config connection console context cost counters daemon dataset delivery depth descriptors directory durability
+errors event exchange explain explanation factory fields files finding format get health healthcheck http init
+interrupts json launch lexer limits lists logs loop main messages metrics models names options output parquet parser
+pieces prepare process progress question rate recording refusals reply resolver responses rows run schemas scripts
+secret server service settings start state steps store stream submission submit syntax table terms thread tokens trail
+types undone upload visible warming words
 """
 """Plain English, and words of Python and of HTTP, that mean here what they mean everywhere."""
-FOREIGN = "gunicorn llm math mia openapi openrlhf regex rm"
+FOREIGN = "asgi gunicorn llm math mia openapi openrlhf regex rm vllm"
 """Names of others."""
 MATHEMATICS = """
 angles approximations atoms balls bases bounds brackets calendar commas congruences constants currencies

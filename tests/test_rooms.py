@@ -18,6 +18,7 @@ CLIENT: dict[str, set[str]] = {
     "cache": {"core"},
     "routing": {"core"},
     "transport": {"core"},
+    "ray_judge": {"core", "transport"},
     "pipeline": {"core", "cache", "routing"},
     "scorers": {"core", "cache", "routing", "pipeline", "transport"},
     "cli": {"core", "cache", "routing", "transport", "scorers", "api", "client", "__version__"},

@@ -21,7 +21,8 @@ from urllib3.util import Retry
 from rewardstack.core.deadline import HEADER
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, RequestError, ServiceError, UnreachableError
 from rewardstack.settings import Settings, parse_urls
-from rewardstack.transport.http import OVERLOADED, complaint_in, proxy_of, shown
+from rewardstack.transport.http import proxy_of, shown
+from rewardstack.transport.reply import OVERLOADED, complaint_in
 
 TRY_AGAIN = (*OVERLOADED, 500)
 FIRST_PAUSE = 1.0

@@ -22,6 +22,7 @@ from rewardstack_settings.table import read_by
 
 MAX_REQUESTS = "REWARDSTACK_MAX_REQUESTS"
 MAX_TOKENS = "REWARDSTACK_MAX_TOKENS"
+RAY_ACTOR = "LLM_JUDGE_RAY_ACTOR"
 
 READ = read_by("client")
 DEFAULTS = {name: setting.default for name, setting in READ.items()}
@@ -47,7 +48,7 @@ class Settings:
         reward_server_api_key: sent to those servers only.
         reward_server_timeout: seconds a sample may wait for progress.
         reward_type: the reward function where a call names none.
-        judge_urls: base URLs of equivalent LLM judges.
+        judge_urls: base URLs of equivalent LLM judges; or the address of the Ray actor that is one.
         judge_api_key: sent to those judges only.
         judge_headers: sent to those judges only, by name.
         judge_query: parameters sent to those judges only, by name.
@@ -113,7 +114,7 @@ class Settings:
         settings = _parse(tuple(environ.get(name, "") for name in READ))
         if not settings.endpoints:
             return settings  # as nearly everywhere, and every call asks
-        if beside := [name for name in SERVERS if environ.get(name)]:
+        if beside := [name for name in (*SERVERS, RAY_ACTOR) if environ.get(name)]:
             both = f"{ENDPOINTS} and {beside[0]} are both set, and the file of the former names the servers"
             raise SettingsError(f"{both}; unset one of them", beside[0])
         return settings.follow()
@@ -138,8 +139,11 @@ def _file(path: str) -> EndpointsFile:
 @lru_cache(maxsize=16)
 def _parse(texts: tuple[str, ...]) -> Settings:
     value = read(READ, dict(zip(READ, texts, strict=True)))
+    servers = {field: value[name] for name, field in SERVERS.items()}
+    if value[RAY_ACTOR]:
+        servers["judge_urls"] = _actor_alone(value)
     return Settings(
-        **{field: value[name] for name, field in SERVERS.items()},
+        **servers,
         reward_server_timeout=value["REWARD_SERVER_TIMEOUT"],
         reward_type=value["REWARD_TYPE"],
         judge_headers=value["LLM_JUDGE_HEADERS"],
@@ -160,6 +164,15 @@ def _parse(texts: tuple[str, ...]) -> Settings:
         max_retries=value["REWARDSTACK_MAX_RETRIES"],
         max_connections=value["REWARDSTACK_MAX_CONNECTIONS"],
     )
+
+
+def _actor_alone(value: Mapping[str, Any]) -> tuple[str, ...]:
+    """The address of the judge that is a Ray actor, in the place of URLs."""
+    if value["LLM_JUDGE_SERVER_URL"]:
+        both = f"{RAY_ACTOR} and LLM_JUDGE_SERVER_URL are both set, and each names the judge"
+        raise SettingsError(f"{both}; unset one of them", RAY_ACTOR)
+    address: tuple[str, ...] = value[RAY_ACTOR]
+    return address
 
 
 def read(settings: Mapping[str, Setting], texts: Mapping[str, str]) -> dict[str, Any]:

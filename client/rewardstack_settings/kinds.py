@@ -14,6 +14,10 @@ from urllib.parse import urlsplit
 LONGEST = 18
 """Digits of the longest whole number."""
 DECIMAL = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
+RAY_SCHEME = "ray://"
+RAY_NAMESPACE = "rewardstack"
+"""Where an actor is looked for whose namespace is not said, whatever the namespace of the trainer's job."""
+RAY_ACTOR = re.compile(r"(?:([A-Za-z0-9_.-]+)/)?([A-Za-z0-9_.-]+)")
 COMMENT = re.compile(r"\s[;#]")
 
 Schema = dict[str, Any]
@@ -207,6 +211,21 @@ class Urls(Text):
         except ValueError:
             return False
         return usable and not re.search(r"[\s?#]", url)
+
+
+class RayActor(Text):
+    """The name of a Ray actor, with its namespace and a slash before it or without; read as its address."""
+
+    def read(self, text: str) -> Any:
+        if not text:
+            return ()
+        named = RAY_ACTOR.fullmatch(text)
+        if named is None:
+            raise Refused("is not the name of a Ray actor such as reward_inference_service or namespace/name")
+        return (f"{RAY_SCHEME}{named[1] or RAY_NAMESPACE}/{named[2]}",)
+
+    def schema(self) -> Schema:
+        return {"type": "string", "pattern": f"^({RAY_ACTOR.pattern})?$"}
 
 
 class Pairs:

@@ -15,6 +15,7 @@ from rewardstack_settings.kinds import (
     Number,
     OneOf,
     Pairs,
+    RayActor,
     RedisUrl,
     Text,
     Urls,
@@ -42,6 +43,7 @@ READERS = {
     "grafana": "Grafana",
     "vllm-python": "`run_vllm_server.py`",
     "vllm-docker": "`run_vllm_docker.sh`",
+    "ray-judge": "`rewardstack.ray_judge`",
     "tei-python": "`run_tei_python.py`",
     "tei-docker": "`run_tei_docker.sh`",
     "tei-apptainer": "`run_tei_apptainer.sh`",
@@ -349,6 +351,9 @@ TRAINER = Section("The client", [
             "further attempts for a request that failed otherwise than by overload"),
     Setting("REWARDSTACK_MAX_CONNECTIONS", "1028", Whole(1, 1_000_000), ("client",),
             "requests in flight to one endpoint"),
+    Setting("LLM_JUDGE_RAY_ACTOR", "", RayActor(), ("client",),
+            "in place of LLM_JUDGE_SERVER_URL, a judge that is a Ray actor ([ray](ray.md)): `[NAMESPACE/]NAME`, such "
+            "as `reward_inference_service`, which is in the namespace `rewardstack`"),
 ], place="environment")
 
 ALONE = Section("The reward server alone", [
@@ -374,6 +379,8 @@ LAUNCHERS = Section("Launchers", [
             "tokens of a prompt and its answer; empty as for the stack"),
     Setting("GPU_MEMORY_UTILIZATION", "0.9", PART, VLLM_LAUNCHERS, "part of a GPU's memory that vLLM takes"),
     Setting("TENSOR_PARALLEL_SIZE", "1", Whole(1, 64), ("vllm-docker",), "GPUs that vLLM spreads over"),
+    Setting("REWARD_NUM_ENGINES", "1", Whole(1, 1024), ("ray-judge",),
+            "vLLM engines of a judge that is a Ray actor ([ray](ray.md)), each with GPUs of its own"),
     Setting("MAX_BATCH_TOKENS", "16384", Whole(1, 2**31), TEI_LAUNCHERS, "tokens of one forward pass"),
     Setting("MAX_CLIENT_BATCH_SIZE", "32", Whole(1, 2**31), TEI_LAUNCHERS, "inputs of one request"),
     Setting("TEI_CACHE", "", Text(), TEI_CONTAINERS,

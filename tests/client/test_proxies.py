@@ -14,7 +14,8 @@ import pytest
 from rewardstack import Request, score
 from rewardstack.errors import OverloadError, ServiceError, SettingsError, UnreachableError
 from rewardstack.remote_rm_client import RemoteRewardModel
-from rewardstack.transport.http import body_of, open_session, proxy_of, send, shown
+from rewardstack.transport.http import open_session, proxy_of, send, shown
+from rewardstack.transport.reply import body_of
 from tests.support.servers import free_port
 
 PROXY = "http://proxy.example:3128"

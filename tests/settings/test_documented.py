@@ -27,6 +27,10 @@ OF_THE_SYSTEM = {
     "PATH",
     "SSL_CERT_FILE",
     "TMPDIR",
+    "RAY_ADDRESS",
+    "RAY_AUTH_MODE",
+    "RAY_AUTH_TOKEN",
+    "RAY_AUTH_TOKEN_PATH",
     "XDG_CACHE_HOME",
 }
 """Variables of the machine and of other software, not of this project."""

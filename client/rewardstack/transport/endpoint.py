@@ -17,7 +17,8 @@ from rewardstack.core.deadline import HEADER, Patience
 from rewardstack.endpoints import VARIABLE
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
 from rewardstack.transport.attempt import LEAST, Attempt, OnceMore, Pace
-from rewardstack.transport.http import CONNECT_TIMEOUT, exchange, shown
+from rewardstack.transport.exchange import exchange
+from rewardstack.transport.http import CONNECT_TIMEOUT, shown
 from rewardstack.transport.incident import SAID_AFTER, Incident
 from rewardstack.transport.limiter import Limiter
 

@@ -1,23 +1,19 @@
-"""One HTTP exchange: every way it can go becomes bytes or an error of the tree."""
+"""One HTTP exchange: every way it can go becomes a reply or an error of the tree."""
 
 from __future__ import annotations
 
 import errno
-import html
 import ipaddress
-import json
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
-from rewardstack.core.wire import REFUSED_FOR_GOOD
-from rewardstack.errors import OverloadError, RejectedError, ReplyError, SettingsError, UnreachableError
+from rewardstack.errors import OverloadError, ReplyError, SettingsError, UnreachableError
+from rewardstack.transport.reply import MESSAGE_CHARACTERS, Reply
 from rewardstack.transport.resolver import DaemonResolver
 
 CONNECT_TIMEOUT = 5.0
@@ -28,10 +24,6 @@ REPLY_BYTES = 64 * 2**20
 """Largest reply that is read."""
 AT_ONCE = 2**16
 """Bytes of a reply that is read in one piece, if it says its length beforehand."""
-MESSAGE_CHARACTERS = 300
-"""How much of a server's complaint is repeated."""
-OVERLOADED = (408, 429, 502, 503, 504)
-"""Statuses with which a service refuses for now (`OverloadError`); it is asked again until the deadline."""
 
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
@@ -61,6 +53,8 @@ def proxy_of(url: str) -> str | None:
         SettingsError: it is no HTTP proxy, such as `socks5://…`, or no address; names the variable.
     """
     parts, proxies = urlsplit(url), getproxies()
+    if parts.scheme not in ("http", "https"):
+        return None
     variable = parts.scheme if parts.scheme in proxies else "all"
     proxy, host = proxies.get(variable, ""), parts.hostname or ""
     if not proxy or is_loopback(host) or proxy_bypass(_place(parts)) or _is_within(host, proxies.get("no", "")):
@@ -131,29 +125,6 @@ def shown(url: str) -> str:
     return f"{address} (through the proxy {parts.scheme}://{_place(parts)})"
 
 
-class Reply(NamedTuple):
-    """An answer over HTTP, whatever its status.
-
-    Args:
-        url: that was asked, as errors name it.
-        status: of the answer.
-        headers: by name, of any case.
-        data: its body.
-    """
-
-    url: str
-    status: int
-    headers: Mapping[str, str]
-    data: bytes
-
-
-async def exchange(
-    session: aiohttp.ClientSession, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
-) -> bytes:
-    """The body of a 2xx reply to one request; arguments and errors are those of `send`, then of `body_of`."""
-    return body_of(await send(session, method, url, body, headers))
-
-
 async def send(
     session: aiohttp.ClientSession, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
 ) -> Reply:
@@ -207,25 +178,6 @@ def _fault(error: aiohttp.ClientError) -> str:
     return type(error).__name__
 
 
-def body_of(reply: Reply) -> bytes:
-    """The body of a 2xx reply.
-
-    Raises:
-        OverloadError: 408, 429, 502, 503 or 504.
-        RejectedError: a redirect, or any other 4xx; a 503 that is meant for good.
-        ReplyError: any other 5xx.
-    """
-    if 200 <= reply.status < 300:
-        return reply.data
-    complaint = complaint_in(reply.data)
-    message = f"{reply.url} answered {reply.status}{': ' if complaint else ''}{complaint}"
-    if reply.status in OVERLOADED and REFUSED_FOR_GOOD not in reply.headers:
-        raise OverloadError(message, _retry_after(reply.headers.get("Retry-After", "")))
-    if reply.status < 500 or reply.status == 503:
-        raise RejectedError(message, reply.status)
-    raise ReplyError(message)
-
-
 async def _read(reply: aiohttp.ClientResponse) -> bytes:
     if (
         reply.content_length is not None
@@ -239,29 +191,3 @@ async def _read(reply: aiohttp.ClientResponse) -> bytes:
         if len(data) > REPLY_BYTES:
             raise ReplyError(f"{shown(str(reply.url))}: the reply is larger than {REPLY_BYTES} bytes")
     return bytes(data)
-
-
-def complaint_in(data: bytes) -> str:
-    """What the body of a refusal says, in one line: its `error` where it is JSON, its title where it is a page."""
-    text = data[: 8 * MESSAGE_CHARACTERS].decode("utf-8", "replace")
-    try:
-        record: Any = json.loads(text)
-    except ValueError:
-        record = None
-    if isinstance(record, dict):
-        complaint = record.get("error") or record.get("message") or record
-        text = complaint if isinstance(complaint, str) else json.dumps(complaint)
-    elif text.lstrip().startswith("<"):
-        text = _of_page(text)
-    return " ".join(text.split())[:MESSAGE_CHARACTERS]
-
-
-def _of_page(text: str) -> str:
-    """What a page in HTML, as proxies and other services' servers send it, says: its title, or all but its tags."""
-    title = re.search(r"(?i)<title[^<>]*>([^<]+)", text)
-    return html.unescape(title[1] if title else re.sub(r"<[^<>]*>", " ", text))
-
-
-def _retry_after(value: str) -> float:
-    """Seconds; the header's other form, a date, is rare among the servers here and read as none."""
-    return float(value) if value.isascii() and value.isdigit() else 0.0

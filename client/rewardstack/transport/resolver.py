@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import threading
+from functools import partial
 
 from aiohttp.abc import AbstractResolver, ResolveResult
+
+from rewardstack.transport.daemon_thread import in_daemon_thread
 
 
 class DaemonResolver(AbstractResolver):
@@ -20,28 +21,7 @@ class DaemonResolver(AbstractResolver):
         Raises:
             OSError: there are none.
         """
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[list[ResolveResult]] = loop.create_future()
-
-        def settle(result: list[ResolveResult] | OSError) -> None:
-            if answer.done():
-                return
-            if isinstance(result, OSError):
-                answer.set_exception(result)
-            else:
-                answer.set_result(result)
-
-        def work() -> None:
-            result: list[ResolveResult] | OSError
-            try:
-                result = _look_up(host, port, family)
-            except OSError as error:
-                result = error
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(settle, result)
-
-        threading.Thread(target=work, name="rewardstack-dns", daemon=True).start()
-        return await answer
+        return await in_daemon_thread("rewardstack-dns", partial(_look_up, host, port, family))
 
     async def close(self) -> None:
         """Nothing to close."""

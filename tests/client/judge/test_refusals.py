@@ -15,7 +15,7 @@ from rewardstack.scorers.judge.dialect import OLD_VLLM, OWNERS, TGI, UNKNOWN, VL
 from rewardstack.scorers.judge.options import read_options
 from rewardstack.scorers.judge.refusals import WORDINGS, corrected, refused_fields
 from rewardstack.scorers.judge.request import frame
-from rewardstack.transport.http import Reply, body_of
+from rewardstack.transport.reply import Reply, body_of
 from tests.client.judge.conftest import asked, sample
 from tests.support.servers import FaultServer
 

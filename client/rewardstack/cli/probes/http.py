@@ -14,7 +14,9 @@ import aiohttp
 from rewardstack.cli.console import wait_aloud
 from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
 from rewardstack.errors import OverloadError, RejectedError, ServiceError, SettingsError, UnreachableError
-from rewardstack.transport.http import Reply, authorization, body_of, open_session, proxy_of, send
+from rewardstack.transport.exchange import send
+from rewardstack.transport.http import authorization, open_session, proxy_of
+from rewardstack.transport.reply import Reply, body_of
 
 PATIENCE = 10.0
 """Seconds for each question."""

@@ -24,7 +24,7 @@ from rewardstack.scorers.judge.reply import read_label_verdict, read_text_verdic
 from rewardstack.scorers.judge.request import CHAT, frame, is_json
 from rewardstack.scorers.judge.verdict import UnreadableError
 from rewardstack.settings import Settings
-from rewardstack.transport.http import body_of
+from rewardstack.transport.reply import body_of
 
 NAMES = Names("LLM_JUDGE_SERVER_URL", "LLM_JUDGE_SERVER_API_KEY", "--api-key")
 PATIENCE = 60.0

@@ -36,6 +36,7 @@ from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
 from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
 from rewardstack.settings import Settings
+from rewardstack.transport import ray_actor
 
 VARIABLE = "LLM_JUDGE_SERVER_URL"
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
@@ -276,15 +277,17 @@ class Judge(Scorer[Plan]):
 
 
 def check_addresses(settings: Settings, variable: str = VARIABLE) -> None:
-    """Returns where the interface of the judges, if there are any, is at the same path of all their addresses.
+    """Returns where the judges, if there are any, can be asked, and have their interface at one path of all addresses.
 
     Args:
         settings: with the addresses.
         variable: that holds them, or the field.
 
     Raises:
-        SettingsError: it is not.
+        SettingsError: they cannot, or have not.
     """
+    for url in settings.judge_urls:
+        ray_actor.check(url)
     try:
         below(settings.judge_urls, CHAT)
     except SettingsError as error:

@@ -1,0 +1,86 @@
+"""The Ray cluster of a judge: one that is there and stays, or one of its own that leaves nothing behind.
+
+A cluster of its own listens on this machine's address, so it asks for a token, which it has with all else in a folder
+that goes with it.
+https://docs.ray.io/en/latest/ray-security/token-auth.html
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rewardstack.transport.ray_actor import join
+from rewardstack_settings.kinds import RAY_NAMESPACE
+
+FOLDER = "/tmp"
+"""Short, for sockets are in it: a Unix socket's path has 107 characters at most."""
+OBJECTS = 128 * 2**20
+"""Bytes of shared memory for objects: prompts and replies are small, and go without."""
+
+
+@contextmanager
+def connected(address: str = "", processors: int | None = None, gpus: int | None = None) -> Iterator[dict[str, str]]:
+    """This process within a cluster; gives the variables by which others find that.
+
+    Args:
+        address: of a cluster that is there; empty for one of its own, which ends with the block.
+        processors: that a cluster of its own counts; None for those of the machine.
+        gpus: that it counts; None for those of the machine.
+
+    Raises:
+        UnreachableError: there is no cluster at that address.
+    """
+    if address:
+        with _joined(address) as found:
+            yield found
+    else:
+        with _own(processors, gpus) as made:
+            yield made
+
+
+@contextmanager
+def _joined(address: str) -> Iterator[dict[str, str]]:
+    join(address)
+    import ray
+
+    try:
+        yield {"RAY_ADDRESS": ray.get_runtime_context().gcs_address}
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _own(processors: int | None, gpus: int | None) -> Iterator[dict[str, str]]:
+    folder = Path(tempfile.mkdtemp(prefix="ray-judge-", dir=FOLDER))
+    token = folder / "token"
+    token.touch(mode=0o600)
+    token.write_text(secrets.token_hex(32))
+    found = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
+    os.environ.update(found, RAY_USAGE_STATS_ENABLED="0")
+    try:
+        import ray  # reads these variables
+
+        ray.init(
+            "local",
+            num_cpus=processors,
+            num_gpus=gpus,
+            namespace=RAY_NAMESPACE,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            object_store_memory=OBJECTS,
+            _temp_dir=str(folder),
+        )
+        try:
+            yield {"RAY_ADDRESS": ray.get_runtime_context().gcs_address, **found}
+        finally:
+            ray.shutdown()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,116 @@
+"""The engines of a service: an actor each, in a placement group of its own, restarted whenever it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from rewardstack.errors import ConfigError, RequestError
+from rewardstack.ray_judge.options import EngineOptions
+from rewardstack.transport.ray_actor import call
+
+AT_ONCE = 4096
+"""Calls that an engine's actor takes at the same time; what the engine computes at once is vLLM's affair."""
+FOREVER = -1
+
+
+class RemoteEngine:
+    """An engine as the service sees it.
+
+    Args:
+        number: counted from 1.
+        handle: of its actor.
+        group: the placement group in which it is, with its workers.
+        bundles: what that asks of one node.
+    """
+
+    def __init__(self, number: int, handle: Any, group: Any, bundles: list[dict[str, float]]) -> None:
+        self.name = f"engine {number}"
+        self._handle = handle
+        self._group = group
+        self._bundles = bundles
+
+    async def request(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+        """Status and body of its answer; raises as `rewardstack.transport.ray_actor.call` does."""
+        answer: tuple[int, bytes] = await call(self.name, self._handle.request, method, path, body)
+        return answer
+
+    async def ping(self) -> int:
+        """The id of its process, once it is up; raises as `request` does."""
+        return int(await call(self.name, self._handle.ping))
+
+    def remove(self) -> None:
+        """Ends it, and gives back its place, which it would else have as long as the whole job."""
+        from ray.util.placement_group import remove_placement_group
+
+        remove_placement_group(self._group)
+
+    async def placed(self, seconds: float) -> None:
+        """Returns when it has its place.
+
+        Raises:
+            ConfigError: the cluster has none for it within these seconds.
+        """
+        try:
+            await asyncio.wait_for(_awaited(self._group.ready()), seconds)
+        except asyncio.TimeoutError:
+            each = " and ".join(f"{amount:g} {kind}" for kind, amount in self._bundles[0].items())
+            asked = f"{len(self._bundles)} times {each}"
+            why = f"{self.name}: no node of the Ray cluster has {asked} free within {seconds:g} s"
+            raise ConfigError(f"{why}; take fewer engines, or a smaller tensor_parallel_size") from None
+
+
+def create_frozen_vllm_engines(
+    options: EngineOptions, num_engines: int, engine: type | None = None
+) -> list[RemoteEngine]:
+    """Starts engines in this process's Ray cluster, whose weights nobody ever changes; does not wait for them.
+
+    Each has a placement group: with one GPU the engine itself is in its only bundle; with several there is one worker
+    of vLLM in each bundle, all on one node, and the engine, which needs none itself, beside the first.
+    https://docs.ray.io/en/latest/ray-core/scheduling/placement-group.html
+
+    Args:
+        options: of each.
+        num_engines: how many.
+        engine: the class whose objects they are; None for `FrozenVllmEngine`.
+
+    Raises:
+        RequestError: tensor parallelism is asked for, and there are no GPUs.
+    """
+    import ray
+
+    on_gpu = ray.cluster_resources().get("GPU", 0) > 0
+    if options.tensor_parallel_size > 1 and not on_gpu:
+        why = (
+            f"tensor_parallel_size: {options.tensor_parallel_size} needs GPUs, and the Ray cluster has none; leave it 1"
+        )
+        raise RequestError(why, "tensor_parallel_size")
+    if engine is None:
+        from rewardstack.ray_judge.vllm_engine import FrozenVllmEngine as engine
+    return [_start(number, options, engine, on_gpu=on_gpu) for number in range(1, num_engines + 1)]
+
+
+def _start(number: int, options: EngineOptions, engine: Any, *, on_gpu: bool) -> RemoteEngine:
+    import ray
+    from ray.util.placement_group import placement_group
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    bundle: dict[str, float] = {"GPU": 1, "CPU": 1} if on_gpu else {"CPU": 1}
+    bundles = [dict(bundle) for _ in range(options.tensor_parallel_size)]
+    group = placement_group(bundles, strategy="STRICT_PACK")
+    alone = options.tensor_parallel_size == 1
+    actor = ray.remote(engine).options(
+        num_cpus=1 if alone else 0,
+        num_gpus=1 if alone and on_gpu else 0,
+        max_restarts=FOREVER,
+        max_concurrency=AT_ONCE,
+        runtime_env={"env_vars": options.variables()},
+        scheduling_strategy=PlacementGroupSchedulingStrategy(
+            group, placement_group_bundle_index=0, placement_group_capture_child_tasks=True
+        ),
+    )
+    return RemoteEngine(number, actor.remote(options), group, bundles)
+
+
+async def _awaited(reference: Any) -> Any:
+    return await reference

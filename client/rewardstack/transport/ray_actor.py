@@ -1,0 +1,161 @@
+"""A service that is a Ray actor, `ray://NAMESPACE/NAME`: its method `request` answers what a server would over HTTP.
+
+Ray is imported once such an address is asked. https://docs.ray.io/en/latest/ray-core/actors/named-actors.html
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Mapping
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+from rewardstack.core.deadline import HEADER
+from rewardstack.errors import ReplyError, SettingsError, UnreachableError
+from rewardstack.transport.daemon_thread import in_daemon_thread
+from rewardstack.transport.reply import MESSAGE_CHARACTERS, Reply
+from rewardstack_settings.kinds import RAY_NAMESPACE, RAY_SCHEME
+
+VARIABLE = "LLM_JUDGE_RAY_ACTOR"
+START = "start it with `python -m rewardstack.ray_judge start`"
+UNBOUNDED = 86_400.0
+"""Seconds that a request may take whose deadline is not said."""
+
+_handles: dict[str, Any] = {}
+_look_ups: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Task[Any]] = {}
+_connecting = threading.Lock()
+
+
+def is_actor(url: str) -> bool:
+    """Whether an address is that of an actor."""
+    return url.startswith(RAY_SCHEME)
+
+
+def check(url: str) -> None:
+    """Returns where an address is none of an actor, or Ray is installed.
+
+    Raises:
+        SettingsError: it is not.
+    """
+    if is_actor(url) and find_spec("ray") is None:
+        why = f'{VARIABLE} needs Ray, which is not installed here; pip install "rewardstack[ray]", or unset {VARIABLE}'
+        raise SettingsError(why, VARIABLE)
+
+
+async def send(method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+    """One request to an actor and its reply.
+
+    Args:
+        method: `GET` or `POST`.
+        url: the actor's address with the path behind it.
+        body: JSON, or None.
+        headers: of which the deadline reaches the actor.
+
+    Raises:
+        UnreachableError: there is no Ray cluster or no such actor here, or the actor is lost, or restarts.
+        ReplyError: the actor raised an exception.
+    """
+    namespace, _, rest = url.removeprefix(RAY_SCHEME).partition("/")
+    name, _, path = rest.partition("/")
+    named = f"{RAY_SCHEME}{namespace}/{name}"
+    if named not in _handles:
+        _handles[named] = await asyncio.shield(_looked_up(named, namespace, name))
+    seconds = float(headers.get(HEADER, UNBOUNDED * 1000)) / 1000
+    try:
+        status, data = await call(named, _handles[named].request, method, f"/{path}", body or b"", seconds)
+    except UnreachableError:
+        _handles.pop(named, None)  # another may bear its name by now
+        raise
+    return Reply(f"{named}/{path.partition('?')[0]}", status, {}, data)
+
+
+def _looked_up(named: str, namespace: str, name: str) -> asyncio.Task[Any]:
+    """The look-up of an actor, one for all who wait for it: in an outage that is every sample."""
+    loop = asyncio.get_running_loop()
+    if (loop, named) not in _look_ups:
+        look_up = loop.create_task(in_daemon_thread("rewardstack-ray", partial(_find, named, namespace, name)))
+        look_up.add_done_callback(lambda done: _ended(loop, named, done))
+        _look_ups[loop, named] = look_up
+    return _look_ups[loop, named]
+
+
+def _ended(loop: asyncio.AbstractEventLoop, named: str, look_up: asyncio.Task[Any]) -> None:
+    del _look_ups[loop, named]
+    if not look_up.cancelled():
+        look_up.exception()  # its waiters' to hear; where all of them have gone it is nobody's
+
+
+async def call(named: str, method: Any, *arguments: object) -> Any:
+    """What a method of an actor returns; where the caller is cancelled, the call is.
+
+    Args:
+        named: the actor, as errors name it.
+        method: of its handle.
+        arguments: of the method.
+
+    Raises:
+        UnreachableError: the actor is lost or restarts, or Ray is.
+        ReplyError: the method raised an exception.
+    """
+    import ray
+
+    try:
+        result = method.remote(*arguments)
+        try:
+            return await result
+        except asyncio.CancelledError:
+            ray.cancel(result)
+            raise
+    except ray.exceptions.RayTaskError as error:
+        raise ReplyError(f"{named}: {last_line(error)}") from error
+    except ray.exceptions.RayError as error:
+        raise UnreachableError(f"{named}: {last_line(error)}") from None
+
+
+def _find(named: str, namespace: str, name: str) -> Any:
+    """The handle of an actor; this process joins a cluster first, where it is in none."""
+    import ray
+
+    with _connecting:
+        if not ray.is_initialized():
+            join(os.environ.get("RAY_ADDRESS", "auto"))
+    try:
+        return ray.get_actor(name, namespace=namespace)
+    except ValueError:
+        raise UnreachableError(f"{named}: the Ray cluster has no such actor; {START}, or correct {VARIABLE}") from None
+    except ray.exceptions.RayError as error:
+        raise UnreachableError(f"{named}: {last_line(error)}") from None
+
+
+def join(address: str) -> None:
+    """Has this process join a cluster that is there.
+
+    Args:
+        address: of the cluster; `auto` for the one of this machine.
+
+    Raises:
+        UnreachableError: there is none.
+    """
+    has_token = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    os.environ.setdefault("RAY_AUTH_MODE", "token" if has_token else "disabled")  # unset, one is made in $HOME
+    import ray  # reads them
+
+    try:
+        ray.init(address, namespace=RAY_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        why = f"no Ray cluster at the address {address!r} takes this process: {last_line(error)}"
+        raise UnreachableError(f"{why}; set RAY_ADDRESS to that of one, or {START}") from error
+
+
+def last_line(error: BaseException) -> str:
+    """The kind of an error of Ray's, and the last line of its words: the cause, without the traceback before it.
+
+    Args:
+        error: one of Ray's.
+    """
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[-1].strip()[:MESSAGE_CHARACTERS]}"
