@@ -141,10 +141,17 @@ def _in_sentence(sentence: str, before: str, tongue: Tongue) -> str | None:
         return said
     if groups:
         return "" if tongue.wrong.search(sentence) else _chosen(sentence, before, groups, tongue)
-    letter = _LETTER_CHOSEN.search(sentence) if tongue.answer.search(sentence) else None
-    if letter is not None and not _takes_back(sentence, tongue):
-        return letter[1]
-    return "" if _takes_back(sentence, tongue) else None
+    letter = _letter(_CLAUSE.split(sentence)[-1], tongue)
+    return letter or ("" if _takes_back(sentence, tongue) else None)
+
+
+def _letter(clause: str, tongue: Tongue) -> str | None:
+    """The letter of the only option that a clause names, or ends with where it names an answer, and does not deny."""
+    letters = {found["letter"] for found in tongue.option.finditer(clause)}
+    last = _LETTER_CHOSEN.search(clause) if tongue.answer.search(clause) else None
+    if _takes_back(clause, tongue) or len(letters) > 1:
+        return None
+    return letters.pop() if letters else last and last[1]
 
 
 def _chosen(sentence: str, before: str, groups: list[_Group], tongue: Tongue) -> str:

@@ -49,6 +49,8 @@ _BESIDE = re.compile(
 )
 
 
+_LETTER_BEHIND = r"(?:\s?[:\uff1a]\s?|\s)?(?:l[aeo]\s)?\(?(?P<letter>(?-i:[A-J]))\)?(?![A-Za-z0-9])"
+"""The letter of an option behind its name."""
 _COPULAS = re.compile(r"(?<=[\d$)}%])\s*(?:です|である|だ|となる|になる|입니다|이다|이에요)(?=\W|\Z)")
 """Verbs behind a value that belong to no unit."""
 _MARKS = str.maketrans(
@@ -96,6 +98,7 @@ class Tongue(NamedTuple):
     bound: re.Pattern[str]
     about: re.Pattern[str]
     answer: re.Pattern[str]
+    option: re.Pattern[str]
     wrong: re.Pattern[str]
     existing: re.Pattern[str]
     concluding: re.Pattern[str]
@@ -198,6 +201,9 @@ def tongue_of(name: str) -> Tongue:
         bound=pattern(row.bounds, r"\A\s*") if row.denied_behind else pattern(row.bounds, behind=r"\s*\Z"),
         about=pattern(row.about, behind=r"\s*\Z"),
         answer=pattern(row.answers),
+        option=pattern(
+            row.options, behind=r"(?:\s?[:\uff1a]\s?|\s)?(?:l[aeo]\s)?\(?(?P<letter>(?-i:[A-J]))\)?(?![A-Za-z0-9])"
+        ),
         denied_behind=row.denied_behind,
     )
 

@@ -26,6 +26,7 @@ from rewardstack_rules.mathematics.extraction.stated import (
     value_behind_equals,
 )
 from rewardstack_rules.mathematics.extraction.words import (
+    DATE,
     answer_in_words,
     in_bold,
     last_words,
@@ -111,7 +112,7 @@ def answer_after_phrase(rest: str) -> str | None:
     sentence = _CALLED_OPTION.sub("", sentence)
     if _LABEL.match(sentence):
         return sentence[:MAX_VALUE]
-    short = _VERDICT.match(sentence)
+    short = _VERDICT.match(sentence) or DATE.match(sentence)
     if short is not None:
         return short.group()
     stressed = BOLD.findall(sentence)

@@ -45,6 +45,7 @@ _ARTICLES = (
 )
 _PERCENT = re.compile(r"(?:por|per|pour)\s(?:ciento|cento|cent)(?!\w)", re.IGNORECASE)
 _BOUNDS = frozenset(("least", "most"))
+_ENGLISH_VERBS = "is|are|equals"
 _COUNTED = frozenset(
     ["cases", "possibilities", "steps", "things", "conditions", "equations", "unknowns", "parts", "options", "of"]
 )
@@ -237,13 +238,26 @@ def _words_in_digits(sentence: str, language: str, least: int) -> str:
     words = list(_WORD.finditer(sentence))
     parts, at = list[str](), 0
     halves = LANGUAGES[language].parts.split()[0].split("|")
-    found = [one for one in _numerals(sentence, words, language) if _is_value(words, *one, least, sentence)]
+    found = [
+        one
+        for one in _numerals(sentence, words, language)
+        if _is_value(words, *one, 0 if _is_said_last(sentence, words, *one[:2], language) else least, sentence)
+    ]
     if not found and not least and words and words[-1][0].lower() in halves:
         found = [(len(words) - 1, len(words), "1/2")]
     for start, end, value in found:
         parts += [sentence[at : words[start].start()], value]
         at = words[end - 1].end()
     return "".join([*parts, sentence[at:]])
+
+
+def _is_said_last(sentence: str, words: list[re.Match[str]], start: int, end: int, language: str) -> bool:
+    """Whether a number is the last word of a sentence, right behind the verb by which an answer is said."""
+    verbs = doubts.LANGUAGES[language].are or _ENGLISH_VERBS
+    if end < len(words) or not start or words[start - 1][0].lower() not in verbs.split("|"):
+        return False
+    between, rest = sentence[words[start - 1].end() : words[start].start()], sentence[words[end - 1].end() :]
+    return between.isspace() and not any(map(str.isdigit, rest))
 
 
 def _is_value(words: list[re.Match[str]], start: int, end: int, value: str, least: int, sentence: str) -> bool:

@@ -42,11 +42,12 @@ _CLOSED = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_DATE = re.compile(
-    r".*\b(?:is|was|on|be) (?:the )?(?P<date>(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,? )?"
-    rf"(?:(?:{MONTHS}) {_DAY}|{_DAY} (?:of )?(?:{MONTHS}))(?:,? \d{{4}})?)\W*",
-    re.DOTALL,
+DATE = re.compile(
+    r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,? )?"
+    rf"(?:(?:{MONTHS}) {_DAY}|{_DAY} (?:of )?(?:{MONTHS}))(?:,? \d{{4}})?(?!\w)"
 )
+"""A day of a month, perhaps with its weekday before it and its year behind it."""
+_DATE = re.compile(rf".*\b(?:is|was|on|be) (?:the )?(?P<date>{DATE.pattern})\W*", re.DOTALL)
 _WEEKDAY = re.compile(
     r".*\b(?:on|be|is|it's|that's|a) ((?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)", re.DOTALL | re.IGNORECASE
 )

@@ -13,6 +13,7 @@ class Language(NamedTuple):
         hedges: anywhere in a sentence that leaves its value open.
         alternatives: between two values of which one may be the answer.
         joints: between two values that are both the answer.
+        options: names of an option, behind which its letter stands.
         answers: names of an answer, behind which it stands; with `are` and `denials` looked for in any language's text.
         are: verbs between such a name and the answer, where no colon does.
         wrong: of a sentence that takes back the value in it, wherever they stand.
@@ -38,6 +39,7 @@ class Language(NamedTuple):
     hedges: str = ""
     alternatives: str = ""
     joints: str = ""
+    options: str = ""
     answers: str = ""
     are: str = ""
     wrong: str = ""
@@ -82,6 +84,7 @@ LANGUAGES = {
         ),
         alternatives="oder|beziehungsweise|bzw.|entweder",
         joints="und|sowie|als auch",
+        options="Antwort|Antwortmöglichkeit|Option|Lösung|Auswahl",
         answers="Antwort|Lösung|Lösungen|Ergebnis|Endergebnis",
         are="ist|sind|lautet|lauten|beträgt",
         wrong="falsch|stimmt nicht|verworfen|widerrufe",
@@ -115,6 +118,7 @@ LANGUAGES = {
         ),
         alternatives="ou|ou bien|soit",
         joints="et|ainsi que",
+        options="réponse|option|proposition|choix",
         answers="réponse|résultat|solution|solutions",
         are="est|sont|vaut",
         wrong="faux|fausse|incorrect|incorrecte|ne saurait|erroné|erronée",
@@ -147,6 +151,7 @@ LANGUAGES = {
         ),
         alternatives="o|u|o bien",
         joints="y|e|como",
+        options="opción|respuesta|alternativa|opción correcta es|respuesta correcta es",
         answers="respuesta|resultado|solución|soluciones",
         are="es|son",
         wrong="falso|incorrecto|incorrecta|equivocado|descarta",
@@ -184,6 +189,7 @@ LANGUAGES = {
         ),
         alternatives="ou",
         joints="e|como|quanto",
+        options="opção|resposta|alternativa",
         answers="resposta|resultado|solução|soluções",
         are="é|são",
         wrong="falso|incorreto|incorreta|errado|errada|descartar",
@@ -220,6 +226,7 @@ LANGUAGES = {
         ),
         alternatives="o|oppure|ovvero",
         joints="e|ed|sia|che",
+        options="opzione|risposta|alternativa",
         answers="risposta|risultato|soluzione|soluzioni",
         are="è|sono",
         wrong="sbagliato|sbagliata|errato|errata|scorretto|escludere|escluso|ritiro",
@@ -252,6 +259,7 @@ LANGUAGES = {
         ),
         alternatives="или|либо",
         joints="и|а также",
+        options="вариант|вариантом|вариант ответа|ответ|ответа",
         answers="ответ|результат",
         are="равен|равна|равно|равны|есть|составляет",
         wrong="неверно|неправильно|ошибочно|неверный|неверна|ошибочен",
@@ -282,6 +290,7 @@ LANGUAGES = {
         ),
         alternatives="或者|还是|或",
         joints="和|与|及|以及|與",
+        options="选项|选|選|选择|選擇|答案|答案是",
         answers="答案|结果|結果|解",
         are="是|为|為",
         wrong="错了|算错|作废|撤回|收回|不对",

@@ -23,10 +23,11 @@ from rewardstack_rules.mathematics.reading.names import DECORATIONS, SYSTEMS
 NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "mark", "begin", "end"
 """The kinds of tokens; a mark is a character, `\\{`, `\\}` or `\\\\`."""
 
+_SEPARATOR = r"(?:[,']|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|(?:\\!){0,2},?(?:\\[,! ]\s?){1,2}|(?<!\.\d)[ ~])"
+"""What stands between thousands."""
 _TOKEN = re.compile(
     r"(?P<space>(?:\s|~|\\ )+)"
-    r"|(?P<number>[1-9]\d{0,2}(?:(?:[,']|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|,?\\[,! ]\s?|(?<!\.\d)[ ~])\d{3}(?!\d))+"
-    r"(?:\.\d+)?"
+    rf"|(?P<number>[1-9]\d{{0,2}}(?:{_SEPARATOR}\d{{3}}(?!\d))+(?:\.\d+)?"
     r"|(?:0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,}))(?!\d)"
     r"|[1-9]\d{0,2}(?:\.\d{3}){2,}(?!\d)|\d+\.(?=\\(?:overline|bar|dot)(?![a-z]))|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?!\d))?|\.\d+)"
     r"|\\begin\s*\{(?P<begin>[a-z]*)\*?\}"
@@ -41,7 +42,7 @@ _DELIMITERS = frozenset(("$", "$$", "\\(", "\\)", "\\[", "\\]"))
 _WRITTEN = {"<=": "le", ">=": "ge", "!=": "ne", "->": "to", "=>": "implies"}
 """Commands that are written with other characters."""
 _MARKS = _WRITTEN | {"==": "=", "**": "^"} | {f"\\{sign}": sign for sign in "$%&#"}
-_THOUSANDS = re.compile(r"(?:[,']| ?\{ ?, ?\} ?|\\text\{,\}|,?\\[,! ]\s?|[ ~])(?=\d{3})")
+_THOUSANDS = re.compile(rf"{_SEPARATOR}(?=\d{{3}})")
 _DECIMAL_COMMA = re.compile(r"0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,})")
 """A comma in braces is a decimal one where no thousands stand behind it."""
 _DOLLAR = re.compile(r"(?<!\\)\$")
