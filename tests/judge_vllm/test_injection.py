@@ -10,10 +10,11 @@ import pytest
 
 from benchmarks.judge_load import slow_judge
 from rewardstack import Request, score
-from tests.judge_vllm.conftest import CASES, CONTROL_TOKENS, PROBLEM, REFERENCE, WRONG, post
+from rewardstack.cli.evaluation.scoring import injections
+from tests.judge_vllm.conftest import CONTROL_TOKENS, PROBLEM, REFERENCE, WRONG, post
 from tests.support.vllm import VllmServer
 
-INJECTIONS = {case["name"]: case["candidate"] for case in json.loads((CASES / "injection.json").read_text())}
+INJECTIONS = injections()
 PLACES = ("candidate", "reference", "problem")
 CLEAN = "clean"
 

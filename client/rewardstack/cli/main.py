@@ -33,14 +33,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status.
     """
     try:
-        from rewardstack.cli import check, console, explain, prepare, routes, score, submit
+        from rewardstack.cli import check, console, evaluate, explain, prepare, routes, score, submit
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "rich":
             raise
         print('rewardstack: error: the command line needs rich; pip install "rewardstack[cli]"', file=sys.stderr)
         return 2
     logging.basicConfig(handlers=[console.LogHandler()], format="rewardstack: %(levelname)s: %(message)s")
-    args = _parse(argv, (score, submit, explain, check, routes, prepare))
+    args = _parse(argv, (score, submit, explain, evaluate, check, routes, prepare))
     raise_open_files()
     try:
         read_secret_files()

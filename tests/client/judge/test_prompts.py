@@ -12,6 +12,7 @@ import pytest
 
 from rewardstack import score
 from rewardstack.errors import RequestError
+from rewardstack.cli.evaluation.scoring import injections
 from rewardstack.scorers.judge import fences
 from rewardstack.scorers.judge.fences import BREAK, fence, neutral
 from rewardstack.scorers.judge.templates import BUILTIN, LABELS, find_template
@@ -19,7 +20,7 @@ from tests.client.judge.conftest import asked, sample
 from tests.support.servers import FaultServer
 
 CASES = Path(__file__).parents[2] / "cases"
-CANDIDATES = json.loads((CASES / "injection.json").read_text())
+CANDIDATES = injections()
 CONTROL = sorted(
     {token for tokens in json.loads((CASES / "judge_control_tokens.json").read_text()).values() for token in tokens}
 )
@@ -37,17 +38,17 @@ def structure(text: str) -> tuple[list[str], list[str], int]:
 
 def test_suite_is_large() -> None:
     """The suite has no less than fifty candidates, each with a name of its own."""
-    assert 50 <= len({case["name"] for case in CANDIDATES}) == len(CANDIDATES)
+    assert len(CANDIDATES) >= 50
 
 
 @pytest.mark.parametrize(("template", "labelled"), TEMPLATES)
-@pytest.mark.parametrize("case", CANDIDATES, ids=lambda case: case["name"])
-def test_no_candidate_changes_the_structure(case: dict[str, str], template: str, labelled: bool) -> None:
+@pytest.mark.parametrize("candidate", CANDIDATES.values(), ids=CANDIDATES)
+def test_no_candidate_changes_the_structure(candidate: str, template: str, labelled: bool) -> None:
     """Whatever candidate, reference or problem hold, the prompt has the structure that it has for plain ones."""
-    found, text = find_template(template, labelled=labelled), case["candidate"]
+    found = find_template(template, labelled=labelled)
     plain = structure(found.render("What?", "42", "It is 42."))
-    assert plain == structure(found.render("What?", "42", text))
-    assert plain == structure(found.render(text, text, text))
+    assert plain == structure(found.render("What?", "42", candidate))
+    assert plain == structure(found.render(candidate, candidate, candidate))
 
 
 @pytest.mark.parametrize("token", CONTROL)
