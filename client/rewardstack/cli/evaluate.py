@@ -1,4 +1,4 @@
-"""`rewardstack evaluate`: scores against labels, so that a judge or a rule is known before a policy is trained by it."""
+"""`rewardstack evaluate`: scores against labels, so that a judge or a rule is known before it trains a policy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rewardstack.cli.evaluation.scoring import (
     with_options,
 )
 from rewardstack.cli.evaluation.terminal import show_report
-from rewardstack.cli.options import Options
+from rewardstack.cli.options import Options, sample_of
 from rewardstack.cli.progress import NOT_ALL_SCORED
 from rewardstack.cli.score import CHUNK_SIZE, positive
 from rewardstack.client import route_table
@@ -39,7 +39,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("evaluate", help="compare scores with labels", description=__doc__)
     parser.add_argument("input", metavar="FILE", type=Path, help="samples with labels: .jsonl or .parquet")
     parser.add_argument("--label", metavar="FIELD", default="label",
-                        help="whether a response is right: 0 or 1, true or false, or a number within [0, 1] (%(default)s)")  # fmt: skip
+                        help=f"whether a response is right: {labels.KINDS} (%(default)s)")  # fmt: skip
     parser.add_argument("--threshold", metavar="VALUE", type=float, default=0.5,
                         help="a score, or label, of so much is taken for right (%(default)s)")  # fmt: skip
     parser.add_argument("--by", metavar="FIELD", default="data_source", help="a table by this field (%(default)s)")
@@ -56,7 +56,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--scored", action="store_true", help="FILE is an OUT of `score`: nothing is scored")
     parser.add_argument("--data-source", metavar="NAME", help="for rows that have none")
     parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="most that a row may take in all")
-    parser.add_argument("--no-cache", dest="cached", action="store_false", help="neither read scores from a cache nor keep them")  # fmt: skip
+    parser.add_argument("--no-cache", dest="cached", action="store_false", help="read and keep no scores in a cache")
     parser.set_defaults(run=run)
 
 
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     rows = labels.read(Source(args.input).rows(), args.label, args.by, args.threshold, args.data_source)
     try:
-        settings = _read(rows) if args.scored else asyncio.run(_score(rows, args))
+        settings = _read(rows, args.data_source) if args.scored else asyncio.run(_score(rows, args))
     except Interrupted as interruption:
         return 128 + interruption.signal
     terms = Terms(str(args.input), args.label, args.by, args.threshold, args.bins, args.disagreements)
@@ -107,7 +107,9 @@ def _check(args: argparse.Namespace) -> None:
             raise RequestError(f"{name}: {out} is FILE itself", name)
 
 
-def _read(rows: Sequence[Labelled]) -> list[Setting]:
+def _read(rows: Sequence[Labelled], data_source: str | None) -> list[Setting]:
+    for row in rows:
+        sample_of(row.row, data_source, cached=True)
     return [Setting("scored", {}, [labels.score_of(row.row) for row in rows], {})]
 
 
@@ -115,7 +117,7 @@ async def _score(rows: Sequence[Labelled], args: argparse.Namespace) -> list[Set
     given = {"set": read_options(args.options, "--set")}
     if args.against:
         given["against"] = read_options(args.against, "--against")
-    options = Options(route_table(Settings.from_env()), CHUNK_SIZE, args.data_source, "none", args.timeout, args.cached)
+    options = Options(route_table(Settings.from_env()), CHUNK_SIZE, args.data_source, None, args.timeout, args.cached)
     for row in rows:
         options.request(row.row)
     return [await _setting(name, rows, one, options, args.injections) for name, one in given.items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from rewardstack.cli.data.rows import Row
 from rewardstack.errors import RequestError
@@ -55,7 +55,9 @@ def label_of(row: Row, field: str) -> float:
     """
     label = row.fields.get(field)
     if label is None:
-        raise RequestError(f"{row.place}: {field} is missing: {KINDS}; another field is named with --label FIELD", field)
+        raise RequestError(
+            f"{row.place}: {field} is missing: {KINDS}; another field is named with --label FIELD", field
+        )
     if not isinstance(label, int | float) or not math.isfinite(label) or not 0 <= label <= 1:
         raise RequestError(f"{row.place}: {field}: expected {KINDS}, got {_shown(label)}", field)
     return float(label)
@@ -74,12 +76,16 @@ def score_of(row: Row) -> Score:
     """
     status, value, reason = (row.fields.get(name) for name in ("status", "value", "reason"))
     if status not in STATUSES:
-        raise RequestError(f"{row.place}: status: expected one of {', '.join(STATUSES)}, as `rewardstack score` writes; "
+        raise RequestError(f"{row.place}: status: expected one of {', '.join(STATUSES)}, as `score` writes it; "
                            f"got {_shown(status)}; without --scored the rows are scored", "status")  # fmt: skip
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not number and (status in ("ok", "fallback") or value is not None):
+    number = float(value) if _is_number(value) else None
+    if number is None and (status in ("ok", "fallback") or value is not None):
         raise RequestError(f"{row.place}: value: expected a number, got {_shown(value)}", "value")
-    return Score(float(value) if number else None, status, reason if isinstance(reason, str) else "")
+    return Score(number, status, reason if isinstance(reason, str) else "")
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _group(row: Row, by: str, data_source: str | None) -> str:

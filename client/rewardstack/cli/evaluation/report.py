@@ -97,9 +97,7 @@ def _takes_for_right(score: Score, threshold: float) -> bool:
     return is_scored(score) and score.value is not None and score.value >= threshold
 
 
-def _figures(
-    rows: Sequence[Labelled], scores: Sequence[Score], places: Iterable[int], terms: Terms
-) -> dict[str, Any]:
+def _figures(rows: Sequence[Labelled], scores: Sequence[Score], places: Iterable[int], terms: Terms) -> dict[str, Any]:
     scored = [at for at in places if is_scored(scores[at])]
     values = np.array([scores[at].value for at in scored], dtype=np.float64)
     labels = np.array([rows[at].right for at in scored], dtype=np.bool_)

@@ -1,0 +1,73 @@
+"""Plots of the report, as inline SVG in the page's own colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+SIDE = 300
+"""Units of the square that is plotted in."""
+LEFT, TOP, WIDTH, HEIGHT = 48, 12, 364, 362
+TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+def calibration_plot(figures: Mapping[str, Any]) -> str:
+    """The share of right responses over the mean score of each bin; empty where no calibration is defined."""
+    bins = [one for one in figures["bins"] if one["rows"]]
+    if not bins:
+        return ""
+    most = max(one["rows"] for one in bins)
+    bars = "".join(
+        f'<rect x="{_x(one["low"]):.1f}" y="{_y(one["rows"] / most / 4):.1f}" '
+        f'width="{(one["high"] - one["low"]) * SIDE:.1f}" height="{one["rows"] / most / 4 * SIDE:.1f}" '
+        f'fill="var(--bar)"/>'
+        for one in bins
+    )
+    points = [(one["mean"], one["right"]) for one in bins]
+    words = f"{len(bins)} bins; expected calibration error {figures['calibration_error']:.3f}. Bars: rows in each bin."
+    return _svg("Calibration", words, "mean score of the bin", "share of right responses", bars + _line(points))
+
+
+def roc_plot(figures: Mapping[str, Any]) -> str:
+    """The ROC curve; empty where only one class is there."""
+    if not figures["roc"]:
+        return ""
+    words = f"Area under the curve {figures['auc']:.3f}."
+    line = _line(figures["roc"])
+    return _svg("ROC curve", words, "wrong taken for right (share)", "right taken for right (share)", line)
+
+
+def _x(value: float) -> float:
+    return LEFT + value * SIDE
+
+
+def _y(value: float) -> float:
+    return TOP + (1 - value) * SIDE
+
+
+def _line(points: Iterable[tuple[float, float]]) -> str:
+    places = [(_x(x), _y(y)) for x, y in points]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="var(--mark)"/>' for x, y in places)
+    return f'<polyline points="{path}" fill="none" stroke="var(--mark)" stroke-width="2"/>{dots}'
+
+
+def _svg(title: str, words: str, across: str, up: str, drawing: str) -> str:
+    """Axes from 0 to 1 with a diagonal, and a drawing over them; all texts are the program's own."""
+    name = title.replace(" ", "-").lower()
+    ticks = "".join(
+        f'<text x="{_x(tick):.1f}" y="{TOP + SIDE + 16}" text-anchor="middle">{tick:g}</text>'
+        f'<text x="{LEFT - 6}" y="{_y(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>'
+        for tick in TICKS
+    )
+    return (
+        f'<figcaption>{title}. {words}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{title}"><title>{title}</title><desc>{words}</desc>'
+        f'<g data-plot="{name}" font-size="12" fill="currentColor">'
+        f'<rect x="{LEFT}" y="{TOP}" width="{SIDE}" height="{SIDE}" fill="none" stroke="var(--line)"/>{drawing}'
+        f'<line x1="{LEFT}" y1="{TOP + SIDE}" x2="{LEFT + SIDE}" y2="{TOP}" stroke="var(--soft)" '
+        f'stroke-dasharray="4 4"/>{ticks}'
+        f'<text x="{LEFT + SIDE / 2}" y="{TOP + SIDE + 40}" text-anchor="middle">{across}</text>'
+        f'<text x="14" y="{TOP + SIDE / 2}" text-anchor="middle" '
+        f'transform="rotate(-90 14 {TOP + SIDE / 2})">{up}</text></g></svg>'
+    )
