@@ -17,7 +17,7 @@ STYLE = """
   --mark: #6cb0ff; --bar: #2c5a8c } }
 body { margin: 0 auto; max-width: 76rem; padding: 1rem; background: var(--paper); color: var(--ink);
   font: 16px/1.45 system-ui, sans-serif }
-h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2rem; overflow-wrap: anywhere }
+h1 { font-size: 1.5rem; overflow-wrap: anywhere } h2 { font-size: 1.2rem; margin-top: 2rem; overflow-wrap: anywhere }
 .wide { overflow-x: auto } .plots { display: flex; flex-wrap: wrap; gap: 1rem 2rem }
 svg { width: 100%; max-width: 26rem; height: auto; color: var(--ink) } figure { margin: 0; flex: 1 1 18rem }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }

@@ -7,7 +7,7 @@ from typing import Any
 
 SIDE = 300
 """Units of the square that is plotted in."""
-LEFT, TOP, WIDTH, HEIGHT = 48, 12, 364, 362
+LEFT, TOP, WIDTH, HEIGHT = 60, 12, 376, 362
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
