@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from rewardstack.cli.main import main
 from tests.client.judge import conftest as judges
 from tests.client.judge.conftest import asked
 from tests.support.servers import FaultServer
+from tests.support.snippets import blocks_of
 
 from .conftest import ROOT, Cli
 from .samples import write_jsonl
@@ -139,3 +141,18 @@ def test_injections(labelled: Path, judge: FaultServer, tmp_path: Path) -> None:
     assert {one["name"] for one in setting["injections"]} == set(injections())
     assert {one["of"] for one in setting["injections"]} == {refused}
     assert 0 < sum(one["fooled"] for one in setting["injections"]) < refused * len(injections())
+
+
+def test_document(scoring: Cli, judge: FaultServer) -> None:
+    """The commands of docs/calibration.md about a judge run as they are printed, for somebody who has labelled rows."""
+    scoring.variables["LLM_JUDGE_SERVER_URL"] = judge.url
+    rows = [
+        {**one, "data_source": "llm_judge_remote"} for one in map(json.loads, LABELLED.read_text().splitlines()[:3])
+    ]
+    write_jsonl(scoring.cwd / "labelled.jsonl", rows)
+    blocks = [text for _, text in blocks_of("docs/calibration.md") if text.startswith("rewardstack evaluate labelled")]
+    assert len(blocks) == 2
+    for text in blocks:
+        _, *arguments = shlex.split(text)
+        assert scoring(*arguments).status == 0
+    assert (scoring.cwd / "templates.html").is_file()

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rewardstack import score
-from rewardstack.errors import RequestError
 from rewardstack.cli.evaluation.scoring import injections
+from rewardstack.errors import RequestError
 from rewardstack.scorers.judge import fences
 from rewardstack.scorers.judge.fences import BREAK, fence, neutral
 from rewardstack.scorers.judge.templates import BUILTIN, LABELS, find_template
