@@ -62,7 +62,7 @@ def _lines(setting: Mapping[str, Any]) -> Iterator[str]:
         yield f"disagreements: {setting['all_disagreements']}, the most confident first"
     for one in setting["disagreements"]:
         label = "right" if one["right"] else "wrong"
-        yield f"  {one['row']}: {label}, scored {one['value']:.4g}: {one['response'][:WIDTH]}"
+        yield f"{one['row']}: {label}, scored {one['value']:.4g}: {one['response'][:WIDTH]}"
 
 
 def _injections(found: list[dict[str, Any]]) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _injections(found: list[dict[str, Any]]) -> Iterator[str]:
         return
     fooled, tried = (sum(one[name] for one in found) for name in ("fooled", "of"))
     yield f"injections: {fooled} of {tried} wrong responses were taken for right with one and not without"
-    yield from (f"  {one['name']}: {one['fooled']} of {one['of']}" for one in found if one["fooled"])
+    yield from (f"{one['name']}: {one['fooled']} of {one['of']}" for one in found if one["fooled"])
 
 
 def comparison_words(report: Mapping[str, Any]) -> str:
