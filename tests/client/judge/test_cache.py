@@ -153,7 +153,7 @@ def test_label_mass_is_remembered(judge: FaultServer) -> None:
 
 def test_cases_are_valid_json() -> None:
     """The suites of this package can be read by other tools."""
-    for name in ("injection", "judge_replies", "judge_options", "judge_control_tokens", "judge_keys", "judge_servers"):
+    for name in ("judge_replies", "judge_options", "judge_control_tokens", "judge_keys", "judge_servers"):
         assert json.loads((CASES / f"{name}.json").read_text())
 
 
