@@ -138,3 +138,10 @@ def test_mcnemar(first: int, second: int) -> None:
 def test_mcnemar_without_a_difference() -> None:
     """Where the settings differ in no row there is nothing to test."""
     assert figures.mcnemar(0, 0) is None
+
+
+@pytest.mark.parametrize("tenth", range(10))
+def test_tenths(tenth: int) -> None:
+    """A score as judges write it, 0.3 or 0.7, is of the bin that begins there."""
+    found = figures.bins(np.array([float(f"0.{tenth}")]), np.array([True]), 10)
+    assert [one.rows for one in found].index(1) == tenth

@@ -115,7 +115,7 @@ def bins(values: Values, labels: Labels, count: int) -> list[Bin]:
     """The scores in `count` bins of equal width over [0, 1]; empty unless all of them are within it."""
     if not are_probabilities(values):
         return []
-    edges = np.linspace(0, 1, count + 1)
+    edges = np.arange(count + 1) / count  # whose 0.3 is what a judge says, which that of linspace is not
     places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, count - 1)
     found = []
     for at in range(count):
