@@ -201,9 +201,7 @@ def tongue_of(name: str) -> Tongue:
         bound=pattern(row.bounds, r"\A\s*") if row.denied_behind else pattern(row.bounds, behind=r"\s*\Z"),
         about=pattern(row.about, behind=r"\s*\Z"),
         answer=pattern(row.answers),
-        option=pattern(
-            row.options, behind=r"(?:\s?[:\uff1a]\s?|\s)?(?:l[aeo]\s)?\(?(?P<letter>(?-i:[A-J]))\)?(?![A-Za-z0-9])"
-        ),
+        option=pattern(row.options, behind=_LETTER_BEHIND),
         denied_behind=row.denied_behind,
     )
 
