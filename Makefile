@@ -128,6 +128,12 @@ ray: setup-dev ## the judge as a Ray actor, with real vLLM and with engines that
 	@$(if $(smoke),,$(MAKE) models)
 	@$(BIN)/python -m tests.ray_judge $(if $(smoke),--smoke)
 
+# Nor are the trainers, some gigabytes each.
+.PHONY: trainers
+trainers: setup-dev ## each trainer's own package on rewards of a live server (t="trl verl": those; smoke=1: for CI; newest=1: unpinned)
+	@$(if $(smoke),,$(MAKE) models)
+	@$(BIN)/python -m tests.trainers $(if $(smoke),--smoke) $(if $(newest),--newest) $(t)
+
 .PHONY: lint
 lint: setup-dev ## check style and types
 	@$(BIN)/ruff check .
@@ -146,7 +152,7 @@ format: setup-dev ## put the code into the project's style
 .PHONY: clean
 clean: ## stop the stack and remove all that make has made: volumes and jobs too
 	$(call services,clean,0)
-	@said=$$({ rm -rf .run .models .ray .venv .pytest_cache .mypy_cache .ruff_cache && \
+	@said=$$({ rm -rf .run .models .ray .trainers .venv .pytest_cache .mypy_cache .ruff_cache && \
 	find $(wildcard $(PYTHON_CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +; } 2>&1) || \
 	{ echo "error: $$said" | head -n 1; echo "  remedy: whose these are, or root (sudo make clean), can remove them"; exit 1; } >&2
 
