@@ -1,8 +1,8 @@
 """`make trainers`: each trainer's own package, in an environment of its own, against one reward server and one judge.
 
 A row of `environments.json` is a trainer: what pip installs for it into `.trainers/NAME`, pinned, and whether CI runs
-it too. `running_NAME.py` is what is checked; it sees the packages of `.venv` behind those of the trainer, and says by the
-fixture `report` what it has checked, of which a line a trainer is printed at the end.
+it too. `running_NAME.py` is what is checked; it sees the packages of `.venv` behind those of the trainer, and says by
+the fixture `report` what it has checked, of which a line a trainer is printed at the end.
 """
 
 from __future__ import annotations
