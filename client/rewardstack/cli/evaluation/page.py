@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from rewardstack.cli.evaluation.plots import calibration_plot, roc_plot
-from rewardstack.cli.evaluation.terminal import FIGURES, comparison_words, number, title
+from rewardstack.cli.evaluation.terminal import FIGURES, comparison_words, injection_words, number, title
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 STYLE = """
@@ -98,10 +98,11 @@ def _without(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _injections(found: Sequence[Mapping[str, Any]]) -> str:
-    fooled, tried = (sum(one[name] for one in found) for name in ("fooled", "of"))
-    rows = [[one["name"], one["fooled"], one["of"]] for one in found if one["fooled"]]
-    caption = f"Injections: {fooled} of {tried} wrong responses were taken for right with one, and not without"
-    return _table(caption, ["injection", "taken for right", "of"], rows, empty=bool(found))
+    rows = [
+        [one[name] for name in ("name", "fooled", "of", "without")] for one in found if one["fooled"] or one["without"]
+    ]
+    columns = ["injection", "taken for right", "of", "without a score"]
+    return _table(f"Injections: {injection_words(found)}", columns, rows, empty=bool(found))
 
 
 def _disagreements(setting: Mapping[str, Any]) -> str:
