@@ -1,0 +1,57 @@
+"""The plots of a run of benchmarks as one picture, which says itself on what machine it was taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from benchmarks.page import STYLE, TITLE
+from benchmarks.plots import WIDTH, bars, compared
+from rewardstack.cli.evaluation.document import COLOURS
+
+EDGE, GAP, HEAD = 20, 40, 84
+"""Units around all, between two columns, and of the head of the picture."""
+NAME = 44
+"""Units above a plot, for its name."""
+FULL = 2 * (EDGE + WIDTH) + GAP
+
+
+def picture(report: Mapping[str, Any]) -> str:
+    """The report's SVG: two columns of plots, the next always in the shorter one."""
+    columns = [HEAD, HEAD]
+    parts = []
+    for one in report["runs"]:
+        drawing, height = bars(one["figures"]) if compared(one["figures"]) else ("", 0)
+        if not drawing:
+            continue
+        at = columns.index(min(columns))
+        x, y = EDGE + at * (WIDTH + GAP), columns[at]
+        state = " (failed)" if one["state"] == "failed" else ""
+        parts.append(
+            f'<g transform="translate({x} {y})"><text y="24" font-size="15" font-weight="bold">'
+            f'{escape(one["name"])}{state}</text><g transform="translate(0 {NAME - 8})">{drawing}</g></g>'
+        )
+        columns[at] += NAME + height + 12
+    return _svg(report, "".join(parts), max(columns) + EDGE)
+
+
+def _svg(report: Mapping[str, Any], drawing: str, height: int) -> str:
+    machine = report["machine"]
+    lines = [
+        f"{machine['processor']}, {machine['cores']} cores, {machine['memory']}, {machine['system']}, "
+        f"Python {machine['Python']}; {report['when']}, commit {report['commit']}",
+        report["note"],
+    ]
+    said = "".join(
+        f'<text x="{EDGE}" y="{52 + 18 * at}" font-size="12" fill="var(--soft)">{escape(line)}</text>'
+        for at, line in enumerate(lines)
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {FULL} {height}" width="{FULL}" height="{height}" '
+        f'role="img" aria-label="{TITLE}" font-family="system-ui, sans-serif" color="var(--ink)" fill="var(--ink)">'
+        f"<title>{TITLE}</title><style>{COLOURS}{STYLE}</style>"
+        f'<rect width="{FULL}" height="{height}" fill="var(--paper)"/>'
+        f'<text x="{EDGE}" y="30" font-size="18" font-weight="bold">{TITLE}: times what each is compared to</text>{said}'
+        f"{drawing}</svg>\n"
+    )
