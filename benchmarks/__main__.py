@@ -1,7 +1,7 @@
 """Runs benchmarks one after another, and writes their figures as JSON, as a page and as a picture.
 
     make bench
-    make bench t="rules cache" publish=1
+    make bench t="rules cache" note="beside other work" publish=1
 
 A benchmark that fails does not lose the figures of the others: the page says what it said last. Exits with 1 where one
 failed, as where a bound is not kept.
@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from benchmarks.catalogue import FOLDER, SMALL, benchmark
+from benchmarks.catalogue import FOLDER, SMALL, Benchmark, benchmark
 from benchmarks.machine import commit, machine
 from benchmarks.page import page
 from benchmarks.picture import picture
@@ -30,27 +30,37 @@ PUBLISHED = FOLDER.parent / "docs" / "benchmarks.svg"
 def main() -> int:
     """Runs what was asked for; the exit status."""
     arguments = _arguments()
-    report: dict[str, Any] = {
-        "when": datetime.now(timezone.utc).isoformat(timespec="minutes"),
-        "commit": commit(),
-        "machine": machine(),
-        "note": arguments.note,
-        "runs": [],
-    }
-    for name in arguments.names or SMALL:
-        one = benchmark(name)
-        report["runs"].append(run(one, one.small if arguments.smoke else ()))
-        write(report, RESULTS)
-    print(f"==> {RESULTS / 'bench.html'}")
+    todo = [benchmark(name) for name in arguments.names or SMALL]
+    status = run_all([(one, one.small if arguments.smoke else []) for one in todo], arguments.note, RESULTS)
     if arguments.publish:
         shutil.copy(RESULTS / "bench.svg", PUBLISHED)
         print(f"==> {PUBLISHED}")
-    return int(any(one["state"] == "failed" for one in report["runs"]))
+    return status
+
+
+def run_all(todo: Sequence[tuple[Benchmark, list[str]]], note: str, folder: Path) -> int:
+    """Runs benchmarks one after another, and writes what there is after each: an interrupted run keeps it.
+
+    Args:
+        todo: what is run, with the arguments of its command.
+        note: what the page is to say beside the machine.
+        folder: where it is written; made if it is not there.
+
+    Returns:
+        1 where one of them failed, else 0.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    when = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
+    report: dict[str, Any] = {"when": when, "commit": commit(), "machine": machine(), "note": note, "runs": []}
+    for one, arguments in todo:
+        report["runs"].append(run(one, arguments))
+        write(report, folder)
+    print(f"==> {folder / 'bench.html'}")
+    return int(any(one["status"] for one in report["runs"]))
 
 
 def write(report: Mapping[str, Any], folder: Path) -> None:
-    """Writes what is there so far: an interrupted run keeps what it has."""
-    folder.mkdir(exist_ok=True)
+    """Writes a report as JSON, page and picture."""
     (folder / "bench.json").write_text(f"{json.dumps(report, indent=2)}\n", encoding="utf-8")
     (folder / "bench.html").write_text(page(report), encoding="utf-8")
     (folder / "bench.svg").write_text(picture(report), encoding="utf-8")

@@ -23,7 +23,7 @@ def machine() -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()}",
         "Python": platform.python_version(),
         "Redis": _redis(),
-        "load before": f"{os.getloadavg()[0]:.1f} processes that ran or waited, over a minute",
+        "load before": f"{os.getloadavg()[0]:.1f}, over a minute",
     }
 
 

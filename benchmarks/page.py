@@ -8,37 +8,43 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, is_kept
 from benchmarks.plots import WIDTH, bars, compared
-from benchmarks.wording import bound, quantity, times
-from rewardstack.cli.evaluation.document import document, table
+from benchmarks.wording import bound, quantity, rival, times
+from rewardstack.cli.evaluation.document import Html, document, table
 
-STYLE = """
+BAD = """
 :root { --bad: #b3261e } @media (prefers-color-scheme: dark) { :root { --bad: #ff8a80 } }
-section { border-top: 1px solid var(--line); margin-top: 2rem } section h2 { margin-top: 1rem }
-.beside { display: grid; gap: 0 2.5rem; grid-template-columns: minmax(0, 1fr) } .soft { color: var(--soft) }
-@media (min-width: 62rem) { .beside:has(figure) { grid-template-columns: minmax(0, 26rem) minmax(0, 1fr) } }
-figcaption { color: var(--soft); padding: 1rem 0 .3rem } a { color: var(--mark) }
-nav ul { list-style: none; padding: 0; columns: 16rem } summary { cursor: pointer; color: var(--mark) }
-.bad { color: var(--bad) } pre { overflow-x: auto; border-left: 3px solid var(--bad); padding-left: .8rem }
+"""
+"""The colour of what failed."""
+STYLE = f"""{BAD}
+.beside {{ display: grid; gap: 0 2.5rem; grid-template-columns: minmax(0, 1fr) }}
+@media (min-width: 62rem) {{ .beside:has(figure) {{ grid-template-columns: minmax(0, 26rem) minmax(0, 1fr) }} }}
+dl {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(8.5rem, 1fr)); gap: .8rem 1.5rem }}
+dt, .soft, small, figcaption {{ color: var(--soft); font-size: .875rem; font-weight: normal }} dd {{ margin: 0 }}
+nav {{ border: solid var(--line); border-width: 1px 0; margin: 1.5rem 0 }} nav ul {{ list-style: none; padding: 0 }}
+nav li {{ margin: .35rem 0 }} a, summary {{ color: var(--mark) }} summary {{ cursor: pointer }}
+section {{ margin-top: 2.5rem }} section h2 {{ margin-bottom: 0 }} section h2 + p {{ margin-top: .3rem }}
+figcaption {{ padding: 1rem 0 .6rem }} small {{ display: block }} .beside table {{ width: 100% }}
+td {{ overflow-wrap: normal }} code {{ font-size: .9em }} .bad {{ color: var(--bad); font-weight: bold }}
+pre {{ overflow-x: auto; border-left: 3px solid var(--bad); padding-left: .8rem }}
 """
 TITLE = "Benchmarks"
-HEADS = ("figure", "value", "ratio", "compared to", "bound", "note")
 
 
 def page(report: Mapping[str, Any]) -> str:
     """The report's HTML."""
     runs = report["runs"]
-    links = "".join(f'<li><a href="#{escape(one["name"])}">{escape(one["name"])}</a>{_state(one)}</li>' for one in runs)
-    rows = [("date", report["when"]), ("commit", report["commit"]), *report["machine"].items()]
-    rows += [("beside", report["note"])] if report["note"] else []
-    parts = [
+    facts = {"date": report["when"], "commit": report["commit"], **report["machine"]}
+    if report["note"]:
+        facts["note"] = report["note"]
+    body = [
         f"<p>{escape(summary(runs))}</p>\n",
-        table("On what machine", ("", ""), rows),
-        f'<nav aria-label="Benchmarks"><ul>{links}</ul></nav>\n',
+        f"<dl>{''.join(_fact(*fact) for fact in facts.items())}</dl>\n",
+        f'<nav aria-label="Benchmarks"><ul>\n{"".join(map(_link, runs))}</ul></nav>\n',
         *map(_section, runs),
     ]
-    return document(TITLE, "".join(parts), style=STYLE)
+    return document(TITLE, "".join(body), style=STYLE)
 
 
 def summary(runs: Sequence[Mapping[str, Any]]) -> str:
@@ -49,17 +55,29 @@ def summary(runs: Sequence[Mapping[str, Any]]) -> str:
     return f"{len(runs)} benchmarks in {seconds:,.0f} s: {ends}."
 
 
-def _state(one: Mapping[str, Any]) -> str:
-    return "" if one["state"] == "done" else f' <span class="bad">{escape(one["state"])}</span>'
+def _fact(name: str, fact: str) -> str:
+    return f"<div><dt>{escape(name)}</dt><dd>{escape(fact)}</dd></div>"
+
+
+def _link(one: Mapping[str, Any]) -> str:
+    """To a benchmark's section, with its state and its first ratio, one that has a bound if there is one."""
+    rows = compared(one["figures"])
+    name, first = (
+        escape(one["name"]),
+        next((row for row in rows if is_kept(row) is not None), rows[0] if rows else None),
+    )
+    state = "" if one["state"] == "done" else f' <span class="bad">{escape(one["state"])}</span>'
+    told = f"{first['name']}: {times(first['ratio'] or 0)} {rival(first)}" if first else ""
+    return f'<li><a href="#{name}">{name}</a>{state} <span class="soft">{escape(told)}</span></li>\n'
 
 
 def _section(one: Mapping[str, Any]) -> str:
     name = escape(one["name"])
-    small = f" With {one['arguments']}: figures of a small run." if one["arguments"] else ""
+    small = f" A small run ({one['arguments']}): its figures say little." if one["arguments"] else ""
     method = "".join(f"<p>{_code(part)}</p>\n" for part in one["method"])
     return (
-        f'<section id="{name}">\n<h2>{name}</h2>\n<p>{_code(one["about"])}</p>\n'
-        f'<p class="soft">{one["seconds"]:,.0f} s.{escape(small)}</p>\n{_ending(one)}'
+        f'<section id="{name}">\n<h2>{name}</h2>\n<p>{_code(one["about"])} '
+        f'<span class="soft">It took {one["seconds"]:,.0f} s.{escape(small)}</span></p>\n{_ending(one)}'
         f'<div class="beside">{_plot(one)}{_table(one["figures"])}</div>\n'
         f"<details><summary>How it is measured</summary>\n{method}</details>\n</section>\n"
     )
@@ -69,7 +87,10 @@ def _ending(one: Mapping[str, Any]) -> str:
     """What a benchmark said last that did not end as it should."""
     if one["state"] == "done":
         return ""
-    words = f"Exit status {one['status']}; it said last:" if one["state"] == "failed" else "Left out; it said:"
+    beyond = ", ".join(dict.fromkeys(row["name"] for row in one["figures"] if is_kept(row) is False))
+    if beyond:
+        return f'<p class="bad">Failed, beyond its bound: {escape(beyond)}.</p>\n'
+    words = f"Failed with exit status {one['status']}. It said last:" if one["status"] else "Left out:"
     said = escape("\n".join(one["said"]))
     return f'<p class="bad">{words}</p>\n<pre>{said}</pre>\n'
 
@@ -79,19 +100,29 @@ def _plot(one: Mapping[str, Any]) -> str:
         return ""
     drawing, height = bars(one["figures"])
     return (
-        f"<figure><figcaption>Times what it is compared to</figcaption>"
+        f"<figure><figcaption>Ratios; an upright stroke is a bound</figcaption>"
         f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="Ratios of {escape(one["name"])}">'
         f"{drawing}</svg></figure>"
     )
 
 
 def _table(figures: Sequence[Figure]) -> str:
-    rows = [
-        (one["name"], quantity(one["value"], one["unit"]), times(one["ratio"]) if one["ratio"] else "",
-         one["against"] or "", bound(one), one["note"])
-        for one in figures
-    ]  # fmt: skip
-    return table("Figures", HEADS, rows)
+    rows = [(_noted(one["name"], one["note"]), _value(one), _ratio(one)) for one in figures]
+    return table("Figures", ("figure", "value", "ratio"), rows)
+
+
+def _value(one: Figure) -> Html:
+    kept = is_kept(one) is not False
+    return _noted(quantity(one["value"], one["unit"]), bound(one), kind="" if kept else ' class="bad"')
+
+
+def _ratio(one: Figure) -> Html:
+    return _noted(times(one["ratio"]), f"to {rival(one)}") if one["ratio"] else Html()
+
+
+def _noted(words: str, note: str, *, kind: str = "") -> Html:
+    """A text with a smaller one below it."""
+    return Html(escape(words) + (f"<small{kind}>{escape(note)}</small>" if note else ""))
 
 
 def _code(words: str) -> str:

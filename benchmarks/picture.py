@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from benchmarks.page import STYLE, TITLE
+from benchmarks.page import BAD, TITLE
 from benchmarks.plots import WIDTH, bars, compared
 from rewardstack.cli.evaluation.document import COLOURS
 
@@ -19,21 +19,25 @@ FULL = 2 * (EDGE + WIDTH) + GAP
 
 def picture(report: Mapping[str, Any]) -> str:
     """The report's SVG: two columns of plots, the next always in the shorter one."""
-    columns = [HEAD, HEAD]
-    parts = []
+    columns, parts = [HEAD, HEAD], []
     for one in report["runs"]:
-        drawing, height = bars(one["figures"]) if compared(one["figures"]) else ("", 0)
-        if not drawing:
+        if not compared(one["figures"]):
             continue
+        drawing, height = bars(one["figures"])
         at = columns.index(min(columns))
         x, y = EDGE + at * (WIDTH + GAP), columns[at]
-        state = " (failed)" if one["state"] == "failed" else ""
         parts.append(
-            f'<g transform="translate({x} {y})"><text y="24" font-size="15" font-weight="bold">'
-            f'{escape(one["name"])}{state}</text><g transform="translate(0 {NAME - 8})">{drawing}</g></g>'
+            f'<g transform="translate({x} {y})"><text y="24" font-size="15" font-weight="bold">{escape(_name(one))}'
+            f'</text><g transform="translate(0 {NAME - 8})">{drawing}</g></g>'
         )
-        columns[at] += NAME + height + 12
+        columns[at] += NAME + height
     return _svg(report, "".join(parts), max(columns) + EDGE)
+
+
+def _name(one: Mapping[str, Any]) -> str:
+    """A benchmark's name, with what is to be known of its figures."""
+    told = [word for word, holds in (("failed", one["status"]), ("a small run", one["arguments"])) if holds]
+    return f"{one['name']} ({', '.join(told)})" if told else one["name"]
 
 
 def _svg(report: Mapping[str, Any], drawing: str, height: int) -> str:
@@ -50,8 +54,8 @@ def _svg(report: Mapping[str, Any], drawing: str, height: int) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {FULL} {height}" width="{FULL}" height="{height}" '
         f'role="img" aria-label="{TITLE}" font-family="system-ui, sans-serif" color="var(--ink)" fill="var(--ink)">'
-        f"<title>{TITLE}</title><style>{COLOURS}{STYLE}</style>"
+        f"<title>{TITLE}</title><style>{COLOURS}{BAD}</style>"
         f'<rect width="{FULL}" height="{height}" fill="var(--paper)"/>'
-        f'<text x="{EDGE}" y="30" font-size="18" font-weight="bold">{TITLE}: times what each is compared to</text>{said}'
-        f"{drawing}</svg>\n"
+        f'<text x="{EDGE}" y="30" font-size="18" font-weight="bold">{TITLE}: times what each is compared to</text>'
+        f"{said}{drawing}</svg>\n"
     )

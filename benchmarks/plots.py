@@ -8,14 +8,14 @@ from html import escape
 from typing import NamedTuple
 
 from benchmarks.figures import Figure, is_kept
-from benchmarks.wording import number, quantity, times
+from benchmarks.wording import quantity, rival, times
 
 WIDTH = 416
 """Units of a plot."""
-SIDE, ROW, BAR, AXIS = 96, 38, 12, 30
+SIDE, ROW, BAR, AXIS = 96, 38, 12, 28
 """Of the column for ratios, a row, its bar, and the axis below all rows."""
-AGAINST = 24
-"""Of a line that says what the rows below it are compared to."""
+AGAINST, APART = 22, 12
+"""Of a line that says what the rows below it are compared to, and above it."""
 LINEAR = (0.2, 4.0)
 """Ratios between these are shown on an axis from zero, others on a logarithmic one."""
 LONGEST = 58
@@ -37,7 +37,7 @@ class Scale(NamedTuple):
 
     def at(self, ratio: float) -> float:
         """Where a ratio is, in units of the plot."""
-        low, high, value = map(math.log, (self.low, self.high, ratio)) if self.is_log else (self.low, self.high, ratio)
+        low, high, value = (math.log(one) if self.is_log else one for one in (self.low, self.high, ratio))
         return (WIDTH - SIDE) * (value - low) / (high - low)
 
     def ticks(self) -> list[float]:
@@ -47,8 +47,8 @@ class Scale(NamedTuple):
             return [step * at for at in range(int(self.high / step + 1e-9) + 1)]
         first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
         every = -(-(last - first) // 5)
-        steps = (1, 2, 5) if last - first <= 2 else (1,)
-        found = [step * 10.0**power for power in range(first, last + 1, every) for step in steps]
+        steps = (1, 2, 5) if self.high <= 60 * self.low else (1,)
+        found = [step * 10.0**power for power in range(first - first % every, last + 1, every) for step in steps]
         return [tick for tick in found if self.low <= tick <= self.high]
 
 
@@ -65,9 +65,9 @@ def bars(figures: Sequence[Figure]) -> tuple[str, int]:
     parts, top, against = [], 0, None
     for one in rows:
         if one["against"] != against:
+            top += AGAINST + (APART if against else 0)
             against = one["against"]
-            top += AGAINST
-            parts.append(_text(0, top - 7, f"× {against}", "var(--soft)"))
+            parts.append(_text(0, top - 6, f"compared to {rival(one)}", "var(--soft)"))
         parts.append("".join(_row(one, scale, top)))
         top += ROW
     return f'<g font-size="13" fill="var(--ink)">{"".join(_axis(scale, top))}{"".join(parts)}</g>', top + AXIS
@@ -108,10 +108,14 @@ def _axis(scale: Scale, bottom: int) -> Iterator[str]:
     for tick in scale.ticks():
         x = scale.at(tick)
         line = "var(--soft)" if tick == 1 else "var(--line)"
-        yield f'<path d="M{x:.1f} 0V{bottom}" stroke="{line}" stroke-dasharray="{"4 3" if tick == 1 else "none"}"/>'
-        yield _text(x, bottom + 15, number(tick), "var(--soft)", anchor="middle")
+        dashes = ' stroke-dasharray="4 3"' if tick == 1 else ""
+        yield f'<path d="M{x:.1f} 0V{bottom}" stroke="{line}"{dashes}/>'
+        yield _text(x, bottom + 16, f"{tick:g}", "var(--soft)", anchor="middle" if x > 4 else "start")
 
 
 def _text(x: float, y: float, words: str, fill: str = "currentColor", *, anchor: str = "start") -> str:
     short = words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{fill}" text-anchor="{anchor}">{escape(short)}</text>'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" fill="{fill}" text-anchor="{anchor}" paint-order="stroke" '
+        f'stroke="var(--paper)" stroke-width="4">{escape(short)}</text>'
+    )

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from benchmarks.figures import Figure, is_kept
 
+SPACE, TIMES = "\N{NO-BREAK SPACE}", "\N{MULTIPLICATION SIGN}"
+TAKEN = ("ms", "kB")
+"""Units of what is better where it is less: time and memory."""
+
 
 def number(value: float) -> str:
     """With three digits that tell, or all of a whole part."""
@@ -15,12 +19,17 @@ def number(value: float) -> str:
 
 def quantity(value: float, unit: str) -> str:
     """A number with its unit."""
-    return f"{number(value)} {unit}".rstrip()
+    return f"{number(value)}{SPACE}{unit}" if unit else number(value)
 
 
 def times(ratio: float) -> str:
     """A ratio."""
-    return f"{number(ratio)} ×"
+    return f"{number(ratio)}{SPACE}{TIMES}"
+
+
+def rival(one: Figure) -> str:
+    """What a figure is compared to, and whether less of it is better."""
+    return f"{one['against']}{', less is better' if one['unit'] in TAKEN else ''}"
 
 
 def bound(one: Figure) -> str:
