@@ -145,7 +145,7 @@ format: setup-dev ## put the code into the project's style
 .PHONY: clean
 clean: ## stop the stack and remove all that make has made: volumes and jobs too
 	$(call services,clean,0)
-	@said=$$({ rm -rf .run .models .ray .venv .pytest_cache .mypy_cache .ruff_cache && \
+	@said=$$({ rm -rf .run .models .ray .venv benchmarks/results .pytest_cache .mypy_cache .ruff_cache && \
 	find $(wildcard $(PYTHON_CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +; } 2>&1) || \
 	{ echo "error: $$said" | head -n 1; echo "  remedy: whose these are, or root (sudo make clean), can remove them"; exit 1; } >&2
 

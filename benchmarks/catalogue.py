@@ -18,7 +18,7 @@ SMALL = {
     "judge_vllm": "--groups 3 --runs 2 --replicas 2",
     "benchmark_embedding_remote": "--samples 128 --single 20 --runs 3",
     "tei_python": "--texts 128 --rounds 2",
-    "symbolic": "--items 900 --requests 200 --baseline-items 20",
+    "symbolic": "--items 1500 --requests 200 --baseline-items 20",
 }
 """Of each: what `smoke=1` tells it, so that it ends within a minute or two, with figures that say little."""
 

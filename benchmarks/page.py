@@ -27,7 +27,8 @@ nav li {{ margin: .35rem 0 }} a, summary {{ color: var(--mark) }} summary {{ cur
 section {{ margin-top: 2.5rem }} section h2 {{ margin-bottom: 0 }} section h2 + p {{ margin-top: .3rem }}
 figcaption {{ padding: 1rem 0 .6rem }} small {{ display: block }} .beside table {{ width: 100% }}
 td {{ overflow-wrap: normal }} code {{ font-size: .9em }} .bad {{ color: var(--bad); font-weight: bold }}
-pre {{ overflow-x: auto; border-left: 3px solid var(--bad); padding-left: .8rem }}
+pre {{ white-space: pre-wrap; overflow-wrap: anywhere; border-left: 3px solid var(--line); padding-left: .8rem }}
+.bad + pre {{ border-color: var(--bad) }}
 """
 TITLE = "Benchmarks"
 
@@ -61,19 +62,17 @@ def _fact(name: str, fact: str) -> str:
 
 def _link(one: Mapping[str, Any]) -> str:
     """To a benchmark's section, with its state and its first ratio, one that has a bound if there is one."""
-    rows = compared(one["figures"])
-    name, first = (
-        escape(one["name"]),
-        next((row for row in rows if is_kept(row) is not None), rows[0] if rows else None),
-    )
-    state = "" if one["state"] == "done" else f' <span class="bad">{escape(one["state"])}</span>'
+    name, rows = escape(one["name"]), compared(one["figures"])
+    first = next((row for row in rows if is_kept(row) is not None), rows[0] if rows else None)
+    kind = {"failed": "bad", "left out": "soft"}.get(one["state"])
+    state = f' <span class="{kind}">{one["state"]}</span>' if kind else ""
     told = f"{first['name']}: {times(first['ratio'] or 0)} {rival(first)}" if first else ""
     return f'<li><a href="#{name}">{name}</a>{state} <span class="soft">{escape(told)}</span></li>\n'
 
 
 def _section(one: Mapping[str, Any]) -> str:
     name = escape(one["name"])
-    small = f" A small run ({one['arguments']}): its figures say little." if one["arguments"] else ""
+    small = f" A small run ({one['arguments']}): its figures say little." if one["figures"] and one["arguments"] else ""
     method = "".join(f"<p>{_code(part)}</p>\n" for part in one["method"])
     return (
         f'<section id="{name}">\n<h2>{name}</h2>\n<p>{_code(one["about"])} '
@@ -90,9 +89,10 @@ def _ending(one: Mapping[str, Any]) -> str:
     beyond = ", ".join(dict.fromkeys(row["name"] for row in one["figures"] if is_kept(row) is False))
     if beyond:
         return f'<p class="bad">Failed, beyond its bound: {escape(beyond)}.</p>\n'
-    words = f"Failed with exit status {one['status']}. It said last:" if one["status"] else "Left out:"
     said = escape("\n".join(one["said"]))
-    return f'<p class="bad">{words}</p>\n<pre>{said}</pre>\n'
+    if one["state"] == "left out":
+        return f'<p class="soft">Left out:</p>\n<pre>{said}</pre>\n'
+    return f'<p class="bad">Failed with exit status {one["status"]}. It said last:</p>\n<pre>{said}</pre>\n'
 
 
 def _plot(one: Mapping[str, Any]) -> str:
@@ -100,7 +100,7 @@ def _plot(one: Mapping[str, Any]) -> str:
         return ""
     drawing, height = bars(one["figures"])
     return (
-        f"<figure><figcaption>Ratios; an upright stroke is a bound</figcaption>"
+        f"<figure><figcaption>Ratios. Dashed: what it is compared to; upright stroke: its bound</figcaption>"
         f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="Ratios of {escape(one["name"])}">'
         f"{drawing}</svg></figure>"
     )

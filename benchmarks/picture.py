@@ -14,6 +14,7 @@ EDGE, GAP, HEAD = 20, 40, 84
 """Units around all, between two columns, and of the head of the picture."""
 NAME = 44
 """Units above a plot, for its name."""
+LEGEND = "Dashed: what it is compared to. Upright stroke: its bound."
 FULL = 2 * (EDGE + WIDTH) + GAP
 
 
@@ -43,9 +44,9 @@ def _name(one: Mapping[str, Any]) -> str:
 def _svg(report: Mapping[str, Any], drawing: str, height: int) -> str:
     machine = report["machine"]
     lines = [
-        f"{machine['processor']}, {machine['cores']} cores, {machine['memory']}, {machine['system']}, "
-        f"Python {machine['Python']}; {report['when']}, commit {report['commit']}",
-        report["note"],
+        f"{machine['processor']}, {machine['cores']} cores, {machine['memory']}, Python {machine['Python']}, "
+        f"Redis {machine['Redis']}, load before {machine['load before']}; {report['when']}, commit {report['commit']}",
+        " ".join((LEGEND, report["note"])),
     ]
     said = "".join(
         f'<text x="{EDGE}" y="{52 + 18 * at}" font-size="12" fill="var(--soft)">{escape(line)}</text>'

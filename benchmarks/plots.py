@@ -105,6 +105,8 @@ def _row(one: Figure, scale: Scale, top: int) -> Iterator[str]:
 
 
 def _axis(scale: Scale, bottom: int) -> Iterator[str]:
+    if scale.is_log:
+        yield _text(WIDTH, bottom + 16, "logarithmic", "var(--soft)", anchor="end")
     for tick in scale.ticks():
         x = scale.at(tick)
         line = "var(--soft)" if tick == 1 else "var(--line)"

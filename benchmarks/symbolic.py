@@ -99,6 +99,7 @@ def _over_http(server: Server, samples: list[Sample], seed: int, theirs: float) 
         figure(f"labels met, {outcome}", 100 * share, "%", least=100 * LEAST_MET)
     print(f"labels not met         {dict(+missed) or 'none'}")
     print(f"left to math_verify    {asked:>8.2%}  {dict(compared)}")
+    figure("samples that failed", statuses["failed"], most=0, note=f"of {len(samples):,}")
     figure("left to math_verify", 100 * asked, "%", most=100 * MOST_ASKED)
     print(f"statuses               {dict(statuses)} {dict(+failures) or ''}")
     checks = {
