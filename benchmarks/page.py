@@ -76,7 +76,7 @@ def _section(one: Mapping[str, Any]) -> str:
     method = "".join(f"<p>{_code(part)}</p>\n" for part in one["method"])
     return (
         f'<section id="{name}">\n<h2>{name}</h2>\n<p>{_code(one["about"])} '
-        f'<span class="soft">It took {one["seconds"]:,.0f} s.{escape(small)}</span></p>\n{_ending(one)}'
+        f'<span class="soft">It took {quantity(round(one["seconds"]), "s")}.{escape(small)}</span></p>\n{_ending(one)}'
         f'<div class="beside">{_plot(one)}{_table(one["figures"])}</div>\n'
         f"<details><summary>How it is measured</summary>\n{method}</details>\n</section>\n"
     )
@@ -100,7 +100,7 @@ def _plot(one: Mapping[str, Any]) -> str:
         return ""
     drawing, height = bars(one["figures"])
     return (
-        f"<figure><figcaption>Ratios. Dashed: what it is compared to; upright stroke: its bound</figcaption>"
+        f"<figure><figcaption>Ratios (dashed: 1, upright stroke: a bound)</figcaption>"
         f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="Ratios of {escape(one["name"])}">'
         f"{drawing}</svg></figure>"
     )

@@ -14,7 +14,7 @@ EDGE, GAP, HEAD = 20, 40, 84
 """Units around all, between two columns, and of the head of the picture."""
 NAME = 44
 """Units above a plot, for its name."""
-LEGEND = "Dashed: what it is compared to. Upright stroke: its bound."
+LEGEND = "Dashed: 1, as much as what it is compared to. Upright stroke: a bound."
 FULL = 2 * (EDGE + WIDTH) + GAP
 
 
