@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.__main__ import run_all
+from benchmarks.__main__ import PUBLISHED, run_all
 from benchmarks.catalogue import FOLDER, SMALL, Benchmark, benchmark
 from benchmarks.figures import FILE, figure, is_kept, read
 from benchmarks.machine import machine
@@ -81,7 +81,8 @@ def test_page_and_picture(recorded: Path) -> None:
     for case in CASES:
         figure(**case["figure"])
     figure(HOSTILE, 1.5, HOSTILE, against=HOSTILE, ratio=1e-4, note=HOSTILE)
-    report = _report(_run("one", figures=read(recorded)), _run("two", state="failed", status=3, said=[HOSTILE]))
+    beyond = _run("one", figures=read(recorded), state="failed", status=1)
+    report = _report(beyond, _run("two", state="failed", status=3, said=[HOSTILE]))
     html, svg = page(report), picture(report)
     ElementTree.fromstring(svg)
     for drawing in re.findall("<svg.*?</svg>", html):
@@ -91,6 +92,7 @@ def test_page_and_picture(recorded: Path) -> None:
     for one in read(recorded):
         assert one["name"] in shown and quantity(one["value"], one["unit"]) in shown and one["note"] in shown
         assert not one["ratio"] or times(one["ratio"]) in unescape(svg)
+    assert "beyond its bound: client, labels met, pairs." in shown and "0.84\N{NO-BREAK SPACE}× not kept" in svg
     assert "exit status 3" in shown and report["note"] in shown and report["note"] in unescape(svg)
     for text in (html, svg):
         assert "<script" not in text
@@ -144,6 +146,14 @@ def test_left_out(needs_process: None, tmp_path: Path) -> None:
 def test_machine_without_programs() -> None:
     """What the machine is can be said without git and Redis."""
     assert machine()["Redis"] == "none on the path" and all(machine().values())
+
+
+def test_published_picture() -> None:
+    """The picture on the page about performance is one that a run made of benchmarks that there are."""
+    svg = PUBLISHED.read_text(encoding="utf-8")
+    texts = [one.text or "" for one in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    assert any("cores" in text and "commit" in text for text in texts)
+    assert {name for name in SMALL if any(text.partition(" ")[0] == name for text in texts)}
 
 
 def _script(folder: Path, name: str, ending: str) -> Benchmark:
