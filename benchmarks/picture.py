@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
+from textwrap import wrap
 from typing import Any
 
 from benchmarks.page import BAD, TITLE
 from benchmarks.plots import WIDTH, bars, compared
 from rewardstack.cli.evaluation.document import COLOURS
 
-EDGE, GAP, HEAD = 20, 40, 84
-"""Units around all, between two columns, and of the head of the picture."""
-NAME = 44
-"""Units above a plot, for its name."""
+EDGE, GAP = 20, 40
+"""Units around all, and between two columns."""
+HEAD, LINE, NAME = 52, 18, 44
+"""Units of the head of the picture, of each line in it, and above a plot, for its name."""
+LONGEST = 130
+"""Characters of a line."""
 LEGEND = "Dashed: 1, as much as what it is compared to. Upright stroke: a bound."
 FULL = 2 * (EDGE + WIDTH) + GAP
 
 
 def picture(report: Mapping[str, Any]) -> str:
     """The report's SVG: two columns of plots, the next always in the shorter one."""
-    columns, parts = [HEAD, HEAD], []
+    head = _head(report)
+    columns, parts = [HEAD + LINE * len(head)] * 2, []
     for one in report["runs"]:
         if not compared(one["figures"]):
             continue
@@ -32,7 +36,7 @@ def picture(report: Mapping[str, Any]) -> str:
             f'</text><g transform="translate(0 {NAME - 8})">{drawing}</g></g>'
         )
         columns[at] += NAME + height
-    return _svg(report, "".join(parts), max(columns) + EDGE)
+    return _svg(head, "".join(parts), max(columns) + EDGE)
 
 
 def _name(one: Mapping[str, Any]) -> str:
@@ -41,16 +45,21 @@ def _name(one: Mapping[str, Any]) -> str:
     return f"{one['name']} ({', '.join(told)})" if told else one["name"]
 
 
-def _svg(report: Mapping[str, Any], drawing: str, height: int) -> str:
+def _head(report: Mapping[str, Any]) -> list[str]:
+    """Lines that say where and when the run was made."""
     machine = report["machine"]
-    lines = [
+    texts = [
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory']}, Python {machine['Python']}, "
-        f"Redis {machine['Redis']}, load before {machine['load before']}; {report['when']}, commit {report['commit']}",
-        " ".join((LEGEND, report["note"])),
+        f"Redis {machine['Redis']}, load before {machine['load before']}. {report['note']}",
+        f"{report['when']}, commit {report['commit']}. {LEGEND}",
     ]
+    return [line for text in texts for line in wrap(text, LONGEST)]
+
+
+def _svg(head: Sequence[str], drawing: str, height: int) -> str:
     said = "".join(
-        f'<text x="{EDGE}" y="{52 + 18 * at}" font-size="12" fill="var(--soft)">{escape(line)}</text>'
-        for at, line in enumerate(lines)
+        f'<text x="{EDGE}" y="{HEAD + LINE * at}" font-size="12" fill="var(--soft)">{escape(line)}</text>'
+        for at, line in enumerate(head)
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {FULL} {height}" width="{FULL}" height="{height}" '
