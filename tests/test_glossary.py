@@ -13,7 +13,7 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 MOST_LINES = 31
 PLAIN = """
 api app arguments audit auth base batches body calls catalogue characters check client cluster codec commands compare
-conf config connection console context cost counters daemon dataset delivery depth descriptors directory durability
+conf config connection console context cost counters daemon dataset delivery depth descriptors directory document durability
 errors evaluate evaluation event exchange explain explanation factory fields figures files finding format get health
 healthcheck http init interrupts json launch lexer limits lists logs loop main messages metrics models names options
 output page parquet parser pieces plots prepare process progress question rate recording refusals reply report resolver
