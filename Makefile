@@ -77,9 +77,9 @@ pythons: setup-dev ## install everything, and run the client's fast tests, on ea
 	@$(BIN)/python -m tests.pythons $(if $(smoke),--smoke)
 
 .PHONY: bench
-bench: setup-dev ## run the benchmarks; their figures as a page with plots (t="rules cache": those; smoke=1: small; publish=1: into docs)
+bench: setup-dev ## run the benchmarks; their figures as a page with plots (t="rules cache": those; smoke=1: small; publish=1: into docs; note="a quiet machine")
 	@$(PREPARE) programs
-	@$(BIN)/python -m benchmarks $(if $(smoke),--smoke) $(if $(publish),--publish) $(if $(note),--note '$(note)') $(t)
+	@$(BIN)/python -m benchmarks $(if $(smoke),--smoke) $(if $(publish),--publish) $(if $(note),--note '$(subst ','\'',$(note))') $(t)
 
 .PHONY: fuzz
 fuzz: setup-dev ## send the reward server 10,000 generated and hostile requests (n=100: fewer); none may be a 500; answers anew

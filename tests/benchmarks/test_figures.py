@@ -152,8 +152,8 @@ def test_published_picture() -> None:
     """The picture on the page about performance is one that a run made of benchmarks that there are."""
     svg = PUBLISHED.read_text(encoding="utf-8")
     texts = [one.text or "" for one in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
-    assert any("cores" in text and "commit" in text for text in texts)
-    assert {name for name in SMALL if any(text.partition(" ")[0] == name for text in texts)}
+    assert all(any(word in text for text in texts) for word in (" cores, ", ", commit "))
+    assert {*SMALL} & {text.partition(" ")[0] for text in texts}
 
 
 def _script(folder: Path, name: str, ending: str) -> Benchmark:
