@@ -1,4 +1,4 @@
-"""The `data_source` names of verl's own data sets, as its `verl/utils/reward_score/__init__.py` (0.7) tells them apart."""
+"""The `data_source` names of verl's own data sets, as `verl/utils/reward_score/__init__.py` of 0.7 tells them apart."""
 
 from __future__ import annotations
 
