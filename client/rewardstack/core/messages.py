@@ -43,6 +43,6 @@ def last_text(conversation: Any, role: str) -> str | None:
 def _text(content: Any) -> str | None:
     if not isinstance(content, list):
         return content if isinstance(content, str) else None
-    texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type", "text") == "text"]
-    texts = [text for text in texts if isinstance(text, str)]
+    parts = [part for part in content if isinstance(part, dict) and part.get("type", "text") == "text"]
+    texts = [text for part in parts if isinstance(text := part.get("text"), str)]
     return "".join(texts) if texts else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.routing.composite import Cascade, Composite, routes_of
-from rewardstack.routing.data_sources import BEGINNINGS, NAMES, why_unserved
+from rewardstack.routing.sources import BEGINNINGS, NAMES, why_unserved
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.score import OnError
 
