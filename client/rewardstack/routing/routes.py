@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.routing.composite import Cascade, Composite, routes_of
-from rewardstack.routing.sources import BEGINNINGS, NAMES, why_unserved
 from rewardstack.routing.judges import NamedJudge
+from rewardstack.routing.sources import BEGINNINGS, NAMES, why_unserved
 from rewardstack.score import OnError
 
 RULES = (
