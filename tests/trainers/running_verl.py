@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -16,13 +13,11 @@ import ray
 from transformers import PreTrainedTokenizerFast
 from verl.trainer.ppo.reward import load_reward_manager
 
-from benchmarks.judge_load import slow_judge
-from rewardstack import compute_score_batched, register_route
-from rewardstack.errors import RequestError
+from benchmarks.verl_batches import Sample, batch, configuration, reward_loop, tokenizer
+from rewardstack import compute_score_batched
 from rewardstack.trainers import verl as drop_in
 from tests.support.servers import free_port
 from tests.trainers.conftest import Report
-from tests.trainers.verl_loop import Sample, batch, configuration, reward_loop, tokenizer
 
 PACKAGE = "pkg://rewardstack.trainers.verl"
 FILE = drop_in.__file__

@@ -6,7 +6,7 @@
 The managers `naive`, `dapo`, `gdpo` and `rate_limited` await `compute_score`; `remote`, which refuses a coroutine, has
 `compute_score_sync`. verl calls by keyword, one sample a call, and makes `reward_extra_info` of the dict that it gets,
 in which every sample must have the same keys (`verl/experimental/reward_loop` of 0.9.1). It may load this file by its
-path, hence the absolute imports. For 0.7 and before there is `rewardstack.trainers.verl_legacy`.
+path, hence the absolute imports. What a worker's loop asks for at about the same time is scored together. For 0.7 and before there is `rewardstack.trainers.verl_legacy`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewardstack import api
+from rewardstack.core.gathering import Gathering
 from rewardstack.core.json_types import plain
 from rewardstack.errors import RequestError
 from rewardstack.score import NOTHING, OnError, Request, Score
@@ -99,9 +100,8 @@ async def compute_score(
         ConfigError, ScoringError: as `rewardstack.ascore` does.
     """
     call = Arguments(**arguments)
-    requests = [call.request(data_source, solution_str, ground_truth, extra_info)]
-    scores = await api.ascore(requests, on_error=call.on_error, timeout=call.timeout)
-    return call.reward(scores[0])
+    request = call.request(data_source, solution_str, ground_truth, extra_info)
+    return call.reward(await _together.ask(request, (call.on_error, call.timeout)))
 
 
 def compute_score_sync(
@@ -116,6 +116,14 @@ def compute_score_sync(
     requests = [call.request(data_source, solution_str, ground_truth, extra_info)]
     scores = api.score(requests, on_error=call.on_error, timeout=call.timeout)
     return call.reward(scores[0])
+
+
+async def _scores(requests: Sequence[Request], kind: tuple[OnError | None, float | None]) -> list[Score]:
+    on_error, timeout = kind
+    return await api.ascore(requests, on_error=on_error, timeout=timeout)
+
+
+_together = Gathering(_scores)
 
 
 def _part(score: Score, name: str) -> float:

@@ -1,4 +1,4 @@
-"""What the tests of verl and its benchmark share: its configuration, its reward loop, and batches of samples for it.
+"""What the benchmark of verl and the tests of it share: its configuration, its reward loop, and batches of samples.
 
 The policy's tokenizer has a token for each byte, so that a response comes out of it as it went in.
 """
