@@ -55,7 +55,7 @@ class Gathering(Generic[T, K, R]):
     async def _settle(self, calls: Sequence[tuple[T, asyncio.Future[R]]], kind: K) -> None:
         try:
             outcomes = await self._answer([item for item, _ in calls], kind)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
             if len(calls) > 1:
                 await asyncio.gather(*(self._settle([call], kind) for call in calls))
             elif not calls[0][1].done():  # else its caller has given up

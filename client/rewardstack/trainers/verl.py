@@ -6,7 +6,8 @@
 The managers `naive`, `dapo`, `gdpo` and `rate_limited` await `compute_score`; `remote`, which refuses a coroutine, has
 `compute_score_sync`. verl calls by keyword, one sample a call, and makes `reward_extra_info` of the dict that it gets,
 in which every sample must have the same keys (`verl/experimental/reward_loop` of 0.9.1). It may load this file by its
-path, hence the absolute imports. What a worker's loop asks for at about the same time is scored together. For 0.7 and before there is `rewardstack.trainers.verl_legacy`.
+path, hence the absolute imports. What one of its workers asks for at about the same time is scored together. For 0.7
+and before there is `rewardstack.trainers.verl_legacy`.
 """
 
 from __future__ import annotations
