@@ -20,7 +20,6 @@ from tensordict import TensorDict
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 from verl import DataProto
-from verl.experimental.reward_loop.reward_loop import RewardLoopManager, migrate_legacy_reward_impl
 
 from rewardstack.score import NOTHING
 
@@ -65,14 +64,15 @@ def configuration(model: str, *overrides: str) -> DictConfig:
     """
     own = str(Path(verl.__file__).parent / "trainer/config")
     with initialize_config_dir(own, version_base=None):
-        composed = compose("ppo_trainer", [f"actor_rollout_ref.model.path={model}", *overrides])
-    return migrate_legacy_reward_impl(composed)
+        return compose("ppo_trainer", [f"actor_rollout_ref.model.path={model}", *overrides])
 
 
 @contextmanager
-def reward_loop(config: DictConfig) -> Iterator[RewardLoopManager]:
-    """verl's reward loop, its workers in Ray, which must be up."""
-    manager = RewardLoopManager(config)
+def reward_loop(config: DictConfig) -> Iterator[Any]:
+    """verl's `RewardLoopManager`, of 0.8 and later, with its workers in Ray, which must be up."""
+    from verl.experimental.reward_loop.reward_loop import RewardLoopManager, migrate_legacy_reward_impl
+
+    manager = RewardLoopManager(migrate_legacy_reward_impl(config))
     try:
         yield manager
     finally:

@@ -34,6 +34,8 @@ DELAY = 0.05
 TIMEOUT = 5.0
 MOST_OF_EMPTY, LEAST_OF_BATCHED, MOST_DEAD_SECONDS = 1.5, 0.9, 8.0
 WORKERS = 8
+SLOW = {"judge of 50 ms": ("llm_judge_remote", 1, None), "rule of 50 ms": ("rule_remote_slow_rule", 4, 1)}
+"""The `data_source` of what takes its time, the part of the samples that it gets, and how often; None: as the others."""
 EMPTY = "empty"
 """The `data_source` that goes to the empty function."""
 
@@ -98,26 +100,27 @@ class Bench:
         self._count = count
         self._made = 0
 
-    def loop(self, source: str, **extra: Any) -> float:
-        """Seconds that verl's loop takes for a batch."""
+    def loop(self, source: str, part: int = 1, **extra: Any) -> float:
+        """Seconds that verl's loop takes for a batch, or a part of one."""
         from benchmarks.verl_batches import batch
 
-        data = batch(self._samples(source, extra), self._model)
+        data = batch(self._samples(source, part, extra), self._model)
         return _seconds(lambda: self._score(data))
 
-    def batched(self, source: str) -> float:
-        """Seconds that `compute_score_batched` takes for a batch."""
+    def batched(self, source: str, part: int = 1) -> float:
+        """Seconds that `compute_score_batched` takes for a batch, or a part of one."""
         from rewardstack import compute_score_batched
 
-        samples = self._samples(source, {})
+        samples = self._samples(source, part, {})
         columns = [[one.source for one in samples], [one.solution for one in samples], [one.truth for one in samples]]
         return _seconds(lambda: compute_score_batched(*columns, details=True))
 
-    def _samples(self, source: str, extra: Mapping[str, Any]) -> list[Any]:
+    def _samples(self, source: str, part: int, extra: Mapping[str, Any]) -> list[Any]:
         from benchmarks.verl_batches import Sample
 
-        self._made += self._count
-        numbers = range(self._made - self._count, self._made)
+        count = self._count // part
+        self._made += count
+        numbers = range(self._made - count, self._made)
         return [Sample(f"This is {number}.\n#### {number}", str(number), source, extra) for number in numbers]
 
 
@@ -127,8 +130,8 @@ def _report(bench: Bench, runs: int) -> bool:
     bench.batched("llm_judge_remote")
     quick = [(bench.loop("gsm8k"), bench.loop(EMPTY)) for _ in range(runs)]
     kept = [_told("quick rule / empty function", quick, MOST_OF_EMPTY, at_most=True)]
-    for name, source, times in (("judge of 50 ms", "llm_judge_remote", runs), ("rule of 50 ms", "rule_remote_slow_rule", 1)):
-        pairs = [(bench.batched(source), bench.loop(source)) for _ in range(times)]
+    for name, (source, part, times) in SLOW.items():
+        pairs = [(bench.batched(source, part), bench.loop(source, part)) for _ in range(times or runs)]
         kept.append(_told(f"{name}, rate / compute_score_batched", pairs, LEAST_OF_BATCHED, at_most=False))
     for name, server in {"refuses": _refusing, "never answers": _silent}.items():
         seconds = _dead(bench, server)

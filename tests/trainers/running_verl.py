@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
 import ray
 from transformers import PreTrainedTokenizerFast
+from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
+from verl.trainer.ppo.metric_utils import process_validation_metrics
 from verl.trainer.ppo.reward import load_reward_manager
 
+from benchmarks.judge_load import slow_judge
 from benchmarks.verl_batches import Sample, batch, configuration, reward_loop, tokenizer
 from rewardstack import compute_score_batched
+from rewardstack.errors import RequestError
 from rewardstack.trainers import verl as drop_in
+from services.stack.rundir import ROOT
 from tests.support.servers import free_port
+from tests.support.snippets import block
 from tests.trainers.conftest import Report
 
+One = Callable[..., dict[str, Any]]
 PACKAGE = "pkg://rewardstack.trainers.verl"
-FILE = drop_in.__file__
 FUNCTION = "reward.custom_reward_function"
 MANAGERS = {
     "naive": (),
@@ -118,7 +127,82 @@ def test_managers(manager: str, model: str, cluster: None, broken: str, report: 
     report(len(samples), manager)
 
 
-def run_single(config: Any, model: str, sample: Sample) -> dict[str, Any]:
-    """A sample through a manager that verl has loaded into this process."""
-    manager = load_reward_manager(config, PreTrainedTokenizerFast.from_pretrained(model))
-    return manager.loop.run_until_complete(manager.run_single(batch([sample], model)))
+@pytest.fixture
+def one(model: str) -> One:
+    """Has verl load a manager into this process by words of a command line, which then scores one sample."""
+
+    def score(sample: Sample, *words: str) -> dict[str, Any]:
+        manager = load_reward_manager(configuration(model, *words), PreTrainedTokenizerFast.from_pretrained(model))
+        told: dict[str, Any] = manager.loop.run_until_complete(manager.run_single(batch([sample], model)))
+        return told
+
+    return score
+
+
+@pytest.mark.parametrize("path", [PACKAGE, drop_in.__file__])
+def test_loader(one: One, path: str, report: Report) -> None:
+    """verl's loader finds the function by the package's name and by the file's path."""
+    assert one(OWN_NAMES[0], f"{FUNCTION}.path={path}")["reward_score"] == 1
+    report(1, "loaded by " + path.partition(":")[0].rpartition("/")[2])
+
+
+def test_the_page(one: One, report: Report) -> None:
+    """The lines on the page are all that is needed; a setting of the table holds for every sample."""
+    lines = block("docs/trainers.md", "", "reward.custom_reward_function").split()
+    assert one(OWN_NAMES[0], *lines)["reward_score"] == 1
+    judged = one(OWN_NAMES[0], *lines, f"+{FUNCTION}.reward_kwargs.data_source=llm_judge_remote")
+    assert judged["reward_score"] != 1
+    assert judged["reward_extra_info"]["ok"] == 1
+    partial = one(OWN_NAMES[5], *lines, f"+{FUNCTION}.reward_kwargs.options={{format_score: 0.25}}")
+    assert partial["reward_score"] == 0.25
+    report(3, "the page's lines")
+
+
+def test_gdpo_keys(one: One, report: Report) -> None:
+    """`parts` makes keys of a reward's parts, from which verl's GDPO takes its components."""
+    parts = f"+{FUNCTION}.reward_kwargs.parts=[format,accuracy]"
+    wrong = Sample("<think>6 * 7 is 41.</think><answer>$41$</answer>", "42", "rule_remote_math_verifier")
+    told = one(wrong, f"{FUNCTION}.path={PACKAGE}", "reward.reward_manager.name=gdpo", parts)["reward_extra_info"]
+    assert (told["format"], told["accuracy"], told["score"]) == (0.5, 0, 0.5)
+    report(1, "parts for GDPO")
+
+
+def test_none_is_refused(one: One, model: str, report: Report) -> None:
+    """`on_error=none` is refused with the reason: verl's loop cannot make a tensor of None."""
+    with pytest.raises(RequestError, match="on_error: none does not go with verl: .*TypeError in assemble_rm_scores"):
+        one(OWN_NAMES[0], f"{FUNCTION}.path={PACKAGE}", f"+{FUNCTION}.reward_kwargs.on_error=none")
+    with pytest.raises(TypeError):
+        RewardManagerBase.assemble_rm_scores(batch(OWN_NAMES[:2], model), [1.0, None])
+    report(1, "on_error=none refused")
+
+
+def test_question(one: One, tmp_path: Path, report: Report) -> None:
+    """The judge reads the problem that verl's preprocessing writes into `extra_info.question`."""
+    with slow_judge(0.0, tmp_path / "bodies") as (url, _):
+        sample = Sample("It is 48.", "48", "llm_judge_remote", {"question": "What is 6 * 8?", "server_url": url})
+        assert one(sample, f"{FUNCTION}.path={PACKAGE}")["reward_score"] == 0.5
+    assert "What is 6 * 8?" in (tmp_path / "bodies").read_text()
+    report(1, "the judge reads the question")
+
+
+def test_metrics(one: One, broken: str, report: Report) -> None:
+    """verl's own metrics of validation tell the share that failed."""
+    lost = Sample("#### 1", "1", extra={"server_url": broken, "timeout": 2})
+    told = [one(sample, f"{FUNCTION}.path={PACKAGE}")["reward_extra_info"] for sample in (OWN_NAMES[0], lost)]
+    columns = {key: [row[key] for row in told] for key in KEYS}
+    metrics = process_validation_metrics(["openai/gsm8k"] * 2, ["a", "b"], columns)
+    assert metrics["openai/gsm8k"]["failed"]["mean@1"] == 0.5
+    report(2, "failed in val-aux")
+
+
+def test_example_without_gpu(needs_process: None, tmp_path: Path, report: Report) -> None:
+    """With no GPU the example's script prepares the data, says what it needs and shows verl's configuration."""
+    folders = [str(Path(sys.executable).parent), str(ROOT / ".venv/bin")]
+    variables = {"PATH": ":".join([*folders, os.environ["PATH"]]), "DATA": str(tmp_path), "REWARD": "judge"}
+    script = [str(ROOT / "examples/verl/run_gsm8k.sh"), "trainer.total_epochs=3"]
+    done = subprocess.run(script, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "train.parquet").exists()
+    for shown in ("No GPU is here", f"path: {PACKAGE}", "data_source: llm_judge_remote", "name: naive"):
+        assert shown in done.stdout, done.stdout
+    report(12, "the example without a GPU")
