@@ -20,6 +20,7 @@ from typing import Any
 import tiny_policy
 import torch
 from datasets import Dataset
+from transformers import PrinterCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from rewardstack.trainers.trl import RewardFunc, reward_func
@@ -70,6 +71,7 @@ def mean_rewards(steps: int, seed: int, *, shuffled: bool) -> list[float]:
             train_dataset=Dataset.from_list([{"prompt": f"{number}+{number + 1}?"} for number in range(64)]),
             args=configuration(folder, steps, seed),
         )
+        trainer.remove_callback(PrinterCallback)
         trainer.train()
     return [line["rewards/words/mean"] for line in trainer.state.log_history if "rewards/words/mean" in line]
 
