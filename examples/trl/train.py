@@ -1,7 +1,7 @@
 """GRPO by TRL, with the rewards of a reward server and, if wanted, of a judge.
 
-    python examples/trl/train.py                                          # a tiny policy, on the processor
-    python examples/trl/train.py --model Qwen/Qwen2.5-0.5B-Instruct --judge
+python examples/trl/train.py                                          # a tiny policy, on the processor
+python examples/trl/train.py --model Qwen/Qwen2.5-0.5B-Instruct --judge
 """
 
 from __future__ import annotations

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from rewardstack.errors import RequestError
 from rewardstack.trainers.trl import reward_func
-from tests.support.servers import free_port
+from tests.support.servers import FaultServer, fault_server, free_port
 from tests.support.snippets import ROOT, block
 from tests.trainers.conftest import Report
 
@@ -60,52 +62,73 @@ def train(tmp_path: Path) -> Train:
     return run
 
 
-def test_rewards_of_live_servers(train: Train, report: Report) -> None:
-    """Rules and judge score messages, awaited or blocking; counts are in the log, and None is left out."""
-    log = train(
-        [
-            reward_func("gsm8k"),
-            reward_func("llm_judge_remote", name="judge"),
-            reward_func("rule_remote_length", reference=None, columns=["most"], extra_info={"max_length": 1}),
-            reward_func(reference="answer", blocking=True, name="by_row"),
-        ],
-        [{"data_source": "gsm8k", "max_length": 1, **row} for row in ROWS],
-    )
+@pytest.fixture
+def faulty() -> Iterator[FaultServer]:
+    """A reward server that refuses for now, whatever it is asked."""
+    with fault_server() as server:
+        server.set(mode="503")
+        yield server
+
+
+def absent(value: float | None) -> bool:
+    """Whether a figure is NaN, for which TRL's history of the log has None."""
+    return value is None or math.isnan(value)
+
+
+def test_the_page(train: Train, report: Report) -> None:
+    """What the page says gives rewards of rules and of the judge; None is left out, and the log has the counts."""
+    named: dict[str, Any] = {}
+    exec(block("docs/trainers.md", "python", "from rewardstack.trainers.trl"), named)
+
+    log = train(named["reward_funcs"])
 
     assert STEPS == len(log)
     for line in log:
         assert 0.5 == line["rewards/judge/mean"]
-        assert BATCH == line["rewards/judge/ok"] + line["rewards/judge/unscored"]
-        assert BATCH == line["rewards/rule_remote_length/ok"]
-        assert line["rewards/gsm8k/unscored"] == line["rewards/by_row/unscored"]
+        assert BATCH == line["rewards/judge/ok"] + line["rewards/judge/unscored"] == line["rewards/brevity/ok"]
+        assert BATCH == line["rewards/gsm8k/ok"] + line["rewards/gsm8k/unscored"]
     assert 0 < sum(line["rewards/gsm8k/unscored"] for line in log) < STEPS * BATCH
-    report(STEPS * BATCH * 4, "GRPO on rules and judge, None left out, counts in its log")
+    report(STEPS * BATCH * 3, "GRPO on rules and judge, None left out, counts in its log")
 
 
-def test_a_server_that_is_down(train: Train, report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the server is down a reward is NaN, not 0, and the log counts the failures; other rewards go on."""
-    dead = reward_func("gsm8k", extra_info={"server_url": f"http://127.0.0.1:{free_port()}"}, timeout=2, name="dead")
+def test_columns(train: Train, report: Report) -> None:
+    """The route may stand in a column, options in others; a plain function does as one that is awaited."""
+    funcs = [
+        reward_func(blocking=blocking, name=f"blocking {blocking}", columns=["most"]) for blocking in (False, True)
+    ]
 
-    log = train([dead, reward_func("rule_remote_length", reference=None, extra_info={"max_length": 9}, name="live")])
-    alone = train([dead])
-
-    for line in [*log, *alone]:
-        assert math.isnan(line["rewards/dead/mean"])
-        assert BATCH == line["rewards/dead/failed"] + line["rewards/dead/unscored"]
-    assert all(BATCH == line["rewards/live/ok"] and not math.isnan(line["reward"]) for line in log)
-    assert all(math.isnan(line["reward"]) and 0.0 == line["grad_norm"] for line in alone)
-    report(STEPS * BATCH * 3, "a dead server: NaN, failures counted, no step on it")
-
-
-def test_a_column_that_is_not_there(train: Train, report: Report) -> None:
-    """A column that the data set does not have ends the training, with its name."""
+    for line in train(funcs, [{**row, "data_source": "gsm8k", "extra_info": {"method": "flexible"}} for row in ROWS]):
+        assert line["rewards/blocking False/mean"] == line["rewards/blocking True/mean"]
+        assert line["rewards/blocking False/ok"] == line["rewards/blocking True/ok"] > 0
     with pytest.raises(RequestError, match=r"^reference: there is no column 'solution'.*remove_unused_columns"):
         train([reward_func("gsm8k", reference="solution")])
-    report(BATCH, "a missing column named")
+    report(STEPS * BATCH * 2, "routes by row; a missing column named")
+
+
+@pytest.mark.parametrize("fault", ["dead", "503"])
+def test_a_server_that_fails(
+    fault: str, train: Train, report: Report, caplog: pytest.LogCaptureFixture, faulty: FaultServer
+) -> None:
+    """Its reward is NaN, not 0, the log counts the failures and says why; other rewards go on, and alone none moves."""
+    url = faulty.url if fault == "503" else f"http://127.0.0.1:{free_port()}"
+    down = reward_func("gsm8k", extra_info={"server_url": url}, timeout=2, name="down")
+    up = reward_func("rule_remote_length", reference=None, extra_info={"max_length": 9}, name="up")
+    rows = [row for row in ROWS if row["answer"]]
+
+    both, alone = train([down, up], rows), train([down], rows)
+
+    for line in [*both, *alone]:
+        assert absent(line["rewards/down/mean"])
+        assert (BATCH, 0) == (line["rewards/down/failed"], line["rewards/down/ok"])
+    assert all(BATCH == line["rewards/up/ok"] and 1.0 == line["reward"] for line in both)
+    assert all(absent(line["reward"]) and 0.0 == line["grad_norm"] for line in alone)
+    assert f"{BATCH} of {BATCH} samples failed; the first: " in caplog.text
+    assert ("503" if fault == "503" else "connection refused") in caplog.text
+    report(STEPS * BATCH * 3, f"{fault} server: NaN, counted as failed")
 
 
 def test_rewards_drive_training(report: Report) -> None:
-    """The mean reward rises, and does not where the rewards are shuffled."""
+    """The mean reward rises, and does not where the rewards of a batch are shuffled."""
     steps = 40
     first, last = rises.quarters(rises.mean_rewards(steps, 0, shuffled=False))
     start, end = rises.quarters(rises.mean_rewards(steps, 0, shuffled=True))
@@ -115,5 +138,13 @@ def test_rewards_drive_training(report: Report) -> None:
     report(2 * steps * 64, f"mean reward {first:.2f} to {last:.2f}, shuffled {start:.2f} to {end:.2f}")
 
 
-def test_the_example(report: Report, reward_url: str) -> None:
-    """What the example's page says to run runs, and its log has the counts."""
+def test_the_example(report: Report) -> None:
+    """What the example's page says trains, and prints each reward's counts."""
+    commands = block("examples/trl/README.md", "bash", "python examples/trl/train.py\n")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+    said = subprocess.check_output(["sh", "-ec", commands], cwd=ROOT, text=True, env={**os.environ, "PATH": path})
+
+    assert 10 == said.count("'rewards/brevity/ok': '16'")
+    assert 5 == said.count("'rewards/llm_judge_remote/ok': '16'")
+    report(400, "the example as printed")

@@ -67,4 +67,6 @@ class Columns:
     def _column(self, given: Mapping[str, Sequence[Any]], name: str, argument: str) -> Sequence[Any]:
         if name in given:
             return given[name]
-        raise RequestError(f"{argument}: there is no column {name!r}; name one of the data set, or {self.remedy}", argument)
+        raise RequestError(
+            f"{argument}: there is no column {name!r}; name one of the data set, or {self.remedy}", argument
+        )
