@@ -132,9 +132,8 @@ def plot(curves: Sequence[tuple[str, Sequence[float]]]) -> str:
     for row, (name, colour) in enumerate(COLOURS.items()):
         drawn.append(f'<text x="{EDGE + 8}" y="{EDGE + 16 + 18 * row}" fill="{colour}">{name}</text>')
     for number in (1, steps):
-        drawn.append(
-            f'<text x="{EDGE + step * (number - 1):.1f}" y="{bottom + 18}" text-anchor="middle">{number}</text>'
-        )
+        x = EDGE + step * (number - 1)
+        drawn.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{number}</text>')
     drawn.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 12}" text-anchor="middle">step of GRPO</text>')
     drawn.append(f'<text x="{EDGE}" y="30">mean reward of a step: {WORDS} words wanted</text></g></svg>')
     return "\n".join(drawn) + "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -75,12 +76,12 @@ def absent(value: float | None) -> bool:
     return value is None or math.isnan(value)
 
 
-def test_the_page(train: Train, report: Report) -> None:
+def test_the_page(train: Train, report: Report, tmp_path: Path) -> None:
     """What the page says gives rewards of rules and of the judge; None is left out, and the log has the counts."""
-    named: dict[str, Any] = {}
-    exec(block("docs/trainers.md", "python", "from rewardstack.trainers.trl"), named)
+    code = tmp_path / "page.py"
+    code.write_text(block("docs/trainers.md", "python", "from rewardstack.trainers.trl"))
 
-    log = train(named["reward_funcs"])
+    log = train(runpy.run_path(str(code))["reward_funcs"])
 
     assert STEPS == len(log)
     for line in log:
@@ -93,9 +94,7 @@ def test_the_page(train: Train, report: Report) -> None:
 
 def test_columns(train: Train, report: Report) -> None:
     """The route may stand in a column, options in others; a plain function does as one that is awaited."""
-    funcs = [
-        reward_func(blocking=blocking, name=f"blocking {blocking}", columns=["most"]) for blocking in (False, True)
-    ]
+    funcs = [reward_func(blocking=one, name=f"blocking {one}", columns=["most"]) for one in (False, True)]
 
     for line in train(funcs, [{**row, "data_source": "gsm8k", "extra_info": {"method": "flexible"}} for row in ROWS]):
         assert line["rewards/blocking False/mean"] == line["rewards/blocking True/mean"]
@@ -138,7 +137,7 @@ def test_rewards_drive_training(report: Report) -> None:
     report(2 * steps * 64, f"mean reward {first:.2f} to {last:.2f}, shuffled {start:.2f} to {end:.2f}")
 
 
-def test_the_example(report: Report) -> None:
+def test_the_example(report: Report, needs_process: None) -> None:
     """What the example's page says trains, and prints each reward's counts."""
     commands = block("examples/trl/README.md", "bash", "python examples/trl/train.py\n")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -45,8 +45,8 @@ def register(
         data_source: names the route; None: the data set's column `data_source` does, row by row.
         reference: the column that holds references; None where the route needs none.
         columns: further ones that the route reads, as fields of `extra_info`.
-        extra_info: the same for every row; the data set's column of this name goes before it, and `columns` before both.
-            What the user said last is there as `question`.
+        extra_info: the same for every row; the data set's column of this name goes before it, and `columns` before
+            both. What the user said last is there as `question`.
         on_error: what a row without a score is worth: an error (`raise`), a `lexical` score or a `zero`.
         timeout: seconds after which a batch ends whatever happens; None: as long as services make progress.
 

@@ -27,7 +27,7 @@ async def test_values(server: FaultServer) -> None:
 
 
 async def test_a_row_without_a_value(server: FaultServer) -> None:
-    """An unreadable reference and a failing server are errors that name row, cause and remedy; zero must be asked for."""
+    """An unreadable reference and a failing server are errors with row, cause and remedy; zero must be asked for."""
     with pytest.raises(
         ScoringError, match=r"^reward right: sample 1: unscored: ground_truth: .*counts.*as 0.*register"
     ):
