@@ -12,7 +12,7 @@ from tests.test_rooms import MODULES, ROOT
 GLOSSARY = ROOT / "docs" / "glossary.md"
 MOST_LINES = 31
 PLAIN = """
-api app arguments audit auth base batches body calls catalogue characters check client cluster codec commands compare
+api app arguments audit auth base batches body calls catalogue characters check client cluster codec columns commands compare
 conf config connection console context cost counters daemon dataset delivery depth descriptors directory durability
 errors evaluate evaluation event exchange explain explanation factory fields figures files finding format get health
 healthcheck http init interrupts json launch lexer limits lists logs loop main messages metrics models names options
@@ -21,7 +21,7 @@ responses rows run schemas scripts secret server service settings start state st
 syntax table terminal terms thread tokens trail types undone upload visible warming words
 """
 """Plain English, and words of Python and of HTTP, that mean here what they mean everywhere."""
-FOREIGN = "asgi gunicorn llm math mia openapi openrlhf regex rm vllm"
+FOREIGN = "asgi gunicorn llm math mia ms openapi openrlhf regex rm swift trl vllm"
 """Names of others."""
 MATHEMATICS = """
 angles approximations atoms balls bases bounds brackets calendar commas congruences constants currencies

@@ -12,7 +12,8 @@ set -- swift rlhf --rlhf_type grpo --model "$MODEL" --use_hf true \
   --num_generations 4 --per_device_train_batch_size 16 --max_completion_length 256 \
   --tuner_type full --learning_rate 1e-6 --logging_steps 1 "$@"
 
-if [ -z "${CPU:-}" ] && ! command -v nvidia-smi >/dev/null; then
+gpu="import torch; raise SystemExit(not torch.cuda.is_available())"
+if [ -z "${CPU:-}" ] && ! python -c "$gpu" 2>/dev/null; then
   echo "This needs a GPU, and $MODEL. It would run:"
   echo "  $*"
   exit 0

@@ -23,14 +23,10 @@ from tests.support.servers import fault_server, free_port
 from tests.support.snippets import ROOT, block
 from tests.trainers.conftest import Report
 
+PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 STEPS = 2
-TINY = {
-    "--model_type": "llama",
-    "--template": "dummy",
-    "--torch_dtype": "float32",
-    "--bf16": "false",
-    "--use_cpu": "true",
-}
+TINY = {"--model_type": "llama", "--template": "dummy"}
+ON_A_PROCESSOR = {"--torch_dtype": "float32", "--bf16": "false", "--use_cpu": "true"}
 SHORT = {"--max_steps": str(STEPS), "--max_completion_length": "8"}
 
 
@@ -78,21 +74,35 @@ def test_a_row_without_a_value(fault: str, cause: str, report: Report) -> None:
     report(4, f"{fault} server: an error")
 
 
+def test_without_a_gpu(report: Report, needs_process: None) -> None:
+    """What the example's page says to run says what it needs, and what it would run."""
+    commands = block("examples/ms_swift/README.md", "bash", "examples/ms_swift/train.sh")
+    variables = {**os.environ, "PATH": PATH, "CUDA_VISIBLE_DEVICES": ""}
+
+    said = subprocess.check_output(["sh", "-ec", commands], cwd=ROOT, text=True, env=variables)
+
+    assert 2 == said.count(
+        "This needs a GPU, and Qwen/Qwen2.5-0.5B-Instruct. It would run:\n  swift rlhf --rlhf_type grpo"
+    )
+    assert "--reward_funcs gsm8k brevity judge" in said and said.endswith("--max_steps 100\n")
+    report(0, "without a GPU it shows the configuration")
+
+
 def test_training(tmp_path: Path, report: Report, needs_process: None) -> None:
     """The example's script trains, and its log has each reward by name."""
     policy = tmp_path / "policy"
     subprocess.run([sys.executable, str(ROOT / "examples/trl/tiny_policy.py"), str(policy)], check=True)
-    options = {**TINY, **SHORT, "--output_dir": str(tmp_path / "out")}
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    variables = {"PATH": path, "MODEL": str(policy), "REWARDS": "gsm8k brevity judge"}
+    options = {**TINY, **ON_A_PROCESSOR, **SHORT, "--output_dir": str(tmp_path / "out")}
+    variables = {"PATH": PATH, "MODEL": str(policy), "REWARDS": "gsm8k brevity judge"}
     variables |= {"CPU": "1", "HF_HUB_OFFLINE": "1"}
 
-    script = [str(ROOT / "examples/ms_swift/train.sh"), *options]
+    script = [str(ROOT / "examples/ms_swift/train.sh"), *(word for pair in options.items() for word in pair)]
     done = subprocess.run(script, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
 
     assert 0 == done.returncode, (done.stdout + done.stderr)[-3000:]
     [log] = (tmp_path / "out").glob("*/logging.jsonl")
     steps = [line for line in map(json.loads, log.read_text().splitlines()) if "reward" in line]
-    assert [0.5] * STEPS == [line["rewards/judge/mean"] for line in steps]
+    assert STEPS == len(steps)
+    assert all(0 < line["rewards/judge/mean"] <= 0.5 for line in steps)  # an empty completion is worth 0, unasked
     assert all({"rewards/gsm8k/mean", "rewards/brevity/mean"} <= line.keys() for line in steps)
     report(STEPS * 16 * 3, "GRPO by the example")
