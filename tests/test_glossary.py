@@ -12,8 +12,8 @@ from tests.test_rooms import MODULES, ROOT
 GLOSSARY = ROOT / "docs" / "glossary.md"
 MOST_LINES = 31
 PLAIN = """
-api app arguments audit auth base batches body calls catalogue characters check client cluster codec columns commands compare
-conf config connection console context cost counters daemon dataset delivery depth descriptors directory durability
+api app arguments audit auth base batches body calls catalogue characters check client cluster codec columns commands
+compare conf config connection console context cost counters daemon dataset delivery depth descriptors directory durability
 errors evaluate evaluation event exchange explain explanation factory fields figures files finding format get health
 healthcheck http init interrupts json launch lexer limits lists logs loop main messages metrics models names options
 output page parquet parser pieces plots prepare process progress question rate recording refusals reply report resolver
