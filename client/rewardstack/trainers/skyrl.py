@@ -4,13 +4,13 @@
     environment.env_class=rewardstack
 
 `skyrl.train.entrypoints.main_base` then calls `main` here. Rows that name an `env_class` of their own keep it. Further
-keys, all optional: `environment.skyrl_gym.rewardstack.data_source=ROUTE` scores every row by one route, `on_error` beside
-it says what a sample without a score is worth, `environment.skyrl_gym.max_env_workers` how many are scored at a time.
+keys, all optional: `environment.skyrl_gym.rewardstack.data_source=ROUTE` scores every row by one route, `on_error` there
+says what a sample without a score is worth, and `environment.skyrl_gym.max_env_workers` how many are scored at a time.
 
 SkyRL makes an environment for each response, hands it the columns of the row, and calls `step` in a pool of threads
 (`skyrl/train/generators/skyrl_gym_generator.py`). It logs the numbers of `get_metrics`, averaged, as
-`environment/NAME`: there `failed` is the share of samples that have no score because a service is out of order. A reward
-of None is an AssertionError in SkyRL, so there is no `on_error=none`.
+`environment/NAME`: there `failed` is the share of samples that have no score because a service is out of order. A
+reward of None is an AssertionError in SkyRL, so there is no `on_error=none`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RewardstackEnv(BaseTextEnv):
     Args:
         env_config: `environment.skyrl_gym.NAME`, with `data_source` and `on_error`, or nothing.
         extras: the columns of the row: `data_source`, `extra_info`, the reference in `reward_spec` or `reward_model`.
-        data_source: the route, in the place of the row's.
+        data_source: the route, in the place of the row's; `env_config` precedes it.
         options: of the route, for every row; the row's `extra_info` precedes them.
         on_error: what a sample without a score is worth (`zero`, `lexical`, `raise`); None: as its route says.
 
@@ -66,8 +66,8 @@ class RewardstackEnv(BaseTextEnv):
     ) -> None:
         super().__init__()
         row = extras or {}
-        self._source = data_source or _configured(env_config, "data_source") or row.get("data_source")
-        self._on_error = on_error or _configured(env_config, "on_error")
+        self._source = _configured(env_config, "data_source") or data_source or row.get("data_source")
+        self._on_error = _configured(env_config, "on_error") or on_error
         if not self._source:
             raise RequestError(
                 "data_source: the row has none; give it one, or set environment.skyrl_gym.rewardstack.data_source",
