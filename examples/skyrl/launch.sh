@@ -20,13 +20,13 @@ gpus_here() {
 
 # A line for each thing that is missing.
 missing() {
-  local gpus=$1 entrypoint=$2 argument file checkout=examples/train/async/main_async.py
+  local gpus=$1 entrypoint=$2 argument file module why checkout=examples/train/async/main_async.py
   shift 2
   [ "$(gpus_here)" -ge "$gpus" ] || echo "  GPUs: $gpus; there are $(gpus_here)"
-  "${RUN[@]}" -c 'import skyrl.train' 2>/dev/null ||
-    echo "  skyrl, which ${RUN[0]} lacks; name a checkout of it in SKYRL_HOME (with uv), or another interpreter in PYTHON"
-  "${RUN[@]}" -c 'import rewardstack' 2>/dev/null ||
-    echo "  rewardstack, which ${RUN[0]} lacks; pip install '${CLIENT}[data]'"
+  for module in skyrl.backends.skyrl_train.inference_servers.utils rewardstack; do
+    why=$("${RUN[@]}" -c "import $module" 2>&1 >/dev/null) || echo "  ${module%%.*}, which ${RUN[0]} does not import:" \
+      "$(grep -E '^[A-Za-z_.]+Error' <<<"$why" | tail -n 1) README.md says how it is installed"
+  done
   [[ $entrypoint != *async* || -f ${SKYRL_HOME:-.}/$checkout ]] ||
     echo "  SKYRL_HOME, a checkout of SkyRL with $checkout, which is not in its package"
   for argument in "$@"; do

@@ -1,7 +1,7 @@
 """As `main_llm_judge_local.py`, with generation one step ahead of training, by SkyRL's `AsyncRayPPOTrainer`.
 
-That class is in SkyRL's checkout, below `examples/train/async`, not in its package: the checkout is the working directory
-or on `PYTHONPATH`.
+That class is in SkyRL's checkout, below `examples/train/async`, and not in its package: the checkout is the working
+directory, or on `PYTHONPATH`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def plot(curves: Mapping[str, Mapping[int, float]], across: str, up: str) -> str
         return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (value - low) / (high - low)
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-size="12">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
         f'<text x="{x(last / 2):.0f}" y="{HEIGHT - 10}" text-anchor="middle">{escape(across)}</text>',
         f'<text x="15" y="{y((low + high) / 2):.0f}" transform="rotate(-90 15 {y((low + high) / 2):.0f})" '

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
-
-if sys.version_info < (3, 12) and find_spec("typing_extensions"):
-    import typing
-
-    import typing_extensions
-
-    typing.TypedDict = typing_extensions.TypedDict  # which pydantic wants of what SkyRL 0.3.0 defines
+import typing
 
 
 def main(arguments: list[str]) -> None:
@@ -19,12 +12,18 @@ def main(arguments: list[str]) -> None:
     Args:
         arguments: `KEY=VALUE`.
     """
-    if find_spec("skyrl") is None or find_spec("skyrl_gym") is None:
-        print("# SkyRL is not installed here; what it is told beside its own defaults:", *arguments, sep="\n")
-        return
-    from rewardstack.trainers.skyrl import compose
-    from skyrl.train.config import get_config_as_yaml_str
+    try:
+        import typing_extensions
 
+        if sys.version_info < (3, 12):  # there pydantic takes no other of what SkyRL 0.3.0 defines
+            typing.TypedDict = typing_extensions.TypedDict
+        from skyrl.train.config import get_config_as_yaml_str
+
+        from rewardstack.trainers.skyrl import compose
+    except ImportError as error:
+        print(f"# what SkyRL, which does not import here ({error}), is told beside its defaults:")
+        print(*arguments, sep="\n")
+        return
     print(get_config_as_yaml_str(compose(arguments, "llm_as_a_judge_local")))
 
 

@@ -3,9 +3,10 @@
     trainer.override_entrypoint=rewardstack.trainers.skyrl
     environment.env_class=rewardstack
 
-`skyrl.train.entrypoints.main_base` then calls `main` here. Rows that name an `env_class` of their own keep it. Further
-keys, all optional: `environment.skyrl_gym.rewardstack.data_source=ROUTE` scores every row by one route, `on_error` there
-says what a sample without a score is worth, and `environment.skyrl_gym.max_env_workers` how many are scored at a time.
+`skyrl.train.entrypoints.main_base` then calls `main` here. Rows that name an `env_class` of their own keep it. Three
+keys more are optional: `environment.skyrl_gym.rewardstack.data_source=ROUTE` scores every row by one route, `on_error`
+beside it says what a sample without a score is worth, `environment.skyrl_gym.max_env_workers` how many are scored at a
+time, 32 by default.
 
 SkyRL makes an environment for each response, hands it the columns of the row, and calls `step` in a pool of threads
 (`skyrl/train/generators/skyrl_gym_generator.py`). It logs the numbers of `get_metrics`, averaged, as
