@@ -20,13 +20,14 @@ gpus_here() {
 
 # A line for each thing that is missing.
 missing() {
-  local gpus=$1 entrypoint=$2 argument file module why checkout=examples/train/async/main_async.py
+  local gpus=$1 entrypoint=$2 argument file module checkout=examples/train/async/main_async.py
   shift 2
   [ "$(gpus_here)" -ge "$gpus" ] || echo "  GPUs: $gpus; there are $(gpus_here)"
-  for module in skyrl.backends.skyrl_train.inference_servers.utils rewardstack; do
-    why=$("${RUN[@]}" -c "import $module" 2>&1 >/dev/null) || echo "  ${module%%.*}, which ${RUN[0]} does not import:" \
-      "$(grep -E '^[A-Za-z_.]+Error' <<<"$why" | tail -n 1) README.md says how it is installed"
+  for module in skyrl rewardstack; do
+    "${RUN[@]}" -c "from importlib.util import find_spec; exit(not find_spec('$module'))" ||
+      echo "  $module in ${RUN[0]}; README.md says how it is installed"
   done
+  "${RUN[@]}" -c 'import sys; exit(sys.version_info < (3, 12))' || echo "  Python 3.12, on which SkyRL runs, in ${RUN[0]}"
   [[ $entrypoint != *async* || -f ${SKYRL_HOME:-.}/$checkout ]] ||
     echo "  SKYRL_HOME, a checkout of SkyRL with $checkout, which is not in its package"
   for argument in "$@"; do

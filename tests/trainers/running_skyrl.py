@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +24,18 @@ EXAMPLE = ROOT / "examples/skyrl"
 """Also found at `examples/llm_as_a_judge_local`."""
 SCRIPTS = {"rule_based": 1, "llm_judge_local": 2, "rule_based_async": 2, "llm_judge_local_async": 3}
 """Each with the GPUs that it needs."""
+REWARD = ("environment.env_class", "data.train_data", "data.val_data")
+MODE = "trainer.placement.colocate_all"
+SHARED = {
+    "trainer.policy.model.path": "Qwen/Qwen2.5-0.5B-Instruct",
+    "trainer.algorithm.advantage_estimator": "grpo",
+    "generator.n_samples_per_prompt": 4,
+    "trainer.train_batch_size": 16,
+    "trainer.policy_mini_batch_size": 16,
+    "trainer.policy.optimizer_config.lr": 1e-6,
+    "trainer.logger": "console",
+}
+"""What the documentation of the example says of all four."""
 STEPS = 256
 TYPED_DICT = "import typing, typing_extensions\ntyping.TypedDict = typing_extensions.TypedDict\n"
 """What SkyRL 0.3.0 needs on Python 3.11, where pydantic takes no other; on 3.12 it changes nothing."""
@@ -113,3 +124,45 @@ def test_entrypoint(tmp_path: Path, cluster: dict[str, str], reward_url: str, re
     assert {*batch["rewards"]} <= {0.0, 1.0} and len(batch["rewards"]) == STEPS
     assert batch["logged"]["environment/ok"] == 1
     report(STEPS, "rule by trainer.override_entrypoint")
+
+
+def compositions(variables: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """What each script shows where there is no GPU, after it has said what it needs."""
+    started = {
+        name: subprocess.Popen(
+            ["bash", str(EXAMPLE / f"run_{name}.sh")], cwd=ROOT, env={**os.environ, **variables}, stdout=subprocess.PIPE
+        )
+        for name in SCRIPTS
+    }
+    shown = {}
+    for name, process in started.items():
+        printed = process.communicate()[0].decode()
+        needs, _, text = printed.partition("its configuration:\n")
+        assert process.returncode == 1 and f"GPUs: {SCRIPTS[name]}; there are 0" in needs, printed
+        assert "  skyrl" not in needs and "train.parquet" in needs, printed
+        assert ("SKYRL_HOME" in needs) is ("async" in name), printed
+        shown[name] = yaml.safe_load(text)
+    return shown
+
+
+def flat(value: Any, path: str = "") -> dict[str, Any]:
+    """A nested configuration by its keys as they are written on a command line."""
+    if not isinstance(value, dict):
+        return {path: value}
+    return {name: one for key, part in value.items() for name, one in flat(part, f"{path}.{key}".strip(".")).items()}
+
+
+def test_four_configurations(variables: dict[str, str], report: Report) -> None:
+    """The four that SkyRL composes of the scripts differ in the reward and the mode alone, and are as documented."""
+    whole = {name: flat(one) for name, one in compositions(variables).items()}
+    keys = {key for one in whole.values() for key in one}
+    differ = {key for key in keys if len({str(one.get(key)) for one in whole.values()}) > 1}
+    named = {"trainer.run_name", "trainer.ckpt_path"}
+    assert differ - named == {*REWARD, MODE}
+    for name, one in whole.items():
+        judged, together = "judge" in name, "async" not in name
+        assert one["environment.env_class"] == ("llm_as_a_judge_local" if judged else "gsm8k")
+        assert all(("llm_judge_local" in str(one[key])) is judged for key in REWARD[1:])
+        assert (one[MODE], one["trainer.run_name"]) == (together, name)
+        assert {key: one[key] for key in SHARED} == SHARED
+    report(0, "four configurations differ in reward and mode alone")

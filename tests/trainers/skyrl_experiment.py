@@ -29,7 +29,8 @@ class Characters:
     def apply_chat_template(self, messages: list[dict[str, str]], **options: Any) -> list[int]:
         """The tokens of a chat."""
         text = "".join(f"{one['role']}: {one['content']}\n" for one in messages)
-        return [*map(ord, text), self.eos_token_id, *map(ord, "assistant: " if options["add_generation_prompt"] else "")]
+        begun = "assistant: " if options.get("add_generation_prompt") else ""
+        return [*map(ord, text), self.eos_token_id, *map(ord, begun)]
 
 
 class Policy:
@@ -45,7 +46,11 @@ class Policy:
         texts = [f"I think\n#### {next(self._numbers)}" for _ in asked["prompt_token_ids"]]
         tokens = [[*map(ord, text)] for text in texts]
         logprobs = [[0.0] * len(one) for one in tokens]
-        return {"responses": texts, "response_ids": tokens, "stop_reasons": ["stop"] * len(texts), "response_logprobs": logprobs}
+        stops = ["stop"] * len(texts)
+        return {"responses": texts, "response_ids": tokens, "stop_reasons": stops, "response_logprobs": logprobs}
+
+    async def finish_session(self, session_id: str) -> None:
+        """A conversation is over."""
 
 
 class Episodes:
@@ -53,7 +58,8 @@ class Episodes:
 
     def __init__(self, config: Any) -> None:
         self._config = config
-        self._data = PromptDataset(config.data.train_data, Characters(), config.trainer.max_prompt_length, num_workers=1)
+        longest = config.trainer.max_prompt_length
+        self._data = PromptDataset(config.data.train_data, Characters(), longest, num_workers=1)
 
     def run(self) -> None:
         """Scores all rows, as often as there are samples of each."""

@@ -179,9 +179,11 @@ def train(
 
 
 def _experiment(config: Any, name: str, entry_point: str, experiment: str, variables: Mapping[str, str]) -> None:
-    """What the task does; the client's variables may be those of another node."""
+    """What the task does, with the client's variables of the process that trains: another node has others."""
     from skyrl_gym.envs import register
 
+    for variable in TABLE:
+        os.environ.pop(variable, None)
     os.environ.update(variables)
     register(id=name, entry_point=entry_point)
     module, _, attribute = experiment.partition(":")
