@@ -79,7 +79,7 @@ def rewards(url: str, responses: list[str], **info: Any) -> list[float]:
 def test_rewards(reward_url: str, report: Report) -> None:
     """Each sample has the reward of its response, through submission and result."""
     assert rewards(reward_url, ["#### 42", "#### 41"] * 16, ground_truth="42", image_url="x") == [1.0, 0.0] * 16
-    report(32, "submitted and asked for")
+    report(32, "submitted and asked for (a stand-in after commit 8eb27cc)")
 
 
 def test_recovery(reward_url: str, caplog: pytest.LogCaptureFixture, report: Report) -> None:
