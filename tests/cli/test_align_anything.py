@@ -84,7 +84,7 @@ def machine(tmp_path: Path) -> dict[str, str]:
 
 
 def train(environment: dict[str, str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    command, given = ["bash", SCRIPT], {**environment, **variables}
+    command, given = ("bash", str(SCRIPT)), {**environment, **variables}
     return subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -93,7 +93,7 @@ def test_training_without_a_gpu(needs_process: None, machine: dict[str, str], tm
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
     done = train(machine, tmp_path, REMOTE_RM_URL="http://rewards:6000/get_reward")
     assert (done.returncode, done.stderr) == (1, "")
-    assert "- GPUs: " in done.stdout and "- DeepSpeed" not in done.stdout
+    assert "It needs GPUs: 8" in done.stdout and "DeepSpeed:" not in done.stdout
     for shown in (
         "--remote_rm_url http://rewards:6000/get_reward",
         "--remote_rm_timeout 100",

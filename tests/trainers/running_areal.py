@@ -20,6 +20,7 @@ import pytest
 from rewardstack.errors import ScoringError
 from rewardstack.trainers import areal as rewards
 from tests.support.servers import free_port
+from tests.support.snippets import block
 from tests.trainers.conftest import Report
 from tests.trainers.outage import refusing
 
@@ -64,7 +65,8 @@ def rewarded(wrapped: Any, rows: list[dict[str, Any]]) -> list[Any]:
 
 
 def test_rewards(wrapped: Any, report: Report) -> None:
-    """In AReaL's processes each row is scored by its route, whatever its reference is called."""
+    """In AReaL's processes each row is scored by its route, whatever its reference is called, as the page has it."""
+    assert f'reward_fn="{NAME}"' in block("docs/trainers.md", "python", "workflow_kwargs")
     names = rewards.REFERENCES
     rows = [
         {"data_source": "gsm8k", "completion": f"#### {number}", names[number % len(names)]: "42"}

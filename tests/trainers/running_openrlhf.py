@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 
 from rewardstack.trainers import openrlhf as rewards
 from tests.support.servers import free_port
+from tests.support.snippets import ROOT, block
 from tests.trainers.conftest import Report
 from tests.trainers.outage import refusing
 
@@ -183,6 +185,17 @@ async def _at_once(seconds: float, *_: Any) -> None:
     await _sleep(min(seconds, 0.01))
 
 
-def test_path_is_printed() -> None:
-    """The path that the configuration names is that of a file which can be loaded by it alone."""
-    assert Path(rewards.__file__).name == "openrlhf.py"
+def test_options(executor: Any) -> None:
+    """The options that the page and the example set are of the installed command line."""
+    [folder] = sys.modules["openrlhf"].__path__
+    parser = (Path(folder) / "cli/train_ppo_ray.py").read_text()
+    places = [
+        block("docs/trainers.md", "", "--reward.remote_url"),
+        block("docs/trainers.md", "bash", "REWARD_TYPE=llm_judge_remote"),
+        (ROOT / "examples/openrlhf/train.sh").read_text().partition("\ntrain ")[2],
+    ]
+    options = {option for text in places for option in re.findall(r"^ *--([a-z_.]+)", text, re.MULTILINE)}
+    unknown = [
+        one for one in options if f'"--{one}"' not in parser and f"--{{prefix}}.{one.partition('.')[2]}" not in parser
+    ]
+    assert len(options) > 15 and not unknown

@@ -19,6 +19,7 @@ import pytest
 from rewardstack.errors import ScoringError
 from rewardstack.trainers import slime as rewards
 from tests.support.servers import free_port
+from tests.support.snippets import block
 from tests.trainers.conftest import Report
 from tests.trainers.outage import refusing
 
@@ -136,10 +137,12 @@ async def test_outage(by: str, monkeypatch: pytest.MonkeyPatch, report: Report) 
 
 
 @pytest.mark.parametrize("by", ["HTTP", "function"])
-async def test_no_label(by: str, reward_url: str, report: Report) -> None:
-    """A sample without a label is an error that names it, and no 0."""
+def test_no_label(by: str, reward_url: str, report: Report) -> None:
+    """A sample without a label is an error that names it, and no 0, as the page shows it."""
+    shown = dict(zip(("HTTP", "function"), block("docs/trainers.md", "", "remote_rm failed").splitlines(), strict=True))
     http = arguments(rm_type="remote_rm", rm_url=f"{reward_url}/get_reward?reward_type=gsm8k")
     args = http if by == "HTTP" else arguments(rm_type="gsm8k", custom_rm_path=PATH)
-    with pytest.raises((aiohttp.ClientResponseError, ScoringError), match="label"):
-        await async_rm(args, sample("#### 42", None))
+    with pytest.raises((aiohttp.ClientResponseError, ScoringError)) as caught:
+        asyncio.run(async_rm(args, sample("#### 42", None, index=3)))
+    assert str(caught.value).partition("url=")[0].partition("the column")[0] in shown[by]
     report(1, f"no label by {by}: an error that names it")

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewardstack import api
-from rewardstack.core.queries import response_in
+from rewardstack.core.responses import response_in
 from rewardstack.errors import ScoringError
 from rewardstack.score import Request
 from rewardstack.settings import Settings

@@ -9,8 +9,8 @@
 
 set -euo pipefail
 
-SCRIPTS=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
-EXAMPLE=$(dirname "$SCRIPTS")
+EXAMPLE=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
+source "$EXAMPLE/../training.sh"
 
 ACTOR_MODEL_NAME_OR_PATH="${ACTOR_MODEL_NAME_OR_PATH:-meta-llama/Llama-3.1-8B-Instruct}"
 CRITIC_MODEL_NAME_OR_PATH="${CRITIC_MODEL_NAME_OR_PATH:-$ACTOR_MODEL_NAME_OR_PATH}"
@@ -24,55 +24,35 @@ OUTPUT_DIR="${OUTPUT_DIR:-./output/llama_ppo_remote_rm}"
 MASTER_PORT="${MASTER_PORT:-29500}"
 REMOTE_RM_TIMEOUT="${REMOTE_RM_TIMEOUT:-100}"       # seconds a try
 REMOTE_RM_RETRY_TIMES="${REMOTE_RM_RETRY_TIMES:-3}" # tries
-WANDB_API_KEY="${WANDB_API_KEY:-}"
-[[ -n "$WANDB_API_KEY" ]] || export WANDB_MODE="${WANDB_MODE:-offline}"
+REWARDS="$TRAIN_DATASETS's answers, compared by ${REWARD_TYPE:-math_verifier} in a server that is started for it"
+[[ -n "${WANDB_API_KEY:-}" ]] || export WANDB_MODE="${WANDB_MODE:-offline}"
 
-missing=()
-nvidia-smi -L > /dev/null 2>&1 || missing+=("GPUs: with 8B parameters, 8 of 80 GB (nvidia-smi finds none)")
-command -v deepspeed > /dev/null || missing+=("DeepSpeed: the command deepspeed")
-python -c "import align_anything" 2> /dev/null || missing+=("Align-Anything, in the Python that is 'python' here")
-python -c "import rewardstack.remote_rm_client" 2> /dev/null || missing+=("rewardstack's client, with its extra cli")
-[[ -n "${REMOTE_RM_URL:-}" ]] || python -c "import rewardstack_rules" 2> /dev/null ||
-    missing+=("rewardstack's reward server (services/rules), or REMOTE_RM_URL of one that runs")
-
-shown=("${missing[@]}")
-[[ -z "${SHOW:-}" ]] || shown+=("SHOW unset")
-if [[ -z "${REMOTE_RM_URL:-}" && ${#shown[@]} -eq 0 ]]; then
-    # shellcheck source=../example_start_remote_rm.sh
-    OUTPUT_DIR="$OUTPUT_DIR" DATASET_PATH="$TRAIN_DATASETS" source "$EXAMPLE/example_start_remote_rm.sh"
-    trap 'kill "$REWARD_SERVER_PID"; wait "$REWARD_SERVER_PID" || true' EXIT
+needs_gpus "8 of 80 GB for models of 8 billion parameters"
+needs_command deepspeed DeepSpeed
+needs_module align_anything Align-Anything
+needs_module rewardstack "rewardstack's client with its extra cli"
+if [[ -n "${REMOTE_RM_URL:-}" ]]; then
+    REWARDS="by $REMOTE_RM_URL"
+else
+    needs_module rewardstack_rules "rewardstack's reward server, or REMOTE_RM_URL for one that runs"
+    if ! is_shown; then
+        DATASET_PATH="$TRAIN_DATASETS" source "$EXAMPLE/example_start_remote_rm.sh"
+        trap 'kill "$REWARD_SERVER_PID"; wait "$REWARD_SERVER_PID" || true' EXIT
+    fi
 fi
 
-training=(
-    deepspeed
-    --master_port "$MASTER_PORT"
-    --module align_anything.trainers.text_to_text.ppo_remote_rm
-    --actor_model_name_or_path "$ACTOR_MODEL_NAME_OR_PATH"
-    --reward_critic_model_name_or_path "$CRITIC_MODEL_NAME_OR_PATH"
-    --remote_rm_url "${REMOTE_RM_URL:-http://127.0.0.1:${REWARD_PORT:-6000}/get_reward}"
-    --remote_rm_timeout "$REMOTE_RM_TIMEOUT"
-    --remote_rm_retry_times "$REMOTE_RM_RETRY_TIMES"
-    --train_datasets "$TRAIN_DATASETS"
-    --train_template "$TRAIN_TEMPLATE"
-    --train_split "$TRAIN_SPLIT"
-    --ptx_datasets "$PTX_DATASETS"
-    --ptx_template "$PTX_TEMPLATE"
-    --ptx_split "$PTX_SPLIT"
+train "$REWARDS" deepspeed \
+    --master_port "$MASTER_PORT" \
+    --module align_anything.trainers.text_to_text.ppo_remote_rm \
+    --actor_model_name_or_path "$ACTOR_MODEL_NAME_OR_PATH" \
+    --reward_critic_model_name_or_path "$CRITIC_MODEL_NAME_OR_PATH" \
+    --remote_rm_url "${REMOTE_RM_URL:-http://127.0.0.1:${REWARD_PORT:-6000}/get_reward}" \
+    --remote_rm_timeout "$REMOTE_RM_TIMEOUT" \
+    --remote_rm_retry_times "$REMOTE_RM_RETRY_TIMES" \
+    --train_datasets "$TRAIN_DATASETS" \
+    --train_template "$TRAIN_TEMPLATE" \
+    --train_split "$TRAIN_SPLIT" \
+    --ptx_datasets "$PTX_DATASETS" \
+    --ptx_template "$PTX_TEMPLATE" \
+    --ptx_split "$PTX_SPLIT" \
     --output_dir "$OUTPUT_DIR"
-)
-
-if [[ ${#shown[@]} -gt 0 ]]; then
-    echo "Nothing was trained. It needs:"
-    printf -- '- %s\n' "${shown[@]}"
-    echo "Its rewards: ${REMOTE_RM_URL:-a server of its own, ${REWARD_TYPE:-math_verifier} with the answers of $TRAIN_DATASETS}"
-    echo "It would run:"
-    printf '%q' "${training[0]}"
-    printf ' %q' "${training[@]:1:4}"
-    printf ' \\\n  %q %q' "${training[@]:5}"
-    echo
-    [[ ${#missing[@]} -eq 0 ]] && exit 0
-    exit 1
-fi
-
-mkdir -p "$OUTPUT_DIR"
-"${training[@]}"

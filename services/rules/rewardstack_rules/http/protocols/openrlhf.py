@@ -11,7 +11,7 @@ from typing import Any
 
 from flask import Response
 
-from rewardstack.core.queries import response_in
+from rewardstack.core.responses import response_in
 from rewardstack.score import Request, Score
 from rewardstack_rules.http.protocols.body import read_columns
 from rewardstack_rules.http.protocols.scoring import batch_reply, make_sample, reward_of, score_samples, source_of

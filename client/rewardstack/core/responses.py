@@ -1,6 +1,6 @@
-"""What OpenRLHF scores: prompt and response in one text, decoded from tokens with the special ones kept.
+"""The response in what OpenRLHF has scored: a query, which is prompt and response in one text.
 
-So a token may stand before the prompt, and one at the end.
+It is decoded from tokens with the special ones kept, so one may stand before the prompt, and one at the end.
 """
 
 from __future__ import annotations
