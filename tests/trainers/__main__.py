@@ -122,16 +122,17 @@ def _prepare(trainer: Trainer, *, newest: bool) -> str:
     environment = ENVIRONMENTS / trainer.name
     if not trainer.packages and not trainer.alone:
         return sys.executable
-    pinned = [_newest(one) if newest else one for one in trainer.packages]
-    digest = hashlib.sha256(json.dumps([pinned, [*trainer.alone]]).encode()).hexdigest()[:12]
+    pinned, alone = ([_newest(one) if newest else one for one in some] for some in (trainer.packages, trainer.alone))
+    digest = hashlib.sha256(json.dumps([pinned, alone]).encode()).hexdigest()[:12]
     stamp = environment / f".installed-{'newest' if newest else digest}"
     if not stamp.exists() or newest:
         shutil.rmtree(environment, ignore_errors=True)
         venv.create(environment)
         with step(f"installing {', '.join(trainer.versions)} into {environment.relative_to(ROOT)}"):
-            venv.pip_install(environment, *pinned)
-            if trainer.alone:
-                venv.pip_install(environment, "--no-deps", *trainer.alone)
+            if pinned:
+                venv.pip_install(environment, *pinned)
+            if alone:
+                venv.pip_install(environment, "--no-deps", *alone)
         stamp.touch()
     packages = next(environment.glob("lib/python*/site-packages"))
     (packages / "others.pth").write_text(ALSO.format(sysconfig.get_path("purelib")))
