@@ -15,8 +15,8 @@ from flask import Blueprint, Response, jsonify
 
 from rewardstack.score import Score
 from rewardstack_rules.http.errors import ApiError
-from rewardstack_rules.http.protocols.body import json_type, read_field, read_object
 from rewardstack_rules.http.protocols import nemo_gym_metrics
+from rewardstack_rules.http.protocols.body import json_type, read_field, read_object
 from rewardstack_rules.http.protocols.messages import last_user_text, text_of
 from rewardstack_rules.http.protocols.scoring import make_sample, reward_of, score_samples, source_of, without_secrets
 

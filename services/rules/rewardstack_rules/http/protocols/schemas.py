@@ -20,6 +20,7 @@ Schema = dict[str, Any]
 ANY: Schema = {}
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "number"}
+INTEGER: Schema = {"type": "integer"}
 FREE: Schema = {"type": "object"}
 STATUS: Schema = {"enum": list(STATUSES)}
 FIGURES: Schema = {"type": "object", "additionalProperties": NUMBER}
@@ -137,7 +138,7 @@ def bodies(names: Sequence[str]) -> dict[str, Schema]:
 
 
 _NEMO_GYM_VERIFIED = record(
-    {}, {"_ng_task_index": {"type": "integer"}, "_ng_rollout_index": {"type": "integer"}, "reward": NUMBER, "response": ANY}
+    {}, {"_ng_task_index": INTEGER, "_ng_rollout_index": INTEGER, "reward": NUMBER, "response": ANY}
 )
 
 
