@@ -42,8 +42,9 @@ def aggregate(responses: Sequence[Any]) -> dict[str, Any]:
             message = f"{where} is another one of task {task}, rollout {rollout}: each has a {ROLLOUT} of its own"
             raise ApiError(400, message, f"{where}.{ROLLOUT}")
         tasks[task][rollout] = _numbers_of(one, where)
-    groups = [_group(task, tasks[task]) for task in sorted(tasks)]
-    overall = _figures([row for task in tasks.values() for row, _ in task.values()])
+    in_order = {task: dict(sorted(tasks[task].items())) for task in sorted(tasks)}
+    groups = [_group(task, rollouts) for task, rollouts in in_order.items()]
+    overall = _figures([row for rollouts in in_order.values() for row, _ in rollouts.values()])
     means = {name: value for name, value in overall.items() if name.startswith("mean/")}
     return {"group_level_metrics": groups, "agent_metrics": overall, "key_metrics": means}
 
@@ -54,7 +55,7 @@ def _group(task: int, rollouts: Mapping[int, tuple[Row, Row]]) -> dict[str, Any]
     complete = {"missing_num_rollouts": 0, "reward_profile_completion_pct": 100.0}
     told = [
         {"rollout_id": f"{task}:{rollout}", TASK: task, ROLLOUT: rollout, **rollouts[rollout][1]}
-        for rollout in sorted(rollouts)
+        for rollout in rollouts
     ]
     return {TASK: task, **_figures([row for row, _ in rollouts.values()]), **place, **complete, "rollout_infos": told}
 
