@@ -58,7 +58,8 @@ def matching(pattern: re.Pattern[str]) -> Schema:
 
 MESSAGES = array(record({"role": TEXT, "content": {"anyOf": [TEXT, array(FREE)]}}))
 PROMPT: Schema = {"anyOf": [TEXT, MESSAGES]}
-REFERENCE: Schema = {"anyOf": [{"type": "null"}, TEXT, NUMBER, array(TEXT)]}
+REFERENCES = [{"type": "null"}, TEXT, NUMBER, array(TEXT)]
+REFERENCE: Schema = {"anyOf": [*REFERENCES, record({"target": {"anyOf": REFERENCES}})]}
 EXTRA: Schema = {
     "anyOf": [
         {"type": "null"},
