@@ -4,6 +4,9 @@ import verifiers.v1 as vf
 
 from rewardstack.trainers.verifiers import reward
 
+ASKED = "{} Put the answer behind ####."
+ROWS = [("A box holds 6 rows of 7 eggs. How many eggs are that?", "42"), ("What is 9 times 8?", "72")]
+
 
 class Data(vf.TaskData):
     answer: str
@@ -17,8 +20,7 @@ class RewardedTask(vf.Task[Data]):
 
 class RewardedTaskset(vf.Taskset[RewardedTask]):
     def load(self) -> list[RewardedTask]:
-        rows = [("A box holds 6 rows of 7 eggs. How many eggs? Answer behind ####.", "42"), ("What is 9 * 8? Answer behind ####.", "72")]
-        return [RewardedTask(Data(prompt=prompt, answer=answer), self.config.task) for prompt, answer in rows]
+        return [RewardedTask(Data(prompt=ASKED.format(one), answer=answer), self.config.task) for one, answer in ROWS]
 
 
 __all__ = ["RewardedTaskset"]

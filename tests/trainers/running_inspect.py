@@ -46,7 +46,7 @@ def test_scores(tmp_path: Path, report: Report) -> None:
     again = score(log, rewardstack("llm_judge_remote"), action="overwrite", display="none")
 
     assert (log.status, means(log), means(again)) == ("success", 0.5, 0.5)
-    assert log.samples and [list((one.scores or {}).values())[0].value for one in log.samples] == [0.0, 1.0]
+    assert log.samples and [next(iter((one.scores or {}).values())).value for one in log.samples] == [0.0, 1.0]
     report(4, "eval by a rule, its log again by the judge")
 
 

@@ -19,9 +19,7 @@ REASONS = {"failed": "grader_failed", "unscored": "scoring_failed"}
 
 
 @scorer(metrics=[mean(), stderr()])
-def rewardstack(
-    data_source: str, *, options: Mapping[str, Any] | None = None, on_error: OnError = "none"
-) -> Scorer:
+def rewardstack(data_source: str, *, options: Mapping[str, Any] | None = None, on_error: OnError = "none") -> Scorer:
     """The reward of the output; the explanation says what was wrong, the metadata what became of the sample.
 
     A sample without a score is no 0: it stands in the log as unscored, with the reason, and no metric counts it.
