@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
 
 from rewardstack.trainers.inspect_ai import rewardstack
+from services.stack.rundir import ROOT
 from tests.support.servers import free_port
+from tests.support.snippets import block
 from tests.trainers.conftest import Report
 
 SAMPLES = [Sample("What is 6 * 7?", target="42"), Sample("Name a prime below 4.", target=["2", "3"])]
@@ -48,6 +52,25 @@ def test_scores(tmp_path: Path, report: Report) -> None:
     assert (log.status, means(log), means(again)) == ("success", 0.5, 0.5)
     assert log.samples and [next(iter((one.scores or {}).values())).value for one in log.samples] == [0.0, 1.0]
     report(4, "eval by a rule, its log again by the judge")
+
+
+def test_example(tmp_path: Path, report: Report) -> None:
+    """Inspect reads the example's file, whose questions have the answers that they should."""
+    replies = model("#### 35", "#### 42", "#### 27")
+    found = eval(str(ROOT / "examples/inspect/gsm8k_rewarded.py"), model=replies, max_samples=1, log_dir=str(tmp_path))
+
+    assert means(found[0]) == pytest.approx(2 / 3)
+    report(3, "the example")
+
+
+def test_page(needs_process: None, report: Report) -> None:
+    """The page's lines make a task."""
+    dataset = (
+        "from inspect_ai import Task\nfrom inspect_ai.dataset import Sample\ndataset = [Sample('a', target='b')]\n"
+    )
+    lines = block("docs/trainers.md", "python", "from rewardstack")
+    subprocess.run([sys.executable, "-c", dataset + lines], check=True)
+    report(0, "the page's lines")
 
 
 def gone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,7 @@ def test_command(needs_process: None, tmp_path: Path, report: Report) -> None:
     there = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     command = block("docs/trainers.md", "bash", "lm_eval").replace("hf --model_args pretrained=MODEL", "dummy")
     subprocess.run(["bash", "-ec", command.replace("OUT", str(tmp_path / "out"))], env=there, check=True)
+    assert set(block("examples/lm_eval/README.md", "bash", "lm_eval").split()) < set(command.split())
     [samples] = (tmp_path / "out").rglob("samples_*.jsonl")
     script = block("docs/trainers.md", "python", "import json").replace("SAMPLES.jsonl", str(samples))
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)

@@ -16,12 +16,17 @@ from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse
 from nemo_gym.config_types import AggregateMetrics, AggregateMetricsRequest, BaseServerConfig
 from nemo_gym.global_config import GlobalConfigDictParser, GlobalConfigDictParserConfig
 from nemo_gym.reward_profile import compute_aggregate_metrics
-from nemo_gym.server_utils import GlobalAIOHTTPAsyncClientConfig, ServerClient, global_aiohttp_client_exit
-from nemo_gym.server_utils import set_global_aiohttp_client
+from nemo_gym.server_utils import (
+    GlobalAIOHTTPAsyncClientConfig,
+    ServerClient,
+    global_aiohttp_client_exit,
+    set_global_aiohttp_client,
+)
 from omegaconf import OmegaConf
 
 from rewardstack.core.deadline import HEADER
 from services.stack.rundir import ROOT
+from tests.support.snippets import block
 from tests.trainers.conftest import Report
 
 EXAMPLE = ROOT / "examples/nemo_gym"
@@ -34,7 +39,8 @@ POLICY = {"policy_model": {"responses_api_models": {"openai_model": {"entrypoint
 @pytest.fixture
 def client(reward_url: str) -> ServerClient:
     """Gym's client, by the example's configuration, with the address of this test's server."""
-    written = OmegaConf.merge(OmegaConf.load(EXAMPLE / "rewardstack.yaml"), POLICY)
+    page = OmegaConf.create(block("docs/trainers.md", "yaml", "rewardstack:"))
+    written = OmegaConf.merge(OmegaConf.load(EXAMPLE / "rewardstack.yaml"), page, POLICY)
     place = urlsplit(reward_url)
     written.rewardstack.resources_servers.rewardstack.host = place.hostname
     written.rewardstack.resources_servers.rewardstack.port = place.port

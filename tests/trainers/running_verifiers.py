@@ -8,6 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
+import shlex
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -21,6 +27,7 @@ from verifiers.v1.tasksets.nemo_gym.toolset import NeMoGymState
 from rewardstack.core.deadline import HEADER
 from services.stack.rundir import ROOT
 from tests.support.servers import free_port
+from tests.support.snippets import block, blocks_of
 from tests.trainers.conftest import Report
 
 REPLIES = [("#### 35", 1.0), (r"It is \boxed{0.125}.", 1.0), (r"It is \boxed{144}.", 0.0)]
@@ -97,14 +104,31 @@ def test_plug(report: Report) -> None:
 
 
 def test_example(report: Report) -> None:
-    """The example's own tasks reward by `@vf.reward`."""
-    spec = importlib.util.spec_from_file_location("taskset", ROOT / "examples/verifiers/taskset.py")
+    """The example's own tasks reward by `@vf.reward`, as the page shows it."""
+    path = ROOT / "examples/verifiers/taskset.py"
+    assert textwrap.indent(block("docs/trainers.md", "python", "@vf.reward"), "    ") in path.read_text()
+    spec = importlib.util.spec_from_file_location("taskset", path)
     assert spec and spec.loader
     spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
     tasks = module.RewardedTaskset(vf.TasksetConfig()).load()
 
     assert [scored(task, "6 * 7 = 42\n#### 42").reward for task in tasks] == [1.0, 0.0]
     report(len(tasks), "@vf.reward")
+
+
+def test_page(needs_process: None, tmp_path: Path, report: Report) -> None:
+    """verifiers' command reads the page's configuration, with both ways at once, and the example's."""
+    page = [text for language, text in blocks_of("docs/trainers.md") if language == "toml"]
+    (tmp_path / "page.toml").write_text("push = false\n" + "\n".join(page))
+    written = block("examples/verifiers/README.md", "bash", "vf-eval").replace("MODEL", "m")
+    for command in (written, f"vf-eval @ {tmp_path}/page.toml -m m"):
+        program, *words = shlex.split(command)
+        asked = [Path(sys.executable).with_name(program), *words, "--dry-run", "--output-dir", tmp_path / "out"]
+        subprocess.run(asked, cwd=ROOT, check=True)
+
+    found = [json.loads(path.read_text()) for path in (tmp_path / "out").rglob("eval.json")]
+    assert {str(one["env"]["taskset"]["task"]["resources_url"]) for one in found} == {"http://localhost:6000"}
+    report(0, "its command reads the configurations")
 
 
 @pytest.mark.parametrize(

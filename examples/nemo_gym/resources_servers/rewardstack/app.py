@@ -1,4 +1,4 @@
-"""What NeMo Gym starts for a server that runs already: it waits. Requests go to the host and port of the configuration."""
+"""What NeMo Gym starts for a server that runs already: it waits, and requests go to the configuration's host and port."""
 
 from threading import Event
 
