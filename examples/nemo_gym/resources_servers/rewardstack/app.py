@@ -1,4 +1,4 @@
-"""What NeMo Gym starts for a server that runs already: it waits, and requests go to the configuration's host and port."""
+"""NeMo Gym starts this for a server that runs already: it waits, and requests go to the host and port that are told."""
 
 from threading import Event
 
