@@ -30,6 +30,7 @@ syntax table terminal terms thread tokens trail types undone upload visible warm
 """Plain English, and words of Python and of HTTP, that mean here what they mean everywhere."""
 FOREIGN = "asgi gunicorn llm math mia ms openapi openrlhf regex rm swift trl vllm"
 FOREIGN = "areal asgi gunicorn llm math mia openapi openrlhf regex rm vllm"
+FOREIGN = "asgi gunicorn inspect_ai llm math mia openapi openrlhf regex rm vllm"
 """Names of others."""
 MATHEMATICS = """
 angles approximations atoms balls bases bounds brackets calendar commas congruences constants currencies
