@@ -4,6 +4,7 @@ const REFRESH = 5000, STATUSES = ["ok", "fallback", "unscored", "failed"], LINES
 const SVG = "http://www.w3.org/2000/svg";
 const at = (id) => document.getElementById(id);
 const whole = new Intl.NumberFormat("en"), three = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const measured = new Intl.NumberFormat("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
 const percent = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
 const brief = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
@@ -28,8 +29,12 @@ const plural = (count, one, many) => `${whole.format(count)} ${count === 1 ? one
 
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";
-  if (seconds < 0.9995) return `${three.format(seconds * 1000)} ms`;
-  return seconds < 120 ? `${three.format(seconds)} s` : `${whole.format(Math.round(seconds / 60))} min`;
+  if (seconds < 0.9995) return `${measured.format(seconds * 1000)} ms`;
+  return seconds < 120 ? `${measured.format(seconds)} s` : `${whole.format(Math.round(seconds / 60))} min`;
+}
+
+function round(seconds) {
+  return seconds < 1 ? `${three.format(seconds * 1000)} ms` : `${three.format(seconds)} s`;
 }
 
 function bytes(count) {
@@ -78,23 +83,32 @@ function mark(up) {
 // Plots
 
 function ceiling(value) {
-  if (value <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value);
 }
 
-function frame(place, most, label, told, first) {
+// The part of the height, from 0 to 1, at which a value stands, and the values that have a line.
+function linear(most) {
+  return { part: (value) => value / most, ticks: [0, most / 2, most] };
+}
+
+function logarithmic(least, most) {
+  const low = Math.floor(Math.log10(least)), high = Math.max(low + 1, Math.ceil(Math.log10(most)));
+  const ticks = Array.from({ length: high - low + 1 }, (_, i) => 10 ** (low + i));
+  return { part: (value) => Math.max(0, (Math.log10(value) - low) / (high - low)), ticks };
+}
+
+function frame(place, scale, label, told, first) {
   const width = Math.max(280, at(place).clientWidth || 600), height = 190, left = 52, bottom = 22, top = 8;
-  const x = (minute) => left + (minute * (width - left - 4)) / 60, y = (value) => top + (height - bottom - top) * (1 - value / most);
+  const x = (minute) => left + (minute * (width - left - 4)) / 60, y = (value) => top + (height - bottom - top) * (1 - scale.part(value));
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": told });
-  for (const part of [0, 0.5, 1]) {
-    svg.append(draw("line", { class: "grid", x1: left, x2: width - 4, y1: y(part * most), y2: y(part * most) }));
-    svg.append(draw("text", { x: left - 8, y: y(part * most) + 4, "text-anchor": "end" }, label(part * most)));
+  for (const tick of scale.ticks) {
+    svg.append(draw("line", { class: "grid", x1: left, x2: width - 4, y1: y(tick), y2: y(tick) }));
+    svg.append(draw("text", { x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, label(tick)));
   }
-  for (const minute of [0, 15, 30, 45, 59]) {
-    const anchor = minute === 0 ? "start" : minute === 59 ? "end" : "middle";
-    svg.append(draw("text", { x: x(minute + (minute === 59 ? 1 : 0)), y: height - 4, "text-anchor": anchor },
-      minute === 59 ? "now" : clock(first + 60 * minute)));
+  for (const minute of [0, 15, 30, 45, 60]) {
+    const anchor = minute === 0 ? "start" : minute === 60 ? "end" : "middle";
+    svg.append(draw("text", { x: x(minute), y: height - 4, "text-anchor": anchor }, minute === 60 ? "now" : clock(first + 60 * minute)));
   }
   return { svg, x, y, width, height };
 }
@@ -127,7 +141,7 @@ function showSamples(status) {
   const totals = counts.map(sum), tall = counts[0].map((_, minute) => sum(counts.map((one) => one[minute])));
   const most = Math.max(2, ceiling(Math.max(...tall)));
   const told = `Samples a minute over the last hour: ${STATUSES.map((name, i) => `${whole.format(totals[i])} ${name}`).join(", ")}; at most ${whole.format(Math.max(...tall))} in a minute`;
-  const plot = frame("samples", most, (value) => brief.format(value), told, status.first_minute);
+  const plot = frame("samples", linear(most), (value) => brief.format(value), told, status.first_minute);
   for (let minute = 0; minute < 60; minute++) {
     let below = 0;
     STATUSES.forEach((name, i) => {
@@ -142,22 +156,22 @@ function showSamples(status) {
   readable(plot, read, (minute) => `${clock(status.first_minute + 60 * minute)}: ${STATUSES.map((name, i) => `${whole.format(counts[i][minute])} ${name}`).join(", ")}`);
   const shapes = STATUSES.map((name, i) => [draw("rect", { class: `f-${name}`, width: 18, height: 10, rx: 2 }), `${name} ${whole.format(totals[i])}`]);
   const rows = tall.map((_, minute) => [clock(status.first_minute + 60 * minute), ...counts.map((one) => whole.format(one[minute]))]);
-  put("samples", plot.svg, key(shapes), read, asTable("Samples a minute", ["minute", ...STATUSES], rows.filter((_, minute) => tall[minute])));
+  put("samples", plot.svg, key(shapes), read, asTable("Samples a minute", ["Minute", ...STATUSES], rows.filter((_, minute) => tall[minute])));
 }
 
 function showLatency(status) {
   const shown = status.routes.filter((one) => one.minutes.p95_s.some((value) => value !== null)).slice(0, LINES);
   const values = shown.flatMap((one) => one.minutes.p95_s.filter((value) => value !== null));
-  const most = ceiling(Math.max(0.001, ...values));
+  const scale = values.length ? logarithmic(Math.min(...values), Math.max(...values)) : logarithmic(0.001, 1);
   const told = shown.length ? `Latency by route, 95th percentile of the hour: ${shown.map((one) => `${one.route} ${duration(one.latency_s.p95)}`).join(", ")}` : "Latency by route: no samples in the last hour";
-  const plot = frame("latency", most, (value) => (value ? duration(value) : "0"), told, status.first_minute);
+  const plot = frame("latency", scale, round, told, status.first_minute);
   shown.forEach((one, i) => plot.svg.append(draw("path", { class: `s-${i}`, d: line(plot, one.minutes.p95_s) })));
   const read = make("p", { class: "read" });
   readable(plot, read, (minute) => `${clock(status.first_minute + 60 * minute)}: ${shown.map((one) => `${one.route} ${duration(one.minutes.p95_s[minute])}`).join(", ")}`);
   const shapes = shown.map((one, i) => [draw("path", { class: `s-${i}`, d: "M0 5H18" }), one.route]);
   const rows = Array.from({ length: 60 }, (_, minute) => [clock(status.first_minute + 60 * minute), ...shown.map((one) => duration(one.minutes.p95_s[minute]))]);
   put("latency", plot.svg, shown.length ? key(shapes) : make("p", { class: "empty" }, "No samples in the last hour."), read,
-    shown.length ? asTable("Latency a minute", ["minute", ...shown.map((one) => one.route)], rows.filter((_, minute) => shown.some((one) => one.minutes.p95_s[minute] !== null))) : null);
+    shown.length ? asTable("Latency a minute", ["Minute", ...shown.map((one) => one.route)], rows.filter((_, minute) => shown.some((one) => one.minutes.p95_s[minute] !== null))) : null);
 }
 
 function line(plot, values) {
@@ -195,6 +209,7 @@ function spark(one) {
   const counts = Array.from({ length: 60 }, (_, minute) => STATUSES.map((name) => one.minutes[name][minute]));
   const most = Math.max(1, ...counts.map(sum));
   const svg = draw("svg", { class: "spark", viewBox: "0 0 120 26", preserveAspectRatio: "none", "aria-hidden": "true" });
+  svg.append(draw("rect", { class: "base", y: 25.5, width: 120, height: 0.5 }));
   counts.forEach((parts, minute) => {
     let y = 26;
     parts.forEach((count, i) => {
@@ -234,7 +249,7 @@ function showServices(status) {
 }
 
 function problem(one) {
-  const found = make("span", {}, one.address || "–");
+  const found = make("span", {}, one.address);
   if (one.problem) found.append(make("span", { class: "problem" }, one.problem));
   return found;
 }
@@ -248,7 +263,7 @@ function showRoutes(status, seconds) {
     { title: "p50", kind: "n", show: (one) => duration(one.latency_s.p50) },
     { title: "p95", kind: "n", show: (one) => duration(one.latency_s.p95) },
     ...STATUSES.map((name) => count(name)),
-    number("cached", (one) => one.cached.hour),
+    number("from cache", (one) => one.cached.hour),
     number("since start", (one) => sum(STATUSES.map((name) => one.total[name])), { label: "all" }),
     { title: "Last hour", kind: "full", label: "", show: spark },
   ], status.routes, "Nothing has been scored since the server started.");
@@ -273,13 +288,12 @@ function showJobs(status) {
   const open = jobs.rewardstack_jobs_open, others = open ? open.running + open.queued - status.own_jobs.length : 0;
   const none = !open ? "The queue does not answer." : others > 0 ? `${plural(others, "job of another key is", "jobs of other keys are")} open.` : "No job is open.";
   table("jobs", "Open jobs", [
-    { title: "Job", kind: "name full", label: "", show: (one) => one.job_id },
+    { title: "Job", kind: "name full", label: "", show: (one) => make("span", {}, one.job_id, one.error ? make("span", { class: "problem" }, one.error) : "") },
     { title: "Status", show: (one) => one.status },
     { title: "Progress", kind: "half", label: "", show: (one) => make("progress", { max: 1, value: one.progress, "aria-label": `${one.done} of ${one.items} samples` }) },
     { title: "Samples", kind: "n half", show: (one) => `${whole.format(one.done)} of ${whole.format(one.items)}` },
     number("failed", (one) => one.statuses.failed, { mark: (one) => (one.statuses.failed ? "ill" : "") }),
     { title: "Submitted", kind: "n", show: (one) => clock(Date.parse(one.submitted_at) / 1000) },
-    { title: "Error", kind: "full", show: (one) => one.error || "", mark: (one) => (one.error ? "ill" : "gone") },
   ], status.own_jobs, none);
   if (open && status.own_jobs.length && others > 0) at("jobs").append(make("p", { class: "soft" }, none.replace("are open", "are open as well").replace("is open", "is open as well")));
 }
@@ -372,7 +386,7 @@ function tellTime() {
 async function refresh() {
   clearTimeout(timer);
   try {
-    const reply = await fetch("/v1/status", { cache: "no-store", signal: AbortSignal.timeout(15000) });
+    const reply = await fetch(`${location.origin}/v1/status`, { cache: "no-store", signal: AbortSignal.timeout(15000) });
     if (!reply.ok) throw new Error(reply.status === 401 ? "it asks for a key; reload the page" : `it answers ${reply.status}`);
     last = await reply.json();
     lostSince = null;
