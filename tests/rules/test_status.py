@@ -133,7 +133,8 @@ def test_many_viewers_share_one_report(server: RewardServer) -> None:
     ("reason", "cause"),
     [
         ("concise raised ValueError: the reference is missing", "the reward function raised an exception"),
-        ("no answer in time; last: http://j:1: connection refused, nothing listens", "a server did not answer in time"),
+        ("no answer in time; last: http://j:1: connection refused, nothing listens there", "a server cannot be reached"),
+        ("no answer in time; last: nothing is on its way to it", "a server did not answer in time"),
         ("slow: the sample took longer than 5 s", "the reward function took too long"),
         (f"something of {SCRIPT}", OTHER),
     ],

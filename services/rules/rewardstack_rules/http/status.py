@@ -26,6 +26,7 @@ from rewardstack_rules.status.report import Reporter, Sources
 blueprint = Blueprint("status", __name__)
 
 PAGE = Path(__file__).with_name("page")
+SCRIPTS = ("base.js", "plots.js", "sections.js")
 EXTENSION = "rewardstack_status"
 MOST_JOBS = 20
 """Jobs that are told one by one."""
@@ -67,20 +68,29 @@ def _own_jobs() -> list[dict[str, Any]]:
 @blueprint.get("/")
 def page() -> Response:
     """The page."""
-    text, policy = _page()
+    text, policy = _page(explains=context().settings.page_explains)
     return _guarded(Response(text, content_type="text/html; charset=utf-8"), policy)
 
 
 @cache
-def _page() -> tuple[str, str]:
-    """The page, with its style and its script in it, and the policy that lets these run and nothing else."""
-    style, script = ((PAGE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    text = Template((PAGE / "page.html").read_text(encoding="utf-8")).substitute(style=style, script=script, explain="")
+def _page(*, explains: bool) -> tuple[str, str]:
+    """The page, with its style and its script in it, and the policy that lets these run and nothing else.
+
+    Args:
+        explains: whether samples can be explained on it.
+    """
+    style, form = _text("page.css"), _text("explain.html") if explains else ""
+    script = "\n".join(map(_text, (*SCRIPTS, *(("explain.js",) if explains else ()), "refresh.js")))
+    text = Template(_text("page.html")).substitute(style=style, script=script, explain=form)
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; connect-src 'self'; img-src data:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     return text, policy
+
+
+def _text(name: str) -> str:
+    return (PAGE / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
