@@ -9,7 +9,7 @@ unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH
 BIN := .venv/bin
 PREPARE := $(BIN)/python -m services.stack
 SERVICES := $(BIN)/python -m services.up
-BENCHMARKS := $(addprefix benchmarks/,cache.py result_cache.py rules.py neighbours.py attacked.py judge_client.py judge_vllm.py benchmark_embedding_remote.py tei_python.py symbolic.py)
+BENCHMARKS := $(addprefix benchmarks/,cache.py result_cache.py rules.py neighbours.py attacked.py status_page.py judge_client.py judge_vllm.py benchmark_embedding_remote.py tei_python.py symbolic.py)
 PYTEST := $(BIN)/python -m pytest
 MARKED := process or stack or engine or model
 RERUNS := $(if $(CI),--reruns 1 --reruns-delay 5 -rfER)

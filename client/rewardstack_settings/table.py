@@ -202,8 +202,8 @@ RULES = Section("Reward server", [
             "requests a second that one of these keys may make to the reward server; more are refused (429); empty "
             "for no limit. Without keys all clients count as one"),
     Setting("STATUS_PAGE_EXPLAIN", "off", OneOf("on", "off"), ("rules",),
-            "whether the status page (`GET /`) has a form by which samples are explained; it shows their texts, judges' "
-            "prompts and replies among them"),
+            "whether the status page (`GET /`) has a form by which samples are explained; it shows their texts, and "
+            "what judges were asked and answered"),
 ])
 
 JUDGE = Section("LLM judge", [

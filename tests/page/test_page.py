@@ -23,7 +23,18 @@ ROWS = """
 return Array.from(document.querySelectorAll(`#${arguments[0]} tbody tr`),
   (row) => Array.from(row.cells, (cell) => cell.innerText))
 """
-COUNT_REQUESTS = "return performance.getEntriesByType('resource').filter((one) => one.name.endsWith('/v1/status')).length"
+COUNT_REQUESTS = (
+    "return performance.getEntriesByType('resource').filter((one) => one.name.endsWith('/v1/status')).length"
+)
+INJECT = """
+const one = document.createElement(arguments[0]);
+if (arguments[0] === 'script') one.text = arguments[1]; else one.innerHTML = arguments[1];
+document.body.append(one);
+"""
+HIDE = """
+Object.defineProperty(document, 'hidden', {value: true});
+document.dispatchEvent(new Event('visibilitychange'));
+"""
 WATCH = """
 window.changes = 0;
 new MutationObserver((seen) => { window.changes += seen.length; })
@@ -80,7 +91,7 @@ SITUATIONS: dict[str, tuple[Callable[[Stack], None], str, str]] = {
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_situations(browser: Browser, stack: Stack, situation: str) -> None:
-    """Narrow and wide, light and dark: no error of the script, nobody else is asked, and axe-core finds nothing serious."""
+    """Narrow and wide, light and dark: no error, nobody else is asked, and axe-core finds nothing serious."""
     bring, says, holds = SITUATIONS[situation]
     bring(stack)
     browser.errors(), browser.hosts()
@@ -140,8 +151,12 @@ def test_only_the_page_s_own_script_runs(browser: Browser, stack: Stack) -> None
     """A script that came into the page all the same would not run."""
     opened(browser, stack)
 
-    browser.run("const one = document.createElement('script'); one.text = \"document.title = 'run'\"; document.body.append(one)")
-    browser.run("const one = document.createElement('div'); one.innerHTML = arguments[0]; document.body.append(one)", SCRIPT)
+    browser.run(
+        "const one = document.createElement('script'); one.text = \"document.title = 'run'\"; document.body.append(one)"
+    )
+    browser.run(
+        "const one = document.createElement('div'); one.innerHTML = arguments[0]; document.body.append(one)", SCRIPT
+    )
 
     assert browser.driver.title == "rewardstack: status"
     assert any("Content Security Policy" in error for error in browser.errors())
@@ -174,7 +189,9 @@ def test_refreshes_without_reloading(browser: Browser, stack: Stack) -> None:
     eventually(lambda: browser.run(COUNT_REQUESTS) >= first + 2, seconds=20)
     assert browser.run("return window.changes") == 0
 
-    browser.run("Object.defineProperty(document, 'hidden', {value: true}); document.dispatchEvent(new Event('visibilitychange'))")
+    browser.run(
+        "Object.defineProperty(document, 'hidden', {value: true}); document.dispatchEvent(new Event('visibilitychange'))"
+    )
     hidden = browser.run(COUNT_REQUESTS)
     assert browser.run("return new Promise((done) => setTimeout(done, 6000)).then(() => 'waited')") == "waited"
     assert browser.run(COUNT_REQUESTS) == hidden

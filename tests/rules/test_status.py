@@ -91,16 +91,22 @@ def test_browsers_are_asked_for_a_password(guarded: RewardServer) -> None:
 
 
 def test_policy(server: RewardServer) -> None:
-    """The page's own script and style may be used, by their hashes, and nothing else: not inline, not from elsewhere."""
+    """The page's own script and style may be used, by their hashes, and no others, inline or from elsewhere."""
     reply = server.get("/")
     policy = dict(part.strip().partition(" ")[::2] for part in reply.headers["Content-Security-Policy"].split(";"))
     hashes = {
-        f"{tag}-src": "'sha256-%s'" % base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        f"{tag}-src": f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
         for tag, text in re.findall(r"(?s)<(script|style)>(.*?)</\1>", reply.text)
     }
 
     assert hashes == {name: policy[name] for name in ("script-src", "style-src")}
-    assert policy.pop("default-src") == policy["base-uri"] == policy["form-action"] == policy["frame-ancestors"] == "'none'"
+    assert (
+        policy.pop("default-src")
+        == policy["base-uri"]
+        == policy["form-action"]
+        == policy["frame-ancestors"]
+        == "'none'"
+    )
     assert policy["connect-src"] == "'self'" and policy["img-src"] == "data:"
     assert not re.search(r"<[^<>]*\s(?:style|on\w+)=", reply.text.partition("<script>")[0])
 
@@ -133,7 +139,10 @@ def test_many_viewers_share_one_report(server: RewardServer) -> None:
     ("reason", "cause"),
     [
         ("concise raised ValueError: the reference is missing", "the reward function raised an exception"),
-        ("no answer in time; last: http://j:1: connection refused, nothing listens there", "a server cannot be reached"),
+        (
+            "no answer in time; last: http://j:1: connection refused, nothing listens there",
+            "a server cannot be reached",
+        ),
         ("no answer in time; last: nothing is on its way to it", "a server did not answer in time"),
         ("slow: the sample took longer than 5 s", "the reward function took too long"),
         (f"something of {SCRIPT}", OTHER),

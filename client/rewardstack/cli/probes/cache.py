@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rewardstack.cache.key import PREFIX
 from rewardstack.cache.seal import fits
 from rewardstack.cli.probes.finding import Finding, Trouble
+from rewardstack.core.addresses import shown_url
 from rewardstack.settings import Settings
 
 if TYPE_CHECKING:

@@ -11,7 +11,18 @@ from prometheus_client.registry import Collector
 from rewardstack.errors import SettingsError, UnknownSourceError
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.golden import load_golden
-from rewardstack_rules.http import admission, auth, connection, errors, health, key_rate, metrics, openapi, request_log, status
+from rewardstack_rules.http import (
+    admission,
+    auth,
+    connection,
+    errors,
+    health,
+    key_rate,
+    metrics,
+    openapi,
+    request_log,
+    status,
+)
 from rewardstack_rules.http.context import Context
 from rewardstack_rules.http.context import install as install_context
 from rewardstack_rules.http.protocols import get_reward, jobs, nemo_gym, reward_types, roll, score

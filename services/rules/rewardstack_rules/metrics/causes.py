@@ -1,7 +1,7 @@
 """Why samples have no score of their own, in words that are few and fixed.
 
-A reason tells more, and may hold what a candidate, a judge or a caller wrote; a cause holds nothing of it, so that it can
-be counted, and shown to whoever may see the server.
+A reason tells more, and may hold what a candidate, a judge or a caller wrote; a cause holds nothing of it, so that it
+can be counted, and shown to whoever may see the server.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from prometheus_client.utils import floatToGoString
@@ -39,7 +40,7 @@ class Counts(NamedTuple):
         first: the first minute that is told, since 1970.
         minutes: what each minute brought, in order.
         hour: what they brought together.
-        so_far: what was counted since the servers started.
+        so_far: what those that live have counted since they started.
     """
 
     first: int
@@ -48,20 +49,21 @@ class Counts(NamedTuple):
     so_far: Snapshot
 
 
-def gather(series: Sequence[Series], now: int) -> Counts:
+def gather(series: Sequence[Series], living: Sequence[Series], now: int) -> Counts:
     """What replicas counted together.
 
     Args:
         series: of each.
+        living: of those that live.
         now: the minute that is the last one told.
     """
     minutes = [total(parts) for parts in zip(*(one.increases(now) for one in series), strict=True)]
-    return Counts(now - MINUTES + 1, minutes, total(minutes), total(one.latest for one in series))
+    return Counts(now - MINUTES + 1, minutes, total(minutes), total(one.latest for one in living))
 
 
 def routes(counts: Counts) -> list[Record]:
     """What is told of each route that scored, the busiest of the hour first."""
-    names = {key[1] for key in counts.so_far if key[0] == ITEMS}
+    names = {key[1] for key in (*counts.so_far, *counts.hour) if key[0] == ITEMS}
     found = [_route(name, *counts[1:]) for name in names]
     return sorted(found, key=lambda one: (-sum(one["hour"].values()), one["route"]))[:MOST_ROUTES]
 
@@ -96,12 +98,12 @@ def endpoints(counts: Counts, quiet: Container[str]) -> list[Record]:
         quiet: paths that are asked all the time, and left out.
     """
     found: dict[str, Record] = {}
-    for (name, *labels), value in counts.so_far.items():
+    for name, *labels in {**counts.hour, **counts.so_far}:
         if name == REQUESTS and labels[1] not in quiet:
             code, endpoint = labels
             new: Record = {"endpoint": endpoint, "hour": {}, "total": {}}
             record = found.setdefault(endpoint, new)
-            record["total"][code] = round(value)
+            record["total"][code] = _count(counts.so_far, REQUESTS, code, endpoint)
             record["hour"][code] = _count(counts.hour, REQUESTS, code, endpoint)
     for endpoint, record in found.items():
         record["latency_s"] = latencies(counts.hour, REQUEST_SECONDS, endpoint)
@@ -123,15 +125,13 @@ def causes(counts: Counts) -> list[Record]:
         }
         for (cause, route, status), at in last.items()
     ]
-    return sorted(found, key=lambda one: (-one["last_minute"], -one["hour"], one["cause"]))[:MOST_CAUSES]
+    return sorted(found, key=itemgetter("last_minute", "hour"), reverse=True)[:MOST_CAUSES]
 
 
 def spending(counts: Counts) -> list[Record]:
     """What each route that asks models has had them do."""
-    names = sorted({key[1] for key in counts.so_far if key[0] == SENT})
-    return [
-        {"route": name, "hour": _spent(counts.hour, name), "total": _spent(counts.so_far, name)} for name in names
-    ]
+    names = sorted({key[1] for key in (*counts.so_far, *counts.hour) if key[0] == SENT})
+    return [{"route": name, "hour": _spent(counts.hour, name), "total": _spent(counts.so_far, name)} for name in names]
 
 
 def _spent(counts: Snapshot, name: str) -> dict[str, int]:

@@ -13,6 +13,7 @@ from typing import IO
 
 from redis.exceptions import RedisError
 
+from rewardstack_rules.metrics.directory import BEGAN
 from rewardstack_rules.status.ring import Ring
 from rewardstack_rules.status.series import Series
 from rewardstack_rules.status.snapshot import take
@@ -32,16 +33,21 @@ class Replica:
     """One server, of several processes or one.
 
     Args:
-        name: its host and address.
+        life: its host, its address, and when it began to count; one that is started again is another.
         own: whether it is the one that was asked.
         silent: seconds since it was heard of.
         series: its last hour.
     """
 
-    name: str
+    life: str
     own: bool
     silent: float
     series: Series
+
+    @property
+    def name(self) -> str:
+        """Its host and address."""
+        return self.life.rpartition(" ")[0]
 
     @property
     def lives(self) -> bool:
@@ -59,10 +65,11 @@ class Recorder:
     """
 
     def __init__(self, address: str, directory: str, cache_url: str) -> None:
-        self.name = f"{socket.gethostname()} {address}"
+        began = _began(directory)
+        self._life = f"{socket.gethostname()} {address} {began:.3f}"
         self._directory = directory
-        self._ring = Ring(cache_url, self.name) if cache_url else None
-        self._own = Series()
+        self._ring = Ring(cache_url, self._life) if cache_url else None
+        self._own = Series(began)
         self._others: dict[str, Series] = {}
         self._lock = threading.Lock()
         self._held: IO[str] | None = None
@@ -70,9 +77,7 @@ class Recorder:
         """Why the Redis does not answer; empty where it does, or there is none."""
 
     def start(self) -> None:
-        """Goes on in a thread of its own, from what is counted by now."""
-        with self._lock:
-            self._own.put(int(time.time() // 60) - 1, take(self._directory))
+        """Goes on in a thread of its own."""
         threading.Thread(target=self._run, name="status", daemon=True).start()
 
     @property
@@ -84,7 +89,7 @@ class Recorder:
         """This server as it is now, and the others as they last said."""
         with self._lock:
             minute = self._take()
-            found = [Replica(self.name, own=True, silent=0.0, series=self._own)]
+            found = [Replica(self._life, own=True, silent=0.0, series=self._own)]
             try:
                 found += self._read_others(minute)
                 self.away = ""
@@ -106,11 +111,11 @@ class Recorder:
             pause.wait(INTERVAL)
 
     def _remember(self) -> None:
-        """Takes up what an earlier process of this server has written."""
+        """Takes up what other processes of this server have written, one that has ended among them."""
         minute = int(time.time() // 60)
         if self._ring is not None:
             with self._lock:
-                self._ring.read(self.name, self._own, 0, minute - 1)
+                self._ring.read(self._life, self._own, 0, minute - 1)
 
     def _record(self) -> None:
         with self._lock:
@@ -128,12 +133,14 @@ class Recorder:
             return []
         found = []
         now = time.time()
-        for name, heard in self._ring.replicas().items():
-            if name == self.name:
+        for life, heard in self._ring.replicas().items():
+            began = _number(life.rpartition(" ")[2])
+            if life == self._life or began is None:
                 continue
-            series = self._others.setdefault(name, Series())
-            self._ring.read(name, series, series.last, minute)
-            found.append(Replica(name, own=False, silent=max(0.0, now - heard), series=series))
+            series = self._others.setdefault(life, Series(began))
+            self._ring.read(life, series, series.last, minute)
+            found.append(Replica(life, own=False, silent=max(0.0, now - heard), series=series))
+        self._others = {one.life: one.series for one in found}
         return found
 
     def _writes(self) -> bool:
@@ -148,3 +155,19 @@ class Recorder:
             return False
         self._held = file
         return True
+
+
+def _began(directory: str) -> float:
+    """When a server began to count, in seconds since 1970."""
+    try:
+        return (Path(directory) / BEGAN).stat().st_mtime if directory else time.time()
+    except FileNotFoundError:  # gunicorn was started otherwise than by this package's configuration
+        return time.time()
+
+
+def _number(text: str) -> float | None:
+    """The time that a text is, None where it is none."""
+    try:
+        return min(max(0.0, float(text)), 1e11)
+    except ValueError:
+        return None

@@ -137,13 +137,15 @@ class Reporter:
     def _report(self) -> Record:
         sources, now = self._sources, time.time()
         replicas = sources.recorder.replicas()
-        counts = figures.gather([one.series for one in replicas], int(now // 60))
+        present = _present(replicas)
+        living = [one.series for one in present if one.lives]
+        counts = figures.gather([one.series for one in replicas], living, int(now // 60))
         gauges = dict(numbers(sources.elsewhere))
         return {
             "version": __version__,
             "at": round(now, 3),
-            "scope": self._scope(replicas),
-            "services": [*self._services(replicas, gauges), *self._asked.found()],
+            "scope": self._scope(replicas, present),
+            "services": [*self._services(present, gauges), *self._asked.found()],
             "first_minute": 60 * counts.first,
             "routes": figures.routes(counts),
             "causes": figures.causes(counts),
@@ -154,16 +156,16 @@ class Reporter:
             "jobs": _told(gauges, ("rewardstack_job", "rewardstack_queue_")),
         }
 
-    def _scope(self, replicas: Sequence[Replica]) -> Record:
+    def _scope(self, replicas: Sequence[Replica], present: Sequence[Replica]) -> Record:
         recorder = self._sources.recorder
         away = f"the cache (REWARD_CACHE_URL) does not answer ({recorder.away}), so other servers' figures may be old"
         return {
             "shared": recorder.shared,
             "note": NOT_SHARED if not recorder.shared else away if recorder.away else "",
-            "since": 60 * min(one.series.first + 1 for one in replicas),
+            "since": round(min(one.series.began for one in replicas)),
             "replicas": [
                 {"name": one.name, "up": one.lives, "asked": one.own, "silent_s": round(one.silent, 1)}
-                for one in replicas
+                for one in present
             ],
         }
 
@@ -172,15 +174,28 @@ class Reporter:
             _service("reward server", one.name, one.lives, "" if one.lives else f"silent for {one.silent:.0f} s")
             for one in replicas
         ]
-        answers = ("verifiers", "", "rewardstack_verifier_up"), ("cache", self._sources.cache_url, "rewardstack_cache_up")
+        answers = (
+            ("verifiers", "", "rewardstack_verifier_up"),
+            ("cache", self._sources.cache_url, "rewardstack_cache_up"),
+        )
         for name, url, gauge in (*answers, ("queue", self._sources.queue_url, "rewardstack_queue_up")):
             if (gauge,) in gauges:
                 up = bool(gauges[gauge,])
                 found.append(_service(name, shown_url(url), up, "" if up else "it does not answer"))
         if self._sources.queue_url:
             workers = round(gauges.get(("rewardstack_job_workers",), 0.0))
-            found.append(_service("workers", f"{workers} heard of", workers > 0, "" if workers else "jobs wait for one"))
+            found.append(
+                _service("workers", f"{workers} heard of", workers > 0, "" if workers else "jobs wait for one")
+            )
         return found
+
+
+def _present(replicas: Sequence[Replica]) -> list[Replica]:
+    """Those that live, and those that are missed; of each place the one that began last."""
+    latest: dict[str, Replica] = {}
+    for one in sorted(replicas, key=lambda one: one.series.began):
+        latest[one.name] = one
+    return sorted(latest.values(), key=lambda one: (not one.own, one.name))
 
 
 def _service(service: str, address: str, up: bool, problem: str) -> Record:

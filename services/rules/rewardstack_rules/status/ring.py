@@ -1,7 +1,8 @@
-"""The last hour of every replica, in the Redis of the result cache: a few snapshots a minute are written, none a request.
+"""The last hour of every replica, in the Redis of the result cache: a few snapshots a minute are written.
 
 A replica has a hash of one snapshot a minute, in which a minute takes the place of the one an hour and some before it;
-all of it is forgotten when nothing is written for two hours. What is read is believed as little as anything from outside.
+all of it is forgotten when nothing is written for two hours. What is read is believed as little as anything from
+outside.
 """
 
 from __future__ import annotations

@@ -11,10 +11,15 @@ KEPT = MINUTES + 4
 
 
 class Series:
-    """Snapshots by the minute since 1970 in which each was taken; a later one of the same minute takes its place."""
+    """Snapshots by the minute since 1970 in which each was taken; a later one of the same minute takes its place.
 
-    def __init__(self) -> None:
-        self._taken: dict[int, Snapshot] = {}
+    Args:
+        began: when the replica had counted nothing, in seconds since 1970.
+    """
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self._taken: dict[int, Snapshot] = {int(began // 60) - 1: {}}
         self._closed: dict[int, Snapshot] = {}
         """What each minute brought after which another one was seen."""
 
@@ -22,11 +27,6 @@ class Series:
     def last(self) -> int:
         """The minute of the latest snapshot; 0 where there is none."""
         return max(self._taken, default=0)
-
-    @property
-    def first(self) -> int:
-        """The minute of the earliest; 0 where there is none."""
-        return min(self._taken, default=0)
 
     @property
     def latest(self) -> Snapshot:

@@ -42,14 +42,14 @@ function showRoutes(status, seconds) {
     ...STATUSES.map((name) => count(name)),
     number("from cache", (one) => one.cached.hour),
     number("since start", (one) => sum(STATUSES.map((name) => one.total[name])), { label: "all" }),
-    { title: "Last hour", kind: "full", label: "", show: spark },
+    { title: "Last hour", kind: "half", label: "", show: spark },
   ], status.routes, "Nothing has been scored since the server started.");
 }
 
 function showCauses(status) {
   table("causes", "Causes over the last hour", [
     { title: "Cause", kind: "name full", label: "", show: (one) => one.cause },
-    { title: "Route", kind: "half", show: (one) => one.route },
+    { title: "Route", kind: "full", show: (one) => one.route },
     { title: "Status", show: (one) => one.status },
     number("Samples", (one) => one.hour),
     { title: "Last", kind: "n", show: (one) => clock(one.last_minute) },
@@ -82,8 +82,8 @@ function showSpending(status) {
   table("spending", "Requests and tokens over the last hour", [
     { title: "Route", kind: "name full", label: "", show: (one) => one.route },
     number("Requests", (one) => one.hour.requests),
-    number("Prompt tokens", (one) => one.hour.prompt_tokens),
-    number("Completion tokens", (one) => one.hour.completion_tokens),
+    number("Prompt tokens", (one) => one.hour.prompt_tokens, { label: "prompt" }),
+    number("Completion tokens", (one) => one.hour.completion_tokens, { label: "completion" }),
     number("Tokens unknown", (one) => one.hour.uncounted, { label: "unknown" }),
     number("Requests since start", (one) => one.total.requests, { label: "all requests" }),
     number("Tokens since start", (one) => one.total.prompt_tokens + one.total.completion_tokens, { label: "all tokens" }),

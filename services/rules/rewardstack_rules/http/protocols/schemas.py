@@ -93,7 +93,6 @@ LATENCY = exactly(dict.fromkeys(("p50", "p95"), nullable(NUMBER)))
 SPENT = exactly(dict.fromkeys(("requests", "prompt_tokens", "completion_tokens", "uncounted"), COUNT))
 GAUGES: Schema = {"type": "object", "additionalProperties": {"anyOf": [NUMBER, FREE]}}
 """What `/metrics` calls so."""
-MINUTES = {**dict.fromkeys(STATUSES, array(COUNT)), "p95_s": array(nullable(NUMBER))}
 ROUTE = exactly(
     {
         "route": TEXT,
@@ -101,7 +100,7 @@ ROUTE = exactly(
         "total": STATUS_COUNTS,
         "cached": exactly({"hour": COUNT, "total": COUNT}),
         "latency_s": LATENCY,
-        "minutes": exactly(MINUTES),
+        "minutes": exactly({"p95_s": array(nullable(NUMBER)), **{name: array(COUNT) for name in STATUSES}}),
     }
 )
 SERVICE = exactly(
@@ -112,18 +111,16 @@ REPORT = exactly(
     {
         "version": TEXT,
         "at": NUMBER,
-        "scope": exactly(
-            {"shared": {"type": "boolean"}, "note": TEXT, "since": COUNT, "replicas": array(REPLICA)}
-        ),
+        "scope": exactly({"shared": {"type": "boolean"}, "note": TEXT, "since": COUNT, "replicas": array(REPLICA)}),
         "services": array(SERVICE),
         "first_minute": COUNT,
         "routes": array(ROUTE),
         "causes": array(exactly({"cause": TEXT, "route": TEXT, "status": STATUS, "hour": COUNT, "last_minute": COUNT})),
         "endpoints": array(exactly({"endpoint": TEXT, "hour": COUNTS, "total": COUNTS, "latency_s": LATENCY})),
-        "spending": exactly(
-            {"routes": array(exactly({"route": TEXT, "hour": SPENT, "total": SPENT})), "caps": COUNTS}
-        ),
-        **dict.fromkeys(("verifiers", "cache", "jobs"), GAUGES),
+        "spending": exactly({"routes": array(exactly({"route": TEXT, "hour": SPENT, "total": SPENT})), "caps": COUNTS}),
+        "verifiers": GAUGES,
+        "cache": GAUGES,
+        "jobs": GAUGES,
         "own_jobs": array({"$ref": "#/components/schemas/Job"}),
     }
 )
