@@ -33,7 +33,7 @@ EVERY = 5.0
 CLIENTS = 4
 BATCHES = 500
 """That are sent again and again; the server has no result cache."""
-ROUTES = ("gsm8k", "math_verifier", "exact_match", "multiple_choice", "format", "length", "repetition", "regex_format")
+ROUTES = ("gsm8k", "math_verifier", "exact_match", "multiple_choice", "length", "example_math", "example_coding")
 ALLOWED = 0.01
 
 

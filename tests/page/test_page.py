@@ -163,7 +163,7 @@ def test_only_the_page_s_own_script_runs(browser: Browser, stack: Stack) -> None
 
 
 def test_lost_and_found(browser: Browser, stack: Stack) -> None:
-    """Where the server does not answer the page says so, and since when; what it showed stays, and it finds it again."""
+    """Without an answer the page says so, and since when; what it showed stays, and it finds the server again."""
     opened(browser, stack)
     before = rows(browser, "services")
     offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
@@ -189,16 +189,14 @@ def test_refreshes_without_reloading(browser: Browser, stack: Stack) -> None:
     eventually(lambda: browser.run(COUNT_REQUESTS) >= first + 2, seconds=20)
     assert browser.run("return window.changes") == 0
 
-    browser.run(
-        "Object.defineProperty(document, 'hidden', {value: true}); document.dispatchEvent(new Event('visibilitychange'))"
-    )
+    browser.run(HIDE)
     hidden = browser.run(COUNT_REQUESTS)
     assert browser.run("return new Promise((done) => setTimeout(done, 6000)).then(() => 'waited')") == "waited"
     assert browser.run(COUNT_REQUESTS) == hidden
 
 
 def test_keyboard(browser: Browser, stack: Stack) -> None:
-    """By keyboard one skips to the figures, stops the refreshing, and opens a plot as a table, which stays open."""
+    """By keyboard one skips to the figures, pauses, and opens a plot as a table, which stays open."""
     opened(browser, stack)
 
     focused = [tab(browser) for _ in range(3)]

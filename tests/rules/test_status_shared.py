@@ -144,7 +144,7 @@ def test_two_replicas(cache: Redis, start: Start) -> None:
     scope = told(first)["scope"]
     assert scope["shared"] and not scope["note"] and len(scope["replicas"]) == 2
     second.stop()
-    link = redis.Redis.from_url(cache.url)
+    link: Any = redis.Redis.from_url(cache.url)
     [gone] = [life for life in link.zrange(REPLICAS, 0, -1) if scope["replicas"][1]["name"].encode() in life]
     link.zadd(REPLICAS, {gone: time.time() - recorder.SILENCE})
     eventually(lambda: [one["up"] for one in told(first)["scope"]["replicas"]] == [True, False])

@@ -183,10 +183,7 @@ class Reporter:
                 up = bool(gauges[gauge,])
                 found.append(_service(name, shown_url(url), up, "" if up else "it does not answer"))
         if self._sources.queue_url:
-            workers = round(gauges.get(("rewardstack_job_workers",), 0.0))
-            found.append(
-                _service("workers", f"{workers} heard of", workers > 0, "" if workers else "jobs wait for one")
-            )
+            found.append(_workers(gauges.get(("rewardstack_job_workers",))))
         return found
 
 
@@ -198,7 +195,14 @@ def _present(replicas: Sequence[Replica]) -> list[Replica]:
     return sorted(latest.values(), key=lambda one: (not one.own, one.name))
 
 
-def _service(service: str, address: str, up: bool, problem: str) -> Record:
+def _workers(count: float | None) -> Record:
+    """How workers stand of which so many were heard; None where the queue, which hears of them, does not answer."""
+    if count is None:
+        return _service("workers", "", None, "")
+    return _service("workers", f"{count:.0f} heard of", count > 0, "" if count else "jobs wait for one")
+
+
+def _service(service: str, address: str, up: bool | None, problem: str) -> Record:
     return {"service": service, "address": address, "up": up, "model": "", "problem": problem}
 
 

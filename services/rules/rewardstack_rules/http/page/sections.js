@@ -74,6 +74,11 @@ function showJobs(status) {
     number("failed", (one) => one.statuses.failed, { mark: (one) => (one.statuses.failed ? "ill" : "") }),
     { title: "Submitted", kind: "n", show: (one) => clock(Date.parse(one.submitted_at) / 1000) },
   ], status.own_jobs, none);
+  const items = jobs.rewardstack_job_items_total;
+  if (items) {
+    const all = sum(Object.values(items)), told = STATUSES.map((name) => `${whole.format(items[name])} ${name}`).join(", ");
+    at("jobs").append(make("p", { class: "soft" }, `Samples of all jobs since the queue began: ${whole.format(all)}${all ? `, of them ${told}` : ""}.`));
+  }
   if (open && status.own_jobs.length && others > 0) at("jobs").append(make("p", { class: "soft" }, none.replace("are open", "are open as well").replace("is open", "is open as well")));
 }
 
