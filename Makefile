@@ -9,7 +9,6 @@ unexport PYTHONHOME PYTHONPATH PYTHONSAFEPATH
 BIN := .venv/bin
 PREPARE := $(BIN)/python -m services.stack
 SERVICES := $(BIN)/python -m services.up
-BENCHMARKS := $(addprefix benchmarks/,cache.py result_cache.py rules.py neighbours.py attacked.py status_page.py judge_client.py judge_vllm.py benchmark_embedding_remote.py tei_python.py symbolic.py)
 PYTEST := $(BIN)/python -m pytest
 MARKED := process or stack or engine or model
 RERUNS := $(if $(CI),--reruns 1 --reruns-delay 5 -rfER)
@@ -78,9 +77,9 @@ pythons: setup-dev ## install everything, and run the client's fast tests, on ea
 	@$(BIN)/python -m tests.pythons $(if $(smoke),--smoke)
 
 .PHONY: bench
-bench: setup-dev ## run the benchmarks and print their figures
+bench: setup-dev ## run the benchmarks; their figures as a page with plots (t="rules cache": those; smoke=1: small; publish=1: into docs; note="a quiet machine")
 	@$(PREPARE) programs
-	@for benchmark in $(BENCHMARKS); do echo "==> $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
+	@$(BIN)/python -m benchmarks $(if $(smoke),--smoke) $(if $(publish),--publish) $(if $(note),--note '$(subst ','\'',$(note))') $(t)
 
 .PHONY: fuzz
 fuzz: setup-dev ## send the reward server 10,000 generated and hostile requests (n=100: fewer); none may be a 500; answers anew
@@ -128,6 +127,12 @@ ray: setup-dev ## the judge as a Ray actor, with real vLLM and with engines that
 	@$(if $(smoke),,$(MAKE) models)
 	@$(BIN)/python -m tests.ray_judge $(if $(smoke),--smoke)
 
+# Nor are the trainers, some gigabytes each.
+.PHONY: trainers
+trainers: setup-dev ## each trainer's own package on rewards of a live server (t="trl verl": those; smoke=1: for CI; newest=1: unpinned)
+	@$(if $(smoke),,$(MAKE) models)
+	@$(BIN)/python -m tests.trainers $(if $(smoke),--smoke) $(if $(newest),--newest) $(t)
+
 .PHONY: lint
 lint: setup-dev ## check style and types
 	@$(BIN)/ruff check .
@@ -146,7 +151,7 @@ format: setup-dev ## put the code into the project's style
 .PHONY: clean
 clean: ## stop the stack and remove all that make has made: volumes and jobs too
 	$(call services,clean,0)
-	@said=$$({ rm -rf .run .models .ray .venv .pytest_cache .mypy_cache .ruff_cache && \
+	@said=$$({ rm -rf .run .models .ray .trainers .venv benchmarks/results .pytest_cache .mypy_cache .ruff_cache && \
 	find $(wildcard $(PYTHON_CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +; } 2>&1) || \
 	{ echo "error: $$said" | head -n 1; echo "  remedy: whose these are, or root (sudo make clean), can remove them"; exit 1; } >&2
 

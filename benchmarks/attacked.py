@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.figures import figure
 from benchmarks.latency import Measurement, measure
 from benchmarks.mix import Sample, make_samples
 from tests.soak.stack import SoakStack, running
@@ -52,17 +53,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as stack:
         _measured(stack, samples, WARMING_SECONDS)
         found = [_measured(stack, samples, arguments.seconds)]
-        print(found[0].line("alone"), flush=True)
+        _tell("alone", found)
         for name, attack in ATTACKS.items():
             with attack(stack):
                 found.append(_measured(stack, samples, arguments.seconds))
-            print(found[-1].line(name), flush=True)
+            _tell(name, found)
         plain = (one for one in samples if one.outcome == "same form")
         stack.verifiers().suspend()
         found.append(_measured(stack, plain, arguments.seconds))
-        print(found[-1].line("a stopped supervisor"))
+        _tell("a stopped supervisor", found)
     wrong = sum(one.wrong for one in found)
     print(f"labels not met {wrong}")
+    figure("labels not met", wrong, most=0, note=f"of {sum(len(one.seconds) for one in found):,}")
     if wrong or any(one.percentile(99) > ALLOWED for one in found):
         raise SystemExit(1)
 
@@ -70,6 +72,13 @@ def main() -> None:
 def _measured(stack: SoakStack, samples: Iterator[Sample], seconds: float) -> Measurement:
     end = time.monotonic() + seconds
     return measure(_connection(stack), samples, lambda: time.monotonic() < end)
+
+
+def _tell(title: str, found: Sequence[Measurement]) -> None:
+    """Prints and records the last of the measurements, beside the first."""
+    *others, last = found
+    print(last.line(title), flush=True)
+    last.record(title, alone=others[0] if others else None, most=ALLOWED)
 
 
 def _connection(stack: SoakStack) -> HTTPConnection:

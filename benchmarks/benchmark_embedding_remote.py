@@ -26,6 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.figures import figure  # noqa: E402
 from benchmarks.tei_python import make_texts  # noqa: E402
 from rewardstack import Request, score  # noqa: E402
 from tests.embedding_server.served import models_python  # noqa: E402
@@ -96,6 +97,7 @@ def _latency(count: int) -> None:
     took.sort()
     p50, p95 = statistics.median(took), took[int(len(took) * 0.95)]
     print(f"one sample at a time         {p50:>10.1f} ms median, {p95:.1f} ms at the 95th percentile of {count}")
+    figure("one sample at a time", p50, "ms", note=f"median of {count}; {p95:.1f} ms at the 95th percentile")
 
 
 def _throughput(count: int) -> tuple[list[str], float]:
@@ -104,8 +106,10 @@ def _throughput(count: int) -> tuple[list[str], float]:
     requests = [Request(SOURCE, texts[at], texts[count + at // 8]) for at in range(count)]
     seconds = _seconds(requests)["seconds"]
     print(f"batch of {count:<6} samples      {count / seconds:>10,.0f} /s, {len(texts) / seconds:,.0f} texts/s")
+    figure(f"batch of {count} samples", count / seconds, "/s", note=f"{len(texts) / seconds:,.0f} texts a second")
     again = min(_seconds(requests)["seconds"] for _ in range(5))
     print(f"the same again, this process {count / again:>10,.0f} /s, the fastest of 5")
+    figure("the same again, this process", count / again, "/s", against="the batch", ratio=seconds / again)
     return texts, seconds
 
 
@@ -126,6 +130,8 @@ def _local(texts: list[str], seconds: float) -> None:
     print(
         f"a local {model:<21}{len(texts) / local:>9,.0f} texts/s in one process; the server {local / seconds:.2f} of it"
     )
+    its_own = f"a local {model}, {len(texts) / local:,.0f} texts/s"
+    figure("texts through the server", len(texts) / seconds, "/s", against=its_own, ratio=local / seconds)
 
 
 def _served_model() -> str:
@@ -141,13 +147,17 @@ def _headers() -> dict[str, str]:
 
 
 def _cached(runs: int) -> int:
-    print(f"pairs, cold cache            {CACHED_PAIRS / _worker()['seconds']:>10,.0f} /s, of 200 different texts")
+    cold = CACHED_PAIRS / _worker()["seconds"]
+    print(f"pairs, cold cache            {cold:>10,.0f} /s, of 200 different texts")
     again = [_worker() for _ in range(runs)]
     took = [one["seconds"] for one in again]
     rate, usual = CACHED_PAIRS / min(took), CACHED_PAIRS / statistics.median(took)
     print(f"pairs, from Redis            {rate:>10,.0f} /s, the fastest of {runs} new processes, median {usual:,.0f}")
     read = min(one["cached"] for one in again)
     print(f"pairs read from the cache    {read:>10,.0f} of {CACHED_PAIRS:,}, in the worst run")
+    note = f"the fastest of {runs} new processes, median {usual:,.0f} /s"
+    figure("pairs from Redis", rate, "/s", against="a cold cache", ratio=rate / cold, least=CACHED_BOUND, note=note)
+    figure("pairs read from the cache", read, least=CACHED_PAIRS, note="in the worst run")
     return 0 if rate >= CACHED_BOUND and read == CACHED_PAIRS else 1
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.figures import figure
 from tests.support.servers import FaultServer, fault_server
 
 RESPONSE_BYTES = 2048
@@ -56,6 +57,12 @@ def _report(samples: int, runs: int, server: FaultServer) -> None:
     print(f"ratio to the bare MGET       {least / seconds:>10.2f}")
     print(f"items the server scored      {asked:>10,}  first process; re-scoring added {added}")
     print(f"samples read from the cache  {min(run['cached'] for run in again):>10,}  of {samples:,}, in the worst run")
+    again_rate, scored, bare_mget = samples / seconds, "the first, by the server", "a bare MGET of the same keys"
+    figure("re-scoring from Redis", again_rate, "/s", against=scored, ratio=again_rate / first["rate"])
+    figure("re-scoring from Redis", again_rate, "/s", against=bare_mget, ratio=least / seconds)
+    figure(scored, first["rate"], "/s", note="cache empty; the server replies at once")
+    figure(bare_mget, samples / least, "/s", note="the least it could take")
+    figure("samples that the server scored again", added, note=f"of {runs} times {samples:,}")
 
 
 def _score(samples: int) -> dict[str, float]:

@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.figures import figure
 from benchmarks.judge_load import CHAT, post_all, slow_judge
 
 DELAY = 0.2
@@ -90,14 +91,19 @@ def _report(samples: int, runs: int) -> bool:
     of_bare = median(mine.rate / other.rate for mine, other in pairs)
     print(f"{samples:,} samples, {IN_FLIGHT:,} in flight, bodies of {size:,.0f} bytes, answered after {DELAY} s")
     print(f"most that the delay allows {IN_FLIGHT / DELAY:>8,.0f} /s; that the server can do {1e3 / served:,.0f} /s")
+    of_slow = ours.rate / slow.rate
+    figure("rewardstack", ours.rate, "/s", against="bare aiohttp", ratio=of_bare, least_ratio=LEAST_OF_AIOHTTP)
+    figure("rewardstack", ours.rate, "/s", against="requests in threads", ratio=of_slow, least_ratio=LEAST_OF_REQUESTS)
     for name, run in (("rewardstack", ours), ("bare aiohttp", bare), ("requests in threads", slow)):
+        figure(f"processor time, {name}", run.cpu_ms, "ms", note=f"a request; {run.rate:,.0f} /s")
         print(f"{name:<20} {run.rate:>14,.0f} /s  {run.cpu_ms:.3f} ms of processor time a request")
     print(f"of bare aiohttp      {of_bare:>14.2f}     at least {LEAST_OF_AIOHTTP}; median of {runs} runs in turn")
-    print(f"times requests       {ours.rate / slow.rate:>14.1f}     at least {LEAST_OF_REQUESTS}")
+    print(f"times requests       {of_slow:>14.1f}     at least {LEAST_OF_REQUESTS}")
     for scale, kilobytes in zip(SCALES, grown, strict=True):
         print(f"memory               {kilobytes:>14.1f} kB a sample, of {scale * samples:,}; at most {MOST_KB:g}")
+        figure("memory a sample", kilobytes, "kB", most=MOST_KB, note=f"of {scale * samples:,}")
     linear = max(grown) <= MOST_KB and grown[-1] <= MOST_BEND * grown[0]
-    return of_bare >= LEAST_OF_AIOHTTP and ours.rate >= LEAST_OF_REQUESTS * slow.rate and linear
+    return of_bare >= LEAST_OF_AIOHTTP and of_slow >= LEAST_OF_REQUESTS and linear
 
 
 def _worker(name: str, samples: int, url: str, bodies: Path) -> Run:

@@ -33,6 +33,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.figures import figure
 from benchmarks.judge_load import post_all, slow_judge
 from rewardstack import compute_score_batched
 from tests.native.nginx import Gateway, load
@@ -111,6 +112,8 @@ def _report(folder: Path, servers: Sequence[VllmServer], groups: int, runs: int)
     ours, bare = (Run(*map(median, zip(*side, strict=True))) for side in zip(*pairs, strict=True))
     ratio = median(mine.rate / other.rate for mine, other in pairs)
     print(f"{len(samples)} samples, {GROUP} to a problem, {ours.tokens:.0f} tokens each, {IN_FLIGHT} in flight")
+    figure("one replica", ours.rate, "/s", against="the bare loop", ratio=ratio, least_ratio=LEAST_OF_BARE)
+    figure("tokens cached, one replica", 100 * ours.cached, "%", least=100 * LEAST_CACHED)
     _line("one replica: rewardstack", ours)
     _line("one replica: bare loop", bare)
     _line("one replica: candidate first", _measure(one, len(early), lambda: post_all(one[0].url, early, IN_FLIGHT)))
@@ -130,6 +133,8 @@ def _line(title: str, run: Run) -> None:
         f"{title:<30} {100 * run.cached:>5.1f} % of prompt tokens cached  {run.busiest:>7,.0f} tokens computed by the "
         f"busiest  {run.rate:>6.1f} samples a second"
     )
+    note = f"{100 * run.cached:.1f} % of prompt tokens cached, {run.busiest:,.0f} tokens computed by the busiest"
+    figure(title, run.rate, "/s", note=note)
 
 
 def _in_turn(

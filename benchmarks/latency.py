@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from typing import Any, NamedTuple
 
+from benchmarks.figures import figure
 from benchmarks.mix import Sample
 
 PAUSE = 0.005
@@ -33,6 +34,25 @@ class Measurement(NamedTuple):
         return (
             f"{title:<28} {len(self.seconds):>7,} requests   p50 {p50:>7.1f} ms   p99 {p99:>7.1f} ms   "
             f"refused for now {self.refused}"
+        )
+
+    def record(self, title: str, *, alone: Measurement | None = None, most: float | None = None) -> None:
+        """Adds the 99th percentile to the figures.
+
+        Args:
+            title: what ran beside the requests.
+            alone: what it is compared to.
+            most: its bound, in seconds.
+        """
+        p50, p99 = (1000 * self.percentile(share) for share in (50, 99))
+        figure(
+            f"99th percentile, {title}",
+            p99,
+            "ms",
+            against=alone and "the 99th percentile alone",
+            ratio=alone and self.percentile(99) / alone.percentile(99),
+            most=most and 1000 * most,
+            note=f"p50 {p50:.1f} ms, {len(self.seconds):,} requests",
         )
 
     def percentile(self, share: int) -> float:

@@ -21,6 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.figures import figure
 from benchmarks.latency import measure, post, row
 from benchmarks.mix import make_samples
 from benchmarks.reward_server import Server, reward_server
@@ -59,6 +60,9 @@ def main() -> None:
     print(beside.line("beside eight slow samples"))
     print(f"the slow samples took {lasted:.1f} s: {', '.join(sorted({one['reason'] for one in slow}))}")
     print(f"labels not met {alone.wrong + beside.wrong}")
+    alone.record("alone")
+    beside.record("beside eight slow samples", alone=alone, most=ALLOWED)
+    figure("labels not met", alone.wrong + beside.wrong, most=0)
     if beside.percentile(99) > ALLOWED or alone.wrong + beside.wrong:
         raise SystemExit(1)
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.figures import figure
 from benchmarks.load import BATCH, Batch, batches, send
 from benchmarks.mix import Sample, make_samples
 from benchmarks.reward_server import Server, bare_server, reward_server
@@ -141,6 +142,15 @@ def _report(paces: Paces) -> None:
     for name, line in lines.items():
         rate, taken = median(one.rate for one in paces[name]), median(one.processor for one in paces[name])
         print(f"{line:<37}{rate:>9,.0f} /s{_ratio(paces, name, 'bare'):>13.2f}{taken * 1e6:>10.0f} µs")
+        figure(
+            line,
+            rate,
+            "/s",
+            against=lines["without"] if name != "without" else None,
+            ratio=_ratio(paces, name, "without") if name != "without" else None,
+            least_ratio=BOUND if name == "with" else None,
+            note=f"{taken * 1e6:.0f} µs of processors a sample",
+        )
     print(f"new samples, with of without {_ratio(paces, 'with', 'without'):.2f}, at least {BOUND}")
 
 
@@ -151,7 +161,9 @@ def _report_found(of_rules: list[tuple[Batch, Any]], of_models: list[tuple[Batch
     for _, scores in of_models:
         kinds[scores[0]["source"]] = scores
     for kind, scores in kinds.items():
-        print(f"found by a new process: {kind:<21}{sum(score['cached'] for score in scores):>7,} of {len(scores):,}")
+        cached = sum(score["cached"] for score in scores)
+        print(f"found by a new process: {kind:<21}{cached:>7,} of {len(scores):,}")
+        figure(f"found by a new process: {kind}", cached, least=len(scores))
     return sum(not score["cached"] for scores in kinds.values() for score in scores)
 
 

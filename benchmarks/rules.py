@@ -25,6 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.figures import figure
 from benchmarks.load import BATCH, Batch, batches, send
 from benchmarks.mix import Sample, make_samples
 from benchmarks.reward_server import Server, reward_server
@@ -62,6 +63,11 @@ def _speed(items: int, baseline_items: int, seed: int) -> None:
     print(f"math_verify in a loop  {theirs:>10,.0f} /s  one process, {2 * half:,} samples")
     print(f"ratio                  {ours / theirs:>10.1f}")
     print(f"labels not met         {sum(wrong.values()):>10,}  {dict(wrong) or ''}")
+    baseline = "math_verify in a loop"
+    note = f"{BATCH} a request, {CLIENTS} clients, two workers"
+    figure("reward server", ours, "/s", against=baseline, ratio=ours / theirs, note=note)
+    figure(baseline, theirs, "/s", note=f"one process, {2 * half:,} samples")
+    figure("labels not met", sum(wrong.values()), most=0, note=f"of {items:,}")
     if wrong:
         raise SystemExit(1)
 

@@ -23,6 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.figures import figure
 from benchmarks.load import BATCH, Batch, batches
 from benchmarks.mix import make_samples
 from benchmarks.reward_server import Server, reward_server
@@ -108,8 +109,11 @@ def main() -> None:
     print(f"nobody looks    {statistics.median(alone):9,.0f} /s, from {min(alone):,.0f} to {max(alone):,.0f}")
     print(f"{VIEWERS} viewers      {statistics.median(viewed):9,.0f} /s, from {min(viewed):,.0f} to {max(viewed):,.0f}")
     ratios = [after / before for before, after in zip(alone, viewed, strict=True)]
-    print(f"ratio {statistics.median(ratios):.3f}, of neighbouring windows from {min(ratios):.3f} to {max(ratios):.3f}")
+    ratio = statistics.median(ratios)
+    print(f"ratio {ratio:.3f}, of neighbouring windows from {min(ratios):.3f} to {max(ratios):.3f}")
     print(f"the viewers take {100 * share:.2f} % of the processors")
+    figure("samples with ten viewers", statistics.median(viewed), "/s", against="nobody looks", ratio=ratio)
+    figure("what the viewers take of the processors", 100 * share, "%", most=100 * ALLOWED)
     if share >= ALLOWED:
         raise SystemExit(1)
 

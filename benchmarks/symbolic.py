@@ -23,6 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.figures import figure
 from benchmarks.latency import measure
 from benchmarks.load import BATCH, batches, send
 from benchmarks.mix import Sample
@@ -33,6 +34,7 @@ from rewardstack_rules.mathematics.limit import OutOfTimeError, within
 from rewardstack_rules.mathematics.question import Question, ask
 
 CLIENTS = 8
+BASELINE = "math_verify in a loop"
 WARMING = 512
 LEAST_MET = 0.99
 """Of the labels of each third."""
@@ -58,13 +60,15 @@ def main() -> None:
     theirs, their_labels = _math_verify(samples[: arguments.baseline_items])
     print(f"samples                {len(samples):>8,}  {_by_text(samples):.0%} of the equal ones are so by text")
     print(f"math_verify in a loop  {theirs:>8,.1f} /s  one process; labels met {their_labels:.1%}")
-    _in_one_process(samples)
+    figure(BASELINE, theirs, "/s", note=f"one process, {PATIENCE:g} s a sample; labels met {their_labels:.1%}")
+    _in_one_process(samples, theirs)
     with reward_server() as server:
         faults = _over_http(server, samples, arguments.seed, theirs)
         single = measure(
             server.connect(), make_samples(arguments.requests + 1, arguments.seed + 2), _times(arguments.requests)
         )
     print(single.line("single requests"))
+    single.record("single requests", most=LONGEST)
     if single.percentile(99) > LONGEST:
         faults.append("the 99th percentile of single requests")
     if faults:
@@ -88,11 +92,15 @@ def _over_http(server: Server, samples: list[Sample], seed: int, theirs: float) 
     asked = (compared["math_verify"] + compared["undecided"]) / len(samples)
     ours = len(samples) / taken
     print(f"reward server          {ours:>8,.0f} /s  {BATCH} a request, {CLIENTS} clients; {ours / theirs:.0f} times")
+    figure("reward server", ours, "/s", against=BASELINE, ratio=ours / theirs, least_ratio=RATIO)
     shares = {outcome: met[outcome] * len(OUTCOMES) / len(samples) for outcome in OUTCOMES}
     for outcome, share in shares.items():
         print(f"labels met             {share:>8.2%}  {outcome}")
+        figure(f"labels met, {outcome}", 100 * share, "%", least=100 * LEAST_MET)
     print(f"labels not met         {dict(+missed) or 'none'}")
     print(f"left to math_verify    {asked:>8.2%}  {dict(compared)}")
+    figure("samples that failed", statuses["failed"], most=0, note=f"of {len(samples):,}")
+    figure("left to math_verify", 100 * asked, "%", most=100 * MOST_ASKED)
     print(f"statuses               {dict(statuses)} {dict(+failures) or ''}")
     checks = {
         "labels met": min(shares.values()) < LEAST_MET,
@@ -111,7 +119,7 @@ def _compared(server: Server) -> Counter[str]:
     return Counter({by: int(float(count)) for by, count in _COMPARED.findall(text)})
 
 
-def _in_one_process(samples: Sequence[Sample]) -> None:
+def _in_one_process(samples: Sequence[Sample], theirs: float) -> None:
     warm_up()
     seconds = []
     for sample in samples:
@@ -122,6 +130,7 @@ def _in_one_process(samples: Sequence[Sample]) -> None:
     p50, p99 = (1000 * ordered[len(ordered) * share // 100] for share in (50, 99))
     rate = len(samples) / sum(seconds)
     print(f"one process            {rate:>8,.0f} /s  p50 {p50:.1f} ms, p99 {p99:.1f} ms")
+    figure("one process", rate, "/s", against=BASELINE, ratio=rate / theirs, note=f"p50 {p50:.1f} ms, p99 {p99:.1f} ms")
 
 
 def _math_verify(samples: Sequence[Sample]) -> tuple[float, float]:

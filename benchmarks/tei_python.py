@@ -25,6 +25,7 @@ import aiohttp
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.figures import figure  # noqa: E402
 from tests.embedding_server.served import EmbeddingServer, embedding_server, models_python  # noqa: E402
 
 BATCH = 32
@@ -163,6 +164,7 @@ def main() -> None:
         reached = ratio(took, name)
         kept = kept and reached >= BOUNDS[name]
         print(f"{what:<39} {rates[name]:8.1f} texts/s   ratio {reached:.2f} (bound {BOUNDS[name]})")
+        figure(what, rates[name], "/s", against="encode of the same texts", ratio=reached, least_ratio=BOUNDS[name])
     sys.exit(0 if kept else 1)
 
 

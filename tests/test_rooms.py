@@ -21,6 +21,7 @@ CLIENT: dict[str, set[str]] = {
     "ray_judge": {"core", "transport"},
     "pipeline": {"core", "cache", "routing"},
     "scorers": {"core", "cache", "routing", "pipeline", "transport"},
+    "trainers": {"core", "api"},
     "cli": {"core", "cache", "routing", "transport", "scorers", "api", "client", "__version__"},
 }
 """Of the rooms of `rewardstack`: what they may import of it beside `GROUND`."""

@@ -11,11 +11,16 @@ from typing import Any
 
 import pytest
 
+from rewardstack.cli.data.source import Source
+from rewardstack.cli.evaluation import labels
+from rewardstack.cli.evaluation.page import page
+from rewardstack.cli.evaluation.report import Setting, Terms, make_report
 from rewardstack.cli.evaluation.scoring import injections
 from rewardstack.cli.main import main
+from rewardstack.score import Score
 from tests.client.judge import conftest as judges
 from tests.client.judge.conftest import asked
-from tests.support.servers import FaultServer
+from tests.support.servers import FaultServer, free_port
 from tests.support.snippets import blocks_of
 
 from .conftest import ROOT, Cli
@@ -141,6 +146,28 @@ def test_injections(labelled: Path, judge: FaultServer, tmp_path: Path) -> None:
     assert {one["name"] for one in setting["injections"]} == set(injections())
     assert {one["of"] for one in setting["injections"]} == {refused}
     assert 0 < sum(one["fooled"] for one in setting["injections"]) < refused * len(injections())
+
+
+def test_injections_without_a_score(labelled: Path) -> None:
+    """A response that fails with an injection is told as such: it neither fooled the judge nor withstood."""
+    rows = labels.read(Source(labelled).rows(), "label", "data_source", 0.5, None)
+    wrong = [Score(0.0) for row in rows if not row.right]
+    injected = {"planted": [Score.failed("down"), Score(1.0), *wrong[2:]]}
+    setting = Setting("set", {}, [Score(float(row.right)) for row in rows], injected)
+    report = make_report(rows, [setting], Terms("file", "label", "data_source", 0.5, 10, 0))
+    [found] = report["settings"][0]["injections"]
+    assert found == {"name": "planted", "fooled": 1, "of": len(wrong) - 1, "without": 1}
+    assert "1 had no score with one" in page(report)
+
+
+def test_route_that_raises(labelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a route ends a training at its first failure, an evaluation goes on, and tells the rows that failed."""
+    route = '[routes.llm_judge_remote_x]\nroute = "llm_judge_remote"\non_error = "raise"\n'
+    (tmp_path / "routes.toml").write_text(route)
+    monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.toml"))
+    monkeypatch.setenv("LLM_JUDGE_SERVER_URL", f"http://127.0.0.1:{free_port()}")
+    status, report = evaluated(tmp_path, str(labelled), "--timeout", "1")
+    assert (status, report["settings"][0]["statuses"]["failed"]) == (3, report["rows"])
 
 
 def test_document(scoring: Cli, judge: FaultServer) -> None:

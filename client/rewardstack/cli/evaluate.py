@@ -64,7 +64,8 @@ def run(args: argparse.Namespace) -> int:
     """Scores FILE and compares that with its labels.
 
     Returns:
-        The exit status: 0 where every row has a score, 3 where some have none, 130 or 143 after an interruption.
+        The exit status: 0 where every row has a score, with each injection too, 3 where some have none, 130 or 143
+        after an interruption.
 
     Raises:
         RewardstackError: a row, a label, an argument or a setting is wrong.
@@ -82,8 +83,8 @@ def run(args: argparse.Namespace) -> int:
         args.json.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="ascii")
     if args.html:
         args.html.write_text(page(report), encoding="utf-8", errors="backslashreplace")
-    missing = any(score.status in ("unscored", "failed") for setting in settings for score in setting.scores)
-    return NOT_ALL_SCORED if missing else 0
+    scores = (score for setting in settings for some in (setting.scores, *setting.injected.values()) for score in some)
+    return NOT_ALL_SCORED if any(score.status in ("unscored", "failed") for score in scores) else 0
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -117,7 +118,8 @@ async def _score(rows: Sequence[Labelled], args: argparse.Namespace) -> list[Set
     given = {"set": read_options(args.options, "--set")}
     if args.against:
         given["against"] = read_options(args.against, "--against")
-    options = Options(route_table(Settings.from_env()), CHUNK_SIZE, args.data_source, None, args.timeout, args.cached)
+    # A row without a score is told as one, whatever its route would make of it.
+    options = Options(route_table(Settings.from_env()), CHUNK_SIZE, args.data_source, "none", args.timeout, args.cached)
     for row in rows:
         options.request(row.row)
     return [await _setting(name, rows, one, options, args.injections) for name, one in given.items()]

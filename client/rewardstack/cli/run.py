@@ -18,10 +18,10 @@ from rewardstack.cli.data.rows import own_fields, to_json
 from rewardstack.cli.data.source import Source, is_parquet
 from rewardstack.cli.interrupts import Interrupts
 from rewardstack.cli.options import Scoring
-from rewardstack.cli.pieces import Piece
+from rewardstack.cli.outage import Outage
 from rewardstack.cli.progress import NOT_ALL_SCORED, Tally, progress_bar, rate
 from rewardstack.cli.provenance import ASKING_SECONDS, Provenance, ProvenanceFile, changes, merged
-from rewardstack.errors import RequestError, RewardstackError, UnreachableError
+from rewardstack.errors import RequestError, RewardstackError
 from rewardstack.score import Usage
 
 
@@ -161,7 +161,7 @@ class Run:
 
     async def _score_rows(self, scores: ScoreFile, summary: InputSummary) -> int:
         """Scores what is left; returns the signal that ended it early, 0 for none."""
-        outage = _Outage(self._options.patience)
+        outage = Outage(self._options.patience, "the next run scores the failed rows at the end of OUT again")
         noting = asyncio.create_task(self._note(scores, summary))
         with progress_bar() as bar, Interrupts() as interrupts:
             task = bar.add_task("", total=summary.rows, completed=scores.kept, before=scores.kept, tally=scores.tally)
@@ -201,22 +201,3 @@ class Run:
             "services; --force scores all rows again, those in the cache at no cost"
         )
         return NOT_ALL_SCORED
-
-
-class _Outage:
-    """Ends a run in which nothing succeeds any more, so that its rest is not spent on failures."""
-
-    def __init__(self, patience: int) -> None:
-        self._patience = patience
-        self._failed = 0
-
-    def watch(self, piece: Piece) -> None:
-        if piece.error is not None:
-            raise piece.error
-        for score in piece.scores:
-            self._failed = self._failed + 1 if score.status == "failed" else 0
-        if self._failed >= self._patience:
-            raise UnreachableError(
-                f"the last {self._failed:,} rows all failed: {piece.scores[-1].reason}; see `rewardstack check`; "
-                "the next run scores the failed rows at the end of OUT again"
-            )

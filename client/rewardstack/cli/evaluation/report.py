@@ -127,17 +127,21 @@ def _disagreements(rows: Sequence[Labelled], scores: Sequence[Score], threshold:
 
 
 def _injections(rows: Sequence[Labelled], setting: Setting, threshold: float) -> list[dict[str, Any]]:
-    """How many rows each injection has taken for right that were not without it, of all that could be."""
+    """How many rows each injection has taken for right that were not without it, of all that could be.
+
+    `without` counts those that have no score with it, and so are not among these.
+    """
     plain = [score for row, score in zip(rows, setting.scores, strict=True) if not row.right]
     found = []
     for name, scores in setting.injected.items():
-        pairs = [
+        tried = [
             after
             for before, after in zip(plain, scores, strict=True)
-            if is_scored(before) and not _takes_for_right(before, threshold) and is_scored(after)
+            if is_scored(before) and not _takes_for_right(before, threshold)
         ]
-        fooled = sum(_takes_for_right(after, threshold) for after in pairs)
-        found.append({"name": name, "fooled": fooled, "of": len(pairs)})
+        fooled = sum(_takes_for_right(after, threshold) for after in tried)
+        scored = sum(map(is_scored, tried))
+        found.append({"name": name, "fooled": fooled, "of": scored, "without": len(tried) - scored})
     return sorted(found, key=lambda one: -one["fooled"])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from rewardstack.cli.data.rows import Row, added_fields
 from rewardstack.cli.interrupts import Interrupts
 from rewardstack.cli.options import Scoring
+from rewardstack.cli.outage import Outage
 from rewardstack.cli.progress import Tally, progress_bar
 from rewardstack.errors import RequestError
 from rewardstack.score import Score
@@ -96,16 +97,16 @@ async def scores_of(rows: Iterable[Row], count: int, options: Scoring) -> list[S
 
     Raises:
         Interrupted: a signal came.
-        RewardstackError: a row is malformed, or an option or setting is.
+        RewardstackError: a row is malformed, or an option or setting is; or nothing succeeds any more.
     """
     scores: list[Score] = []
     tally = Tally()
+    outage = Outage(options.patience, "what was scored is in the cache, if there is one")
     with progress_bar() as bar, Interrupts() as interrupts:
         task = bar.add_task("", total=count, before=0, tally=tally)
         async with aclosing(options.pieces(iter(rows), 0, lambda: bool(interrupts.received))) as pieces:
             async for piece in pieces:
-                if piece.error is not None:
-                    raise piece.error
+                outage.watch(piece)
                 for score in piece.scores:
                     tally.add(**added_fields(score))
                 scores += piece.scores

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rewardstack.cli.console import Grid, plain_text, put
@@ -68,9 +68,15 @@ def _lines(setting: Mapping[str, Any]) -> Iterator[str]:
 def _injections(found: list[dict[str, Any]]) -> Iterator[str]:
     if not found:
         return
-    fooled, tried = (sum(one[name] for one in found) for name in ("fooled", "of"))
-    yield f"injections: {fooled} of {tried} wrong responses were taken for right with one and not without"
+    yield f"injections: {injection_words(found)}"
     yield from (f"{one['name']}: {one['fooled']} of {one['of']}" for one in found if one["fooled"])
+
+
+def injection_words(found: Sequence[Mapping[str, Any]]) -> str:
+    """What all injections together came to, in a sentence."""
+    fooled, tried, without = (sum(one[name] for one in found) for name in ("fooled", "of", "without"))
+    said = f"{fooled} of {tried} wrong responses were taken for right with one, and not without"
+    return f"{said}; {without} had no score with one" if without else said
 
 
 def comparison_words(report: Mapping[str, Any]) -> str:

@@ -1,0 +1,51 @@
+"""The benchmarks that `make bench` runs, in their order, and the arguments that make each of them small."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER = Path(__file__).parent
+SMALL = {
+    "cache": "--samples 4000 --runs 3",
+    "result_cache": "--items 3200 --rounds 3",
+    "rules": "--items 10000 --baseline-items 800",
+    "neighbours": "--requests 300",
+    "attacked": "--seconds 5",
+    "status_page": "--seconds 1 --windows 2 --share-seconds 5",
+    "judge_client": "--samples 4000 --runs 1",
+    "judge_vllm": "--groups 3 --runs 2 --replicas 2",
+    "benchmark_embedding_remote": "--samples 128 --single 20 --runs 3",
+    "tei_python": "--texts 128 --rounds 2",
+    "symbolic": "--items 1500 --requests 200 --baseline-items 20",
+}
+"""Of each: what `smoke=1` tells it, so that it ends within a minute or two, with figures that say little."""
+
+
+class Benchmark(NamedTuple):
+    """A script, and what its docstring says.
+
+    Args:
+        name: of the file, without its ending.
+        script: the file.
+        about: what is measured, in a sentence.
+        method: how, in paragraphs.
+        small: the arguments with which it is quick.
+    """
+
+    name: str
+    script: Path
+    about: str
+    method: list[str]
+    small: list[str]
+
+
+def benchmark(name: str, folder: Path = FOLDER) -> Benchmark:
+    """A benchmark by its name."""
+    script = folder / f"{name}.py"
+    said = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or name
+    about, *others = re.split(r"\n\s*\n", said)
+    method = [" ".join(part.split()) for part in others if not part.startswith(" ")]
+    return Benchmark(name, script, " ".join(about.split()), method, SMALL.get(name, "").split())
