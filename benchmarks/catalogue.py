@@ -14,6 +14,7 @@ SMALL = {
     "rules": "--items 10000 --baseline-items 800",
     "neighbours": "--requests 300",
     "attacked": "--seconds 5",
+    "status_page": "--seconds 1 --windows 2 --share-seconds 5",
     "judge_client": "--samples 4000 --runs 1",
     "judge_vllm": "--groups 3 --runs 2 --replicas 2",
     "benchmark_embedding_remote": "--samples 128 --single 20 --runs 3",

@@ -14,6 +14,7 @@ import pytest
 
 from rewardstack.core.descriptors import raise_open_files
 from tests.support.needs import MARKERS, no_programs
+from tests.support.needs import needs_browser as needs_browser
 from tests.support.needs import needs_compose as needs_compose
 from tests.support.needs import needs_curl as needs_curl
 from tests.support.needs import needs_engine as needs_engine

@@ -33,7 +33,8 @@ SERVER: dict[str, set[str]] = {
     "functions": {"mathematics"},
     "scoring": {"functions", "isolation", "mathematics", "metrics"},
     "jobs": {"functions", "metrics", "scoring"},
-    "http": {"functions", "golden", "jobs", "metrics", "scoring"},
+    "status": {"metrics"},
+    "http": {"functions", "golden", "jobs", "metrics", "scoring", "status"},
 }
 """Of the rooms of `rewardstack_rules`: what they may import of it beside `GROUND`."""
 SHARED: dict[str, set[str]] = {
@@ -44,6 +45,7 @@ SHARED: dict[str, set[str]] = {
     "functions": {"core", "errors"},
     "scoring": {"cache", "client", "core", "errors", "pipeline", "routing", "score", "scorers", "settings"},
     "jobs": {"core", "errors", "score"},
+    "status": {"core", "score"},
     "http": {"cache", "core", "errors", "score"},
     "settings": {"errors", "settings"},
     "run_reward_server": {"core", "errors"},

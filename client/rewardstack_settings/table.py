@@ -202,6 +202,9 @@ RULES = Section("Reward server", [
     Setting("REWARD_KEY_RATE", "", Maybe(Whole(1, 1_000_000)), ("rules",),
             "requests a second that one of these keys may make to the reward server; more are refused (429); empty "
             "for no limit. Without keys all clients count as one"),
+    Setting("STATUS_PAGE_EXPLAIN", "off", OneOf("on", "off"), ("rules",),
+            "whether the status page (`GET /`) has a form by which samples are explained; it shows their texts, and "
+            "what judges were asked and answered"),
 ])
 
 JUDGE = Section("LLM judge", [

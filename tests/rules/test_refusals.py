@@ -152,7 +152,7 @@ def test_key_in_the_address(guarded: RewardServer) -> None:
         {"X-API-Key": "first-key\u00e9"},
     ],
 )
-@pytest.mark.parametrize("path", ["/v1/score", "/roll/result", "/openapi.json", "/metrics", "/", "/nothing"])
+@pytest.mark.parametrize("path", ["/v1/score", "/roll/result", "/openapi.json", "/metrics", "/nothing"])
 def test_no_key(guarded: RewardServer, path: str, headers: dict[str, str]) -> None:
     """Without a key nothing but /health and /ready answers, and what is there is not told."""
     encoded = {name: value.encode("latin-1") for name, value in headers.items()}

@@ -75,6 +75,13 @@ def needs_prometheus(needs_process: None) -> None:
 
 
 @pytest.fixture(scope="session")
+def needs_browser(needs_process: None) -> None:
+    """Chromium, and the driver that comes with it."""
+    _program("chromium")
+    _program("chromedriver")
+
+
+@pytest.fixture(scope="session")
 def needs_shellcheck(needs_process: None) -> None:
     """The command `shellcheck`."""
     _program("shellcheck")

@@ -45,6 +45,7 @@ class Settings:
         job_retries: further attempts for samples of a job that the infrastructure failed.
         job_ttl: seconds that a job and its results stay after its end.
         job_limits: what each key may have in the queue.
+        page_explains: whether the status page has a form by which samples are explained.
         metrics_dir: where several processes keep their counts (prometheus_client reads the variable itself); empty for
             one process.
         worker_metrics_port: where a worker answers `/metrics`; 0 for nowhere.
@@ -71,6 +72,7 @@ class Settings:
     job_retries: int
     job_ttl: int
     job_limits: Limits
+    page_explains: bool
     metrics_dir: str
     worker_metrics_port: int
 
@@ -113,6 +115,7 @@ class Settings:
             job_retries=value["REWARD_JOB_RETRIES"],
             job_ttl=value["REWARD_JOB_TTL"],
             job_limits=Limits(value[OPEN_JOBS], value[QUEUE_BYTES]),
+            page_explains=value["STATUS_PAGE_EXPLAIN"] == "on",
             metrics_dir=value["PROMETHEUS_MULTIPROC_DIR"],
             worker_metrics_port=value["WORKER_METRICS_PORT"],
         )

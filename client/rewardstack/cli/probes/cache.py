@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from rewardstack.cache.key import PREFIX
 from rewardstack.cache.seal import fits
-from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
+from rewardstack.cli.probes.finding import Finding, Trouble
+from rewardstack.core.addresses import shown_url
 from rewardstack.settings import Settings
 
 if TYPE_CHECKING:

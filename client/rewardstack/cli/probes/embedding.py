@@ -10,6 +10,7 @@ from rewardstack.errors import RejectedError, ServiceError
 from rewardstack.scorers.embedding.options import Asked
 from rewardstack.scorers.embedding.protocol import (
     EMBED,
+    INFO,
     OPENAI,
     UNKNOWN,
     About,
@@ -54,7 +55,7 @@ async def _probe(server: Probed, finding: Finding) -> None:
 
 async def _identify(server: Probed) -> tuple[Path, About]:
     """The path for vectors, and what the server says of itself."""
-    for path, source, read in ((EMBED, "/info", read_info), (OPENAI, "/v1/models", read_models)):
+    for path, source, read in ((EMBED, INFO, read_info), (OPENAI, "/v1/models", read_models)):
         about = read(await _there(server, source) or b"")
         if about is not None:
             return path, about

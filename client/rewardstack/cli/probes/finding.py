@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import urlsplit, urlunsplit
 
 
 class Trouble(Exception):
@@ -34,10 +33,3 @@ class Finding:
     version: str = ""
     sample: str = ""
     trouble: Trouble | None = None
-
-
-def shown_url(url: str) -> str:
-    """`url` without user name, password and query, any of which may be secret."""
-    parts = urlsplit(url)
-    hidden = "***@" if "@" in parts.netloc else ""
-    return urlunsplit((parts.scheme, hidden + parts.netloc.rpartition("@")[2], parts.path, "", ""))

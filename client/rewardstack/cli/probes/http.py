@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from rewardstack.cli.console import wait_aloud
-from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
+from rewardstack.cli.probes.finding import Finding, Trouble
+from rewardstack.core.addresses import shown_url
 from rewardstack.errors import OverloadError, RejectedError, ServiceError, SettingsError, UnreachableError
 from rewardstack.transport.exchange import send
 from rewardstack.transport.http import authorization, open_session, proxy_of

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from rewardstack.cli.probes.finding import Finding, Trouble, shown_url
+from rewardstack.cli.probes.finding import Finding, Trouble
 from rewardstack.cli.probes.http import Names, Probed, probe
+from rewardstack.core.addresses import shown_url
 from rewardstack.errors import RejectedError, ReplyError, ServiceError, SettingsError
 from rewardstack.scorers.judge.api import MODELS, below, deployment, query_of
 from rewardstack.scorers.judge.dialect import VLLM, Dialect, dialect_of, vllm_of

@@ -18,6 +18,7 @@ from rewardstack.scorers.embedding.options import Asked
 from rewardstack.scorers.embedding.similarity import Vector, rounded
 
 EMBED = "/embed"
+INFO = "/info"
 OPENAI = "/v1/embeddings"
 BATCH = 32
 """Texts in a request to a server that does not say how many it takes; TEI's own default."""

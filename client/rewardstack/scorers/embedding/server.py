@@ -14,6 +14,7 @@ from rewardstack.scorers.embedding.options import Asked
 from rewardstack.scorers.embedding.protocol import (
     BODY_MOST,
     EMBED,
+    INFO,
     OPENAI,
     UNKNOWN,
     About,
@@ -104,7 +105,7 @@ class Server:
         return read_vectors(path, reply, len(texts))
 
     async def _ask_about(self, deadline: SharedDeadline) -> About:
-        for path, read in (("/info", read_info), ("/v1/models", read_models)):
+        for path, read in ((INFO, read_info), ("/v1/models", read_models)):
             try:
                 about = read(await self._service.get(path, deadline))
             except RejectedError as error:

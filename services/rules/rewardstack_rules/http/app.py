@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flask import Flask
+from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from rewardstack.errors import SettingsError, UnknownSourceError
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.golden import load_golden
-from rewardstack_rules.http import admission, auth, connection, errors, health, key_rate, metrics, openapi, request_log
+from rewardstack_rules.http import (
+    admission,
+    auth,
+    connection,
+    errors,
+    health,
+    key_rate,
+    metrics,
+    openapi,
+    request_log,
+    status,
+)
 from rewardstack_rules.http.context import Context
 from rewardstack_rules.http.context import install as install_context
 from rewardstack_rules.http.protocols import get_reward, jobs, nemo_gym, reward_types, roll, score
@@ -44,11 +56,15 @@ def create_app(settings: Settings | None = None) -> Flask:
     connection.install(app)
     request_log.install(app)
     errors.install(app)
-    metrics.install(app, settings.metrics_dir, list(_collectors(context)))
+    elsewhere = CollectorRegistry()
+    for collector in _collectors(context):
+        elsewhere.register(collector)
+    metrics.install(app, settings.metrics_dir, elsewhere)
+    status.install(app, context, elsewhere)
     auth.install(app, settings.api_keys)
     key_rate.install(app, settings.key_rate, context.evaluator.cache_url)
     admission.install(app, settings.bytes_in_flight, settings.max_body_bytes)
-    for protocol in (score, get_reward, nemo_gym, roll, jobs, reward_types, health, openapi):
+    for protocol in (score, get_reward, nemo_gym, roll, jobs, reward_types, health, openapi, status):
         app.register_blueprint(protocol.blueprint)
     return app
 

@@ -28,6 +28,9 @@ UNFIT = re.compile(r"[^ -~]")
 """What the first line of an answer cannot hold."""
 RETRY_AFTER = 1
 """Seconds after which a caller may try again."""
+BROWSED = frozenset({"/"})
+"""Paths that people open in a browser, which asks for a password where it is told to, and can send no bearer."""
+PASSWORD = 'Basic realm="rewardstack: any name, and an API key as the password", charset="UTF-8"'
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +70,7 @@ def answer(status: int, message: str, field: str | None = None) -> Response:
     response = jsonify(error=message, field=field)
     response.status = _line(status, message)
     if status == 401:
-        response.headers["WWW-Authenticate"] = "Bearer"
+        response.headers["WWW-Authenticate"] = PASSWORD if request.path in BROWSED else "Bearer"
     return response
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from rewardstack.core.descriptors import raise_open_files
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack_rules import logs
-from rewardstack_rules.metrics.directory import IN_MEMORY, make_metrics_dir
+from rewardstack_rules.metrics.directory import IN_MEMORY, begin, make_metrics_dir
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.isolated import prepare_isolated, renew_isolated
 from rewardstack_rules.settings import Settings
@@ -40,10 +40,7 @@ def on_starting(server: Any) -> None:
     """Runs in the master, before anything listens."""
     raise_open_files()  # a worker's connections alone may be 1,000
     return_memory()
-    directory = Path(_metrics_dir)
-    directory.mkdir(parents=True, exist_ok=True)
-    for stale in directory.glob("*.db"):
-        stale.unlink()
+    begin(Path(_metrics_dir))
     prepare_isolated(_settings)
 
 

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from flask import Flask, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
-from prometheus_client.registry import Collector
 
-from rewardstack_rules.metrics.files import reading
+from rewardstack_rules.metrics.scrape import counted
 
 
-def install(app: Flask, directory: str, collectors: Sequence[Collector] = ()) -> None:
+def install(app: Flask, directory: str, elsewhere: CollectorRegistry) -> None:
     """Has `app` answer `GET /metrics`.
 
     Args:
         app: the application.
         directory: where all processes keep their counts; empty where there is one process.
-        collectors: of what is counted elsewhere.
+        elsewhere: what is counted elsewhere, and asked when it is wanted.
     """
-    elsewhere = CollectorRegistry()
-    for collector in collectors:
-        elsewhere.register(collector)
     app.add_url_rule("/metrics", "metrics", lambda: _metrics(directory, elsewhere))
 
 
 def _metrics(directory: str, elsewhere: CollectorRegistry) -> Response:
-    own = _all_processes(directory) if directory else generate_latest()
+    with counted(directory) as registry:
+        own = generate_latest(registry)
     return Response(own + generate_latest(elsewhere), content_type=CONTENT_TYPE_LATEST)
-
-
-def _all_processes(directory: str) -> bytes:
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry, directory)
-    with reading(Path(directory)):
-        return generate_latest(registry)

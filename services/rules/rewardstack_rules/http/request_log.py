@@ -18,7 +18,7 @@ from rewardstack_rules.metrics.counters import IN_PROGRESS, REQUESTS, SECONDS
 
 HEADER = "X-Request-Id"
 GIVEN = re.compile(r"^[A-Za-z0-9._-]{1,128}\Z")
-QUIET = frozenset({"/health", "/ready", "/metrics"})
+QUIET = frozenset({"/health", "/ready", "/metrics", "/v1/status"})
 """Endpoints that are asked all the time; a line is written where they do not answer 200."""
 
 log = logging.getLogger(__name__)

@@ -118,6 +118,22 @@ class JobStore:
         with reaching(), reading():
             return read_state(job_id, self.redis.hmget(JobKeys(tenant, job_id)["meta"], FIELDS))
 
+    def open_jobs(self, tenant: str, most: int) -> list[JobState]:
+        """How the jobs of a tenant stand that have not ended, the latest first.
+
+        Args:
+            tenant: whose jobs.
+            most: how many of them.
+        """
+        with reaching(), reading():
+            names = [job.decode() for job, owner in self.redis.hgetall(OPEN).items() if owner == tenant.encode()]
+            pipe = self.redis.pipeline(transaction=False)
+            for name in names:
+                pipe.hmget(JobKeys(tenant, name)["meta"], FIELDS)
+            states = [read_state(name, values) for name, values in zip(names, pipe.execute(), strict=True)]
+        known = [state for state in states if state is not None]
+        return sorted(known, key=lambda state: -state.submitted)[:most]
+
     def cancel(self, tenant: str, job_id: str) -> None:
         """Ends a job that has not ended: what is committed stays, the rest is not scored, or not taken."""
         keys = JobKeys(tenant, job_id)

@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 
 from rewardstack.errors import SettingsError
 from rewardstack.score import STATUSES, Score, Usage
+from rewardstack_rules.metrics.causes import cause_of
 
 BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
@@ -58,6 +59,11 @@ COMPARED = Counter(
     "Answers of mathematics compared in isolated processes: by their `values`, by `math_verify`, or left `undecided`.",
     ["by"],
 )
+CAUSES = Counter(
+    "rewardstack_causes_total",
+    "Samples that have no score of their own, by how it ended and why, in words that hold nothing of a sample.",
+    ["route", "status", "cause"],
+)
 ITEM_SECONDS = Histogram(
     "rewardstack_item_seconds", "Time from a call to a sample's score.", ["route"], buckets=BUCKETS
 )
@@ -86,14 +92,19 @@ def count_scores(scores: Iterable[Score]) -> None:
     """Counts the samples of a call."""
     # One step a counter and not one a sample, for each writes to a file; a histogram takes its values one by one.
     counts: Counts[tuple[str, str, bool]] = Counts()
+    causes: Counts[tuple[str, str, str]] = Counts()
     for score in scores:
         route = score.source or "none"
         counts[route, score.status, score.cached] += 1
+        if score.status != "ok":
+            causes[route, score.status, cause_of(score.reason)] += 1
         _clock(route).observe(score.latency_ms / 1000)
     for (route, status, cached), count in counts.items():
         ITEMS.labels(route, status).inc(count)
         if cached:
             CACHED.labels(route).inc(count)
+    for labels, count in causes.items():
+        CAUSES.labels(*labels).inc(count)
 
 
 def count_spent(route: str, usage: Usage) -> None:

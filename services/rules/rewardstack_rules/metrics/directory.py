@@ -16,6 +16,8 @@ from pathlib import Path
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """None for the directory of temporary files."""
 PREFIX = "reward-server-metrics-"
+BEGAN = "began"
+"""A file of the directory, as old as the counts in it."""
 
 
 def make_metrics_dir(folder: str | None = IN_MEMORY) -> str:
@@ -36,6 +38,18 @@ def make_metrics_dir(folder: str | None = IN_MEMORY) -> str:
 
     atexit.register(remove)
     return directory
+
+
+def begin(directory: Path) -> None:
+    """Has a directory hold no counts: from now on all processes of a server count in it, from 0.
+
+    Args:
+        directory: which is made where it is not there.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    for stale in directory.glob("*.db"):
+        stale.unlink()
+    (directory / BEGAN).touch()
 
 
 def _remove_left_behind(folder: Path) -> None:

@@ -24,6 +24,8 @@ from rewardstack.routing.syntax import definition
 from rewardstack.score import Request, Score
 from rewardstack.scorers.factory import Backends, RecordedBackends
 from rewardstack.scorers.judge import Named, check_addresses
+from rewardstack.scorers.standing import Standing, standings
+from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.isolation.client import IsolationClient
@@ -195,6 +197,15 @@ class Evaluator:
     def cache_url(self) -> str:
         """The Redis that holds results; empty for none."""
         return self._client_settings.cache_url
+
+    def standings(self) -> list[Standing]:
+        """How the judges and the embedding server stand, asked now."""
+        return run(standings(self._client_settings.follow(), self._routes.judges))
+
+    @property
+    def caps(self) -> dict[str, int]:
+        """What a run may spend on them, by the setting; 0 for any number."""
+        return {MAX_REQUESTS: self._client_settings.max_requests, MAX_TOKENS: self._client_settings.max_tokens}
 
     @property
     def definitions(self) -> dict[str, dict[str, Any]]:

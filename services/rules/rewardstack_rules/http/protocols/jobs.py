@@ -53,7 +53,7 @@ def submit() -> tuple[Response, int, dict[str, str]]:
 @blueprint.get("/jobs/<job_id>")
 def status(job_id: str) -> Response:
     """How a job stands."""
-    return jsonify(_describe(_state(job_id)))
+    return jsonify(describe(_state(job_id)))
 
 
 @blueprint.delete("/jobs/<job_id>")
@@ -61,7 +61,7 @@ def cancel(job_id: str) -> Response:
     """Cancels a job that has not ended; how it stands then."""
     _state(job_id)
     _store().cancel(g.tenant, job_id)
-    return jsonify(_describe(_state(job_id)))
+    return jsonify(describe(_state(job_id)))
 
 
 @blueprint.get("/jobs/<job_id>/results")
@@ -104,7 +104,8 @@ def _number(name: str, default: int | None) -> int | None:
     return int(text)
 
 
-def _describe(state: JobState) -> dict[str, Any]:
+def describe(state: JobState) -> dict[str, Any]:
+    """How a job stands, as JSON."""
     return {
         "job_id": state.job_id,
         "status": state.status,

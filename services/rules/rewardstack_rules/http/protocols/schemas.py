@@ -89,6 +89,46 @@ STEP = exactly(
 )
 
 
+COUNTS: Schema = {"type": "object", "additionalProperties": COUNT}
+STATUS_COUNTS = exactly(dict.fromkeys(STATUSES, COUNT))
+LATENCY = exactly(dict.fromkeys(("p50", "p95"), nullable(NUMBER)))
+"""In seconds."""
+SPENT = exactly(dict.fromkeys(("requests", "prompt_tokens", "completion_tokens", "uncounted"), COUNT))
+GAUGES: Schema = {"type": "object", "additionalProperties": {"anyOf": [NUMBER, FREE]}}
+"""What `/metrics` calls so."""
+ROUTE = exactly(
+    {
+        "route": TEXT,
+        "hour": STATUS_COUNTS,
+        "total": STATUS_COUNTS,
+        "cached": exactly({"hour": COUNT, "total": COUNT}),
+        "latency_s": LATENCY,
+        "minutes": exactly({"p95_s": array(nullable(NUMBER)), **{name: array(COUNT) for name in STATUSES}}),
+    }
+)
+SERVICE = exactly(
+    {"service": TEXT, "address": TEXT, "up": nullable({"type": "boolean"}), "model": TEXT, "problem": TEXT}
+)
+REPLICA = exactly({"name": TEXT, "up": {"type": "boolean"}, "asked": {"type": "boolean"}, "silent_s": NUMBER})
+REPORT = exactly(
+    {
+        "version": TEXT,
+        "at": NUMBER,
+        "scope": exactly({"shared": {"type": "boolean"}, "note": TEXT, "since": COUNT, "replicas": array(REPLICA)}),
+        "services": array(SERVICE),
+        "first_minute": COUNT,
+        "routes": array(ROUTE),
+        "causes": array(exactly({"cause": TEXT, "route": TEXT, "status": STATUS, "hour": COUNT, "last_minute": COUNT})),
+        "endpoints": array(exactly({"endpoint": TEXT, "hour": COUNTS, "total": COUNTS, "latency_s": LATENCY})),
+        "spending": exactly({"routes": array(exactly({"route": TEXT, "hour": SPENT, "total": SPENT})), "caps": COUNTS}),
+        "verifiers": GAUGES,
+        "cache": GAUGES,
+        "jobs": GAUGES,
+        "own_jobs": array({"$ref": "#/components/schemas/Job"}),
+    }
+)
+
+
 LINES: Schema = TEXT
 """JSONL: a sample a line."""
 UPLOAD: Schema = record({"file": {"type": "string", "format": "binary"}})
@@ -197,6 +237,7 @@ REPLIES: dict[str, Schema] = {
     "RollReward": exactly({"errcode": {"const": 0}, "reward_score": NUMBER}, {"errmsg": STATUS}),
     "JobTaken": exactly({"job_id": TEXT}),
     "Job": JOB,
+    "Status": REPORT,
     "RewardTypes": exactly(
         {
             "reward_types": {"type": "object", "additionalProperties": FREE},

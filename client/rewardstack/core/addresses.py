@@ -1,0 +1,12 @@
+"""Addresses for people's eyes."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit, urlunsplit
+
+
+def shown_url(url: str) -> str:
+    """`url` without user name, password and query, any of which may be secret."""
+    parts = urlsplit(url)
+    hidden = "***@" if "@" in parts.netloc else ""
+    return urlunsplit((parts.scheme, hidden + parts.netloc.rpartition("@")[2], parts.path, "", ""))

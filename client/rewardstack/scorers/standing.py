@@ -1,0 +1,106 @@
+"""How the services that scorers ask stand: where each is, whether it answers, and with which model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import aiohttp
+
+from rewardstack.core.addresses import shown_url
+from rewardstack.errors import RejectedError, RewardstackError, SettingsError
+from rewardstack.routing.judges import NamedJudge
+from rewardstack.scorers.destination import KEY_REFUSED
+from rewardstack.scorers.embedding.protocol import INFO, read_info
+from rewardstack.scorers.judge.api import MODELS, below, deployment, query_of
+from rewardstack.scorers.judge.models import read_models
+from rewardstack.scorers.judge.named import Named
+from rewardstack.settings import Settings
+from rewardstack.transport.http import authorization, open_session, send
+from rewardstack.transport.ray_actor import is_actor
+from rewardstack.transport.reply import body_of
+
+PATIENCE = 2.0
+"""Seconds for an answer."""
+SHOWN_MODELS = 5
+
+
+class Standing(NamedTuple):
+    """One address of a service.
+
+    Args:
+        service: what people call it.
+        address: for people's eyes.
+        up: whether it answers; None where it cannot be asked so.
+        model: that it serves, or is asked for; empty where neither is known.
+        problem: why it is not up, or what it refuses; empty where nothing is wrong.
+    """
+
+    service: str
+    address: str
+    up: bool | None
+    model: str = ""
+    problem: str = ""
+
+
+class _Asked(NamedTuple):
+    service: str
+    url: str
+    path: str
+    headers: Mapping[str, str]
+    model: str
+
+
+async def standings(settings: Settings, judges: Mapping[str, NamedJudge]) -> list[Standing]:
+    """Asks every address of the judges and of the embedding server what it serves, all at once.
+
+    Args:
+        settings: of the environment.
+        judges: those that have a name, by it.
+    """
+    async with open_session() as session:
+        found = await asyncio.gather(*(_ask(session, one) for one in _services(settings, judges)))
+    return list(found)
+
+
+def _services(settings: Settings, judges: Mapping[str, NamedJudge]) -> Sequence[_Asked]:
+    found = _judge("LLM judge", settings)
+    for named in map(Named, judges.values()):
+        try:
+            found += _judge(f"judge {named.name}", named.settings(settings))
+        except SettingsError:  # the server does not start so; its scorer says it
+            continue
+    key = authorization(settings.embedding_api_key)
+    return found + [_Asked("embedding server", url, INFO, key, "") for url in settings.embedding_urls]
+
+
+def _judge(service: str, settings: Settings) -> list[_Asked]:
+    headers = {**authorization(settings.judge_api_key), **dict(settings.judge_headers)}
+    path = below(settings.judge_urls, MODELS) + query_of(settings) if settings.judge_urls else ""
+    return [_Asked(service, url, path, headers, settings.judge_model or deployment(url)) for url in settings.judge_urls]
+
+
+async def _ask(session: aiohttp.ClientSession, one: _Asked) -> Standing:
+    address = shown_url(one.url)
+    if is_actor(one.url):
+        return Standing(one.service, address, None, one.model)
+    try:
+        reply = await asyncio.wait_for(send(session, "GET", one.url + one.path, None, one.headers), PATIENCE)
+        data = body_of(reply)
+    except asyncio.TimeoutError:
+        return Standing(one.service, address, False, one.model, f"no answer within {PATIENCE:g} s")
+    except RejectedError as error:
+        refused = error.status in KEY_REFUSED
+        return Standing(one.service, address, not refused, one.model, "it refuses the key" if refused else "")
+    except RewardstackError as error:
+        return Standing(one.service, address, False, one.model, str(error).replace(one.url, address))
+    return Standing(one.service, address, True, one.model or _model(one, data))
+
+
+def _model(one: _Asked, data: bytes) -> str:
+    if one.path == INFO:
+        about = read_info(data)
+        return about.model if about else ""
+    names = list(read_models(data) or ())
+    return ", ".join(names[:SHOWN_MODELS]) + (f" and {len(names) - SHOWN_MODELS} more" if names[SHOWN_MODELS:] else "")

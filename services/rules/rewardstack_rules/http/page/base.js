@@ -1,0 +1,81 @@
+"use strict";
+// Whatever the server tells is put into the page as text or as an attribute, never as markup.
+const REFRESH = 5000, STATUSES = ["ok", "fallback", "unscored", "failed"], LINES = 4;
+const SVG = "http://www.w3.org/2000/svg";
+const at = (id) => document.getElementById(id);
+const whole = new Intl.NumberFormat("en"), three = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const measured = new Intl.NumberFormat("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
+const percent = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
+const brief = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+function make(name, attributes, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
+  made.append(...children.filter((child) => child !== null && child !== ""));
+  return made;
+}
+
+function draw(name, attributes, ...children) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+const clockWithSeconds = (date) => date.toLocaleTimeString("en-GB");
+const plural = (count, one, many) => `${whole.format(count)} ${count === 1 ? one : many}`;
+
+function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 0.9995) return `${measured.format(seconds * 1000)} ms`;
+  return seconds < 120 ? `${measured.format(seconds)} s` : `${whole.format(Math.round(seconds / 60))} min`;
+}
+
+function round(seconds) {
+  return seconds < 1 ? `${three.format(seconds * 1000)} ms` : `${three.format(seconds)} s`;
+}
+
+function bytes(count) {
+  return count >= 2 ** 30 ? `${three.format(count / 2 ** 30)} GiB` : `${three.format(count / 2 ** 20)} MiB`;
+}
+
+// A column: its title, what it shows of a row (text or an element), its class, and its title on a narrow screen.
+function table(where, caption, columns, rows, empty) {
+  const place = at(where);
+  if (!rows.length) {
+    place.replaceChildren(make("p", { class: "empty" }, empty));
+    return;
+  }
+  const head = columns.map((one) => make("th", { scope: "col", role: "columnheader", class: one.kind || "" }, one.title));
+  const lines = rows.map((row) => make("tr", { role: "row" }, ...columns.map((one) => cell(one, row))));
+  place.className = "wide";
+  place.replaceChildren(make("table", { role: "table", "aria-label": caption },
+    make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...head)),
+    make("tbody", { role: "rowgroup" }, ...lines)));
+}
+
+function cell(column, row) {
+  const shown = column.show(row);
+  const kind = [column.kind, column.mark && column.mark(row), shown === "0" ? "zero" : ""].filter(Boolean).join(" ");
+  const attributes = { role: "cell", class: kind };
+  if (column.label !== "") attributes["data-label"] = column.label || column.title;
+  return make("td", attributes, shown);
+}
+
+const number = (title, count, more) => ({ title, kind: "n", show: (row) => whole.format(count(row)), ...more });
+
+function tiles(place, entries) {
+  at(place).replaceChildren(...entries.map(([name, value, below]) =>
+    make("div", {}, make("dt", {}, name), make("dd", {}, value), make("dd", {}, below))));
+}
+
+function facts(place, entries) {
+  at(place).replaceChildren(...entries.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
+}
+
+function mark(up) {
+  const [kind, word] = up === null ? ["unknown", "not asked"] : up ? ["up", "up"] : ["down", "down"];
+  return make("span", { class: `mark ${kind}` }, word);
+}

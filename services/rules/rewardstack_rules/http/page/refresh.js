@@ -1,0 +1,65 @@
+let last = null, lostSince = null, heard = null, timer = 0, paused = false;
+
+function say(text, kind) {
+  if (at("standing").textContent !== text) at("standing").textContent = text; // read out when it changes, not each time
+  at("standing").className = `badge ${kind}`;
+}
+
+function show(status) {
+  const seconds = Math.max(1, status.at - Math.max(status.first_minute, status.scope.since));
+  const down = status.services.filter((one) => one.up === false);
+  say(down.length ? `Down: ${[...new Set(down.map((one) => one.service))].join(", ")}` : "All services answer", down.length ? "bad" : "good");
+  const servers = status.scope.replicas.length;
+  at("version").textContent = `version ${status.version}, ${status.scope.shared ? plural(servers, "server", "servers") : "this server alone"} ·`;
+  at("note").hidden = !status.scope.note;
+  at("note").textContent = status.scope.note && `${status.scope.note}.`;
+  showTiles(status, seconds);
+  showServices(status);
+  showSamples(status);
+  showLatency(status);
+  showRoutes(status, seconds);
+  showCauses(status);
+  showJobs(status);
+  showSpending(status);
+  showVerifiers(status);
+  showCache(status);
+  showPaths(status);
+}
+
+function tellTime() {
+  at("updated").textContent = heard ? `figures of ${clockWithSeconds(heard)}${paused ? ", paused" : ""}` : "";
+}
+
+async function refresh() {
+  clearTimeout(timer);
+  try {
+    const reply = await fetch(`${location.origin}/v1/status`, { cache: "no-store", signal: AbortSignal.timeout(15000) });
+    if (!reply.ok) throw new Error(reply.status === 401 ? "it asks for a key; reload the page" : `it answers ${reply.status}`);
+    last = await reply.json();
+    lostSince = null;
+    heard = new Date();
+    show(last);
+  } catch (error) {
+    lostSince = lostSince || new Date();
+    const why = error instanceof TypeError ? "it cannot be reached" : error.message;
+    say(`No answer since ${clockWithSeconds(lostSince)}: ${why}`, "bad");
+  }
+  tellTime();
+  plan();
+}
+
+function plan() {
+  clearTimeout(timer);
+  if (!paused && !document.hidden) timer = setTimeout(refresh, REFRESH);
+}
+
+at("pause").addEventListener("click", () => {
+  paused = !paused;
+  at("pause").textContent = paused ? "Resume" : "Pause";
+  tellTime();
+  if (paused) clearTimeout(timer); else refresh();
+});
+document.addEventListener("visibilitychange", () => { if (document.hidden) clearTimeout(timer); else if (!paused) refresh(); });
+let resized = 0;
+addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(() => { if (last) { showSamples(last); showLatency(last); } }, 150); });
+refresh();

@@ -1,0 +1,136 @@
+// The sections
+
+function showTiles(status, seconds) {
+  const hour = (name) => sum(status.routes.map((one) => one.hour[name]));
+  const all = sum(STATUSES.map(hour)), cached = sum(status.routes.map((one) => one.cached.hour));
+  const tokens = sum(status.spending.routes.map((one) => one.hour.prompt_tokens + one.hour.completion_tokens));
+  const requests = sum(status.spending.routes.map((one) => one.hour.requests));
+  const open = status.jobs.rewardstack_jobs_open || {};
+  const share = (count) => (all ? percent.format(count / all) : "–");
+  tiles("tiles", [
+    ["Samples", whole.format(all), `${three.format(all / seconds)} a second`],
+    ["Scored as asked", share(hour("ok")), `${whole.format(hour("failed"))} failed, ${whole.format(hour("unscored"))} unscored, ${whole.format(hour("fallback"))} fallback`],
+    ["From the cache", share(cached), plural(cached, "sample", "samples")],
+    ["Model tokens", brief.format(tokens), plural(requests, "request", "requests")],
+    ["Jobs", "running" in open ? whole.format(open.running + open.queued) : "–", "running" in open ? `${whole.format(open.running)} running, ${whole.format(open.queued)} queued` : "no queue"],
+  ]);
+}
+
+function showServices(status) {
+  table("services", "Services", [
+    { title: "Service", kind: "name half", label: "", show: (one) => one.service },
+    { title: "State", kind: "half", label: "", show: (one) => mark(one.up) },
+    { title: "Address", kind: "full", label: "", show: (one) => problem(one) },
+    { title: "Model", kind: "full", show: (one) => one.model, mark: (one) => (one.model ? "" : "gone") },
+  ], status.services, "none");
+}
+
+function problem(one) {
+  const found = make("span", {}, one.address);
+  if (one.problem) found.append(make("span", { class: "problem" }, one.problem));
+  return found;
+}
+
+function showRoutes(status, seconds) {
+  const count = (name, title) => number(title || name, (one) => one.hour[name], { mark: (one) => (name === "failed" && one.hour.failed ? "ill" : "") });
+  table("routes", "Routes over the last hour", [
+    { title: "Route", kind: "name full", label: "", show: (one) => one.route },
+    number("Samples", (one) => sum(STATUSES.map((name) => one.hour[name]))),
+    { title: "A second", kind: "n", show: (one) => three.format(sum(STATUSES.map((name) => one.hour[name])) / seconds) },
+    { title: "p50", kind: "n", show: (one) => duration(one.latency_s.p50) },
+    { title: "p95", kind: "n", show: (one) => duration(one.latency_s.p95) },
+    ...STATUSES.map((name) => count(name)),
+    number("from cache", (one) => one.cached.hour),
+    number("since start", (one) => sum(STATUSES.map((name) => one.total[name])), { label: "all" }),
+    { title: "Last hour", kind: "half", label: "", show: spark },
+  ], status.routes, "Nothing has been scored since the server started.");
+}
+
+function showCauses(status) {
+  table("causes", "Causes over the last hour", [
+    { title: "Cause", kind: "name full", label: "", show: (one) => one.cause },
+    { title: "Route", kind: "full", show: (one) => one.route },
+    { title: "Status", show: (one) => one.status },
+    number("Samples", (one) => one.hour),
+    { title: "Last", kind: "n", show: (one) => clock(one.last_minute) },
+  ], status.causes, "Every sample of the last hour has a score of its own.");
+}
+
+function showJobs(status) {
+  const known = document.getElementById("jobs-known");
+  if (known) known.replaceChildren(...status.own_jobs.map((one) => make("option", { value: one.job_id })));
+  const jobs = status.jobs;
+  if (!("rewardstack_queue_up" in jobs)) {
+    at("jobs").replaceChildren(make("p", { class: "empty" }, "This server has no queue (REWARD_QUEUE_URL)."));
+    return;
+  }
+  const open = jobs.rewardstack_jobs_open, others = open ? open.running + open.queued - status.own_jobs.length : 0;
+  const none = !open ? "The queue does not answer." : others > 0 ? `${plural(others, "job of another key is", "jobs of other keys are")} open.` : "No job is open.";
+  table("jobs", "Open jobs", [
+    { title: "Job", kind: "name full", label: "", show: (one) => make("span", {}, one.job_id, one.error ? make("span", { class: "problem" }, one.error) : "") },
+    { title: "Status", show: (one) => one.status },
+    { title: "Progress", kind: "half", label: "", show: (one) => make("progress", { max: 1, value: one.progress, "aria-label": `${one.done} of ${one.items} samples` }) },
+    { title: "Samples", kind: "n half", show: (one) => `${whole.format(one.done)} of ${whole.format(one.items)}` },
+    number("failed", (one) => one.statuses.failed, { mark: (one) => (one.statuses.failed ? "ill" : "") }),
+    { title: "Submitted", kind: "n", show: (one) => clock(Date.parse(one.submitted_at) / 1000) },
+  ], status.own_jobs, none);
+  const items = jobs.rewardstack_job_items_total;
+  if (items) {
+    const all = sum(Object.values(items)), told = STATUSES.map((name) => `${whole.format(items[name])} ${name}`).join(", ");
+    at("jobs").append(make("p", { class: "soft" }, `Samples of all jobs since the queue began: ${whole.format(all)}${all ? `, of them ${told}` : ""}.`));
+  }
+  if (open && status.own_jobs.length && others > 0) at("jobs").append(make("p", { class: "soft" }, none.replace("are open", "are open as well").replace("is open", "is open as well")));
+}
+
+function showSpending(status) {
+  const caps = Object.entries(status.spending.caps).filter(([, most]) => most);
+  table("spending", "Requests and tokens over the last hour", [
+    { title: "Route", kind: "name full", label: "", show: (one) => one.route },
+    number("Requests", (one) => one.hour.requests),
+    number("Prompt tokens", (one) => one.hour.prompt_tokens, { label: "prompt" }),
+    number("Completion tokens", (one) => one.hour.completion_tokens, { label: "completion" }),
+    number("Tokens unknown", (one) => one.hour.uncounted, { label: "unknown" }),
+    number("Requests since start", (one) => one.total.requests, { label: "all requests" }),
+    number("Tokens since start", (one) => one.total.prompt_tokens + one.total.completion_tokens, { label: "all tokens" }),
+  ], status.spending.routes, "No judge and no embedding server was asked.");
+  const told = caps.length ? `A run may spend: ${caps.map(([name, most]) => `${whole.format(most)} (${name})`).join(", ")}.` : "No cap is set (REWARDSTACK_MAX_REQUESTS, REWARDSTACK_MAX_TOKENS).";
+  at("spending").append(make("p", { class: "soft" }, told));
+}
+
+function showVerifiers(status) {
+  const told = status.verifiers, of = (name) => told[`rewardstack_verifier_${name}`];
+  if (!of("busy")) return facts("verifiers", [["State", mark(false)]]);
+  facts("verifiers", [
+    ["Isolated processes", whole.format(of("processes"))],
+    ["Busy: fast, slow", `${whole.format(of("busy").fast)}, ${whole.format(of("busy").slow)}`],
+    ["Samples waiting: fast, slow", `${whole.format(of("waiting").fast)}, ${whole.format(of("waiting").slow)}`],
+    ["Killed: at their deadline, died", `${whole.format(of("killed_total").timeout)}, ${whole.format(of("killed_total").died)}`],
+    ["Replaced after their share of work", whole.format(of("recycled_total"))],
+  ]);
+}
+
+function showCache(status) {
+  const of = (name) => status.cache[`rewardstack_cache_${name}`];
+  const hits = sum(status.routes.map((one) => one.cached.total)), all = sum(status.routes.flatMap((one) => Object.values(one.total)));
+  const share = ["Hits since start", all ? `${whole.format(hits)} of ${whole.format(all)} (${percent.format(hits / all)})` : "–"];
+  if (of("up") === undefined) return facts("cache", [["Redis", "none (REWARD_CACHE_URL)"], share]);
+  if (!of("up")) return facts("cache", [["Redis", mark(false)], share]);
+  facts("cache", [
+    ["Redis", mark(true)],
+    share,
+    ["Memory", of("limit_bytes") ? `${bytes(of("bytes"))} of ${bytes(of("limit_bytes"))}` : bytes(of("bytes"))],
+    ["Evicted", whole.format(of("evicted_total"))],
+  ]);
+}
+
+function showPaths(status) {
+  const codes = (one, test) => sum(Object.entries(one.hour).filter(([code]) => test(code)).map(([, count]) => count));
+  table("paths", "Paths over the last hour", [
+    { title: "Path", kind: "name full", label: "", show: (one) => one.endpoint },
+    number("Requests", (one) => sum(Object.values(one.hour))),
+    number("refused (4xx)", (one) => codes(one, (code) => code[0] === "4"), { label: "4xx" }),
+    number("failed (5xx)", (one) => codes(one, (code) => code[0] === "5"), { label: "5xx", mark: (one) => (codes(one, (code) => code[0] === "5") ? "ill" : "") }),
+    { title: "p50", kind: "n gone", show: (one) => duration(one.latency_s.p50) },
+    { title: "p95", kind: "n", show: (one) => duration(one.latency_s.p95) },
+  ], status.endpoints, "No request has come yet.");
+}

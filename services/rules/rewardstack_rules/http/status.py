@@ -1,0 +1,106 @@
+"""`GET /v1/status`: how the whole stack does, as JSON; `GET /`: the same as a page to look at.
+
+The page is one document without anything from elsewhere. Its script is known to the browser by its hash, and whatever
+came from outside is put into it as text, so that nothing else can run in it.
+"""
+
+from __future__ import annotations
+
+import base64
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from flask import Blueprint, Flask, Response, current_app, g, jsonify
+from prometheus_client.registry import Collector
+
+from rewardstack.errors import ServiceError
+from rewardstack_rules.http.context import Context, context
+from rewardstack_rules.http.protocols.jobs import describe
+from rewardstack_rules.http.request_log import QUIET
+from rewardstack_rules.status.recorder import Recorder
+from rewardstack_rules.status.report import Reporter, Sources
+
+blueprint = Blueprint("status", __name__)
+
+PAGE = Path(__file__).with_name("page")
+SCRIPTS = ("base.js", "plots.js", "sections.js")
+EXTENSION = "rewardstack_status"
+MOST_JOBS = 20
+"""Jobs that are told one by one."""
+
+
+def install(app: Flask, here: Context, elsewhere: Collector) -> None:
+    """Begins to keep the last hour, and gives `app` what reports on it.
+
+    Args:
+        app: the application.
+        here: its context.
+        elsewhere: what is counted elsewhere.
+    """
+    settings, evaluator = here.settings, here.evaluator
+    recorder = Recorder(settings.address, settings.metrics_dir, evaluator.cache_url)
+    recorder.start()
+    urls = evaluator.cache_url, settings.queue_url
+    sources = Sources(recorder, elsewhere, evaluator.standings, evaluator.caps, *urls, QUIET)
+    app.extensions[EXTENSION] = Reporter(sources)
+
+
+@blueprint.get("/v1/status")
+def status() -> Response:
+    """What is up, the last hour by route, and the caller's own jobs that have not ended."""
+    reporter: Reporter = current_app.extensions[EXTENSION]
+    report = reporter.report()
+    jobs = _own_jobs() if report["jobs"].get("rewardstack_queue_up") else []
+    return _guarded(jsonify({**report, "own_jobs": jobs}), "default-src 'none'")
+
+
+def _own_jobs() -> list[dict[str, Any]]:
+    store = context().jobs
+    try:
+        return [] if store is None else [describe(one) for one in store.open_jobs(g.tenant, MOST_JOBS)]
+    except ServiceError:
+        return []  # the report says that the queue is away
+
+
+@blueprint.get("/")
+def page() -> Response:
+    """The page."""
+    text, policy = _page(explains=context().settings.page_explains)
+    return _guarded(Response(text, content_type="text/html; charset=utf-8"), policy)
+
+
+@cache
+def _page(*, explains: bool) -> tuple[str, str]:
+    """The page, with its style and its script in it, and the policy that lets these run and nothing else.
+
+    Args:
+        explains: whether samples can be explained on it.
+    """
+    style, form = _text("page.css"), _text("explain.html") if explains else ""
+    script = "\n".join(map(_text, (*SCRIPTS, *(("explain.js",) if explains else ()), "refresh.js")))
+    text = Template(_text("page.html")).substitute(style=style, script=script, explain=form)
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return text, policy
+
+
+def _text(name: str) -> str:
+    return (PAGE / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """How a policy names what stands in a page. https://www.w3.org/TR/CSP3/#grammardef-hash-source"""
+    return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _guarded(response: Response, policy: str) -> Response:
+    response.headers["Content-Security-Policy"] = policy
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["Cache-Control"] = "no-store"
+    return response

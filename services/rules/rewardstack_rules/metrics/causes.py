@@ -1,0 +1,61 @@
+"""Why samples have no score of their own, in words that are few and fixed.
+
+A reason tells more, and may hold what a candidate, a judge or a caller wrote; a cause holds nothing of it, so that it
+can be counted, and shown to whoever may see the server.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rewardstack.score import NO_REFERENCE
+
+OTHER = "another reason"
+CAUSES = (
+    ("its deadline had passed", "the deadline had passed when it arrived"),
+    ("connection refused", "a server cannot be reached"),
+    ("nothing takes the connection", "a server cannot be reached"),
+    ("name is not known", "a server cannot be reached"),
+    (" answered 5", "a server answers with an error"),
+    ("no answer in time", "a server did not answer in time"),
+    ("no answer within", "a server did not answer in time"),
+    ("the sample took longer than", "the reward function took too long"),
+    ("its process died", "the reward function's process died"),
+    ("shutting down", "the server was shutting down"),
+    ("_API_KEY", "a server refuses the key"),
+    (" answered 4", "a server refuses the request"),
+    ("the server refuses", "a server refuses the request"),
+    ("REWARD:", "the judge's reply has no verdict"),
+    ("it is empty", "the judge's reply has no verdict"),
+    ("is not from 0 to", "the judge's reply has no verdict"),
+    ("chat completion", "the judge's reply has no verdict"),
+    ("reasoning was cut", "the judge's reply was cut"),
+    ("was cut", "the judge's reply was cut"),
+    ("MAX_MODEL_LEN", "the judge's context is too short"),
+    (NO_REFERENCE, "the reference is missing"),
+    ("the reference holds", "the reference cannot be read"),
+    ("ground_truth", "the reference is malformed"),
+    ("solution_str", "the response is malformed"),
+    ("extra_info", "an option in extra_info is wrong"),
+    ("too long", "the sample is too long"),
+    ("workers ended", "workers ended over it"),
+    ("is no reward", "the reward function gave no number in its range"),
+    (", outside its ", "the reward function gave no number in its range"),
+    ("no part", "no part of a composite has a value"),
+)
+"""What a reason holds, and the cause that it then is; the first that is found counts."""
+RAISED = re.compile(r"^[\w.-]{1,64} raised [A-Za-z_]")
+SEARCHED = 500
+"""Characters of a reason that are looked at."""
+
+
+def cause_of(reason: str) -> str:
+    """The cause that a reason is one of.
+
+    Args:
+        reason: of a score whose status is not `ok`.
+    """
+    text = reason[:SEARCHED]
+    if RAISED.match(text):
+        return "the reward function raised an exception"
+    return next((cause for part, cause in CAUSES if part in text), OTHER)

@@ -1,0 +1,179 @@
+"""Rates, latencies and statuses by route, from what was counted in each minute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from prometheus_client.utils import floatToGoString
+
+from rewardstack.score import STATUSES
+from rewardstack_rules.metrics.counters import BUCKETS
+from rewardstack_rules.status.series import MINUTES, Series
+from rewardstack_rules.status.snapshot import (
+    CACHED,
+    CAUSES,
+    COUNTED,
+    ITEMS,
+    REQUEST_SECONDS,
+    REQUESTS,
+    SECONDS,
+    SENT,
+    TOKENS,
+    Snapshot,
+    total,
+)
+
+MOST_ROUTES = 100
+MOST_CAUSES = 20
+BOUNDS = tuple(map(floatToGoString, (*BUCKETS, math.inf)))
+"""The upper bounds of the buckets, as Prometheus writes them."""
+Record = dict[str, Any]
+
+
+class Counts(NamedTuple):
+    """What was counted, over all replicas.
+
+    Args:
+        first: the first minute that is told, since 1970.
+        minutes: what each minute brought, in order.
+        hour: what they brought together.
+        so_far: what those that live have counted since they started.
+    """
+
+    first: int
+    minutes: Sequence[Snapshot]
+    hour: Snapshot
+    so_far: Snapshot
+
+
+def gather(series: Sequence[Series], living: Sequence[Series], now: int) -> Counts:
+    """What replicas counted together.
+
+    Args:
+        series: of each.
+        living: of those that live.
+        now: the minute that is the last one told.
+    """
+    minutes = [total(parts) for parts in zip(*(one.increases(now) for one in series), strict=True)]
+    return Counts(now - MINUTES + 1, minutes, total(minutes), total(one.latest for one in living))
+
+
+def routes(counts: Counts) -> list[Record]:
+    """What is told of each route that scored, the busiest of the hour first."""
+    names = {key[1] for key in (*counts.so_far, *counts.hour) if key[0] == ITEMS}
+    found = [_route(name, *counts[1:]) for name in names]
+    return sorted(found, key=lambda one: (-sum(one["hour"].values()), one["route"]))[:MOST_ROUTES]
+
+
+def _route(name: str, minutes: Sequence[Snapshot], hour: Snapshot, so_far: Snapshot) -> Record:
+    return {
+        "route": name,
+        "hour": _statuses(hour, name),
+        "total": _statuses(so_far, name),
+        "cached": {"hour": _count(hour, CACHED, name), "total": _count(so_far, CACHED, name)},
+        "latency_s": latencies(hour, SECONDS, name),
+        "minutes": {
+            **{status: [_count(one, ITEMS, name, status) for one in minutes] for status in STATUSES},
+            "p95_s": [latencies(one, SECONDS, name)["p95"] for one in minutes],
+        },
+    }
+
+
+def _statuses(counts: Snapshot, name: str) -> dict[str, int]:
+    return {status: _count(counts, ITEMS, name, status) for status in STATUSES}
+
+
+def _count(counts: Snapshot, *key: str) -> int:
+    return round(counts.get(key, 0.0))
+
+
+def endpoints(counts: Counts, quiet: Container[str]) -> list[Record]:
+    """What is told of each path that was asked, the busiest of the hour first.
+
+    Args:
+        counts: of the hour.
+        quiet: paths that are asked all the time, and left out.
+    """
+    found: dict[str, Record] = {}
+    for name, *labels in {**counts.hour, **counts.so_far}:
+        if name == REQUESTS and labels[1] not in quiet:
+            code, endpoint = labels
+            new: Record = {"endpoint": endpoint, "hour": {}, "total": {}}
+            record = found.setdefault(endpoint, new)
+            record["total"][code] = _count(counts.so_far, REQUESTS, code, endpoint)
+            record["hour"][code] = _count(counts.hour, REQUESTS, code, endpoint)
+    for endpoint, record in found.items():
+        record["latency_s"] = latencies(counts.hour, REQUEST_SECONDS, endpoint)
+    return sorted(found.values(), key=lambda one: (-sum(one["hour"].values()), one["endpoint"]))
+
+
+def causes(counts: Counts) -> list[Record]:
+    """Why samples had no score of their own, the latest first."""
+    last: dict[tuple[str, ...], int] = {}
+    for at, minute in enumerate(counts.minutes):
+        last |= {key[1:]: at for key in minute if key[0] == CAUSES}
+    found = [
+        {
+            "cause": cause,
+            "route": route,
+            "status": status,
+            "hour": _count(counts.hour, CAUSES, cause, route, status),
+            "last_minute": 60 * (counts.first + at),
+        }
+        for (cause, route, status), at in last.items()
+    ]
+    return sorted(found, key=itemgetter("last_minute", "hour"), reverse=True)[:MOST_CAUSES]
+
+
+def spending(counts: Counts) -> list[Record]:
+    """What each route that asks models has had them do."""
+    names = sorted({key[1] for key in (*counts.so_far, *counts.hour) if key[0] == SENT})
+    return [{"route": name, "hour": _spent(counts.hour, name), "total": _spent(counts.so_far, name)} for name in names]
+
+
+def _spent(counts: Snapshot, name: str) -> dict[str, int]:
+    sent = _count(counts, SENT, name)
+    return {
+        "requests": sent,
+        "prompt_tokens": _count(counts, TOKENS, "prompt", name),
+        "completion_tokens": _count(counts, TOKENS, "completion", name),
+        "uncounted": max(0, sent - _count(counts, COUNTED, name)),
+    }
+
+
+def latencies(counts: Snapshot, name: str, label: str) -> dict[str, float | None]:
+    """The median and the 95th percentile of a histogram, in seconds; None where nothing was measured.
+
+    Args:
+        counts: that hold it.
+        name: of its buckets.
+        label: of whose it is.
+    """
+    found = [counts.get((name, bound, label) if name == SECONDS else (name, label, bound), 0.0) for bound in BOUNDS]
+    buckets = list(zip((*BUCKETS, math.inf), found, strict=True))
+    return {"p50": quantile(buckets, 0.5), "p95": quantile(buckets, 0.95)}
+
+
+def quantile(buckets: Sequence[tuple[float, float]], part: float) -> float | None:
+    """A quantile of a histogram, as Prometheus' `histogram_quantile` has it.
+
+    Args:
+        buckets: the upper bound of each, and how many values are not above it; in order, the last one infinite.
+        part: from 0 to 1.
+
+    Returns:
+        It, within its bucket as if values were spread evenly; the last finite bound where it is above that; None where
+        there are no values.
+    """
+    count = buckets[-1][1] if buckets else 0.0
+    if count <= 0:
+        return None
+    low, below = 0.0, 0.0
+    for bound, upto in buckets:
+        if upto >= part * count:
+            return low if math.isinf(bound) else low + (bound - low) * (part * count - below) / (upto - below)
+        low, below = bound, upto
+    return low

@@ -1,0 +1,84 @@
+"""What a server has counted so far, as numbers that can be subtracted, kept and sent."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from prometheus_client.registry import Collector
+
+from rewardstack_rules.metrics.scrape import counted
+
+Key = tuple[str, ...]
+"""The name of a sample of Prometheus' and the values of its labels, in the order of their names."""
+Snapshot = dict[Key, float]
+
+ITEMS, CACHED, CAUSES = "rewardstack_items_total", "rewardstack_cache_hits_total", "rewardstack_causes_total"
+SENT, COUNTED = "rewardstack_model_requests_total", "rewardstack_model_replies_counted_total"
+TOKENS, REQUESTS = "rewardstack_model_tokens_total", "rewardstack_requests_total"
+SECONDS, REQUEST_SECONDS = "rewardstack_item_seconds_bucket", "rewardstack_request_seconds_bucket"
+KEPT = frozenset({ITEMS, CACHED, CAUSES, SENT, COUNTED, TOKENS, REQUESTS, SECONDS, REQUEST_SECONDS})
+
+
+def numbers(collector: Collector) -> Iterable[tuple[Key, float]]:
+    """Each number that a collector tells at this moment."""
+    for family in collector.collect():
+        for sample in family.samples:
+            yield (sample.name, *(value for _, value in sorted(sample.labels.items()))), sample.value
+
+
+def take(directory: str) -> Snapshot:
+    """What is counted over all processes of this server, as far as the page tells it.
+
+    Args:
+        directory: where they count; empty where there is one process.
+    """
+    with counted(directory) as registry:
+        return {key: value for key, value in numbers(registry) if key[0] in KEPT}
+
+
+def increase(later: Snapshot, earlier: Snapshot) -> Snapshot:
+    """What was counted between two snapshots; a count that went back began anew, as Prometheus has it."""
+    grown = {}
+    for key, value in later.items():
+        before = earlier.get(key, 0.0)
+        if more := value - before if value >= before else value:
+            grown[key] = more
+    return grown
+
+
+def total(snapshots: Iterable[Snapshot]) -> Snapshot:
+    """The sum of snapshots."""
+    summed: Snapshot = {}
+    for snapshot in snapshots:
+        for key, value in snapshot.items():
+            summed[key] = summed.get(key, 0.0) + value
+    return summed
+
+
+def pack(minute: int, snapshot: Snapshot) -> str:
+    """A snapshot as it is kept in Redis.
+
+    Args:
+        minute: in which it was taken, since 1970.
+        snapshot: what was counted.
+    """
+    return json.dumps([minute, [[*key, value] for key, value in snapshot.items()]], separators=(",", ":"))
+
+
+def unpack(data: bytes | None) -> tuple[int, Snapshot] | None:
+    """What `pack` made, None where it is something else."""
+    try:
+        minute, rows = json.loads(data or b"")
+        return int(minute), dict(map(_row, rows))
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+
+
+def _row(row: Any) -> tuple[Key, float]:
+    *key, value = row
+    if not all(isinstance(part, str) for part in key) or not math.isfinite(value) or key[0] not in KEPT:
+        raise ValueError
+    return tuple(key), float(value)

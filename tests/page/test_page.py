@@ -1,0 +1,265 @@
+"""The status page in a real browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver.common.by import By
+
+from tests.page.browser import Browser
+from tests.page.stack import HEADERS, KEY, SCRIPT, Stack
+from tests.rules.test_operations import metric
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.timeout(300)
+
+LOOKS = [(width, scheme) for width in (390, 1440) for scheme in ("light", "dark")]
+ROWS = """
+return Array.from(document.querySelectorAll(`#${arguments[0]} tbody tr`),
+  (row) => Array.from(row.cells, (cell) => cell.innerText))
+"""
+COUNT_REQUESTS = (
+    "return performance.getEntriesByType('resource').filter((one) => one.name.endsWith('/v1/status')).length"
+)
+INJECT = """
+const one = document.createElement(arguments[0]);
+if (arguments[0] === 'script') one.text = arguments[1]; else one.innerHTML = arguments[1];
+document.body.append(one);
+"""
+HIDE = """
+Object.defineProperty(document, 'hidden', {value: true});
+document.dispatchEvent(new Event('visibilitychange'));
+"""
+WATCH = """
+window.changes = 0;
+new MutationObserver((seen) => { window.changes += seen.length; })
+  .observe(document.getElementById('standing'), {childList: true, characterData: true, subtree: true});
+"""
+
+
+def opened(browser: Browser, stack: Stack, width: int = 1440, scheme: str = "light") -> None:
+    """The page is there, with figures of this moment."""
+    browser.look(width, scheme)
+    browser.open(stack.server.url, KEY)
+    eventually(lambda: browser.run("return heard !== null"))
+
+
+def rows(browser: Browser, table: str) -> list[list[str]]:
+    """The texts of a table."""
+    found: list[list[str]] = browser.run(ROWS, table)
+    return found
+
+
+def refreshed(browser: Browser) -> None:
+    """The page has figures that were made after this was called."""
+    browser.run("return new Promise((done) => setTimeout(done, 1100)).then(refresh)")
+
+
+def idle(stack: Stack) -> None:
+    """Nothing was ever scored."""
+
+
+def loaded(stack: Stack) -> None:
+    """Samples of every route came."""
+    stack.load(60, seed=1)
+
+
+def judge_down(stack: Stack) -> None:
+    """The judge hangs up on whoever asks."""
+    stack.judge.kill()
+    stack.load(2, seed=2)
+
+
+def job_running(stack: Stack) -> None:
+    """A job waits for a worker, and has some results."""
+    stack.submit(40)
+
+
+SITUATIONS: dict[str, tuple[Callable[[Stack], None], str, str]] = {
+    "idle": (idle, "Down: workers", "Nothing has been scored since the server started."),
+    "under load": (loaded, "Down: workers", "rule:gsm8k"),
+    "a job open": (job_running, "Down: workers", "0 of 40"),
+    "judge down": (judge_down, "Down: workers, LLM judge, judge strict", "a server cannot be reached"),
+}
+"""What is done to a stack, in this order, what the page says of it at once, and what it then holds somewhere."""
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_situations(browser: Browser, stack: Stack, situation: str) -> None:
+    """Narrow and wide, light and dark: no error, nobody else is asked, and axe-core finds nothing serious."""
+    bring, says, holds = SITUATIONS[situation]
+    bring(stack)
+    browser.errors(), browser.hosts()
+
+    for width, scheme in LOOKS:
+        opened(browser, stack, width, scheme)
+        eventually(lambda: browser.run("refresh(); return at('standing').textContent") == says, seconds=40)
+        eventually(lambda: holds in browser.run("return document.body.innerText"))
+
+        assert browser.run("return document.documentElement.scrollWidth") == width
+        assert browser.violations() == []
+    assert browser.errors() == []
+    assert browser.hosts() == {urlsplit(stack.server.url).netloc}
+
+
+def test_figures_are_those_of_metrics(browser: Browser, stack: Stack) -> None:
+    """Each route's samples by status, those from the cache and those since the start are those of `/metrics`."""
+    stack.load(5, seed=3)
+    opened(browser, stack)
+    refreshed(browser)
+    text = stack.server.get("/metrics", headers=HEADERS).text
+
+    shown = rows(browser, "routes")
+    assert len(shown) >= 5
+    for route, samples, _, _, _, *counts, cached, total, _ in shown:
+        told = [metric(text, f'rewardstack_items_total{{route="{route}",status="{one}"}}') for one in STATUSES]
+        assert [float(one.replace(",", "")) for one in counts] == told
+        assert number(samples) == number(total) == sum(told)
+        assert number(cached) == metric(text, f'rewardstack_cache_hits_total{{route="{route}"}}')
+
+
+def test_tokens_are_those_of_metrics(browser: Browser, stack: Stack) -> None:
+    """Each model's requests and tokens are those of `/metrics`."""
+    opened(browser, stack)
+    refreshed(browser)
+    text = stack.server.get("/metrics", headers=HEADERS).text
+
+    shown = rows(browser, "spending")
+    assert shown
+    for route, requests, prompt, completion, *_ in shown:
+        assert number(requests) == metric(text, f'rewardstack_model_requests_total{{route="{route}"}}')
+        for kind, cell in (("prompt", prompt), ("completion", completion)):
+            assert number(cell) == metric(text, f'rewardstack_model_tokens_total{{kind="{kind}",route="{route}"}}')
+
+
+def test_what_came_from_outside_is_shown_and_not_run(browser: Browser, stack: Stack) -> None:
+    """A model with a script for a name is named so, and the script does not run."""
+    opened(browser, stack)
+
+    models = [row[3] for row in rows(browser, "services")]
+    assert any(SCRIPT in model for model in models)
+    assert browser.run("return document.querySelectorAll('main script, main img').length") == 0
+    assert browser.driver.title == "rewardstack: status"
+
+
+def test_only_the_page_s_own_script_runs(browser: Browser, stack: Stack) -> None:
+    """A script that came into the page all the same would not run."""
+    opened(browser, stack)
+
+    browser.run(
+        "const one = document.createElement('script'); one.text = \"document.title = 'run'\"; document.body.append(one)"
+    )
+    browser.run(
+        "const one = document.createElement('div'); one.innerHTML = arguments[0]; document.body.append(one)", SCRIPT
+    )
+
+    assert browser.driver.title == "rewardstack: status"
+    assert any("Content Security Policy" in error for error in browser.errors())
+
+
+def test_lost_and_found(browser: Browser, stack: Stack) -> None:
+    """Without an answer the page says so, and since when; what it showed stays, and it finds the server again."""
+    opened(browser, stack)
+    before = rows(browser, "services")
+    offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+
+    browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
+    browser.run("return refresh()")
+    said = browser.run("return at('standing').textContent")
+    assert said.startswith("No answer since ") and said.endswith(": it cannot be reached")
+    assert rows(browser, "services") == before
+
+    online = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", online)
+    browser.run("return refresh()")
+    assert not browser.run("return at('standing').textContent").startswith("No answer")
+    browser.errors()
+
+
+def test_refreshes_without_reloading(browser: Browser, stack: Stack) -> None:
+    """New figures come by themselves; a page that is hidden asks for none; who listens hears changes only."""
+    opened(browser, stack)
+    browser.run(WATCH)
+    first = browser.run(COUNT_REQUESTS)
+    eventually(lambda: browser.run(COUNT_REQUESTS) >= first + 2, seconds=20)
+    assert browser.run("return window.changes") == 0
+
+    browser.run(HIDE)
+    hidden = browser.run(COUNT_REQUESTS)
+    assert browser.run("return new Promise((done) => setTimeout(done, 6000)).then(() => 'waited')") == "waited"
+    assert browser.run(COUNT_REQUESTS) == hidden
+
+
+def test_keyboard(browser: Browser, stack: Stack) -> None:
+    """By keyboard one skips to the figures, pauses, and opens a plot as a table, which stays open."""
+    opened(browser, stack)
+
+    focused = [tab(browser) for _ in range(3)]
+    assert focused == ["Skip to the figures", "Pause", "As a table"]
+    ActionChains(browser.driver).send_keys(Keys.ENTER).perform()
+    refreshed(browser)
+    assert browser.run("return document.querySelector('#samples details').open")
+    assert browser.run("return document.activeElement.tagName") == "SUMMARY"
+    table = browser.driver.find_element(By.CSS_SELECTOR, "#samples details table")
+    assert table.text.startswith("Minute ok fallback unscored failed")
+
+
+def test_names_for_screen_readers(browser: Browser, stack: Stack) -> None:
+    """Tables stay tables on a narrow screen, each with a name; plots say in words what they show."""
+    opened(browser, stack, 390)
+
+    nodes = browser.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    named = {(node.get("role", {}).get("value"), node.get("name", {}).get("value")) for node in nodes}
+    assert {("table", "Services"), ("table", "Routes over the last hour")} <= named
+    assert {"main", "banner", "contentinfo"} <= {role for role, _ in named}
+    images = [name for role, name in named if role in ("img", "image")]
+    assert any(name.startswith("Samples a minute over the last hour: ") for name in images)
+
+
+def tab(browser: Browser) -> str:
+    """The text of what has the focus after one more Tab."""
+    ActionChains(browser.driver).send_keys(Keys.TAB).perform()
+    text: str = browser.run("return document.activeElement.textContent")
+    return text
+
+
+def number(text: str) -> float:
+    """The number that a cell shows."""
+    return float(text.replace(",", ""))
+
+
+STATUSES = ("ok", "fallback", "unscored", "failed")
+
+
+def explained(browser: Browser, sample: dict[str, Any]) -> str:
+    """What the page says of a sample."""
+    field = browser.driver.find_element(By.ID, "sample")
+    field.clear()
+    field.send_keys(json.dumps(sample))
+    browser.driver.find_element(By.CSS_SELECTOR, "#explain button").click()
+    eventually(lambda: browser.run("return at('explained').textContent || at('sample-error').textContent") != "")
+    text: str = browser.run("return at('explained').textContent || at('sample-error').textContent")
+    return text
+
+
+def test_explained(browser: Browser, stack: Stack) -> None:
+    """A sample that is pasted is told step by step, and a script in it is shown and not run."""
+    opened(browser, stack)
+
+    told = explained(browser, {"data_source": "gsm8k", "solution_str": f"{SCRIPT}\n#### 7", "ground_truth": "7"})
+
+    assert told.startswith("1 route  ") and "found in: the last ####" in told and SCRIPT in told
+    assert browser.run("return at('explained-title').textContent") == "ok: 1"
+    assert browser.violations() == [] and browser.driver.title == "rewardstack: status"
+
+
+def test_explained_wrongly(browser: Browser, stack: Stack) -> None:
+    """What cannot be explained is refused in the server's words."""
+    opened(browser, stack)
+
+    assert "'nowhere'" in explained(browser, {"data_source": "nowhere", "solution_str": "x"})

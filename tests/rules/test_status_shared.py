@@ -1,0 +1,209 @@
+"""The last hour over all replicas, in the Redis that they share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from rewardstack_rules.status import recorder
+from rewardstack_rules.status.figures import BOUNDS, gather, latencies, quantile, routes
+from rewardstack_rules.status.ring import PREFIX, REPLICAS, Ring
+from rewardstack_rules.status.series import KEPT, MINUTES, Series
+from rewardstack_rules.status.snapshot import ITEMS, SECONDS, Snapshot, pack, unpack
+from tests.rules.conftest import RewardServer
+from tests.support.servers import Redis
+from tests.support.waiting import eventually
+
+RIGHT = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
+Start = Callable[..., RewardServer]
+
+
+def ok(count: float) -> Snapshot:
+    """So many samples by one route."""
+    return {(ITEMS, "rule:gsm8k", "ok"): count}
+
+
+def counts(series: Series, now: int) -> list[float]:
+    """What each minute brought of them."""
+    return [one.get((ITEMS, "rule:gsm8k", "ok"), 0.0) for one in series.increases(now)]
+
+
+def test_minutes() -> None:
+    """A minute has what came since the snapshot before it, however long ago, and an earlier one none of its own."""
+    series = Series(60 * 101)
+    for minute, count in ((100, 5), (101, 7), (101, 9), (105, 10), (106, 10)):
+        series.put(minute, ok(count))
+
+    assert counts(series, 106)[-6:] == [4, 0, 0, 0, 1, 0]
+    assert sum(counts(series, 106)) == 5
+    series.put(106, ok(30))
+    assert counts(series, 107)[-2:] == [20, 0]
+
+
+def test_counts_that_began_anew() -> None:
+    """A server that was restarted counts from 0: what it counted since is what the minute brought."""
+    series = Series(60 * 101)
+    for minute, count in ((100, 50), (101, 60), (102, 3)):
+        series.put(minute, ok(count))
+
+    assert counts(series, 102)[-2:] == [10, 3]
+
+
+def test_an_hour_is_kept() -> None:
+    """Older snapshots go, but the one before the first minute that is told."""
+    series = Series(0)
+    for minute in range(1000):
+        series.put(minute, ok(minute))
+
+    assert counts(series, 999) == [1.0] * MINUTES
+    assert sum(map(bool, series.increases(999 - MINUTES))) == KEPT - 1 - MINUTES
+
+
+def test_replicas_add_up() -> None:
+    """Routes are told over all replicas, minute by minute."""
+    one, other = Series(60 * 100), Series(60 * 100)
+    for series, more in ((one, 1), (other, 2)):
+        series.put(99, ok(0))
+        series.put(100, ok(more))
+        series.put(101, ok(3 * more))
+
+    [route] = routes(gather([one, other], [one, other], 101))
+
+    assert route["hour"]["ok"] == route["total"]["ok"] == 9
+    assert route["minutes"]["ok"][-2:] == [3, 6]
+
+
+@pytest.mark.parametrize(
+    ("buckets", "part", "value"),
+    [
+        ([(1, 0), (2, 10), (float("inf"), 10)], 0.5, 1.5),
+        ([(1, 4), (2, 8), (float("inf"), 8)], 0.95, 1.9),
+        ([(1, 0), (2, 0), (float("inf"), 3)], 0.5, 2),
+        ([(1, 0), (float("inf"), 0)], 0.5, None),
+        ([], 0.5, None),
+    ],
+)
+def test_quantile(buckets: list[tuple[float, float]], part: float, value: float | None) -> None:
+    """As Prometheus' histogram_quantile: within a bucket as if evenly spread, above the last bound that bound."""
+    assert quantile(buckets, part) == (None if value is None else pytest.approx(value))
+
+
+def test_latencies() -> None:
+    """A bucket that did not grow still bounds the one above it from below."""
+    counted: Snapshot = {(SECONDS, bound, "r"): 4.0 for bound in BOUNDS if bound == "+Inf" or float(bound) >= 1}
+
+    assert latencies(counted, SECONDS, "r")["p50"] == pytest.approx(0.75)
+
+
+def test_packed() -> None:
+    """A snapshot comes back as it was."""
+    snapshot = {**ok(3), (SECONDS, "0.5", "odd \x1f<b>"): 2.0}
+
+    assert unpack(pack(7, snapshot).encode()) == (7, snapshot)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        b"",
+        b"{}",
+        b"[1]",
+        b"[1,[[2,3]]]",
+        b'[1,[["os.system",1]]]',
+        b'[1,[["%s",NaN]]]' % ITEMS.encode(),
+        b"[" * 5000,
+    ],
+)
+def test_what_is_not_believed(data: bytes | None) -> None:
+    """What another wrote into Redis is read as nothing where it is no snapshot."""
+    assert unpack(data) is None
+
+
+@pytest.fixture
+def cache(needs_redis: None, tmp_path: Path) -> Iterator[Redis]:
+    """A Redis that replicas share."""
+    one = Redis(tmp_path)
+    yield one
+    one.kill()
+
+
+def test_two_replicas(cache: Redis, start: Start) -> None:
+    """Each of two servers tells the samples of both; when one is gone its hour stays, and it is said to be down."""
+    first = start("--workers", "2", REWARD_CACHE_URL=cache.url, REWARD_CACHE="off")
+    second = start("--workers", "2", REWARD_CACHE_URL=cache.url, REWARD_CACHE="off")
+    first.score(*[RIGHT] * 3)
+    second.score(*[RIGHT] * 4)
+
+    eventually(lambda: samples(told(first)) == samples(told(second)) == 7)
+    scope = told(first)["scope"]
+    assert scope["shared"] and not scope["note"] and len(scope["replicas"]) == 2
+    second.stop()
+    link: Any = redis.Redis.from_url(cache.url)
+    [gone] = [life for life in link.zrange(REPLICAS, 0, -1) if scope["replicas"][1]["name"].encode() in life]
+    link.zadd(REPLICAS, {gone: time.time() - recorder.SILENCE})
+    eventually(lambda: [one["up"] for one in told(first)["scope"]["replicas"]] == [True, False])
+    assert samples(told(first)) == 7
+
+
+def test_a_restart_keeps_the_hour(cache: Redis, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is started again at the same address goes on with its last hour."""
+    variables = {"REWARD_CACHE_URL": cache.url, "REWARD_CACHE": "off"}
+    server = start(**variables)
+    server.score(*[RIGHT] * 5)
+    ring = redis.Redis.from_url(cache.url)
+    eventually(lambda: any(b"items" in one for key in ring.keys(f"{PREFIX}:of:*") for one in ring.hvals(key)))
+    server.process.terminate()
+    server.process.wait()
+
+    monkeypatch.setattr("tests.rules.conftest.free_port", lambda: int(server.url.rpartition(":")[2]))
+    again = start(**variables)
+
+    eventually(lambda: samples(told(again)) == 5)
+    again.score(RIGHT)
+    eventually(lambda: samples(told(again)) == 6)
+    assert [one["up"] for one in told(again)["scope"]["replicas"]] == [True]
+
+
+def test_redis_away(cache: Redis, start: Start) -> None:
+    """Without the Redis that was there the server tells its own figures, and says so."""
+    server = start("--workers", "2", REWARD_CACHE_URL=cache.url)
+    server.score(RIGHT)
+    cache.kill()
+
+    reply = told(server)
+
+    assert "does not answer" in reply["scope"]["note"]
+    assert [one["up"] for one in reply["services"] if one["service"] == "cache"] == [False]
+    assert samples(reply) == 1
+
+
+def test_what_is_written(cache: Redis) -> None:
+    """A replica has one key, with a field a minute of the last hour, and an end; names are read as they are."""
+    ring, series = Ring(cache.url, "a <b>"), Series(0)
+    for minute in range(1000, 1000 + 3 * KEPT):
+        ring.write(minute, ok(minute))
+    link = redis.Redis.from_url(cache.url)
+
+    assert link.hlen(f"{PREFIX}:of:a <b>") == KEPT
+    assert 0 < link.ttl(f"{PREFIX}:of:a <b>") <= 7200 and 0 < link.ttl(REPLICAS) <= 7200
+    assert list(ring.replicas()) == ["a <b>"]
+    ring.read("a <b>", series, 0, 999 + 3 * KEPT)
+    assert counts(series, 999 + 3 * KEPT) == [1.0] * MINUTES
+
+
+def told(server: RewardServer) -> dict[str, Any]:
+    """What a server tells, made after this was called."""
+    time.sleep(1.1)
+    found: dict[str, Any] = server.get("/v1/status").json()
+    return found
+
+
+def samples(reply: dict[str, Any]) -> int:
+    """How many were scored in the hour."""
+    return sum(sum(one["hour"].values()) for one in reply["routes"])
