@@ -35,7 +35,7 @@ TIMEOUT = 5.0
 MOST_OF_EMPTY, LEAST_OF_BATCHED, MOST_DEAD_SECONDS = 1.5, 0.9, 8.0
 WORKERS = 8
 SLOW = {"judge of 50 ms": ("llm_judge_remote", 1, None), "rule of 50 ms": ("rule_remote_slow_rule", 4, 1)}
-"""The `data_source` of what takes its time, the part of the samples that it gets, and how often; None: as the others."""
+"""The `data_source` of what takes its time, what the samples are divided by, and how often; None: as the others."""
 EMPTY = "empty"
 """The `data_source` that goes to the empty function."""
 

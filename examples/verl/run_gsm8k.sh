@@ -31,8 +31,9 @@ case $REWARD in
   *) echo "REWARD: expected rule or judge, got $REWARD" >&2 && exit 2 ;;
 esac
 
+shown=()
 if ! nvidia-smi --list-gpus 2>/dev/null | grep -q GPU; then
   echo "No GPU is here: training needs one of 24 GB or more, and verl with vLLM. This is how the rewards are configured:"
-  settings+=(--cfg job --package reward)
+  shown=(--cfg job --package reward)
 fi
-exec python -m verl.trainer.main_ppo "${settings[@]}" "$@"
+exec python -m verl.trainer.main_ppo "${shown[@]}" "${settings[@]}" "$@"

@@ -18,9 +18,10 @@ from tests.trainers.conftest import Report
 
 Batch = Callable[..., dict[str, Any]]
 FUNCTION = "custom_reward_function"
+OVERLONG = "reward_model.reward_kwargs"
 MANAGERS = {
     "naive": (),
-    "dapo": ("+reward_model.reward_kwargs.overlong_buffer_cfg.enable=false",),
+    "dapo": (f"+{OVERLONG}.overlong_buffer_cfg={{enable: false, len: 1}}", f"+{OVERLONG}.max_resp_len=96"),
     "prime": (),
     "batch": (f"{FUNCTION}.name=compute_score_batched",),
 }
