@@ -36,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--smoke", action="store_true", help="the oldest and the newest alone")
     smoke = parser.parse_args().smoke
-    pythons = {version: python for version in VERSIONS if version != OWN and (python := _find(version))}
+    pythons = {version: python for version in VERSIONS if version != OWN and (python := find(version))}
     tried = {*list(pythons)[:1], *list(pythons)[-1:]} if smoke else set(pythons)
     outcomes, bad = [], []
     for version in VERSIONS:
@@ -78,7 +78,7 @@ def _tested(python: Path) -> str:
     return last
 
 
-def _find(version: str) -> str | None:
+def find(version: str) -> str | None:
     """The path of this Python, on PATH or among pyenv's, which need not be on it."""
     found = [shutil.which(f"python{version}")]
     if pyenv := shutil.which("pyenv"):

@@ -113,8 +113,8 @@ def compute_score(
 
     Args:
         data_source: names the route.
-        solution_str: what the policy wrote.
-        ground_truth: a reference or a list of references.
+        solution_str: what the policy wrote: a string, or chat messages, of which the assistant's last one counts.
+        ground_truth: a reference, a list of references, or `{"target": …}` with either.
         extra_info: the route's options, and `server_url`, `api_key`, `timeout` (seconds).
         data_sources: one a sample, or one for all; the other plurals likewise.
         solution_strs: one a sample.

@@ -11,6 +11,7 @@ RewardstackError
 ├── ServiceError                    a service did not answer as it should: the infrastructure's fault
 │   ├── DeadlineError               time ran out before an answer came
 │   ├── UnreachableError            no connection, a connection that broke, or an endpoint that hangs
+│   │   └── RefusedError            the connection was refused: nothing listens there
 │   ├── OverloadError               the service refused for now (408, 429, 502, 503, 504)
 │   ├── RejectedError               the service refused for good (any other 4xx)
 │   └── ReplyError                  an answer came, but an error (5xx) or one that cannot be read
@@ -89,6 +90,10 @@ class DeadlineError(ServiceError):
 
 class UnreachableError(ServiceError):
     """No connection could be made, it broke, or the endpoint hangs."""
+
+
+class RefusedError(UnreachableError):
+    """The connection was refused, at once: nothing listens there."""
 
 
 class OverloadError(ServiceError):

@@ -23,13 +23,13 @@ class Request:
 
     Args:
         data_source: names the route; several may lead to one scorer.
-        solution_str: what the policy wrote.
-        ground_truth: a reference, a list of references, or None where the route needs none.
+        solution_str: what the policy wrote; or chat messages, of which the assistant's last one counts.
+        ground_truth: a reference, a list of references, `{"target": …}` with either, or None where none is needed.
         extra_info: the route's own options, and `server_url`, `api_key`, `timeout` (seconds).
     """
 
     data_source: str
-    solution_str: str
+    solution_str: Any
     ground_truth: Any = None
     extra_info: Mapping[str, Any] | None = None
 

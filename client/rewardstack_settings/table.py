@@ -187,7 +187,8 @@ RULES = Section("Reward server", [
     Setting("VERIFY_PROCESSES", "", Maybe(Whole(1, 1024)), SCORING,
             "isolated processes that work at the same time; empty: one a processor"),
     Setting("REWARD_TYPE", "math_verifier", Word(r"\S+", "the name of a reward function or route"), CLIENT,
-            "reward function of a `/get_reward` request that names none, and of `rule_remote.py`"),
+            "reward function of a `/get_reward` request that names none, and of `rule_remote.py`; "
+            "route of `trainers/openrlhf.py`, and of samples of slime and AReaL that name none"),
     Setting("REWARD_FUNCTIONS", "", Files(several=True), SCORING,
             "Python files with your own reward functions, separated by colons"),
     Setting("REWARDSTACK_ROUTES", "", Files(several=True), ("up", *CLIENT),

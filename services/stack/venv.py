@@ -54,8 +54,12 @@ def needs() -> dict[Path, int]:
     return {} if (VENV / "bin/pip").exists() else {VENV: BYTES, Path(tempfile.gettempdir()): TEMPORARY_BYTES}
 
 
-def create(venv: Path) -> None:
-    """Make a virtual environment where none is, with the interpreter that runs this.
+def create(venv: Path, interpreter: str = sys.executable) -> None:
+    """Make a virtual environment where none is.
+
+    Args:
+        venv: where it is to be.
+        interpreter: whose it is; by default the one that runs this.
 
     Raises:
         StackError: it could not be made; what was said is printed first. Or its interpreter is gone: it may be another
@@ -66,8 +70,8 @@ def create(venv: Path) -> None:
         raise StackError(f"{venv}: the Python that it was made with is gone", f"rm -r {venv}, then try again")
     # pip comes last, so that one whose making was interrupted is made anew.
     if not (venv / "bin/pip").exists():
-        with step(f"making {_shown(venv)} with {sys.executable}"):
-            _run(venv, [sys.executable, "-m", "venv", str(venv)])
+        with step(f"making {_shown(venv)} with {interpreter}"):
+            _run(venv, [interpreter, "-m", "venv", str(venv)])
 
 
 def pip_install(venv: Path, *arguments: str) -> None:

@@ -17,7 +17,7 @@ from rewardstack.transport import endpoint, incident
 from rewardstack.transport.incident import Incident
 from tests.support.servers import FaultServer, free_port
 
-SAID = "tried again until the deadline"
+SAID = "tried again"
 
 
 def reasons(count: int = 3, **extra: object) -> set[str]:

@@ -42,7 +42,7 @@ def test_a_key_is_not_told(server: FaultServer) -> None:
 @pytest.mark.parametrize("on_error", ["zero", "none", "raise"])
 @pytest.mark.parametrize(
     "request_",
-    [Request("gsm8k", None, "42"), Request("gsm8k", "x", "42", {"timeout": -1})],  # type: ignore[arg-type]
+    [Request("gsm8k", None, "42"), Request("gsm8k", "x", "42", {"timeout": -1})],
 )
 def test_a_malformed_request(server: FaultServer, request_: Request, on_error: Any) -> None:
     """What cannot be read says so in its step, and has the score that scoring gives it."""

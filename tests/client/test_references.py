@@ -36,6 +36,8 @@ def test_references_of_a_ground_truth(case: dict[str, Any]) -> None:
         ([np.float32(0.5), np.int32(1)], ("0.5", "1")),
         (float("nan"), ()),
         (["a", np.float64("nan")], ("a",)),
+        ({"target": np.array(["a", "b"])}, ("a", "b")),
+        (np.array({"target": np.array(["a"], dtype=object)}, dtype=object), ("a",)),
     ],
     ids=repr,
 )
@@ -50,6 +52,16 @@ def test_ground_truth_of_another_kind(case: dict[str, Any]) -> None:
     """A ground truth that is neither text nor number is refused by field and type."""
     with pytest.raises(RequestError, match=f"^ground_truth: expected .* got {case['type']}$"):
         as_references(case["ground_truth"])
+
+
+@pytest.mark.parametrize("case", CASES["without a target"], ids=lambda case: repr(case["ground_truth"]))
+def test_object_without_a_target(case: dict[str, Any]) -> None:
+    """An object that does not say which of its fields is the reference is refused, with what it has and the remedy."""
+    with pytest.raises(RequestError) as raised:
+        as_references(case["ground_truth"])
+
+    assert "ground_truth" == raised.value.field
+    assert f"needs a 'target', this one has {case['names']}; put the reference there" in str(raised.value)
 
 
 def test_number_that_python_does_not_write() -> None:
@@ -72,4 +84,4 @@ def test_targets_in_an_array() -> None:
 def test_target_of_another_kind() -> None:
     """A target that is no text is refused by its own name, not the ground truth's."""
     with pytest.raises(RequestError, match=r"^extra_info\.target_gt: expected .* got dict$"):
-        choose(FRUIT, {"target_gt": {"answer": "pear"}})
+        choose(FRUIT, {"target_gt": [{"answer": "pear"}]})

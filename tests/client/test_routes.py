@@ -49,6 +49,29 @@ def test_unknown_source(source: str) -> None:
     assert {*RULES, "rule_remote_*", "llm_judge_remote*"} <= set(listed)
 
 
+@pytest.mark.parametrize("case", CASES["verl"], ids=lambda case: case["source"])
+def test_data_sources_of_verl(case: dict[str, str]) -> None:
+    """The names of verl's own data sets lead to the reward function that fits, without a routes file."""
+    target = RouteTable(builtin_routes()).find(case["source"]).target
+    assert Leaf("rule", case["rule"]) == target
+
+
+@pytest.mark.parametrize("case", CASES["verl unserved"], ids=lambda case: case["source"])
+def test_data_sources_of_verl_without_a_rule(case: dict[str, str]) -> None:
+    """A data set of verl's that no reward function fits is an error that says why, and what to do."""
+    with pytest.raises(UnknownSourceError, match=f"{case['why']}.*; a reward function of your own can"):
+        RouteTable(builtin_routes()).find(case["source"])
+
+
+@pytest.mark.parametrize("name", ["openai/gsm8k", "aime"])
+def test_ones_own_instead_of_verls(name: str) -> None:
+    """A route of one's own takes the place of one for a data set of verl's, but once."""
+    register_route(name, {"sum": ["exact_match"]})
+    assert ("exact_match",) == routes_of(route_table(Settings.from_env()).find(name).target)  # type: ignore[arg-type]
+    with pytest.raises(RouteError, match="is defined twice"):
+        register_route(name, "math")
+
+
 def test_unknown_part() -> None:
     """A composite with a part that no route takes is named by that part when it is first used."""
     with pytest.raises(UnknownSourceError, match="'mth' has no route; known: "):
@@ -118,8 +141,8 @@ def test_malformed_route_is_not_registered() -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("routes.toml", '[routes]\n"openai/gsm8k" = "gsm8k"\n[routes.mine]\nsum = ["math"]\non_error = "none"\n'),
-        ("routes.json", '{"routes": {"openai/gsm8k": "gsm8k", "mine": {"sum": ["math"], "on_error": "none"}}}'),
+        ("routes.toml", '[routes]\n"my/gsm8k" = "gsm8k"\n[routes.mine]\nsum = ["math"]\non_error = "none"\n'),
+        ("routes.json", '{"routes": {"my/gsm8k": "gsm8k", "mine": {"sum": ["math"], "on_error": "none"}}}'),
     ],
 )
 def test_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
@@ -127,7 +150,7 @@ def test_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: 
     (tmp_path / name).write_text(text)
     monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / name))
     routes = route_table(Settings.from_env())
-    assert {"mine", "openai/gsm8k"} == {route.name for route in routes} - {route.name for route in builtin_routes()}
+    assert {"mine", "my/gsm8k"} == {route.name for route in routes} - {route.name for route in builtin_routes()}
     assert "none" == routes.find("mine").on_error
 
 

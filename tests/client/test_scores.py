@@ -36,8 +36,12 @@ OUTCOMES = [
     Score(0.4, label_mass=0.9, parts={"gsm8k": 1.0}),
 ]
 UNSCORED = [
-    (Request("math", "a", {"answer": "1"}), "ground_truth: expected a string or a list of strings, got dict"),
-    (Request("math", None, "1"), "solution_str: expected a string, got NoneType"),  # type: ignore[arg-type]
+    (
+        Request("math", "a", {"answer": "1"}),
+        "ground_truth: expected a string, a list of strings or {'target': …}: "
+        "an object needs a 'target', this one has 'answer'; put the reference there, or give it alone",
+    ),
+    (Request("math", None, "1"), "solution_str: expected a string, got NoneType"),
     (Request("math", "a", "1", ["x"]), "extra_info: expected an object, got list"),  # type: ignore[arg-type]
     (Request("math", "a", "1", {"timeout": 0}), "extra_info.timeout: expected seconds above 0, got 0"),
     (Request("math", "a", "1", {"timeout": "5"}), "extra_info.timeout: expected seconds above 0, got '5'"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rewardstack import Request, score
-from rewardstack.core.json_types import MOST_DEEP
+from rewardstack.core.json_types import TOO_DEEP
 from rewardstack_rules.http.protocols.body import LEVELS, pruned
 from tests.rules.conftest import RewardServer
 
@@ -40,7 +40,6 @@ TRAINERS = {
     ),
 }
 """For each its path, a body and what it says of the sample that is nested."""
-DEEP = f"its reference or extra_info is nested more than {MOST_DEEP} deep"
 
 
 def nested(levels: int) -> str:
@@ -66,7 +65,7 @@ def test_a_nested_sample_is_alone(server: RewardServer, field: str, levels: int)
     assert reply.status_code == 200, reply.text[:200]
     one, deep, other = reply.json()["scores"]
     assert ("ok", "ok") == (one["status"], other["status"])
-    assert ("unscored", DEEP) == (deep["status"], deep["reason"])
+    assert ("unscored", TOO_DEEP) == (deep["status"], deep["reason"])
 
 
 def test_a_nested_sample_in_a_long_body(server: RewardServer) -> None:
@@ -101,7 +100,7 @@ def test_a_nested_sample_of_a_trainer(monkeypatch: pytest.MonkeyPatch, levels: i
 
     [one] = score([Request("gsm8k", "#### 5", value)])
 
-    assert ("unscored", DEEP) == (one.status, one.reason)
+    assert ("unscored", TOO_DEEP) == (one.status, one.reason)
 
 
 @pytest.mark.parametrize(

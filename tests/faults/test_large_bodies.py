@@ -186,6 +186,7 @@ BODIES = {
     "/get_reward?slime": b'{"prompt": [%b], "response": ""}',
     "/verify": b'{"responses_create_params": {}, "response": {"output": [%b]}}',
     "/seed_session": b'{"any": [%b]}',
+    "/aggregate_metrics": b'{"verify_responses": [%b]}',
     "/roll/submit": b'{"prompt": "", "response": "", "reward_info": {"a": [%b]}}',
     "/roll/result": b'{"reward_request_id": [%b]}',
 }

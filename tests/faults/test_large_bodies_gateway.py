@@ -17,7 +17,8 @@ from tests.support.servers import fault_server
 
 LARGE = 1_000_000
 """Bytes, from which on a body is tried once."""
-PATHS = ["/v1/score", "/v1/explain", "/get_reward", "/verify", "/seed_session", "/roll/submit", "/roll/result"]
+PATHS = ["/v1/score", "/v1/explain", "/get_reward", "/roll/submit", "/roll/result"]
+PATHS += ["/verify", "/seed_session", "/aggregate_metrics"]
 
 
 @pytest.fixture

@@ -21,6 +21,11 @@ SCHEMAS = {
     "nemo_gym": ("NeMoGymVerify", "NeMoGymReward"),
     "roll": ("RollTask", "RollReward"),
 }
+OTHERS = {
+    "/seed_session": ("NeMoGymSession", "NeMoGymSeeded"),
+    "/aggregate_metrics": ("NeMoGymVerified", "NeMoGymMetrics"),
+}
+"""Of a trainer's endpoints those with other schemas."""
 ALL = [pytest.param(trainer, case, id=f"{trainer}: {case['case']}") for trainer in SCHEMAS for case in CASES[trainer]]
 
 
@@ -68,8 +73,7 @@ def test_reward_types(document: dict[str, Any]) -> None:
 def test_cases(document: dict[str, Any], trainer: str, case: dict[str, Any]) -> None:
     """What trainers send and are given is what it says; a body it does not know is refused."""
     body, reply = SCHEMAS[trainer]
-    if case["path"] == "/seed_session":
-        body, reply = "NeMoGymSession", "NeMoGymSeeded"
+    body, reply = OTHERS.get(case["path"], (body, reply))
     if case["status"] == 400:
         assert fits(document, "Error", case["reply"])
     else:

@@ -14,6 +14,8 @@ from tests.rules.conftest import RewardServer
 
 JSON = {"Content-Type": "application/json"}
 ITEM = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
+PATHS = ["/v1/score", "/v1/explain", "/get_reward", "/roll/submit", "/roll/result"]
+PATHS += ["/verify", "/seed_session", "/aggregate_metrics"]
 DEEP = "[" * 100_000
 
 
@@ -24,9 +26,7 @@ def refusal(reply: requests.Response) -> tuple[int, Any]:
     return reply.status_code, reply.json()["field"]
 
 
-@pytest.mark.parametrize(
-    "path", ["/v1/score", "/v1/explain", "/get_reward", "/verify", "/seed_session", "/roll/submit", "/roll/result"]
-)
+@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"null", b"[]", b"3", b'"a"', b"\xff\xfe\x00", DEEP.encode(), b'{"a": 1}}', b"\x00" * 100]
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from rewardstack.core.deadline import HEADER
 from tests.rules.conftest import RewardServer
 from tests.support.waiting import eventually
 
+CASES = json.loads((Path(__file__).resolve().parents[1] / "cases" / "chat_responses.json").read_text())
 RIGHT = {"data_source": "gsm8k", "solution_str": "#### 42", "ground_truth": "42"}
 KEYS = ["value", "status", "reason", "source", "cached", "latency_ms", "details"]
 DETAILS = ["score", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"]
@@ -51,6 +54,19 @@ def test_parts(server: RewardServer) -> None:
     )
 
     assert (score["value"], score["details"]["parts"]) == (1.5, {"format": 0.5, "accuracy": 1.0})
+
+
+def test_messages_and_targets(server: RewardServer) -> None:
+    """Chat messages, and a reference in a `target`, are read as the client reads them; the others are named."""
+    samples = [*CASES["read"][:5], *CASES["refused"]]
+    reference = {"ground_truth": {"target": ["42"]}}
+    scores = server.score(*(RIGHT | {"solution_str": one["solution_str"]} | reference for one in samples))
+    assert [("ok", 1.0)] * 5 + [("unscored", 0.0)] * 7 == [(one["status"], one["value"]) for one in scores]
+    assert all(one["reason"].startswith("solution_str: ") for one in scores[5:])
+
+    [score] = server.score(RIGHT | {"ground_truth": {"answer": "42"}})
+    assert "unscored" == score["status"]
+    assert "ground_truth: " in score["reason"]
 
 
 def test_best_reference(server: RewardServer) -> None:

@@ -28,6 +28,7 @@ from services.stack import venv
 from services.stack.console import exit_status, say, step
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
+from tests.pythons import find
 from tests.rules.conftest import running
 from tests.support import vllm
 
@@ -48,7 +49,7 @@ class Trainer(NamedTuple):
         versions: names of those whose versions are told.
         smoke: whether CI runs it.
         alone: packages that are installed without what they need.
-        python: the Python that it needs, such as "3.13"; empty for any.
+        python: the Python that it needs, such as "3.13"; empty for that of `.venv`, whose packages it then sees.
     """
 
     name: str
@@ -120,21 +121,26 @@ def _try(trainer: Trainer, addresses: Mapping[str, str], *, newest: bool) -> str
 def _prepare(trainer: Trainer, *, newest: bool) -> str:
     """The interpreter of a trainer's environment, which is made where it is not."""
     environment = ENVIRONMENTS / trainer.name
+    own = find(trainer.python) if trainer.python else sys.executable
+    if not own:
+        raise StackError(f"it needs Python {trainer.python}", "put one on PATH or among pyenv's")
     if not trainer.packages and not trainer.alone:
         return sys.executable
-    pinned = [_newest(one) if newest else one for one in trainer.packages]
-    digest = hashlib.sha256(json.dumps([pinned, [*trainer.alone]]).encode()).hexdigest()[:12]
+    pinned, alone = ([_newest(one) if newest else one for one in some] for some in (trainer.packages, trainer.alone))
+    digest = hashlib.sha256(json.dumps([pinned, alone]).encode()).hexdigest()[:12]
     stamp = environment / f".installed-{'newest' if newest else digest}"
     if not stamp.exists() or newest:
         shutil.rmtree(environment, ignore_errors=True)
-        venv.create(environment)
+        venv.create(environment, own)
         with step(f"installing {', '.join(trainer.versions)} into {environment.relative_to(ROOT)}"):
-            venv.pip_install(environment, *pinned)
-            if trainer.alone:
-                venv.pip_install(environment, "--no-deps", *trainer.alone)
+            if pinned:
+                venv.pip_install(environment, *pinned)
+            if alone:
+                venv.pip_install(environment, "--no-deps", *alone)
         stamp.touch()
-    packages = next(environment.glob("lib/python*/site-packages"))
-    (packages / "others.pth").write_text(ALSO.format(sysconfig.get_path("purelib")))
+    if not trainer.python:
+        packages = next(environment.glob("lib/python*/site-packages"))
+        (packages / "others.pth").write_text(ALSO.format(sysconfig.get_path("purelib")))
     return str(environment / "bin/python")
 
 

@@ -10,6 +10,8 @@ import numpy as np
 
 MOST_DEEP = 100
 """Lists and mappings within each other that a sample may have; Python's own recursion ends not far beyond."""
+TOO_DEEP = f"its response, reference or extra_info is nested more than {MOST_DEEP} deep"
+"""What is said of one that has more."""
 
 
 def is_deep(value: Any) -> bool:

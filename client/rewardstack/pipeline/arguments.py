@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rewardstack.core.json_types import is_finite
+from rewardstack.core.messages import is_conversation
 from rewardstack.errors import RequestError
 from rewardstack.score import ON_ERROR, OnError, Request, Score
 
@@ -50,14 +51,16 @@ def read_call(
     """Makes sense of a call's arguments.
 
     Args:
-        singular: data_source, solution_str, ground_truth, extra_info; lists of them mean a batch, too.
+        singular: data_source, solution_str, ground_truth, extra_info; lists of them mean a batch, too, but for a list
+            of chat messages as solution_str beside a single data_source, which is one response.
         plural: the same of a batch, None where not given.
         options: the other arguments by name; a trainer's own are passed over.
 
     Raises:
         RequestError: names the argument that is missing, malformed, or does not fit the others.
     """
-    single = all(many is None for many in plural) and not _is_list(singular[1])
+    several = _is_list(singular[1]) and (_is_list(singular[0]) or not is_conversation(singular[1]))
+    single = all(many is None for many in plural) and not several
     if single:
         requests = [Request(*singular)]
     else:

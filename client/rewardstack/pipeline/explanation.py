@@ -19,7 +19,7 @@ from rewardstack.core.keys import Key
 from rewardstack.core.steps import Exchange, Explanation, Trace, known
 from rewardstack.core.wire import Record
 from rewardstack.errors import BudgetError, ConfigError, RequestError, ScoringError, ServiceError
-from rewardstack.pipeline.items import FILTERS, as_references, read_request
+from rewardstack.pipeline.items import FILTERS, TARGET, as_references, read_request
 from rewardstack.pipeline.outcomes import milliseconds
 from rewardstack.pipeline.pipeline import Call, Pipeline
 from rewardstack.pipeline.runner import Runner
@@ -231,6 +231,7 @@ def _request_facts(request: Request, item: Item, timeout: float | None) -> Recor
     """What was read of a request: what it brings, and what is left of its references by each filter."""
     truth = plain(request.ground_truth)
     references = as_references(truth)
+    truth = truth[TARGET] if isinstance(truth, dict) else truth
     given = len(truth) if isinstance(truth, list) else int(truth is not None)
     facts: Record = {"solution": item.solution, "references": list(references)}
     if given > len(references):

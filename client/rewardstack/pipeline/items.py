@@ -6,11 +6,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from rewardstack.cache.key import CACHE_ENABLED
-from rewardstack.core.fields import OPTIONS, Fields, unfit
-from rewardstack.core.json_types import MOST_DEEP, is_deep, is_finite, plain
+from rewardstack.core.fields import LONGEST, OPTIONS, Fields, unfit
+from rewardstack.core.json_types import TOO_DEEP, is_deep, is_finite, plain
+from rewardstack.core.messages import response_text
 from rewardstack.errors import RequestError
 from rewardstack.score import NOTHING, Item, Request, Score
+
+TARGET = "target"
+"""The field of a reference that is an object, in which the reference itself stands."""
 
 
 def read_request(request: Request) -> tuple[Item, float | None]:
@@ -22,16 +28,26 @@ def read_request(request: Request) -> tuple[Item, float | None]:
     extra = NOTHING if request.extra_info is None else request.extra_info
     if not isinstance(extra, Mapping):
         raise RequestError(f"extra_info: expected an object, got {type(extra).__name__}", OPTIONS)
-    if not isinstance(request.solution_str, str):
-        kind = type(request.solution_str).__name__
-        raise RequestError(f"solution_str: expected a string, got {kind}", "solution_str")
-    truth = request.ground_truth
-    if (extra and is_deep(extra)) or (not isinstance(truth, str) and is_deep(truth)):
-        raise RequestError(f"its reference or extra_info is nested more than {MOST_DEEP} deep")
+    solution, truth = request.solution_str, request.ground_truth
+    if any(is_deep(one) for one in (solution, truth, extra or None) if not isinstance(one, str)):
+        raise RequestError(TOO_DEEP)
     timeout = _timeout(extra) if "timeout" in extra else None
     if CACHE_ENABLED in extra:
         Fields(extra).flag(CACHE_ENABLED, True)
-    return Item(request.solution_str, choose(as_references(truth), extra), extra), timeout
+    return Item(
+        solution if isinstance(solution, str) else _said(solution), choose(as_references(truth), extra), extra
+    ), timeout
+
+
+def _said(solution: Any) -> str:
+    """What the assistant says last in the chat messages that stand for a response; raises as `read_request` does."""
+    text = response_text(solution)
+    if text is not None:
+        return text
+    kind = type(solution).__name__
+    if isinstance(solution, (list, tuple, np.ndarray, Mapping)):
+        kind += " without a last message of the assistant's that has text: {'role': 'assistant', 'content': '…'}"
+    raise RequestError(f"solution_str: expected a string, got {kind}", "solution_str")
 
 
 def _timeout(extra: Mapping[str, Any]) -> float | None:
@@ -69,7 +85,8 @@ def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, 
     """The references that a `ground_truth` holds.
 
     Args:
-        ground_truth: a string, a number, or a list (or NumPy array) of those; None, and NaN in its place, for none.
+        ground_truth: a string, a number, or a list (or NumPy array) of those, or an object whose `target` is such, as
+            data sets of verl and SkyRL have it; None, and NaN in its place, for none.
         field: where it comes from, for the error.
 
     Returns:
@@ -81,11 +98,21 @@ def as_references(ground_truth: Any, field: str = "ground_truth") -> tuple[str, 
     if isinstance(ground_truth, str):
         return (ground_truth,) if ground_truth.strip() else ()
     value = plain(ground_truth)
+    if isinstance(value, dict):
+        value = _target(value, field)
     if value is None:
         return ()
     if not isinstance(value, list):
         value = [value]
     return tuple(text for one in value if (text := _text(one, field)).strip())
+
+
+def _target(value: Mapping[str, Any], field: str) -> Any:
+    if TARGET in value:
+        return value[TARGET]
+    names = ", ".join(repr(name[:LONGEST]) for name in [*value][:5]) or "no field"
+    remedy = f"an object needs a {TARGET!r}, this one has {names}; put the reference there, or give it alone"
+    raise RequestError(f"{field}: expected a string, a list of strings or {{{TARGET!r}: …}}: {remedy}", field)
 
 
 def _text(value: Any, field: str) -> str:

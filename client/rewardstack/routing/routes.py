@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.routing.composite import Cascade, Composite, routes_of
 from rewardstack.routing.judges import NamedJudge
+from rewardstack.routing.sources import BEGINNINGS, NAMES, why_unserved
 from rewardstack.score import OnError
 
 RULES = (
@@ -61,12 +62,14 @@ class Route:
         exact: only the name itself, or the name followed by `_`.
         target: what scores.
         on_error: what a sample without a score is worth; None for the scorer's own.
+        gives_way: to another route of that name, which then takes its place.
     """
 
     name: str
     target: Leaf | Composite
     exact: bool = True
     on_error: OnError | None = None
+    gives_way: bool = False
 
     @property
     def pattern(self) -> str:
@@ -93,9 +96,9 @@ class RouteTable:
         """Adds a route.
 
         Raises:
-            RouteError: there is one of that name.
+            RouteError: there is one of that name, which does not give way.
         """
-        if route.name in self._routes:
+        if route.name in self._routes and not self._routes[route.name].gives_way:
             raise RouteError(f"route {route.name!r} is defined twice; known: {', '.join(self.names())}", route.name)
         self._routes[route.name] = route
         self._found.clear()
@@ -196,10 +199,8 @@ class RouteTable:
         taking = self._taking(source)
         if taking is None:
             known = ", ".join(self.names())
-            raise UnknownSourceError(
-                f"data_source {source!r} has no route; known: {known}; REWARDSTACK_ROUTES may name a file with more",
-                "data_source",
-            )
+            remedy = why_unserved(source) or "REWARDSTACK_ROUTES may name a file with more"
+            raise UnknownSourceError(f"data_source {source!r} has no route; known: {known}; {remedy}", "data_source")
         return taking
 
     def _taking(self, source: str) -> Route | None:
@@ -209,8 +210,11 @@ class RouteTable:
 
 
 def builtin_routes() -> list[Route]:
-    """The routes that every client and every reward server has."""
+    """The routes that every client and every reward server has; those for verl's data sets give way to a user's own."""
+    names = [Route(name, Leaf("rule", rule), gives_way=True) for name, rule in NAMES.items()]
+    names += [Route(name, Leaf("rule", rule), exact=False, gives_way=True) for name, rule in BEGINNINGS.items()]
     return [Route(name, Leaf("rule", name)) for name in RULES] + [
+        *names,
         Route(RULE_PREFIX, Leaf("rule", ""), exact=False),
         Route(JUDGE, Leaf("judge", JUDGE), exact=False),
         Route(EMBEDDING, Leaf("embedding", EMBEDDING), exact=False),

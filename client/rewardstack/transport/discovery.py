@@ -124,7 +124,7 @@ class Discovery(Generic[D, T]):
             try:
                 return await request.result(min(until - time.monotonic(), deadline.remaining()))
             except DeadlineError:
-                if not request.task.done():
+                if not request.task.done() or deadline.remaining() <= 0:
                     raise
         return await self._begin(destination, ask, deadline).result(until - time.monotonic())
 

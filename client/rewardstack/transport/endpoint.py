@@ -257,6 +257,22 @@ class Endpoint:
             self.incident.over()
         return True
 
+    async def is_back(self, seconds: float) -> bool:
+        """Whether it answers anything within these seconds, where it was away; it then takes requests at once."""
+        try:
+            await asyncio.wait_for(exchange(self._session, "GET", f"{self.url}/health", None, {}), seconds)
+        except asyncio.TimeoutError:
+            return False
+        except UnreachableError as error:
+            if type(error) is not type(self.incident.error):  # else the request that failed says more than this one
+                self.incident.note(error)
+            return False
+        except ServiceError:
+            pass  # whatever it answers, it lives
+        self.incident.over()
+        self.limiter.resume()
+        return True
+
     def close(self) -> None:
         """Ends the watch."""
         self.incident.over()

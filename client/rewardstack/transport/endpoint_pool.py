@@ -1,7 +1,8 @@
 """A service behind one or several equivalent URLs: whose turn it is, where to, and again when it did not work.
 
-Overload and lost connections are waited out until the deadline, under the limiters' control: they are never a score.
-Other errors of the server are tried again at most `max_retries` times, out of a budget. No other 4xx is tried again.
+Overload and lost connections are waited out, under the limiters' control: they are never a score. Overload is until the
+deadline, a service that is away as long as `rewardstack.transport.outage` has it. Other errors of the server are tried
+again at most `max_retries` times, out of a budget. No other 4xx is tried again.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from rewardstack.transport.attempt import Pace
 from rewardstack.transport.budget import RetryBudget
 from rewardstack.transport.endpoint import NONE, Admit, Endpoint, Message
 from rewardstack.transport.http import authorization
+from rewardstack.transport.outage import Outage
 
 Place = tuple[tuple[str, ...], str]
 """Base URLs of equivalent endpoints, and the key that is sent to each."""
@@ -74,7 +76,8 @@ class EndpointPool:
         self._left: list[Endpoint] = []
         self._max_retries = max_retries
         self._budget = RetryBudget()
-        self._queue: deque[asyncio.Future[Endpoint]] = deque()
+        self._outage = Outage(moves=place_now is not None)
+        self._queue: deque[asyncio.Future[Endpoint | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     def get(self, path: str, deadline: SharedDeadline, headers: Mapping[str, str] = NONE) -> Coroutine[Any, Any, bytes]:
@@ -106,6 +109,7 @@ class EndpointPool:
 
         Raises:
             DeadlineError: no usable answer came in time; names the last obstacle.
+            UnreachableError: the service is away, and has been for as long as a call waits for it.
             RejectedError: the service refused for good.
             ReplyError: it answered with an error, more often than retries allow.
             BudgetError: an attempt was not admitted.
@@ -202,30 +206,58 @@ class EndpointPool:
 
     async def _turn(self, deadline: SharedDeadline, obstacle: ServiceError | None) -> Endpoint:
         """Waits until an endpoint takes one more; the place in it is the caller's."""
-        if deadline.remaining() <= 0:
-            raise self._out_of_time(obstacle)
-        endpoint = None if self._queue else self._free()
-        if endpoint is not None:
-            endpoint.in_flight += 1
-            if obstacle is None:
-                deadline.sent()
-            return endpoint
-        turn: asyncio.Future[Endpoint] = asyncio.get_running_loop().create_future()
-        if obstacle is None:
-            self._queue.append(turn)
-        else:
+        while deadline.remaining() > 0:
+            if self._outage.ends_in(self._endpoints, deadline) <= 0:
+                await self._raise_if_away(deadline)
+            endpoint = None if self._queue else self._free()
+            if endpoint is not None:
+                endpoint.in_flight += 1
+                if obstacle is None:
+                    deadline.sent()
+                return endpoint
+            endpoint = await self._queued(deadline, first=obstacle is not None)
+            if endpoint is not None:
+                return endpoint
+        raise self._out_of_time(obstacle)
+
+    async def _queued(self, deadline: SharedDeadline, *, first: bool) -> Endpoint | None:
+        """Waits for a turn; None where there is none yet, and one is to look whether to wait any longer."""
+        turn: asyncio.Future[Endpoint | None] = asyncio.get_running_loop().create_future()
+        if first:
             self._queue.appendleft(turn)
+        else:
+            self._queue.append(turn)
         self._hand_out()
         try:
             with deadline.queued(self):
-                while not turn.done() and (left := deadline.remaining()) > 0:
+                while not turn.done() and (left := self._waits_for(deadline)) > 0:
                     await asyncio.wait((turn,), timeout=left)
             if turn.done():
                 return turn.result()
-            raise self._out_of_time(obstacle)
         except BaseException:
             self._give_back(turn)
             raise
+        turn.cancel()
+        return None
+
+    def _waits_for(self, deadline: SharedDeadline) -> float:
+        """Seconds until a call that waits for its turn gives up, as far as one can say now."""
+        return min(deadline.remaining(), self._outage.ends_in(self._endpoints, deadline))
+
+    async def _raise_if_away(self, deadline: SharedDeadline) -> None:
+        """Returns where the service is back; else has all who wait look whether they still do.
+
+        Raises:
+            UnreachableError: it is away, and has been for as long as the call waits for it.
+        """
+        await self._outage.probe(self._endpoints, deadline)
+        if self._outage.ends_in(self._endpoints, deadline) > 0:
+            return
+        for turn in self._queue:
+            if not turn.done():
+                turn.set_result(None)
+        away = time.monotonic() - max(endpoint.incident.away_since for endpoint in self._endpoints)
+        raise UnreachableError(f"{self.cause()}; away for {away:.1f} s, so nothing waits for it until it is back")
 
     def _out_of_time(self, obstacle: ServiceError | None) -> DeadlineError:
         known = self.cause()
@@ -242,11 +274,11 @@ class EndpointPool:
     def _is_awaited(self) -> bool:
         return bool(self._queue) or any(endpoint.in_flight for endpoint in (*self._endpoints, *self._left))
 
-    def _give_back(self, turn: asyncio.Future[Endpoint]) -> None:
-        if turn.done() and not turn.cancelled():
-            self._leave(turn.result())
-        else:
-            turn.cancel()
+    def _give_back(self, turn: asyncio.Future[Endpoint | None]) -> None:
+        endpoint = turn.result() if turn.done() and not turn.cancelled() else None
+        if endpoint is not None:
+            self._leave(endpoint)
+        turn.cancel()
 
     def _free(self) -> Endpoint | None:
         free = [endpoint for endpoint in self._endpoints if endpoint.limiter.admits(endpoint.in_flight)]
@@ -293,5 +325,6 @@ class EndpointPool:
         """Ends every attempt and every watch."""
         if self._timer is not None:
             self._timer.cancel()
+        self._outage.close()
         for endpoint in (*self._endpoints, *self._left):
             endpoint.close()

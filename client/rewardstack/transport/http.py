@@ -12,7 +12,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
-from rewardstack.errors import OverloadError, ReplyError, SettingsError, UnreachableError
+from rewardstack.errors import OverloadError, RefusedError, ReplyError, SettingsError, UnreachableError
 from rewardstack.transport.reply import MESSAGE_CHARACTERS, Reply
 from rewardstack.transport.resolver import DaemonResolver
 
@@ -139,7 +139,8 @@ async def send(
 
     Raises:
         OverloadError: this process has no file descriptor left.
-        UnreachableError: no connection, or one that broke.
+        RefusedError: nothing listens there.
+        UnreachableError: no connection otherwise, or one that broke.
         ReplyError: a reply that is too large or malformed.
         SettingsError: as `proxy_of` does.
     """
@@ -153,7 +154,8 @@ async def send(
         if error.os_error.errno in OUT_OF_DESCRIPTORS:
             raise OverloadError("no file descriptor left in this process; raise `ulimit -n`") from error
         obstacle = _obstacle(error, "host" if proxy is None else "proxy")
-        raise UnreachableError(f"{named}: {obstacle}{error.os_error.strerror or error}") from error
+        kind = RefusedError if error.os_error.errno == errno.ECONNREFUSED else UnreachableError
+        raise kind(f"{named}: {obstacle}{error.os_error.strerror or error}") from error
     except aiohttp.ConnectionTimeoutError as error:
         raise UnreachableError(f"{named}: nothing takes the connection within {CONNECT_TIMEOUT:g} s") from error
     except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 
-from rewardstack.errors import OverloadError, UnreachableError
+from rewardstack.errors import OverloadError, RefusedError, UnreachableError
 
 SAID_AFTER = 3.0
 """Seconds that somebody has waited when the log says why: what is over sooner nobody need know."""
@@ -18,7 +19,9 @@ log = logging.getLogger(__name__)
 class Incident:
     """Begins with the first error that is noted, and anew with the first after it was `over`.
 
-    Its attribute `error` is the last one noted, None while there is no incident.
+    Its attribute `error` is the last one noted, None while there is no incident; `away_since` and `refusing_since`, on
+    `time.monotonic()`, say since when there was nothing but failed connections and silence, or refused connections
+    alone: infinity where there was something else.
 
     Args:
         is_awaited: whether anyone waits for the endpoint's service.
@@ -26,6 +29,7 @@ class Incident:
 
     def __init__(self, is_awaited: Callable[[], bool]) -> None:
         self.error: OverloadError | UnreachableError | None = None
+        self.away_since = self.refusing_since = math.inf
         self._is_awaited = is_awaited
         self._since = 0.0
         self._refusals = 0
@@ -45,8 +49,11 @@ class Incident:
             since: when that began, on `time.monotonic()`; None for now.
         """
         now = time.monotonic()
+        began = now if since is None else since
         if self.error is None:
-            self._since, self._refusals, self._said = now if since is None else since, 0, False
+            self._since, self._refusals, self._said = began, 0, False
+        self.away_since = min(self.away_since, began) if isinstance(error, UnreachableError) else math.inf
+        self.refusing_since = min(self.refusing_since, began) if isinstance(error, RefusedError) else math.inf
         self.error = error
         self._refusals += isinstance(error, OverloadError)
         if not self._said and self._timer is None:
@@ -58,6 +65,7 @@ class Incident:
         if self.error is None:
             return
         self.error = None
+        self.away_since = self.refusing_since = math.inf
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -67,4 +75,4 @@ class Incident:
         self._timer = None
         if self.error is not None and self._is_awaited():
             self._said = True
-            log.warning("%s; for %.0f s now, and tried again until the deadline", self, time.monotonic() - self._since)
+            log.warning("%s; for %.0f s now, and tried again", self, time.monotonic() - self._since)

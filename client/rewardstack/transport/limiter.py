@@ -93,6 +93,10 @@ class Limiter:
             self._slow_start_until = float(self._ceiling)
             self._pause()
 
+    def resume(self) -> None:
+        """Notes that the endpoint, which was out of reach, is back: the pause is over, the next request shows more."""
+        self.opens_at = 0.0
+
     def _pause(self) -> None:
         now = time.monotonic()
         if now < self.opens_at:

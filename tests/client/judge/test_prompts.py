@@ -8,6 +8,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rewardstack import score
@@ -189,7 +190,7 @@ def test_template_file(judge: FaultServer, tmp_path: Path) -> None:
 
 
 def test_problem_from_the_prompt(judge: FaultServer) -> None:
-    """Without a `problem`, the `prompt` stands for it: a text, or the last message of the user."""
+    """Without a `problem`, `prompt` stands for it, else verl's `question`: a text, or the user's last message."""
     messages = [
         {"role": "user", "content": "first"},
         {"role": "assistant", "content": "x"},
@@ -200,10 +201,14 @@ def test_problem_from_the_prompt(judge: FaultServer) -> None:
             sample("a", problem=None, prompt="as text"),
             sample("b", problem=None, prompt=messages),
             sample("c", problem=None),
+            sample("d", problem=None, question="asked"),
+            sample("e", problem=None, question="unheard", prompt="more specific"),
+            sample("f", problem=None, question=np.array(messages), prompt=float("nan")),
+            sample("g", problem=None, question=[{"role": "user", "content": [{"type": "text", "text": "parts"}]}]),
         ]
     )
     shown = [re.findall(r"Problem:\n(?:<.*>\n)?(.*)\n", body["messages"][1]["content"])[0] for body in asked(judge)]
-    assert ["(none)", "as text", "last"] == sorted(shown)
+    assert ["(none)", "as text", "asked", "last", "last", "more specific", "parts"] == sorted(shown)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,12 @@ BODIES: dict[str, dict[str, Any]] = {
         "reward_type": "math",
     },
     "/seed_session": {"id": 1},
+    "/aggregate_metrics": {
+        "verify_responses": [
+            {"_ng_task_index": 0, "_ng_rollout_index": at, "reward": 1.0, "response": {"usage": {"total_tokens": 7}}}
+            for at in range(3)
+        ]
+    },
     "/roll/submit": {
         "prompt": "2+3?",
         "response": ANSWER,

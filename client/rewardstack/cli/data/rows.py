@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rewardstack.core.messages import is_conversation
 from rewardstack.errors import RequestError
 from rewardstack.score import Request, Score
 
@@ -38,9 +39,9 @@ def to_request(fields: Mapping[str, Any], data_source: str | None = None) -> Req
     """The sample that a row holds.
 
     Args:
-        fields: `data_source`, `solution_str` (or `response`), `ground_truth` (or verl's `reward_model.ground_truth`;
-            null where the route needs none) and, where wanted, `extra_info`, whose null fields count as absent:
-            a parquet file has one for every field that any row has.
+        fields: `data_source`, `solution_str` (or `response`; a string or chat messages), `ground_truth` (or verl's
+            `reward_model.ground_truth`; null where the route needs none) and, where wanted, `extra_info`, whose null
+            fields count as absent: a parquet file has one for every field that any row has.
         data_source: for rows that have none.
 
     Raises:
@@ -55,7 +56,8 @@ def to_request(fields: Mapping[str, Any], data_source: str | None = None) -> Req
         raise RequestError("solution_str (or response) is missing", "solution_str")
     extra = fields.get("extra_info")
     _expect(source, str, "data_source", "a string")
-    _expect(fields[name], str, name, "a string")
+    if not is_conversation(fields[name]):
+        _expect(fields[name], str, name, "a string or chat messages")
     _expect(extra, (dict, type(None)), "extra_info", "an object")
     known = {key: value for key, value in (extra or {}).items() if value is not None}
     return Request(source, fields[name], _ground_truth(fields), known)

@@ -53,7 +53,8 @@ async def _nemo_gym(server: Probed, response: str) -> Any:
     message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": response}]}
     parameters = {"input": [{"role": "user", "content": PROMPT}]}
     body = {"responses_create_params": parameters, "response": {"output": [message]}, "expected_answer": REFERENCE}
-    return (await _post(server, "/verify" + BY_MATH, body))["reward"]
+    verified = {"reward": (await _post(server, "/verify" + BY_MATH, body))["reward"]}
+    return (await _post(server, "/aggregate_metrics", {"verify_responses": [verified]}))["key_metrics"]["mean/reward"]
 
 
 async def _roll(server: Probed, response: str) -> Any:

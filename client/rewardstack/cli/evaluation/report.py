@@ -11,6 +11,7 @@ import numpy as np
 from rewardstack.cli.data.rows import Row, to_request
 from rewardstack.cli.evaluation import figures
 from rewardstack.cli.evaluation.labels import Labelled
+from rewardstack.core.messages import response_text
 from rewardstack.score import STATUSES, Score
 
 TEXT = 300
@@ -175,7 +176,7 @@ def _row(row: Labelled, score: Score) -> dict[str, Any]:
         "group": row.group,
         "right": row.right,
         "value": score.value,
-        "response": cut(request.solution_str),
+        "response": cut(response_text(request.solution_str) or ""),
         "reference": cut(str(request.ground_truth)),
         "reason": cut(score.reason),
     }

@@ -13,6 +13,7 @@ from rewardstack.cli.interrupts import Interrupts
 from rewardstack.cli.options import Scoring
 from rewardstack.cli.outage import Outage
 from rewardstack.cli.progress import Tally, progress_bar
+from rewardstack.core.messages import response_text
 from rewardstack.errors import RequestError
 from rewardstack.score import Score
 
@@ -84,7 +85,7 @@ def injections() -> dict[str, str]:
 def with_injection(row: Row, injection: str) -> Row:
     """The row, an injection written below its response."""
     field = "solution_str" if row.fields.get("solution_str") is not None else "response"
-    return row._replace(fields={**row.fields, field: f"{row.fields[field]}\n\n{injection}"})
+    return row._replace(fields={**row.fields, field: f"{response_text(row.fields[field])}\n\n{injection}"})
 
 
 async def scores_of(rows: Iterable[Row], count: int, options: Scoring) -> list[Score]:

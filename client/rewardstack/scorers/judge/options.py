@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from rewardstack.core.fields import Fields, field_error, is_missing
 from rewardstack.core.json_types import plain
+from rewardstack.core.messages import last_text
 from rewardstack.scorers.judge.templates import LABELS, Template, find_template, read_template
 
 Aggregate = Literal["mean", "median", "majority"]
@@ -30,7 +31,9 @@ OPTIONS = (
 )
 """The fields of `extra_info` beside the texts; what changes a verdict is part of its key (`plan`)."""
 FIELDS = (*OPTIONS, "problem")
-"""All that the judge reads, but for where and how long to ask, and for `prompt` where there is no `problem`."""
+"""All that the judge reads, but for where and how long to ask, and for `TASKS` where there is no `problem`."""
+TASKS = ("prompt", "question")
+"""Fields that say what the task was where there is no `problem`, the more specific one first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +111,10 @@ def portable_extra(extra: Mapping[str, Any], problem: str) -> dict[str, Any]:
 
 
 def problem_of(extra: Mapping[str, Any]) -> str:
-    """The task that the candidate was given: `problem`, else the text or last user message of `prompt`; else empty.
+    """The task that the candidate was given: `problem`, else what `prompt` or else `question` says; else empty.
+
+    Each of the latter may be a text, or chat messages, of which the user's last one counts; another kind says nothing.
+    verl's preprocessing writes `question` beside its rows.
 
     Raises:
         RequestError: `problem` is no text.
@@ -116,15 +122,12 @@ def problem_of(extra: Mapping[str, Any]) -> str:
     problem = Fields(extra).text("problem", None)
     if problem is not None:
         return problem
-    prompt = plain(extra.get("prompt"))
-    if isinstance(prompt, str):
-        return prompt
-    said = [one.get("content") for one in _messages(prompt) if one.get("role") == "user"]
-    return said[-1] if said and isinstance(said[-1], str) else ""
-
-
-def _messages(prompt: Any) -> list[dict[str, Any]]:
-    return [one for one in prompt if isinstance(one, dict)] if isinstance(prompt, list) else []
+    for name in TASKS:
+        said = extra.get(name)
+        task = said if isinstance(said, str) else last_text(said, "user")
+        if task:
+            return task
+    return ""
 
 
 _TEMPLATE_AT = OPTIONS.index("prompt_template")

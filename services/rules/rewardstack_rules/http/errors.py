@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 from flask import Flask, Response, current_app, jsonify, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
@@ -22,6 +23,9 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from rewardstack.core.wire import REFUSED_FOR_GOOD
 from rewardstack.errors import BudgetError, ConfigError, ServiceError, UnknownSourceError
 
+REASON_CHARACTERS = 200
+UNFIT = re.compile(r"[^ -~]")
+"""What the first line of an answer cannot hold."""
 RETRY_AFTER = 1
 """Seconds after which a caller may try again."""
 BROWSED = frozenset({"/"})
@@ -64,7 +68,7 @@ def install(app: Flask) -> None:
 def answer(status: int, message: str, field: str | None = None) -> Response:
     """A refusal."""
     response = jsonify(error=message, field=field)
-    response.status_code = status
+    response.status = _line(status, message)
     if status == 401:
         response.headers["WWW-Authenticate"] = PASSWORD if request.path in BROWSED else "Bearer"
     return response
@@ -86,9 +90,14 @@ def _over_budget(error: BudgetError) -> Response:
 def unavailable(message: str, **content: object) -> Response:
     """A refusal for now: 503, with the time after which to try again."""
     response = jsonify(error=message, field=None, **content)
-    response.status_code = 503
+    response.status = _line(503, message)
     response.headers["Retry-After"] = str(RETRY_AFTER)
     return response
+
+
+def _line(status: int, message: str) -> str:
+    """The status with the message as its reason: what trainers write into their logs of a refusal, not its body."""
+    return f"{status} {UNFIT.sub('?', message)[:REASON_CHARACTERS]}"
 
 
 def _too_large() -> Response:

@@ -96,6 +96,9 @@ OPERATIONS = (
     Operation("/get_reward", "post", "Rewards for trainers", "Rewards", TRAINERS, True, (404, 503)),
     Operation("/verify", "post", "NeMo Gym: verifies a response", "NeMoGymReward", ("NeMoGymVerify",), True, (404,)),
     Operation("/seed_session", "post", "NeMo Gym: begins a session", "NeMoGymSeeded", ("NeMoGymSession",)),
+    Operation(
+        "/aggregate_metrics", "post", "NeMo Gym: figures of verified responses", "NeMoGymMetrics", ("NeMoGymVerified",)
+    ),
     Operation("/roll/submit", "post", "ROLL: scores a sample", "RollSubmitted", ("RollTask",), True, (404, 503)),
     Operation("/roll/result", "get", "ROLL: tells its reward", "RollReward", ("RollResult",), codes=(404,)),
     Operation("/roll/result", "post", "ROLL: tells its reward", "RollReward", ("RollResult",), codes=(404,)),

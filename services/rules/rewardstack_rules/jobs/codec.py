@@ -11,13 +11,12 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from rewardstack.core.json_types import MOST_DEEP, is_deep
+from rewardstack.core.json_types import TOO_DEEP, is_deep
 from rewardstack.core.wire import score_record
 from rewardstack.score import STATUSES, Request, Score
 
 LEVEL = 1
 """Level of compression: text shrinks to a third or less at the speed of a network."""
-TOO_DEEP = f"its reference or extra_info is nested more than {MOST_DEEP} deep"
 LOST = Score.failed("what the queue holds of it cannot be read")
 """The score in place of a sample, or of its result, that nobody can read back."""
 
@@ -80,7 +79,7 @@ def unpack_lines(data: bytes, start: int, size: int) -> list[bytes]:
 
 def fields_of(request: Request) -> Any:
     """What stands for a sample; a text says why there is none."""
-    if is_deep(request.ground_truth) or is_deep(request.extra_info):
+    if any(map(is_deep, (request.solution_str, request.ground_truth, request.extra_info))):
         return TOO_DEEP
     return request.data_source, request.solution_str, request.ground_truth, request.extra_info
 

@@ -1,4 +1,4 @@
-"""NeMo Gym's resources server: `POST /verify` and `/seed_session` (`nemo_gym/base_resources_server.py`).
+"""NeMo Gym's resources server (`nemo_gym/base_resources_server.py`): `/verify`, `/seed_session`, `/aggregate_metrics`.
 
 `{"responses_create_params", "response": an OpenAI Responses object, ...fields of the environment}` to the same body and
 `reward`. A failure is HTTP 200 with the reward 0.0 and the fields by which its collector sets the sample aside
@@ -15,6 +15,7 @@ from flask import Blueprint, Response, jsonify
 
 from rewardstack.score import Score
 from rewardstack_rules.http.errors import ApiError
+from rewardstack_rules.http.protocols import nemo_gym_metrics
 from rewardstack_rules.http.protocols.body import json_type, read_field, read_object
 from rewardstack_rules.http.protocols.messages import last_user_text, text_of
 from rewardstack_rules.http.protocols.scoring import make_sample, reward_of, score_samples, source_of, without_secrets
@@ -57,6 +58,12 @@ def verify() -> Response:
     prompt = kept.get("question") or last_user_text(parameters.get("input"))
     [score] = score_samples([make_sample(source_of(body), prompt, response, golden, extra)])
     return jsonify({**kept, "reward": reward_of(score), **_complaint(score)})
+
+
+@blueprint.post("/aggregate_metrics")
+def aggregate_metrics() -> Response:
+    """Figures of many verified responses, which the collector logs when its rollouts are done."""
+    return jsonify(nemo_gym_metrics.aggregate(read_field(read_object(), "verify_responses", list)))
 
 
 def _complaint(score: Score) -> dict[str, Any]:

@@ -20,8 +20,10 @@ Schema = dict[str, Any]
 ANY: Schema = {}
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "number"}
+INTEGER: Schema = {"type": "integer"}
 FREE: Schema = {"type": "object"}
 STATUS: Schema = {"enum": list(STATUSES)}
+FIGURES: Schema = {"type": "object", "additionalProperties": NUMBER}
 
 
 def array(items: Schema) -> Schema:
@@ -56,7 +58,8 @@ def matching(pattern: re.Pattern[str]) -> Schema:
 
 MESSAGES = array(record({"role": TEXT, "content": {"anyOf": [TEXT, array(FREE)]}}))
 PROMPT: Schema = {"anyOf": [TEXT, MESSAGES]}
-REFERENCE: Schema = {"anyOf": [{"type": "null"}, TEXT, NUMBER, array(TEXT)]}
+REFERENCES = [{"type": "null"}, TEXT, NUMBER, array(TEXT)]
+REFERENCE: Schema = {"anyOf": [*REFERENCES, record({"target": {"anyOf": REFERENCES}})]}
 EXTRA: Schema = {
     "anyOf": [
         {"type": "null"},
@@ -169,9 +172,15 @@ def bodies(names: Sequence[str]) -> dict[str, Schema]:
         "Slime": record({"prompt": PROMPT, "response": ANY}, {"label": REFERENCE, **kind}),
         "NeMoGymVerify": _nemo_gym_verify(kind),
         "NeMoGymSession": FREE,
+        "NeMoGymVerified": record({"verify_responses": array(_NEMO_GYM_VERIFIED)}),
         "RollTask": _roll_task(kind),
         "RollResult": record({"reward_request_id": matching(roll.IDENT)}),
     }
+
+
+_NEMO_GYM_VERIFIED = record(
+    {}, {"_ng_task_index": INTEGER, "_ng_rollout_index": INTEGER, "reward": NUMBER, "response": ANY}
+)
 
 
 def _nemo_gym_verify(kind: Schema) -> Schema:
@@ -219,6 +228,9 @@ REPLIES: dict[str, Schema] = {
     "NeMoGymReward": record(
         {"responses_create_params": FREE, "response": FREE, "reward": NUMBER},
         {"_ng_failure_class": TEXT, "mask_sample": {"type": "boolean"}, "failure_kind": TEXT, "failure_reason": TEXT},
+    ),
+    "NeMoGymMetrics": exactly(
+        {"group_level_metrics": array(FREE), **dict.fromkeys(("agent_metrics", "key_metrics"), FIGURES)}
     ),
     "NeMoGymSeeded": exactly({}, {"resources_session_id": TEXT}),
     "RollSubmitted": exactly({"reward_request_id": TEXT, "errcode": {"const": 0}}),

@@ -50,4 +50,4 @@ def read_sample(item: Any, where: str) -> Request:
     extra = item.get("extra_info")
     if extra and isinstance(extra, dict):
         refuse_secrets(extra, f"{where}.extra_info")
-    return Request(source, item.get("solution_str"), item.get("ground_truth"), extra)  # type: ignore[arg-type]
+    return Request(source, item.get("solution_str"), item.get("ground_truth"), extra)

@@ -9,15 +9,16 @@ from typing import Any
 
 from flask import Response, jsonify
 
+from rewardstack.score import NO_REFERENCE
 from rewardstack_rules.http.errors import ApiError, unavailable
-from rewardstack_rules.http.protocols.scoring import all_failed, make_sample, reward_of, score_samples, source_of
+from rewardstack_rules.http.protocols.scoring import all_failed, make_sample, score_samples, source_of
 
 
 def answer(body: dict[str, Any]) -> Response:
     """The reward of one sample; 503 where it failed, for a number cannot say so.
 
     Raises:
-        ApiError: 400; there is no prompt.
+        ApiError: 400; there is no prompt, or the sample cannot be judged, such as one without a label.
     """
     if "prompt" not in body:
         raise ApiError(400, "prompt is missing", "prompt")
@@ -25,4 +26,7 @@ def answer(body: dict[str, Any]) -> Response:
     [score] = score_samples([sample])
     if all_failed([score]):
         return unavailable(f"the sample was not scored: {score.reason}")
-    return jsonify(reward_of(score))
+    if score.value is None or score.status == "unscored":
+        missing = score.reason == NO_REFERENCE
+        raise ApiError(400, f"label: {score.reason}" if missing else score.reason, "label" if missing else score.field)
+    return jsonify(score.value)

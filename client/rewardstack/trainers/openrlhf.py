@@ -1,0 +1,50 @@
+"""OpenRLHF's reward as a file, with no reward server between where judge or embedding server are asked directly.
+
+    --reward.remote_url "$(python -c 'from rewardstack.trainers import openrlhf; print(openrlhf.__file__)')"
+    --data.label_key answer
+
+`REWARD_TYPE` names the route. OpenRLHF loads the file by its path, hence the absolute imports, and calls `reward_func`
+in threads, a sample a call (`openrlhf/utils/agent.py` of 0.11.2). Where it raises, the trainer logs why and has no
+reward for the sample, and the step ends with an error: there are no further tries, as there are over HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rewardstack import api
+from rewardstack.core.responses import response_in
+from rewardstack.errors import ScoringError
+from rewardstack.score import Request
+from rewardstack.settings import Settings
+
+
+def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **_: Any) -> dict[str, Any]:
+    """The rewards of samples, and what its logs show of them.
+
+    Args:
+        queries: each prompt with its response, as decoded from tokens.
+        prompts: as the trainer had them.
+        labels: the references.
+
+    Returns:
+        `rewards`, `scores` (the same: dynamic filtering reads them) and `extra_logs`, with `unscored` 1 for a sample
+        that cannot be judged, such as one without a label, whose reward is 0.
+
+    Raises:
+        ScoringError: the infrastructure failed a sample.
+        ConfigError: `REWARD_TYPE` names no route, or a setting is malformed.
+    """
+    source = Settings.from_env().reward_type
+    rows = zip(queries, prompts, labels, strict=True)
+    scores = api.score(
+        [Request(source, response_in(query, prompt), label, {"prompt": prompt}) for query, prompt, label in rows],
+        on_error="none",
+    )
+    failed = [score.reason for score in scores if score.status == "failed"]
+    if failed:
+        raise ScoringError(f"{len(failed)} of {len(scores)} samples failed; the first: {failed[0]}", scores)
+    rewards = [0.0 if score.value is None else score.value for score in scores]
+    logs = {name: [float(score.status == name) for score in scores] for name in ("failed", "unscored")}
+    return {"rewards": rewards, "scores": rewards, "extra_logs": logs}

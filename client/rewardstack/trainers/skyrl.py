@@ -1,0 +1,199 @@
+"""SkyRL from 0.3 on: an environment that scores each response by the route of its row, and an entrypoint that has it.
+
+    trainer.override_entrypoint=rewardstack.trainers.skyrl
+    environment.env_class=rewardstack
+
+`skyrl.train.entrypoints.main_base` then calls `main` here. Rows that name an `env_class` of their own keep it. Three
+keys more are optional: `environment.skyrl_gym.rewardstack.data_source=ROUTE` scores every row by one route, `on_error`
+beside it says what a sample without a score is worth, `environment.skyrl_gym.max_env_workers` how many are scored at a
+time, 32 by default.
+
+SkyRL makes an environment for each response, hands it the columns of the row, and calls `step` in a pool of threads
+(`skyrl/train/generators/skyrl_gym_generator.py`). It logs the numbers of `get_metrics`, averaged, as
+`environment/NAME`: there `failed` is the share of samples that have no score because a service is out of order. A
+reward of None is an AssertionError in SkyRL, so there is no `on_error=none`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import field, make_dataclass
+from importlib import import_module
+from typing import Any
+
+from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
+
+from rewardstack.api import score
+from rewardstack.errors import RequestError
+from rewardstack.score import Request, Score
+from rewardstack_settings.table import TABLE
+
+NAME = "rewardstack"
+"""By which rows and the configuration name the environment."""
+OVERRIDE = "trainer.override_entrypoint="
+EXPERIMENT = "skyrl.train.entrypoints.main_base:BasePPOExp"
+TASKS = ("problem", "prompt", "question")
+"""Fields of `extra_info` that say what the policy was asked."""
+NO_NONE = (
+    "a sample without a score would be worth None, for which SkyRL has an assert: use 'zero' (it counts as 0, and "
+    "environment/failed or environment/unscored is above 0 in the logs), 'lexical' or 'raise'"
+)
+
+
+class RewardstackEnv(BaseTextEnv):
+    """One response, scored.
+
+    Args:
+        env_config: `environment.skyrl_gym.NAME`, with `data_source` and `on_error`, or nothing.
+        extras: the columns of the row: `data_source`, `extra_info`, the reference in `reward_spec` or `reward_model`.
+        data_source: the route, in the place of the row's; `env_config` precedes it.
+        options: of the route, for every row; the row's `extra_info` precedes them.
+        on_error: what a sample without a score is worth (`zero`, `lexical`, `raise`); None: as its route says.
+
+    Raises:
+        RequestError: a row names no route, or `on_error` is `none`.
+    """
+
+    def __init__(
+        self,
+        env_config: Any = None,
+        extras: Mapping[str, Any] | None = None,
+        *,
+        data_source: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        on_error: str | None = None,
+    ) -> None:
+        super().__init__()
+        row = extras or {}
+        self._source = _configured(env_config, "data_source") or data_source or row.get("data_source")
+        self._on_error = _configured(env_config, "on_error") or on_error
+        if not self._source:
+            raise RequestError(
+                "data_source: the row has none; give it one, or set environment.skyrl_gym.rewardstack.data_source",
+                "data_source",
+            )
+        if self._on_error == "none":
+            raise RequestError(f"on_error: {NO_NONE}", "on_error")
+        about = row.get("reward_spec") or row.get("reward_model") or {}
+        self._reference = about.get("ground_truth")
+        self._extra = {**(options or {}), **(row.get("extra_info") or {})}
+        self._score: Score | None = None
+
+    def init(self, prompt: list[dict[str, str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:
+        """The prompt as it is; what was asked last is told to a judge, where the row does not say it.
+
+        Args:
+            prompt: the messages that the policy answers.
+        """
+        if not any(self._extra.get(name) for name in TASKS):
+            self._extra["prompt"] = next((one["content"] for one in reversed(prompt) if one["role"] == "user"), "")
+        return prompt, {}
+
+    def step(self, action: str) -> BaseTextEnvStepOutput:
+        """The reward of a response, after which the episode is over; `metadata` says what became of it.
+
+        Args:
+            action: what the policy wrote.
+
+        Raises:
+            RequestError: it has no score, and its route says that this is worth None.
+            ConfigError, ScoringError: as of `rewardstack.score`.
+        """
+        request = Request(self._source, action, self._reference, self._extra)
+        self._score = one = score([request], on_error=self._on_error)[0]
+        if one.value is None:
+            raise RequestError(f"on_error of the sample's route is 'none': {NO_NONE}", "on_error")
+        metadata = {"status": one.status, "reason": one.reason, "source": one.source, **one.details}
+        return BaseTextEnvStepOutput(observations=[], reward=one.value, done=True, metadata=metadata)
+
+    def get_metrics(self) -> dict[str, float]:
+        """What became of the sample, in numbers: `ok`, `unscored`, `failed` and the rest of `Score.details`."""
+        if self._score is None:
+            return {}
+        return {name: value for name, value in self._score.details.items() if name != "score" and value is not None}
+
+
+def main() -> None:
+    """Trains with the environment; the arguments are those of the command line."""
+    train(configure([one for one in sys.argv[1:] if not one.startswith(OVERRIDE)]))
+
+
+def configure(arguments: Sequence[str], name: str = NAME) -> Any:
+    """SkyRL's configuration, composed and checked, with this process in its Ray cluster.
+
+    Args:
+        arguments: `KEY=VALUE`, as of SkyRL's own entrypoints.
+        name: of the environment, whose keys are below `environment.skyrl_gym.NAME`.
+
+    Raises:
+        ValueError, AssertionError: as SkyRL finds a key or a value wrong.
+    """
+    from skyrl.train.utils import initialize_ray
+    from skyrl.train.utils.utils import validate_cfg
+
+    config = compose(arguments, name)
+    validate_cfg(config)
+    initialize_ray(config)
+    return config
+
+
+def compose(arguments: Sequence[str], name: str = NAME) -> Any:
+    """SkyRL's configuration, composed; it has keys of the environment's own.
+
+    Args:
+        arguments: `KEY=VALUE`.
+        name: of the environment.
+
+    Raises:
+        ValueError: a key is unknown.
+    """
+    from skyrl.train import config
+
+    settings = [(key, Any, field(default=None)) for key in ("data_source", "on_error")]
+    own = make_dataclass("RewardstackConfig", settings, bases=(config.BaseConfig,))
+    gym = _extended(config.SkyRLGymConfig, name, own)
+    environment = _extended(config.EnvironmentConfig, "skyrl_gym", gym)
+    return _extended(config.SkyRLTrainConfig, "environment", environment).from_cli_overrides(list(arguments))
+
+
+def train(
+    config: Any, name: str = NAME, entry_point: str = f"{__name__}:RewardstackEnv", experiment: str = EXPERIMENT
+) -> None:
+    """Trains, in a task of the Ray cluster that knows the environment; returns when it is done.
+
+    Args:
+        config: of `configure`.
+        name: of the environment.
+        entry_point: its class, as `MODULE:CLASS`.
+        experiment: the class that trains, as `MODULE:CLASS`; by default SkyRL's own, which trains synchronously.
+
+    Raises:
+        RayTaskError: what ended the training.
+    """
+    import ray
+
+    variables = {variable: text for variable, text in os.environ.items() if variable in TABLE}
+    ray.get(ray.remote(num_cpus=1)(_experiment).remote(config, name, entry_point, experiment, variables))
+
+
+def _experiment(config: Any, name: str, entry_point: str, experiment: str, variables: Mapping[str, str]) -> None:
+    """What the task does, with the client's variables of the process that trains: another node has others."""
+    from skyrl_gym.envs import register
+
+    for variable in TABLE:
+        os.environ.pop(variable, None)
+    os.environ.update(variables)
+    register(id=name, entry_point=entry_point)
+    module, _, attribute = experiment.partition(":")
+    getattr(import_module(module), attribute)(config).run()
+
+
+def _configured(env_config: Any, key: str) -> Any:
+    return env_config.get(key) if isinstance(env_config, Mapping) else getattr(env_config, key, None)
+
+
+def _extended(base: type, key: str, kind: type) -> Any:
+    """A class of SkyRL's configuration with one field of another kind."""
+    return make_dataclass(base.__name__, [(key, kind, field(default_factory=kind))], bases=(base,))

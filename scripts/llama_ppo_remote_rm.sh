@@ -1,0 +1,1 @@
+../examples/align_anything/scripts/llama_ppo_remote_rm.sh

@@ -1,0 +1,121 @@
+"""What NeMo Gym makes of many verified responses: figures of each task, and of all (`nemo_gym/reward_profile.py`).
+
+`compute_aggregate_metrics` is the function there, with its names, its order and what it leaves out; its pandas frame is
+a list for each field here.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rewardstack_rules.http.errors import ApiError
+from rewardstack_rules.http.protocols.body import json_type
+
+TASK, ROLLOUT, REWARD = "_ng_task_index", "_ng_rollout_index", "reward"
+FAILURE = "_ng_failure_class"
+LARGEST = 1e150
+"""A larger number has no square that a float can hold, so no standard deviation."""
+
+Row = dict[str, float]
+
+
+def aggregate(responses: Sequence[Any]) -> dict[str, Any]:
+    """The reply: `group_level_metrics`, a record a task; `agent_metrics`; of these the means as `key_metrics`.
+
+    Args:
+        responses: what `/verify` answered, each with its task and its rollout; of `response` its `usage` counts.
+
+    Raises:
+        ApiError: 400; one is no object, has no such number where one is due, or has the task and rollout of another.
+    """
+    tasks: dict[int, dict[int, tuple[Row, Row]]] = defaultdict(dict)
+    for at, one in enumerate(responses):
+        where = f"verify_responses[{at}]"
+        if not isinstance(one, dict):
+            raise ApiError(400, f"{where} must be an object, got {json_type(one)}", where)
+        task, rollout = (_index(one, name, where) for name in (TASK, ROLLOUT))
+        if rollout in tasks[task]:
+            message = f"{where} is another one of task {task}, rollout {rollout}: each has a {ROLLOUT} of its own"
+            raise ApiError(400, message, f"{where}.{ROLLOUT}")
+        tasks[task][rollout] = _numbers_of(one, where)
+    in_order = {task: dict(sorted(tasks[task].items())) for task in sorted(tasks)}
+    groups = [_group(task, rollouts) for task, rollouts in in_order.items()]
+    overall = _figures([row for rollouts in in_order.values() for row, _ in rollouts.values()])
+    means = {name: value for name, value in overall.items() if name.startswith("mean/")}
+    return {"group_level_metrics": groups, "agent_metrics": overall, "key_metrics": means}
+
+
+def _group(task: int, rollouts: Mapping[int, tuple[Row, Row]]) -> dict[str, Any]:
+    found = len(rollouts)
+    place = {"sample": {"agent_ref": {"name": "agent"}}, "num_rollouts": found, "expected_num_rollouts": found}
+    complete = {"missing_num_rollouts": 0, "reward_profile_completion_pct": 100.0}
+    told = [
+        {"rollout_id": f"{task}:{rollout}", TASK: task, ROLLOUT: rollout, **rollouts[rollout][1]}
+        for rollout in rollouts
+    ]
+    return {TASK: task, **_figures([row for row, _ in rollouts.values()]), **place, **complete, "rollout_infos": told}
+
+
+def _figures(rows: Sequence[Row]) -> dict[str, float]:
+    """Each statistic of each field; a field that no row has, and a deviation of one among many, have none."""
+    columns: dict[str, list[float]] = {}
+    for row in rows:
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+    found = {}
+    for statistic, compute in STATISTICS.items():
+        for name, values in columns.items():
+            if statistic != "std" or len(values) > 1 or len(rows) == 1:
+                found[f"{statistic}/{name}"] = float(compute(values))
+    return found
+
+
+def _deviation(values: Sequence[float]) -> float:
+    """The standard deviation of a sample; 0 of a single value."""
+    middle = statistics.fmean(values)
+    return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / max(len(values) - 1, 1))
+
+
+STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
+    "mean": statistics.fmean,
+    "max": max,
+    "min": min,
+    "median": statistics.median,
+    "std": _deviation,
+}
+
+
+def _numbers_of(one: Mapping[str, Any], where: str) -> tuple[Row, Row]:
+    """A response's numbers as they are counted, and as they are told of its rollout, where usage comes first.
+
+    A reward where the infrastructure failed is none; NeMo Gym's collector leaves such a response out by itself.
+    """
+    own = _numbers({name: value for name, value in one.items() if name not in (TASK, ROLLOUT)}, f"{where}.")
+    if one.get(FAILURE):
+        own.pop(REWARD, None)
+    response = one.get("response")
+    usage = response.get("usage") if isinstance(response, dict) else None
+    used = _numbers(usage, f"{where}.response.usage.") if isinstance(usage, dict) else {}
+    reward = {REWARD: own[REWARD]} if REWARD in own else {}
+    return {**own, **used}, {**reward, **used, **own}
+
+
+def _numbers(fields: Mapping[str, Any], within: str) -> Row:
+    found = {}
+    for name, value in fields.items():
+        if isinstance(value, (int, float)):
+            if not abs(value) <= LARGEST:
+                raise ApiError(400, f"{within}{name} must be a number from -{LARGEST:g} to {LARGEST:g}", within + name)
+            found[name] = int(value) if isinstance(value, bool) else value
+    return found
+
+
+def _index(one: Mapping[str, Any], name: str, where: str) -> int:
+    value = one.get(name, 0)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ApiError(400, f"{where}.{name} must be an integer, got {json_type(value)}", f"{where}.{name}")
+    return value

@@ -1,0 +1,44 @@
+"""A response in chat messages, as conversational trainers hand it over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rewardstack import Request
+from rewardstack.errors import RequestError
+from rewardstack.pipeline.arguments import read_call
+from rewardstack.pipeline.items import read_request
+
+CASES = json.loads((Path(__file__).resolve().parents[1] / "cases" / "chat_responses.json").read_text())
+
+
+@pytest.mark.parametrize("case", CASES["read"], ids=lambda case: case["name"])
+def test_what_the_assistant_says_last(case: dict[str, Any]) -> None:
+    """Of messages the assistant's last one is the response: its text, or its parts that are text."""
+    item, _ = read_request(Request("gsm8k", case["solution_str"], "42"))
+
+    assert case["text"] == item.solution
+
+
+@pytest.mark.parametrize("case", CASES["refused"], ids=lambda case: case["name"])
+def test_messages_without_a_response(case: dict[str, Any]) -> None:
+    """Messages in which the assistant says nothing last are refused by field, with what is wanted."""
+    with pytest.raises(RequestError, match=r"^solution_str: .*last message of the assistant's that has text") as raised:
+        read_request(Request("gsm8k", case["solution_str"], "42"))
+
+    assert "solution_str" == raised.value.field
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
+def test_messages_are_one_response(kind: Any) -> None:
+    """Messages in the singular are one sample, not a batch; lists of them are a batch."""
+    messages = kind([{"role": "assistant", "content": "#### 42"}])
+
+    assert read_call(("gsm8k", messages, "42", None), (None,) * 4, {}).single
+    batch = read_call(("gsm8k", [messages, messages], ["42", "42"], None), (None,) * 4, {})
+    assert (2, False) == (len(batch.requests), batch.single)

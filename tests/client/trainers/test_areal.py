@@ -1,0 +1,54 @@
+"""`rewardstack.trainers.areal`: the function that AReaL hands to its processes."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from typing import Any
+
+import pytest
+
+from rewardstack.errors import ScoringError, UnknownSourceError
+from rewardstack.score import NO_REFERENCE
+from rewardstack.trainers import areal
+from tests.support.servers import FaultServer
+
+GIVEN = ("What is 6 * 7?", "abc", [1], [2])
+
+
+@pytest.mark.parametrize("column", areal.REFERENCES)
+def test_references(column: str, server: FaultServer) -> None:
+    """The reference may stand in each of the columns that data sets have for it."""
+    assert areal.reward(*GIVEN, data_source="gsm8k", **{column: "1"}, messages=[]) == 3.0
+
+
+def test_route(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row without a route is scored by that of `REWARD_TYPE`, and its `extra_info` holds the options."""
+    monkeypatch.setenv("REWARD_TYPE", "gsm8k")
+    assert areal.reward(*GIVEN, answer="1", extra_info={"timeout": 5}) == 3.0
+    with pytest.raises(UnknownSourceError, match="gsm9k"):
+        areal.reward(*GIVEN, data_source="gsm9k", answer="1")
+
+
+@pytest.mark.parametrize("row", [{}, {"answer": None}, {"answers": "1"}])
+def test_no_reference(row: dict[str, Any], server: FaultServer) -> None:
+    """A row without a reference is an error that says in which columns it is looked for."""
+    server.set(said={"value": None, "status": "unscored", "reason": NO_REFERENCE})
+    with pytest.raises(ScoringError, match="unscored: .*missing.*; a row has it as answer, ground_truth"):
+        areal.reward(*GIVEN, data_source="gsm8k", **row)
+
+
+def test_silence(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that does not answer is an error before AReaL stops waiting and counts 0."""
+    assert areal.SECONDS < 15
+    monkeypatch.setattr(areal, "SECONDS", 0.2)
+    server.freeze()
+    started = time.monotonic()
+    with pytest.raises(ScoringError, match="failed: "):
+        areal.reward(*GIVEN, data_source="gsm8k", answer="1")
+    assert time.monotonic() - started < 5
+
+
+def test_picklable() -> None:
+    """The function travels to another process by its name."""
+    assert b"rewardstack.trainers.areal" in pickle.dumps(areal.reward)

@@ -1,0 +1,63 @@
+"""`rewardstack.trainers.openrlhf`: the file that OpenRLHF loads by its path."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardstack.errors import ScoringError, UnknownSourceError
+from rewardstack.score import NO_REFERENCE
+from rewardstack.trainers import openrlhf
+from tests.support.servers import FaultServer
+
+PROMPTS = ["<|user|>Six?<|assistant|>", "Seven?"]
+QUERIES = ["<s><|user|>Six?<|assistant|>six<|im_end|>\n", "Seven? seven</s>"]
+OK = {"failed": [0.0, 0.0], "unscored": [0.0, 0.0]}
+
+
+@pytest.fixture(autouse=True)
+def reward_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The route of the tests."""
+    monkeypatch.setenv("REWARD_TYPE", "gsm8k")
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Any:
+    """A copy of the file elsewhere, loaded by its path alone, as OpenRLHF does."""
+    path = tmp_path / "reward_func.py"
+    path.write_text(Path(openrlhf.__file__).read_text())
+    spec = importlib.util.spec_from_file_location("reward_func", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_responses(server: FaultServer, module: Any) -> None:
+    """What is scored stands between the prompt and the tokens that end a text; this server counts its characters."""
+    expected = {"rewards": [3.0, 6.0], "scores": [3.0, 6.0], "extra_logs": OK}
+    assert expected == module.reward_func(QUERIES, PROMPTS, ["6", "7"], further="argument")
+
+
+def test_unscored(server: FaultServer) -> None:
+    """A sample that cannot be judged counts 0, and 1 as `unscored` in the logs."""
+    server.set(said={"value": None, "status": "unscored", "reason": NO_REFERENCE})
+    reply = openrlhf.reward_func(QUERIES, PROMPTS, ["", ""])
+    assert (reply["rewards"], reply["extra_logs"]) == ([0.0, 0.0], {"failed": [0.0, 0.0], "unscored": [1.0, 1.0]})
+
+
+def test_failed(server: FaultServer) -> None:
+    """A sample that the infrastructure failed is an error, of which OpenRLHF makes None, and no 0."""
+    server.set(said={"value": None, "status": "failed", "reason": "the judge is away"})
+    with pytest.raises(ScoringError, match="2 of 2 samples failed; the first: the judge is away"):
+        openrlhf.reward_func(QUERIES, PROMPTS, ["6", "7"])
+
+
+def test_unknown(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A route that there is not is named, with those that there are."""
+    monkeypatch.setenv("REWARD_TYPE", "gsm9k")
+    with pytest.raises(UnknownSourceError, match="'gsm9k' has no route; known: .*gsm8k"):
+        openrlhf.reward_func(QUERIES, PROMPTS, ["6", "7"])

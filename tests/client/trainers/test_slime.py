@@ -1,0 +1,80 @@
+"""`rewardstack.trainers.slime`: the function that `--custom-rm-path` names."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rewardstack.errors import ScoringError
+from rewardstack.score import NO_REFERENCE
+from rewardstack.trainers import slime
+from tests.support.servers import FaultServer
+
+ARGUMENTS = SimpleNamespace(rm_type="gsm8k")
+FAILED = {"value": None, "status": "failed", "reason": "the judge is away"}
+
+
+def sample(response: str, **given: Any) -> SimpleNamespace:
+    """What is read of slime's `Sample`."""
+    return SimpleNamespace(**{"index": 7, "prompt": "p", "response": response, "label": "1", "metadata": {}, **given})
+
+
+@pytest.fixture
+def pauses(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that were paused, after the second of which the server recovers."""
+    paused: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        paused.append(seconds)
+        if len(paused) == 2:
+            server.set(said={})
+
+    monkeypatch.setattr(slime, "asyncio", SimpleNamespace(sleep=pause))
+    return paused
+
+
+async def test_one_and_many(server: FaultServer) -> None:
+    """A sample has a number, a list of them a list, as `--group-rm` wants it."""
+    assert await slime.reward(ARGUMENTS, sample("abc"), further="argument") == 3.0
+    assert await slime.reward(ARGUMENTS, [sample("abc"), sample("ab")]) == [3.0, 2.0]
+    assert await slime.reward(ARGUMENTS, []) == []
+
+
+@pytest.mark.parametrize(
+    ("metadata", "rm_type", "asked"),
+    [({"data_source": "math"}, "gsm8k", "math"), (None, "gsm8k", "gsm8k"), ({}, None, "exact_match")],
+    ids=["metadata", "--rm-type", "REWARD_TYPE"],
+)
+async def test_route(
+    metadata: Any, rm_type: str | None, asked: str, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The route is that of the sample, else of the command line, else of the environment."""
+    monkeypatch.setenv("REWARD_TYPE", "exact_match")
+    request = slime._request(SimpleNamespace(rm_type=rm_type), sample("a", metadata=metadata))
+    assert (request.data_source, request.extra_info) == (asked, {**(metadata or {}), "prompt": "p"})
+
+
+async def test_recovery(server: FaultServer, pauses: list[float]) -> None:
+    """What failed is asked for again after pauses that grow, and nothing else is."""
+    assert await slime.reward(ARGUMENTS, sample("before")) == 6.0
+    server.set(said=FAILED)
+    assert await slime.reward(ARGUMENTS, [sample("before"), sample("abc")]) == [6.0, 3.0]
+    assert pauses == [1, 2]
+
+
+async def test_outage(server: FaultServer, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails at the last try is an error that says why."""
+    monkeypatch.setattr(slime, "PAUSES", slime.PAUSES[:1])
+    server.set(said=FAILED)
+    with pytest.raises(ScoringError, match="sample 7: failed: the judge is away"):
+        await slime.reward(ARGUMENTS, sample("abc"))
+    assert pauses == [1]
+
+
+async def test_no_label(server: FaultServer) -> None:
+    """A sample without a label is an error at once, which names the field and the option."""
+    server.set(said={"value": None, "status": "unscored", "reason": NO_REFERENCE})
+    with pytest.raises(ScoringError, match="sample 7: unscored: .*missing.* `label`.* --label-key"):
+        await slime.reward(ARGUMENTS, [sample("a", label=None), sample("b", label=None)])

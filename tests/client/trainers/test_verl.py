@@ -1,0 +1,136 @@
+"""The files that verl loads, called as its reward managers call them."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardstack import register_route
+from rewardstack.errors import RequestError, RewardstackError
+from rewardstack.trainers import verl, verl_legacy
+from tests.support.servers import FaultServer
+
+KEYS = {"score", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
+ROW: Mapping[str, Any] = {"data_source": "openai/gsm8k", "ground_truth": "1", "extra_info": {"index": 1}}
+UNREADABLE = {"no": "target"}
+"""A reference that makes a sample `unscored`."""
+
+
+def both(**arguments: Any) -> Any:
+    """What `compute_score` gives, and `compute_score_sync` too, though from a cache perhaps and in another time."""
+    awaited, blocking = asyncio.run(verl.compute_score(**arguments)), verl.compute_score_sync(**arguments)
+    for one in (awaited, blocking):
+        if isinstance(one, dict):
+            one["latency_ms"] = one["cached"] = 0.0
+    assert awaited == blocking
+    return awaited
+
+
+def test_loaded_by_path(server: FaultServer, tmp_path: Path) -> None:
+    """A copy of the file elsewhere, loaded by its path alone as verl does, scores by `data_source`."""
+    path = tmp_path / "my_rewards.py"
+    path.write_text(Path(verl.__file__).read_text())
+    spec = importlib.util.spec_from_file_location("custom_module_1", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert 3.0 == module.compute_score_sync(**ROW, solution_str="abc")["score"]
+    assert 3.0 == asyncio.run(module.compute_score(**ROW, solution_str="abc"))["score"]
+
+
+def test_same_keys(server: FaultServer) -> None:
+    """A sample that is scored, one without a reference and one that the server fails have the same numeric keys."""
+    scored, unscored = both(**ROW, solution_str="abc"), both(**{**ROW, "ground_truth": UNREADABLE}, solution_str="abc")
+    server.set(mode="500")
+    failed = both(**ROW, solution_str="ab", timeout=0.5)
+    for reward in (scored, unscored, failed):
+        assert KEYS == {*reward}
+        assert all(isinstance(value, float) for value in reward.values())
+    assert (3.0, 1.0) == (scored["score"], scored["ok"])
+    assert (0.0, 1.0) == (unscored["score"], unscored["unscored"])
+    assert (0.0, 1.0) == (failed["score"], failed["failed"])
+
+
+def test_verls_own_arguments(server: FaultServer) -> None:
+    """What verl adds where a reward model is on changes nothing; a misspelt argument is refused by name."""
+    assert 3.0 == both(**ROW, solution_str="abc", reward_router_address="a:1", reward_model_tokenizer=object())["score"]
+    with pytest.raises(TypeError, match="'on_eror'"):
+        both(**ROW, solution_str="abc", on_eror="raise")
+
+
+def test_a_number(server: FaultServer) -> None:
+    """`details=False` gives the bare number."""
+    assert 3.0 == both(**ROW, solution_str="abc", details=False)
+
+
+def test_configured_options(server: FaultServer) -> None:
+    """`options` are those of every sample; what a row says itself precedes them."""
+    assert 1 == both(**ROW, solution_str="abc", options={"timeout": -1})["unscored"]
+    own = {**ROW, "extra_info": {"timeout": 5}}
+    assert 1 == both(**own, solution_str="abc", options={"timeout": -1})["ok"]
+
+
+def test_parts(server: FaultServer) -> None:
+    """`parts` names those of a reward that are told as well, as GDPO needs them: 0 without a score, else they are
+    there."""
+    server.set(said={"details": {"parts": {"format": 0.5, "accuracy": 1.0}}})
+    reward = both(**ROW, solution_str="abc", parts=["accuracy", "format"])
+    assert KEYS | {"accuracy", "format"} == {*reward}
+    assert (1.0, 0.5) == (reward["accuracy"], reward["format"])
+    lost = both(**{**ROW, "ground_truth": UNREADABLE}, solution_str="abc", parts=["accuracy"])
+    assert (0.0, 1.0) == (lost["accuracy"], lost["unscored"])
+    with pytest.raises(RequestError, match="^parts: rule:gsm8k has no part 'akkuracy', but format, accuracy"):
+        both(**ROW, solution_str="abc", parts=["akkuracy"])
+
+
+def test_none_is_refused(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`on_error="none"` is refused before anything is asked, and a route's own where it is met; the error says why."""
+    with pytest.raises(RequestError, match="^on_error: none does not go with verl: .*assemble_rm_scores.*choose zero"):
+        both(**ROW, solution_str="abc", on_error="none")
+    assert 0 == server.stats()["requests"]
+    monkeypatch.setattr("rewardstack.client._registered", {})
+    register_route("hesitant", {"route": "gsm8k", "on_error": "none"})
+    with pytest.raises(RequestError, match="on_error = none: .*choose zero"):
+        both(data_source="hesitant", solution_str="abc", ground_truth=UNREADABLE)
+    assert 0.0 == both(data_source="hesitant", solution_str="abc", ground_truth=UNREADABLE, on_error="zero")["score"]
+
+
+def test_raise(server: FaultServer) -> None:
+    """Under `on_error="raise"` a sample without a score raises, and those that were asked for with it do not."""
+
+    async def batch() -> list[Any]:
+        calls = [verl.compute_score("gsm8k", "abc", truth, {}, on_error="raise") for truth in ("1", UNREADABLE, "1")]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    first, second, third = asyncio.run(batch())
+    assert 3.0 == first["score"] == third["score"]
+    assert isinstance(second, RewardstackError)
+
+
+def test_calls_travel_together(server: FaultServer) -> None:
+    """What a worker of verl's asks for at once is one request to the reward server."""
+
+    async def batch() -> list[Any]:
+        return await asyncio.gather(*(verl.compute_score("gsm8k", "a" * length, "1", {}) for length in range(1, 33)))
+
+    assert [*range(1, 33)] == [reward["score"] for reward in asyncio.run(batch())]
+    assert 1 == server.stats()["requests"]
+
+
+def test_legacy_calls(server: FaultServer) -> None:
+    """verl up to 0.7 gets floats: by keyword, by position from a function that can be pickled, and for a batch."""
+    assert 3.0 == verl_legacy.compute_score(**ROW, solution_str="abc")
+    prime = pickle.loads(pickle.dumps(verl_legacy.compute_score))  # noqa: S301 - its own
+    assert 3.0 == prime("openai/gsm8k", "abc", "1", {"index": 1})
+    columns: dict[str, Any] = {"data_sources": ["gsm8k", "math"], "solution_strs": ["a", "bb"]}
+    columns |= {"ground_truths": ["1", UNREADABLE], "extra_infos": [{}, None]}
+    assert [1.0, 0.0] == verl_legacy.compute_score_batched(**columns)
+    assert [1.0, 0.0] == [one["ok"] for one in verl_legacy.compute_score_batched(**columns, details=True)]
+    with pytest.raises(RequestError, match="^on_error: "):
+        verl_legacy.compute_score_batched(**columns, on_error="none")

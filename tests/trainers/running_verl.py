@@ -1,0 +1,208 @@
+"""verl's own loader and reward loop, its workers in Ray, on the rewards of the live reward server and judge."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import ray
+from transformers import PreTrainedTokenizerFast
+from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
+from verl.trainer.ppo.metric_utils import process_validation_metrics
+from verl.trainer.ppo.reward import load_reward_manager
+
+from benchmarks.judge_load import slow_judge
+from benchmarks.verl_batches import Sample, batch, configuration, reward_loop, tokenizer
+from rewardstack import compute_score_batched
+from rewardstack.errors import RequestError
+from rewardstack.trainers import verl as drop_in
+from services.stack.rundir import ROOT
+from tests.support.servers import free_port
+from tests.support.snippets import block
+from tests.trainers.conftest import Report
+
+One = Callable[..., dict[str, Any]]
+PACKAGE = "pkg://rewardstack.trainers.verl"
+FUNCTION = "reward.custom_reward_function"
+MANAGERS = {
+    "naive": (),
+    "dapo": (),
+    "gdpo": (),
+    "rate_limited": ("+reward.max_concurrent=8",),
+    "remote": (f"{FUNCTION}.name=compute_score_sync",),
+}
+"""verl's managers, and what each needs beside its name."""
+KEYS = {"score", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
+OWN_NAMES = [
+    Sample("So it is\n#### 42", "42", "openai/gsm8k"),
+    Sample("It is \\boxed{\\frac12}.", "\\frac{1}{2}", "DigitalLearningGmbH/MATH-lighteval"),
+    Sample("Answer: 42", "42", "math_dapo"),
+    Sample("It is \\boxed{42}.", "42", "aime_2024"),
+    Sample("It is \\boxed{42}.", "42", "numina_olympiads"),
+    Sample("#### 41", "42", "openai/gsm8k"),
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A path of the policy's tokenizer."""
+    return tokenizer(tmp_path_factory.mktemp("policy"))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """Ray, with more processors than there are, for nobody here computes much."""
+    os.environ["RAY_AUTH_MODE"] = "disabled"
+    ray.init(num_cpus=32, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+class Broken(BaseHTTPRequestHandler):
+    """A server that answers 500 to whatever it is asked."""
+
+    def answer(self) -> None:
+        self.send_error(500)
+
+    do_GET = do_POST = answer
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is said of it."""
+
+
+@pytest.fixture(scope="module")
+def broken() -> Iterator[str]:
+    """The address of a reward server that is broken; in this process, for verl brings a `tests` of its own, which those
+    of `tests.support` would import from."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Broken) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def samples_of_all_kinds(broken: str) -> list[Sample]:
+    """Right and wrong ones of verl's own data sets, judged ones, and those that get no score for every reason."""
+    dead = {"server_url": f"http://127.0.0.1:{free_port()}", "timeout": 2}
+    lost = [
+        Sample("#### 1", None),
+        Sample("#### 1", "1", extra=dead),
+        Sample("#### 1", "1", extra={"server_url": broken, "timeout": 2}),
+        Sample("It is 42.", "42", "llm_judge_remote", dead),
+    ]
+    return [*OWN_NAMES, Sample("It is 42.", "42", "llm_judge_remote", {"question": "What is 6 * 7?"}), *lost]
+
+
+def expected(samples: list[Sample]) -> list[dict[str, Any]]:
+    """What `compute_score_batched` says of them."""
+    sources, texts = [one.source for one in samples], [one.solution for one in samples]
+    truths, extras = [one.truth for one in samples], [one.extra for one in samples]
+    return compute_score_batched(sources, texts, truths, extras, details=True)
+
+
+@pytest.mark.parametrize("manager", MANAGERS)
+def test_managers(manager: str, model: str, cluster: None, broken: str, report: Report) -> None:
+    """A batch scored by each manager's loop has the rewards of `compute_score_batched`, and the same keys throughout:
+    a sample that got no score is 0, `unscored` or `failed`."""
+    samples = samples_of_all_kinds(broken)
+    function = [f"{FUNCTION}.path={PACKAGE}", f"reward.reward_manager.name={manager}", "reward.num_workers=2"]
+    with reward_loop(configuration(model, *function, *MANAGERS[manager])) as loop:
+        out = loop.compute_rm_score(batch(samples, model))
+    rewards = out.batch["rm_scores"].sum(-1).tolist()
+    scores = expected(samples)
+    assert rewards == pytest.approx([one["score"] for one in scores])
+    assert {*out.meta_info["reward_extra_keys"]} == KEYS
+    assert all(out.non_tensor_batch[key].dtype.kind == "f" for key in KEYS)
+    for key in ("ok", "unscored", "failed"):
+        assert out.non_tensor_batch[key].tolist() == [one[key] for one in scores], key
+    assert rewards[:7] == [1, 1, 1, 1, 1, 0, 0.5]
+    assert out.non_tensor_batch["unscored"][7] == 1
+    assert out.non_tensor_batch["failed"][8:].tolist() == [1, 1, 1]
+    report(len(samples), manager)
+
+
+@pytest.fixture
+def one(model: str) -> One:
+    """Has verl load a manager into this process by words of a command line, which then scores one sample."""
+
+    def score(sample: Sample, *words: str) -> dict[str, Any]:
+        manager = load_reward_manager(configuration(model, *words), PreTrainedTokenizerFast.from_pretrained(model))
+        told: dict[str, Any] = manager.loop.run_until_complete(manager.run_single(batch([sample], model)))
+        return told
+
+    return score
+
+
+@pytest.mark.parametrize("path", [PACKAGE, drop_in.__file__])
+def test_loader(one: One, path: str, report: Report) -> None:
+    """verl's loader finds the function by the package's name and by the file's path."""
+    assert one(OWN_NAMES[0], f"{FUNCTION}.path={path}")["reward_score"] == 1
+    report(1, "loaded by " + path.partition(":")[0].rpartition("/")[2])
+
+
+def test_the_page(one: One, report: Report) -> None:
+    """The lines on the page are all that is needed; a setting of the table holds for every sample."""
+    lines = block("docs/trainers.md", "", "reward.custom_reward_function").split()
+    assert one(OWN_NAMES[0], *lines)["reward_score"] == 1
+    judged = one(OWN_NAMES[0], *lines, f"+{FUNCTION}.reward_kwargs.data_source=llm_judge_remote")
+    assert judged["reward_score"] != 1
+    assert judged["reward_extra_info"]["ok"] == 1
+    partial = one(OWN_NAMES[5], *lines, f"+{FUNCTION}.reward_kwargs.options={{format_score: 0.25}}")
+    assert partial["reward_score"] == 0.25
+    report(3, "the page's lines")
+
+
+def test_gdpo_keys(one: One, report: Report) -> None:
+    """`parts` makes keys of a reward's parts, from which verl's GDPO takes its components."""
+    parts = f"+{FUNCTION}.reward_kwargs.parts=[format,accuracy]"
+    wrong = Sample("<think>6 * 7 is 41.</think><answer>$41$</answer>", "42", "rule_remote_math_verifier")
+    told = one(wrong, f"{FUNCTION}.path={PACKAGE}", "reward.reward_manager.name=gdpo", parts)["reward_extra_info"]
+    assert (told["format"], told["accuracy"], told["score"]) == (0.5, 0, 0.5)
+    report(1, "parts for GDPO")
+
+
+def test_none_is_refused(one: One, model: str, report: Report) -> None:
+    """`on_error=none` is refused with the reason: verl's loop cannot make a tensor of None."""
+    with pytest.raises(RequestError, match="on_error: none does not go with verl: .*TypeError in assemble_rm_scores"):
+        one(OWN_NAMES[0], f"{FUNCTION}.path={PACKAGE}", f"+{FUNCTION}.reward_kwargs.on_error=none")
+    with pytest.raises(TypeError):
+        RewardManagerBase.assemble_rm_scores(batch(OWN_NAMES[:2], model), [1.0, None])
+    report(1, "on_error=none refused")
+
+
+def test_question(one: One, tmp_path: Path, report: Report) -> None:
+    """The judge reads the problem that verl's preprocessing writes into `extra_info.question`."""
+    with slow_judge(0.0, tmp_path / "bodies") as (url, _):
+        sample = Sample("It is 48.", "48", "llm_judge_remote", {"question": "What is 6 * 8?", "server_url": url})
+        assert one(sample, f"{FUNCTION}.path={PACKAGE}")["reward_score"] == 0.5
+    assert "What is 6 * 8?" in (tmp_path / "bodies").read_text()
+    report(1, "the judge reads the question")
+
+
+def test_metrics(one: One, broken: str, report: Report) -> None:
+    """verl's own metrics of validation tell the share that failed."""
+    lost = Sample("#### 1", "1", extra={"server_url": broken, "timeout": 2})
+    told = [one(sample, f"{FUNCTION}.path={PACKAGE}")["reward_extra_info"] for sample in (OWN_NAMES[0], lost)]
+    columns = {key: [row[key] for row in told] for key in KEYS}
+    metrics = process_validation_metrics(["openai/gsm8k"] * 2, ["a", "b"], columns)
+    assert metrics["openai/gsm8k"]["failed"]["mean@1"] == 0.5
+    report(2, "failed in val-aux")
+
+
+def test_example_without_gpu(needs_process: None, tmp_path: Path, report: Report) -> None:
+    """With no GPU the example's script prepares the data, says what it needs and shows verl's configuration."""
+    folders = [str(Path(sys.executable).parent), str(ROOT / ".venv/bin")]
+    variables = {"PATH": ":".join([*folders, os.environ["PATH"]]), "DATA": str(tmp_path), "REWARD": "judge"}
+    script = [str(ROOT / "examples/verl/run_gsm8k.sh"), "trainer.total_epochs=3"]
+    done = subprocess.run(script, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "train.parquet").exists()
+    for shown in ("No GPU is here", f"path: {PACKAGE}", "data_source: llm_judge_remote", "name: naive"):
+        assert shown in done.stdout, done.stdout
+    report(12, "the example without a GPU")
