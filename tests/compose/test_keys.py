@@ -23,12 +23,12 @@ from tests.support.servers import free_port
 FILES = "compose.yaml:compose.keys.yaml:compose.cache.yaml"
 KEY = {"Authorization": f"Bearer {PASSWORD}"}
 ASKED = {
-    "REWARD_PORT": ("/v1/reward_types", "/v1/score", "/jobs"),
+    "REWARD_PORT": ("/", "/v1/status", "/v1/reward_types", "/v1/score", "/jobs"),
     "JUDGE_PORT": ("/v1/models", "/v1/chat/completions", "/tokenize", "/version"),
     "EMBEDDING_PORT": ("/info", "/embed", "/v1/embeddings"),
 }
 """Paths that ask for a key."""
-UNLISTED = ("/", "/metricsx", "/v1/load_lora_adapter", "/invocations", "/_stats", "/rerank", "/docs")
+UNLISTED = ("/metricsx", "/v1/load_lora_adapter", "/invocations", "/_stats", "/rerank", "/docs")
 
 pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.timeout(900)]
 
@@ -97,7 +97,7 @@ def test_key(stack: ComposeStack, port: str) -> None:
 @pytest.mark.parametrize("port", ASKED)
 def test_from_outside(stack: ComposeStack, port: str) -> None:
     """Paths that are not listed are 404, key or not, and counts are told to nobody outside."""
-    for path in UNLISTED:
+    for path in (*UNLISTED, *(() if port == "REWARD_PORT" else ("/",))):
         assert (path, status(stack, port, path, KEY)) == (path, 404)
     assert [status(stack, port, path, KEY) for path in ("/metrics", "/gateway/status")] == [403, 403]
 
