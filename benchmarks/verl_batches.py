@@ -97,7 +97,7 @@ def batch(samples: Sequence[Sample], path: str) -> DataProto:
         mask[row, PROMPT : PROMPT + len(ids)] = 1
     prompts = torch.zeros((len(samples), PROMPT), dtype=torch.long)
     tensors = {"prompts": prompts, "responses": responses, "attention_mask": mask}
-    rows = {
+    rows: dict[str, list[Any]] = {
         "data_source": [sample.source for sample in samples],
         "reward_model": [{"style": "rule", "ground_truth": sample.truth} for sample in samples],
         "extra_info": [{"index": row, **sample.extra} for row, sample in enumerate(samples)],

@@ -12,33 +12,20 @@ from tests.test_rooms import MODULES, ROOT
 GLOSSARY = ROOT / "docs" / "glossary.md"
 MOST_LINES = 31
 PLAIN = """
-api app arguments audit auth base batches body calls catalogue characters check client cluster codec commands compare
-conf config connection console context cost counters daemon dataset delivery depth descriptors directory document
-durability errors evaluate evaluation event exchange explain explanation factory fields figures files finding format
-get health healthcheck http init interrupts json launch lexer limits lists logs loop main messages metrics models
-names options output page parquet parser pieces plots prepare process progress question rate recording refusals reply
-report resolver responses rows run schemas scripts secret server service settings start state steps store stream
-submission submit syntax table terminal terms thread tokens trail types undone upload visible warming words
-api app arguments audit auth base batches body calls catalogue characters check client cluster codec columns commands
-compare conf config connection console context cost counters daemon dataset delivery depth descriptors directory durability
-errors evaluate evaluation event exchange explain explanation factory fields figures files finding format get health
-healthcheck http init interrupts json launch lexer limits lists logs loop main messages metrics models names options
-output page parquet parser pieces plots prepare process progress question rate recording refusals reply report resolver
-responses rows run schemas scripts secret server service settings start state steps store stream submission submit
-syntax table terminal terms thread tokens trail types undone upload visible warming words
 addresses api app arguments audit auth base batches body calls catalogue causes characters check client cluster codec
-commands compare conf config connection console context cost counters daemon dataset delivery depth descriptors
+columns commands compare conf config connection console context cost counters daemon dataset delivery depth descriptors
 directory document durability errors evaluate evaluation event exchange explain explanation factory fields figures files
-finding format get health healthcheck http init interrupts json launch lexer limits lists logs loop main messages
-metrics models names options output page parquet parser pieces plots prepare process progress question rate recorder
-recording refusals reply report resolver responses ring rows run schemas scrape scripts secret server service settings
-snapshot standing start state steps store stream submission submit syntax table terminal terms thread tokens trail types
-undone upload visible warming words
+finding format gathering get health healthcheck http init interrupts json launch legacy lexer limits lists logs loop
+main messages metrics models names options output page parquet parser pieces plots prepare process progress question
+rate recorder recording refusals reply report resolver responses ring rows run schemas scrape scripts secret server
+service settings snapshot standing start state steps store stream submission submit syntax table terminal terms thread
+tokens trail types undone upload visible warming words
 """
 """Plain English, and words of Python and of HTTP, that mean here what they mean everywhere."""
-FOREIGN = "asgi gunicorn llm math mia ms openapi openrlhf regex rm swift trl vllm"
-FOREIGN = "areal asgi gunicorn llm math mia openapi openrlhf regex rm vllm"
-FOREIGN = "asgi gunicorn inspect_ai llm math mia openapi openrlhf regex rm vllm"
+FOREIGN = """
+ai align anything areal asgi eval gunicorn gym inspect inspect_ai lighteval llm lm math mia ms nemo openapi openrlhf
+regex rm skyrl slime swift trl verifiers verl vllm
+"""
 """Names of others."""
 MATHEMATICS = """
 angles approximations atoms balls bases bounds brackets calendar commas congruences constants currencies

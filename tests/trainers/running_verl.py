@@ -196,7 +196,7 @@ def test_metrics(one: One, broken: str, report: Report) -> None:
 
 
 def test_example_without_gpu(needs_process: None, tmp_path: Path, report: Report) -> None:
-    """With no GPU the example's script prepares the data, says what it needs and shows verl's configuration."""
+    """Without a GPU the script of README.md prepares the data, says what it needs and shows verl's configuration."""
     folders = [str(Path(sys.executable).parent), str(ROOT / ".venv/bin")]
     variables = {"PATH": ":".join([*folders, os.environ["PATH"]]), "DATA": str(tmp_path), "REWARD": "judge"}
     script = [str(ROOT / "examples/verl/run_gsm8k.sh"), "trainer.total_epochs=3"]

@@ -68,7 +68,7 @@ class RewardstackEnv(BaseTextEnv):
         super().__init__()
         row = extras or {}
         self._source = _configured(env_config, "data_source") or data_source or row.get("data_source")
-        self._on_error = _configured(env_config, "on_error") or on_error
+        self._on_error: Any = _configured(env_config, "on_error") or on_error
         if not self._source:
             raise RequestError(
                 "data_source: the row has none; give it one, or set environment.skyrl_gym.rewardstack.data_source",
@@ -101,7 +101,7 @@ class RewardstackEnv(BaseTextEnv):
             RequestError: it has no score, and its route says that this is worth None.
             ConfigError, ScoringError: as of `rewardstack.score`.
         """
-        request = Request(self._source, action, self._reference, self._extra)
+        request = Request(str(self._source), action, self._reference, self._extra)
         self._score = one = score([request], on_error=self._on_error)[0]
         if one.value is None:
             raise RequestError(f"on_error of the sample's route is 'none': {NO_NONE}", "on_error")

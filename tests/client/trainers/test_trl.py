@@ -43,7 +43,7 @@ async def test_values_and_counts(server: FaultServer, blocking: bool) -> None:
 
 
 @pytest.mark.parametrize(("given", "name"), [({"data_source": "gsm8k"}, "gsm8k"), ({}, "rewardstack")])
-def test_name(given: dict[str, str], name: str) -> None:
+def test_name(given: dict[str, Any], name: str) -> None:
     """TRL's logs name a reward by its source, where no name is given."""
     assert name == reward_func(**given).__name__
 

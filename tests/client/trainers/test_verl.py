@@ -131,6 +131,7 @@ def test_legacy_calls(server: FaultServer) -> None:
     columns: dict[str, Any] = {"data_sources": ["gsm8k", "math"], "solution_strs": ["a", "bb"]}
     columns |= {"ground_truths": ["1", UNREADABLE], "extra_infos": [{}, None]}
     assert [1.0, 0.0] == verl_legacy.compute_score_batched(**columns)
-    assert [1.0, 0.0] == [one["ok"] for one in verl_legacy.compute_score_batched(**columns, details=True)]
+    detailed: list[Any] = verl_legacy.compute_score_batched(**columns, details=True)
+    assert [1.0, 0.0] == [one["ok"] for one in detailed]
     with pytest.raises(RequestError, match="^on_error: "):
         verl_legacy.compute_score_batched(**columns, on_error="none")
