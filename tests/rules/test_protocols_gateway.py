@@ -34,6 +34,13 @@ def test_first_case(url: str, trainer: str) -> None:
     assert (case["status"], case["reply"]) == (reply.status_code, reply.json())
 
 
+def test_reason(url: str) -> None:
+    """Why a request is refused reaches the trainer's log, which shows the first line of the answer."""
+    body = {"query": ["q"], "prompts": ["p"]}
+
+    assert "'gsm9k' is not known" in requests.post(f"{url}/get_reward?reward_type=gsm9k", json=body, timeout=60).reason
+
+
 def test_roll(url: str) -> None:
     """The body of a GET comes through."""
     case = CASES["roll"][0]

@@ -76,6 +76,16 @@ def test_unknown_source(server: RewardServer, source: str) -> None:
     assert "gsm8k" in reply.json()["error"]
 
 
+def test_reason(server: RewardServer) -> None:
+    """The first line of a refusal says why, in ASCII, at most 200 characters, which nothing that is sent can break."""
+    reply = server.post(
+        "/get_reward?reward_type=a%0D%0AX-Evil:%20%C3%A4" + "b" * 300, {"query": ["q"], "prompts": ["p"]}
+    )
+
+    assert (reply.status_code, reply.reason.startswith("reward_type 'a"), len(reply.reason)) == (404, True, 200)
+    assert reply.reason.isascii() and "X-Evil" not in reply.headers
+
+
 @pytest.mark.parametrize("value", ["soon", "", "nan", "1 2"])
 def test_malformed_deadline(server: RewardServer, value: str) -> None:
     """A deadline that is no number is 400."""
