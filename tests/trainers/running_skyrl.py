@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import yaml
 
 from services.stack.rundir import ROOT
 from tests.ray_judge.cluster import environment, logical
+from tests.support.snippets import block
 from tests.trainers.conftest import Report
 
 pytestmark = [pytest.mark.usefixtures("needs_process"), pytest.mark.timeout(150)]
@@ -57,6 +59,28 @@ main_base.main()
 """
 """SkyRL's entrypoint, which is told by its configuration to call that of the environment."""
 
+VALID = """
+import json, sys
+from omegaconf import OmegaConf
+from rewardstack.trainers.skyrl import compose
+from skyrl.train.utils.utils import validate_cfg
+kind = type(compose([], "llm_as_a_judge_local"))
+for one in json.load(sys.stdin).values():
+    validate_cfg(kind.from_dict_config(OmegaConf.create(one)))
+"""
+"""SkyRL's own checks of configurations."""
+LOGGED = """
+import json, sys
+from loguru import logger
+from skyrl.train.utils.tracking import Tracking
+logger.remove()
+logger.add(sys.stdout)
+tracking = Tracking("project", "run", "console")
+for step, numbers in json.load(sys.stdin).items():
+    tracking.log(numbers, step=int(step))
+"""
+"""What SkyRL prints of a run's numbers."""
+
 
 @pytest.fixture(scope="module")
 def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
@@ -77,9 +101,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, variables: dict[str, str])
             yield environment({**found, **variables}, home)
 
 
-def run(command: list[str], variables: dict[str, str]) -> str:
-    """What a command printed that succeeds."""
-    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
+def run(command: list[str], variables: dict[str, str], given: Any = None) -> str:
+    """What a command printed that succeeds, which reads JSON."""
+    done = subprocess.run(
+        command, cwd=ROOT, env=variables, input=json.dumps(given), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -117,7 +143,7 @@ def test_entrypoint(tmp_path: Path, cluster: dict[str, str], reward_url: str, re
     """Two lines of SkyRL's configuration have it score the rows that verl reads, by the route of each."""
     command = [sys.executable, "-m", "rewardstack", "prepare", "gsm8k", str(EXAMPLE / "sample"), "-o", str(tmp_path)]
     run(command, cluster)
-    lines = ["trainer.override_entrypoint=rewardstack.trainers.skyrl", "environment.env_class=rewardstack"]
+    lines = block("docs/trainers.md", "", "trainer.override_entrypoint").split()
     arguments = [f"data.train_data=['{tmp_path}/train.parquet']", *lines]
     [batch] = scored(OVERRIDDEN, arguments, tmp_path / "scored.json", {**cluster, "REWARD_SERVER_URL": reward_url})
 
@@ -154,7 +180,9 @@ def flat(value: Any, path: str = "") -> dict[str, Any]:
 
 def test_four_configurations(variables: dict[str, str], report: Report) -> None:
     """The four that SkyRL composes of the scripts differ in the reward and the mode alone, and are as documented."""
-    whole = {name: flat(one) for name, one in compositions(variables).items()}
+    shown = compositions(variables)
+    run([sys.executable, "-c", VALID], {**os.environ, **variables}, shown)
+    whole = {name: flat(one) for name, one in shown.items()}
     keys = {key for one in whole.values() for key in one}
     differ = {key for key in keys if len({str(one.get(key)) for one in whole.values()}) > 1}
     named = {"trainer.run_name", "trainer.ckpt_path"}
@@ -166,3 +194,17 @@ def test_four_configurations(variables: dict[str, str], report: Report) -> None:
         assert (one[MODE], one["trainer.run_name"]) == (together, name)
         assert {key: one[key] for key in SHARED} == SHARED
     report(0, "four configurations differ in reward and mode alone")
+
+
+def test_logs(tmp_path: Path, variables: dict[str, str], report: Report) -> None:
+    """The tables are made of what SkyRL's own logger prints, and tell of samples that failed."""
+    steps = {step: {"timing/step": 10.0 + step, "reward/avg_raw_reward": step / 10} for step in (1, 2, 5)}
+    steps[5]["environment/failed"] = 0.25
+    log = tmp_path / "llm_judge_local.log"
+    log.write_text(run([sys.executable, "-c", LOGGED], {**os.environ, **variables}, steps))
+    printed = run([sys.executable, str(EXAMPLE / "compare_runs.py"), str(log)], {**os.environ, **variables})
+
+    assert "| Step time | 13.5s |" in printed and "| Generate | — |" in printed
+    assert "| 1 | 0.100 |" in printed and "| 5 | 0.500 |" in printed and "| 10 | — |" in printed
+    assert "failed in 1 steps, up to 25.0% of the samples, at step 5; they count as 0" in printed
+    report(0, "tables of its logs")

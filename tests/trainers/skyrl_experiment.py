@@ -25,6 +25,7 @@ class Characters:
     """A tokenizer with a token for each character."""
 
     eos_token_id = 0
+    eos_token = chr(0)
 
     def apply_chat_template(self, messages: list[dict[str, str]], **options: Any) -> list[int]:
         """The tokens of a chat."""
@@ -59,19 +60,24 @@ class Episodes:
     def __init__(self, config: Any) -> None:
         self._config = config
         longest = config.trainer.max_prompt_length
+        self._policy = Policy()
         self._data = PromptDataset(config.data.train_data, Characters(), longest, num_workers=1)
 
     def run(self) -> None:
         """Scores all rows, as often as there are samples of each."""
         batches = [self._batch()]
         with suppress(ValueError):
-            ray.kill(ray.get_actor(JUDGE, namespace=RAY_NAMESPACE))
+            judge = ray.get_actor(JUDGE, namespace=RAY_NAMESPACE)
+            ray.kill(judge)
+            with suppress(ray.exceptions.RayActorError):
+                while True:  # it is killed a moment later
+                    ray.get(judge.state.remote())
             batches.append(self._batch())
         Path(self._config.trainer.export_path).write_text(json.dumps(batches))
 
     def _batch(self) -> dict[str, Any]:
         config = self._config
-        generator = SkyRLGymGenerator(config.generator, config.environment.skyrl_gym, Policy(), Characters())
+        generator = SkyRLGymGenerator(config.generator, config.environment.skyrl_gym, self._policy, Characters())
         rows = self._data.collate_fn([self._data[at] for at in range(len(self._data))])
         samples = config.generator.n_samples_per_prompt
         asked, _ = prepare_generator_input(rows, samples, {"logprobs": 1}, config.environment.env_class, "train", 0)
