@@ -123,7 +123,13 @@ def test_page(needs_process: None, tmp_path: Path, report: Report) -> None:
     written = block("examples/verifiers/README.md", "bash", "vf-eval").replace("MODEL", "m")
     for command in (written, f"vf-eval @ {tmp_path}/page.toml -m m"):
         program, *words = shlex.split(command)
-        asked = [Path(sys.executable).with_name(program), *words, "--dry-run", "--output-dir", tmp_path / "out"]
+        asked = [
+            str(Path(sys.executable).with_name(program)),
+            *words,
+            "--dry-run",
+            "--output-dir",
+            str(tmp_path / "out"),
+        ]
         subprocess.run(asked, cwd=ROOT, check=True)
 
     found = [json.loads(path.read_text()) for path in (tmp_path / "out").rglob("eval.json")]
