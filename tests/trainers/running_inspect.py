@@ -54,10 +54,12 @@ def test_scores(tmp_path: Path, report: Report) -> None:
     report(4, "eval by a rule, its log again by the judge")
 
 
-def test_example(tmp_path: Path, report: Report) -> None:
+def test_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
     """Inspect reads the example's file, whose questions have the answers that they should."""
+    monkeypatch.chdir(ROOT)
     replies = model("#### 35", "#### 42", "#### 27")
-    found = eval(str(ROOT / "examples/inspect/gsm8k_rewarded.py"), model=replies, max_samples=1, log_dir=str(tmp_path))
+    path = "examples/inspect/gsm8k_rewarded.py"
+    found = eval(path, model=replies, max_samples=1, display="none", log_dir=str(tmp_path))
 
     assert means(found[0]) == pytest.approx(2 / 3)
     report(3, "the example")
