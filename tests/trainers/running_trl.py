@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import runpy
@@ -24,8 +25,8 @@ from tests.trainers.conftest import Report
 EXAMPLE = ROOT / "examples/trl"
 sys.path.append(str(EXAMPLE))
 
-import rises  # noqa: E402
-import tiny_policy  # noqa: E402
+rises: Any = importlib.import_module("rises")
+tiny_policy: Any = importlib.import_module("tiny_policy")
 
 Train = Callable[..., list[dict[str, float]]]
 STEPS = 2

@@ -125,13 +125,6 @@ def test_page(needs_process: None, tmp_path: Path, report: Report) -> None:
         program, *words = shlex.split(command)
         there = str(Path(sys.executable).with_name(program))
         asked = [there, *words, "--dry-run", "--output-dir", str(tmp_path / "out")]
-        asked = [
-            str(Path(sys.executable).with_name(program)),
-            *words,
-            "--dry-run",
-            "--output-dir",
-            str(tmp_path / "out"),
-        ]
         subprocess.run(asked, cwd=ROOT, check=True)
 
     found = [json.loads(path.read_text()) for path in (tmp_path / "out").rglob("eval.json")]
