@@ -77,12 +77,12 @@ def test_dead(reward_url: str, monkeypatch: pytest.MonkeyPatch, report: Report) 
 
     dead, alive = done[:-1], done[-1]
     assert {(step["reward"], step["metadata"]["status"]) for step, _ in dead} == {(0.0, "failed")}
-    assert all("no answer" in step["metadata"]["reason"] for step, _ in dead)
+    assert all("connection refused" in step["metadata"]["reason"] for step, _ in dead)
     assert alive[0]["reward"] == 1
     logged = aggregate_for_environment(NAME, [metrics for _, metrics in done])
     assert logged["failed"] == pytest.approx(THREADS / (THREADS + 1))
 
-    with pytest.raises(ScoringError, match="no answer"):
+    with pytest.raises(ScoringError, match="connection refused"):
         episode(JUDGED, "It is 42.", {"on_error": "raise"})
     report(THREADS + 1, "dead judge told")
 
