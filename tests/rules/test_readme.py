@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import os
 import re
@@ -46,16 +46,12 @@ def test_command_line(server: RewardServer, tmp_path: Path) -> None:
     assert {"ok"} == {row["status"] for row in rows}
 
 
-def test_file_by_path(server: RewardServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file that verl is told of loads by its path, as verl loads it, and scores."""
-    [path] = re.findall(r"^    path: (\S+)", block("README.md", "yaml", "reward:"), re.MULTILINE)
-    spec = importlib.util.spec_from_file_location("custom_module", ROOT / path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+async def test_file_of_trainer(server: RewardServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module that verl is told of scores by the name of the data set, as verl calls it."""
+    [module] = re.findall(r"^    path: pkg://(\S+)", block("README.md", "yaml", "reward:"), re.MULTILINE)
     monkeypatch.setenv("REWARD_SERVER_URL", server.url)
-    response = "<think>6 * 7</think><answer>42</answer>"
-    assert 1.5 == module.compute_score(data_source="any", solution_str=response, ground_truth="42", extra_info={})
+    sample = {"data_source": "openai/gsm8k", "solution_str": "#### 42", "ground_truth": "42", "extra_info": {}}
+    assert 1.0 == (await importlib.import_module(module).compute_score(**sample))["score"]
 
 
 def test_links() -> None:
