@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 import os
@@ -46,12 +47,12 @@ def test_command_line(server: RewardServer, tmp_path: Path) -> None:
     assert {"ok"} == {row["status"] for row in rows}
 
 
-async def test_file_of_trainer(server: RewardServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_of_trainer(server: RewardServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The module that verl is told of scores by the name of the data set, as verl calls it."""
     [module] = re.findall(r"^    path: pkg://(\S+)", block("README.md", "yaml", "reward:"), re.MULTILINE)
     monkeypatch.setenv("REWARD_SERVER_URL", server.url)
     sample = {"data_source": "openai/gsm8k", "solution_str": "#### 42", "ground_truth": "42", "extra_info": {}}
-    assert 1.0 == (await importlib.import_module(module).compute_score(**sample))["score"]
+    assert 1.0 == asyncio.run(importlib.import_module(module).compute_score(**sample))["score"]
 
 
 def test_links() -> None:

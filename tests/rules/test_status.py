@@ -71,7 +71,8 @@ def test_causes(server: RewardServer) -> None:
 
     assert ("the reward function raised an exception", "failed") in found
     assert ("the reference is missing", "unscored") in found
-    assert all(time.time() - one["last_minute"] < 120 for one in found.values())
+    last = found["the reference is missing", "unscored"]["last_minute"]
+    assert time.time() - last < 300
     assert "document.title" not in str(reply)
 
 

@@ -44,7 +44,7 @@ def aggregate(responses: Sequence[Any]) -> dict[str, Any]:
         tasks[task][rollout] = _numbers_of(one, where)
     in_order = {task: dict(sorted(tasks[task].items())) for task in sorted(tasks)}
     groups = [_group(task, rollouts) for task, rollouts in in_order.items()]
-    overall = _figures([row for rollouts in in_order.values() for row, _ in rollouts.values()])
+    overall = _figures([row for rollouts in tasks.values() for row, _ in rollouts.values()])
     means = {name: value for name, value in overall.items() if name.startswith("mean/")}
     return {"group_level_metrics": groups, "agent_metrics": overall, "key_metrics": means}
 
