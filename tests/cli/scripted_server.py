@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.support.threaded import serving
 
 
 @dataclass
@@ -60,13 +61,6 @@ def scripted_server(*answers: Answer, **by_path: Answer) -> Iterator[Scripted]:
         def log_message(self, format: str, *args: Any) -> None:
             """Silence."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    seen = Scripted(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with serving(Handler) as address:
+        seen = Scripted(address)
         yield seen
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import count
+
+from tests.support.threaded import serving
 
 SECONDS = 60
 
@@ -59,13 +60,6 @@ def refusing(url: str, times: int) -> Iterator[Refusing]:
         def log_message(self, format: str, *args: object) -> None:
             """Silence."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    way = Refusing(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with serving(Handler) as address:
+        way = Refusing(address)
         yield way
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

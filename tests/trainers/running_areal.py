@@ -8,11 +8,8 @@ seconds are 2 here, and the function's 12 are 1.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import socket
-import sys
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -22,6 +19,7 @@ from rewardstack.trainers import areal as rewards
 from tests.support.servers import free_port
 from tests.support.snippets import block
 from tests.trainers.conftest import Report
+from tests.trainers.hollow import hollow
 from tests.trainers.outage import refusing
 
 NAME = "rewardstack.trainers.areal.reward"
@@ -31,12 +29,7 @@ SECONDS = 2
 @pytest.fixture(scope="module")
 def wrapper() -> Iterator[Any]:
     """The class, from the installed package."""
-    spec = importlib.util.find_spec("areal")
-    assert spec is not None and spec.submodule_search_locations is not None
-    [folder] = spec.submodule_search_locations
-    for name, path in (("areal", folder), ("areal.api", f"{folder}/api")):
-        sys.modules[name] = ModuleType(name)
-        sys.modules[name].__path__ = [path]
+    hollow("areal", "api")
     from areal.api.reward_api import AsyncRewardWrapper
 
     yield AsyncRewardWrapper

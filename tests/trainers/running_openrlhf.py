@@ -8,13 +8,12 @@ engine and the tokenizer, of which the executor wants a text and its tokens, are
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import logging
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from rewardstack.trainers import openrlhf as rewards
 from tests.support.servers import free_port
 from tests.support.snippets import ROOT, block
 from tests.trainers.conftest import Report
+from tests.trainers.hollow import hollow
 from tests.trainers.outage import refusing
 
 PARAMETERS = SimpleNamespace(max_tokens=64, logprobs=None)
@@ -34,12 +34,7 @@ BOTH = {RIGHT: 1.0, WRONG: 0.0}
 @pytest.fixture(scope="module")
 def executor() -> Iterator[Any]:
     """The class, from the installed package."""
-    spec = importlib.util.find_spec("openrlhf")
-    assert spec is not None and spec.submodule_search_locations is not None
-    [folder] = spec.submodule_search_locations
-    for name, path in (("openrlhf", folder), ("openrlhf.utils", f"{folder}/utils")):
-        sys.modules[name] = ModuleType(name)
-        sys.modules[name].__path__ = [path]
+    hollow("openrlhf", "utils")
     from openrlhf.utils.agent import SingleTurnAgentExecutor
 
     yield SingleTurnAgentExecutor

@@ -26,6 +26,7 @@ from typing import Any
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
 from rewardstack.api import score
+from rewardstack.core.messages import last_text
 from rewardstack.errors import RequestError
 from rewardstack.score import Request, Score
 from rewardstack_settings.table import TABLE
@@ -88,7 +89,7 @@ class RewardstackEnv(BaseTextEnv):
             prompt: the messages that the policy answers.
         """
         if not any(self._extra.get(name) for name in TASKS):
-            self._extra["prompt"] = next((one["content"] for one in reversed(prompt) if one["role"] == "user"), "")
+            self._extra["prompt"] = last_text(prompt, "user") or ""
         return prompt, {}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
