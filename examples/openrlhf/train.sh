@@ -10,6 +10,7 @@
 set -euo pipefail
 
 EXAMPLE=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=../training.sh
 source "$EXAMPLE/../training.sh"
 
 MODEL="${MODEL:-Qwen/Qwen2.5-0.5B-Instruct}"

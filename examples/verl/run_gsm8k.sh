@@ -23,7 +23,7 @@ settings=(
   actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=4
   algorithm.adv_estimator=grpo
   trainer.n_gpus_per_node=1 trainer.nnodes=1 trainer.total_epochs=1 trainer.test_freq=5
-  trainer.logger=[console] trainer.project_name=rewardstack trainer.experiment_name="gsm8k-${REWARD:=rule}"
+  "trainer.logger=[console]" trainer.project_name=rewardstack trainer.experiment_name="gsm8k-${REWARD:=rule}"
 )
 case $REWARD in
   rule) ;;

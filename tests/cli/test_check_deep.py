@@ -119,7 +119,10 @@ def test_what_must_not_be_left_out(reward_server: RewardServer) -> None:
 
 FAULTS: dict[str, tuple[dict[str, Answer], str]] = {
     "keys": ({}, "rules: /v1/score answers 200 to a wrong key"),
-    "paths": ({"": Answer("the status page"), "health": Answer({})}, "rules: / answers 200 where 404 is right"),
+    "paths": (
+        {"unlisted": Answer("own", 404), "health": Answer({})},
+        "rules: /unlisted answers 404 where the gateway's own 404 is right",
+    ),
     "v1-score": ({}, "is worth 1.0 where 0 is right"),
     "openrlhf": ({"get_reward?reward_type=math": Answer({"scores": []})}, "an unreadable answer: KeyError"),
     "roll": ({"submit?reward_type=math": Answer(b"<html>")}, "the answer is not JSON"),

@@ -90,10 +90,3 @@ def test_log_of_none(tmp_path: Path) -> None:
     assert "other.log is of none of" in run(sys.executable, EXAMPLE / "compare_runs.py", tmp_path / "other.log").stderr
     done = run(sys.executable, EXAMPLE / "compare_runs.py", tmp_path / "rule_based.log")
     assert "rule_based.log has no step; trainer.logger has to be console" in done.stderr
-
-
-@pytest.mark.usefixtures("needs_shellcheck")
-def test_scripts_are_clean() -> None:
-    """shellcheck finds nothing in them."""
-    done = run("shellcheck", *sorted(EXAMPLE.glob("*.sh")))
-    assert (done.returncode, done.stdout) == (0, "")

@@ -77,13 +77,6 @@ def test_shown(reader: Path, refused: Refused, tmp_path: Path) -> None:
     assert error == said.replace(f"{tmp_path}/", "")
 
 
-@pytest.mark.usefixtures("needs_shellcheck")
-def test_script() -> None:
-    """The script is sound for any POSIX shell."""
-    [script] = (ROOT / "scripts").rglob("*.sh")
-    subprocess.run(["shellcheck", str(script)], check=True)
-
-
 def test_tables() -> None:
     """The tables have every option, and the defaults that the text gives are those in force."""
     parser = argparse.ArgumentParser()

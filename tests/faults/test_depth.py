@@ -18,28 +18,32 @@ TRAINERS = {
     "Align-Anything": (
         "/get_reward",
         '{"prompts": ["p", "p"], "responses": ["#### 5", "#### 5"], "golden_responses": ["5", NESTED]}',
+        200,
         '"statuses":["ok","unscored"]',
     ),
     "OpenRLHF": (
         "/get_reward",
         '{"query": ["p#### 5", "p#### 5"], "prompts": ["p", "p"], "labels": ["5", NESTED]}',
+        200,
         '"statuses":["ok","unscored"]',
     ),
-    "slime": ("/get_reward", '{"prompt": "p", "response": "#### 5", "label": NESTED}', "0.0"),
-    "slime's prompt": ("/get_reward", '{"prompt": NESTED, "response": "#### 5", "label": "5"}', "0.0"),
-    "NeMo Gym": ("/verify", f'{{{OUTPUT}, "answer": NESTED}}', '"failure_kind":"rewardstack:unscored"'),
+    "slime": ("/get_reward", '{"prompt": "p", "response": "#### 5", "label": NESTED}', 400, TOO_DEEP),
+    "slime's prompt": ("/get_reward", '{"prompt": NESTED, "response": "#### 5", "label": "5"}', 400, TOO_DEEP),
+    "NeMo Gym": ("/verify", f'{{{OUTPUT}, "answer": NESTED}}', 200, '"failure_kind":"rewardstack:unscored"'),
     "NeMo Gym's own fields": (
         "/verify",
         f'{{{OUTPUT}, "answer": "5", "level": NESTED}}',
+        200,
         '"failure_kind":"rewardstack:unscored"',
     ),
     "ROLL": (
         "/roll/submit",
         '{"prompt": "p", "response": "#### 5", "reward_info": {"ground_truth": NESTED}}',
+        200,
         '"reward_request_id":"unscored_0.0_',
     ),
 }
-"""For each its path, a body and what it says of the sample that is nested."""
+"""For each its path, a body, and the status and words with which the sample that is nested is answered."""
 
 
 def nested(levels: int) -> str:
@@ -82,12 +86,12 @@ def test_a_nested_sample_in_a_long_body(server: RewardServer) -> None:
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_a_nested_sample_in_another_protocol(server: RewardServer, trainer: str, levels: int) -> None:
     """Every protocol has its own words for a sample that is too deep, and uses them however deep it is."""
-    path, text, words = TRAINERS[trainer]
+    path, text, status, words = TRAINERS[trainer]
 
     data = text.replace("NESTED", nested(levels))
     reply = server.post(f"{path}?reward_type=gsm8k", data=data, headers={"Content-Type": "application/json"})
 
-    assert reply.status_code == 200, reply.text[:200]
+    assert reply.status_code == status, reply.text[:200]
     assert words in reply.text
 
 

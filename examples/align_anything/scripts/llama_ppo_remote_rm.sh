@@ -10,6 +10,7 @@
 set -euo pipefail
 
 EXAMPLE=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
+# shellcheck source-path=SCRIPTDIR source=../../training.sh
 source "$EXAMPLE/../training.sh"
 
 ACTOR_MODEL_NAME_OR_PATH="${ACTOR_MODEL_NAME_OR_PATH:-meta-llama/Llama-3.1-8B-Instruct}"
@@ -36,6 +37,7 @@ if [[ -n "${REMOTE_RM_URL:-}" ]]; then
 else
     needs_module rewardstack_rules "rewardstack's reward server, or REMOTE_RM_URL for one that runs"
     if ! is_shown; then
+        # shellcheck source-path=SCRIPTDIR source=../example_start_remote_rm.sh
         DATASET_PATH="$TRAIN_DATASETS" source "$EXAMPLE/example_start_remote_rm.sh"
         trap 'kill "$REWARD_SERVER_PID"; wait "$REWARD_SERVER_PID" || true' EXIT
     fi

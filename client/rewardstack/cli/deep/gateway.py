@@ -9,8 +9,10 @@ from rewardstack.cli.deep.samples import ServiceName
 from rewardstack.cli.deep.stack import NAMES, PATIENCE, LeftOut, Stack, require
 from rewardstack.cli.probes.http import Probed
 
-HIDDEN: dict[ServiceName, str] = {"rules": "/", "judge": "/invocations", "embedding": "/decode"}
-"""A path that the server behind the gateway has, and the gateway does not list."""
+HIDDEN: dict[ServiceName, str] = {"rules": "/unlisted", "judge": "/invocations", "embedding": "/decode"}
+"""A path that the gateway does not list; judges and embedding servers have theirs."""
+BY_GATEWAY = b"at the gateway"
+"""In the gateway's words for such a path; a service has others."""
 GUARDED: dict[ServiceName, tuple[str, Any]] = {
     "rules": ("/v1/score", {"items": []}),
     "judge": ("/v1/chat/completions", {"messages": []}),
@@ -26,8 +28,9 @@ async def paths(stack: Stack) -> str:
     if not guarded:
         raise LeftOut("the servers are reached without a gateway")
     for service, server in guarded:
-        status = (await server.reply(HIDDEN[service], patience=PATIENCE)).status
-        require(status == 404, f"{service}: {HIDDEN[service]} answers {status} where 404 is right")
+        reply = await server.reply(HIDDEN[service], patience=PATIENCE)
+        fault = f"{service}: {HIDDEN[service]} answers {reply.status} where the gateway's own 404 is right"
+        require(reply.status == 404 and BY_GATEWAY in reply.data, fault)
     return "404 for what is not listed: " + ", ".join(dict.fromkeys(service for service, _ in guarded))
 
 

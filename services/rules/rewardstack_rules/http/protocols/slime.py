@@ -28,5 +28,7 @@ def answer(body: dict[str, Any]) -> Response:
         return unavailable(f"the sample was not scored: {score.reason}")
     if score.value is None or score.status == "unscored":
         missing = score.reason == NO_REFERENCE
-        raise ApiError(400, f"label: {score.reason}" if missing else score.reason, "label" if missing else score.field)
+        raise ApiError(
+            400, f"label: {score.reason}" if missing else score.reason, "label" if missing else score.field or "body"
+        )
     return jsonify(score.value)
