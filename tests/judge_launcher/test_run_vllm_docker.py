@@ -167,7 +167,7 @@ def test_no_engine(machine: Machine) -> None:
 
 
 def test_shellcheck(needs_shellcheck: None) -> None:
-    """shellcheck finds nothing in the shell scripts of services and examples, of training data and of Apptainer's way."""
+    """shellcheck finds nothing in the scripts of services, examples and training data, and of Apptainer's way."""
     folders = [ROOT / name for name in ("services", "apptainer", "examples", "scripts")]
     found = [path for folder in folders for kind in ("*.sh", "*.sbatch") for path in folder.rglob(kind)]
     scripts = [str(path) for path in found if not path.is_symlink()]
