@@ -87,5 +87,5 @@ def test_command(needs_process: None, tmp_path: Path, report: Report) -> None:
     subprocess.run(scored, cwd=tmp_path, check=True)
 
     rows = [json.loads(line) for line in (tmp_path / "scored.jsonl").read_text().splitlines()]
-    assert [row["value"] for row in rows] == [0.5] * 3
+    assert [row["status"] for row in rows] == ["ok"] * 3
     report(6, "its command, and what it logged by the judge")

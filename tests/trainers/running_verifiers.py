@@ -95,10 +95,11 @@ def test_resources_url_fails(reward_url: str, report: Report) -> None:
 
 def test_plug(report: Report) -> None:
     """A configuration's line is enough: rules and the judge score what the data name."""
-    samples = [("gsm8k", "42", "#### 42", 1.0), ("gsm8k", "42", "#### 41", 0.0), ("llm_judge_remote", "42", "42", 0.5)]
-    traces = [scored(plugged(data_source=source, answer=answer), reply) for source, answer, reply, _ in samples]
+    samples = [("gsm8k", "#### 42"), ("gsm8k", "#### 41"), ("llm_judge_remote", "42")]
+    traces = [scored(plugged(data_source=source, answer="42"), reply) for source, reply in samples]
 
-    assert [worth for *_, worth in samples] == [trace.reward for trace in traces]
+    right, wrong, judged = [trace.reward for trace in traces]
+    assert (right, wrong) == (1, 0) and 0 <= judged <= 1
     assert [trace.info["rewardstack"]["status"] for trace in traces] == ["ok"] * 3
     report(len(traces), "task.rewards with a rule and the judge")
 

@@ -96,7 +96,8 @@ def samples_of_all_kinds(broken: str) -> list[Sample]:
         Sample("#### 1", "1", extra={"server_url": broken, "timeout": 2}),
         Sample("It is 42.", "42", "llm_judge_remote", dead),
     ]
-    return [*OWN_NAMES, Sample("It is 42.", "42", "llm_judge_remote", {"question": "What is 6 * 7?"}), *lost]
+    judged = Sample("It is 42.", "42", "llm_judge_remote", {"question": "What is 6 * 7?", "temperature": 0})
+    return [*OWN_NAMES, judged, *lost]
 
 
 def expected(samples: list[Sample]) -> list[dict[str, Any]]:
@@ -121,7 +122,8 @@ def test_managers(manager: str, model: str, cluster: None, broken: str, report: 
     assert all(out.non_tensor_batch[key].dtype.kind == "f" for key in KEYS)
     for key in ("ok", "unscored", "failed"):
         assert out.non_tensor_batch[key].tolist() == [one[key] for one in scores], key
-    assert rewards[:7] == [1, 1, 1, 1, 1, 0, 0.5]
+    assert rewards[:6] == [1, 1, 1, 1, 1, 0]
+    assert out.non_tensor_batch["ok"][6] == 1
     assert out.non_tensor_batch["unscored"][7] == 1
     assert out.non_tensor_batch["failed"][8:].tolist() == [1, 1, 1]
     report(len(samples), manager)
