@@ -16,6 +16,7 @@ REWARD_START_SECONDS="${REWARD_START_SECONDS:-60}"
 
 mkdir -p "$OUTPUT_DIR"
 REWARD_LOG="$OUTPUT_DIR/reward_server.log"
+: > "$REWARD_LOG"
 
 python -m rewardstack_rules.run_reward_server \
     --reward-type "$REWARD_TYPE" \
@@ -23,7 +24,7 @@ python -m rewardstack_rules.run_reward_server \
     --port "$REWARD_PORT" \
     --workers "$REWARD_WORKERS" \
     ${DATASET_PATH:+--dataset "$DATASET_PATH"} \
-    > "$REWARD_LOG" 2>&1 &
+    >> "$REWARD_LOG" 2>&1 &
 export REWARD_SERVER_PID=$!
 export REMOTE_RM_URL="http://127.0.0.1:$REWARD_PORT/get_reward"
 

@@ -14,12 +14,12 @@ from roll.pipeline.rlvr.rewards.remote_reward_system_worker import RemoteRewardS
 
 
 class RewardServerWorker(RemoteRewardSystemWorker):
-    """Asks the reward server of `REWARD_SERVER_URL`, by the reward function or route of `REWARD_TYPE`."""
+    """Asks the one reward server of `REWARD_SERVER_URL`, by the reward function or route of `REWARD_TYPE`."""
 
     @register(dispatch_mode=Dispatch.DP_MP_COMPUTE, clear_cache=False)
     def compute_rewards(self, data: Any) -> Any:
         """As ROLL's class does."""
-        url, reward_type = os.environ["REWARD_SERVER_URL"], os.environ.get("REWARD_TYPE", "math")
+        url, reward_type = os.environ["REWARD_SERVER_URL"].rstrip("/"), os.environ.get("REWARD_TYPE", "math")
         data.meta_info["reward_system_config"] = {
             "submit_url": f"{url}/roll/submit?reward_type={reward_type}",
             "get_result_url": f"{url}/roll/result",

@@ -12,4 +12,4 @@ import sys
 from gsm8k_dataset_local import main
 
 if __name__ == "__main__":
-    sys.exit(main("gsm8k"))
+    sys.exit(main("gsm8k", __doc__))

@@ -22,13 +22,14 @@ SPLITS = {"train": "train", "test": "validation"}
 """By the name of the data set, the name that SkyRL's examples have for it."""
 
 
-def main(environment: str = ENVIRONMENT) -> int:
+def main(environment: str = ENVIRONMENT, about: str | None = __doc__) -> int:
     """Writes the data; gives the exit status.
 
     Args:
         environment: that each row names.
+        about: what `--help` says.
     """
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output_dir", type=Path, required=True, help="where the two files are written")
     parser.add_argument("--input", default=gsm8k.HUB, help="a local copy, or a name on the hub (%(default)s)")
     parser.add_argument("--train_rows", type=int, help="of training data; by default all, 16 make a step")

@@ -50,5 +50,5 @@ launch() {
   fi
   [[ $entrypoint != *.py ]] || module=()
   mkdir -p "$LOG_DIR"
-  "${RUN[@]}" "${module[@]}" "$entrypoint" "${arguments[@]}" 2>&1 | tee "$LOG_DIR/$name.log"
+  "${RUN[@]}" "${module[@]}" "$entrypoint" "${arguments[@]}" 2>&1 | tee -a "$LOG_DIR/$name.log"
 }

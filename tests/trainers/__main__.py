@@ -127,7 +127,7 @@ def _prepare(trainer: Trainer, *, newest: bool) -> str:
     if not trainer.packages and not trainer.alone:
         return sys.executable
     pinned, alone = ([_newest(one) if newest else one for one in some] for some in (trainer.packages, trainer.alone))
-    digest = hashlib.sha256(json.dumps([pinned, alone]).encode()).hexdigest()[:12]
+    digest = hashlib.sha256(json.dumps([own, sys.version, pinned, alone]).encode()).hexdigest()[:12]
     stamp = environment / f".installed-{'newest' if newest else digest}"
     if not stamp.exists() or newest:
         shutil.rmtree(environment, ignore_errors=True)
