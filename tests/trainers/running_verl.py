@@ -199,7 +199,7 @@ def test_metrics(one: One, broken: str, report: Report) -> None:
 
 
 def test_example_without_gpu(needs_process: None, tmp_path: Path, report: Report) -> None:
-    """Without a GPU the script of README.md says what it needs and shows a command, of which verl makes a configuration."""
+    """Without a GPU the script of README.md says what it needs and shows a command, which verl can read."""
     folders = [str(Path(sys.executable).parent), str(ROOT / ".venv/bin")]
     variables = {"PATH": ":".join([*folders, os.environ["PATH"]]), "DATA": str(tmp_path), "REWARD": "judge"}
     script = [str(ROOT / "examples/verl/run_gsm8k.sh"), "trainer.total_epochs=3"]
