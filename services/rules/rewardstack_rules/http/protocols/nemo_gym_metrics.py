@@ -27,10 +27,11 @@ def aggregate(responses: Sequence[Any]) -> dict[str, Any]:
     """The reply: `group_level_metrics`, a record a task; `agent_metrics`; of these the means as `key_metrics`.
 
     Args:
-        responses: what `/verify` answered, each with its task and its rollout; of `response` its `usage` counts.
+        responses: what `/verify` answered, each with its task and its rollout, 0 where it says none; of `response` its
+            `usage` counts.
 
     Raises:
-        ApiError: 400; one is no object, has no such number where one is due, or has the task and rollout of another.
+        ApiError: 400; one is no object, has something else where a number is due, or the task and rollout of another.
     """
     tasks: dict[int, dict[int, tuple[Row, Row]]] = defaultdict(dict)
     for at, one in enumerate(responses):
