@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import UserList
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,11 @@ def test_references_of_a_ground_truth(case: dict[str, Any]) -> None:
         (np.int64(7), ("7",)),
         (np.float64(0.5), ("0.5",)),
         ([np.float32(0.5), np.int32(1)], ("0.5", "1")),
+        (np.float32(0.1), ("0.1",)),
+        (np.array([3.14, 0.1], np.float16), ("3.14", "0.1")),
+        (np.array(0.1, np.float32), ("0.1",)),
+        ({"target": np.array([[3.14]], np.float32)[0]}, ("3.14",)),
+        (UserList(["a", "b"]), ("a", "b")),
         (float("nan"), ()),
         (["a", np.float64("nan")], ("a",)),
         ({"target": np.array(["a", "b"])}, ("a", "b")),

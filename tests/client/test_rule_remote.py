@@ -110,6 +110,31 @@ def test_environments_key_stays_at_home(server: FaultServer, monkeypatch: pytest
         assert 2 == server.stats()["authorized"]
 
 
+@pytest.mark.parametrize(
+    ("fields", "extra", "ended"),
+    [
+        (["*"], {"image_url": "http://images", "note": "n"}, ("ok", "")),
+        (["image_url"], {"image_url": "http://images"}, ("unscored", "extra_info.image_url")),
+        (["*"], {"image": b"png"}, ("unscored", "extra_info.image")),
+        (["image"], {"image": [{1, 2}]}, ("unscored", "extra_info.image")),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_sent(
+    server: FaultServer, fields: list[str], extra: dict[str, Any], ended: tuple[str, str]
+) -> None:
+    """A field that cannot be sent costs its own sample the score, by name, and its neighbours nothing."""
+    server.set(fields=fields)
+    samples = [
+        Request("math", f"beside {sorted(extra)} {number}", "1", extra if number == 1 else {}) for number in range(3)
+    ]
+
+    first, other, last = score(samples)
+
+    assert (("ok", ended, "ok")) == (first.status, (other.status, other.field), last.status)
+    assert other.reason.startswith(other.field)
+
+
 @pytest.mark.parametrize("remembered", [100, 0])
 def test_what_leaves_the_trainer(server: FaultServer, monkeypatch: pytest.MonkeyPatch, remembered: int) -> None:
     """Of `extra_info` only what the function reads is sent, with a cache or without: JSON may not hold the rest."""
@@ -143,13 +168,6 @@ async def test_what_leaves_the_trainer_without_a_key(server: FaultServer) -> Non
         assert "ok" == (await rule.score([sample], deadline))[0].status
     finally:
         await backends.close()
-
-
-def test_field_that_json_cannot_hold(server: FaultServer) -> None:
-    """A field that the function reads and JSON cannot hold is the caller's error."""
-    server.set(fields=["tolerance"])
-    with pytest.raises(RequestError, match="^extra_info: .*JSON"):
-        score([Request("math", "with an object", "1", {"tolerance": object()})])
 
 
 @pytest.mark.parametrize(

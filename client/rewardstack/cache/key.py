@@ -12,6 +12,7 @@ from typing import Any
 
 from rewardstack.core.json_types import plain
 from rewardstack.core.keys import ANY, Key, Range
+from rewardstack.core.wire import is_servers_own
 from rewardstack.score import Item
 
 FLOW_VERSION = "1"
@@ -85,11 +86,11 @@ def read_fields(extra: Mapping[str, Any], fields: Sequence[str]) -> dict[str, An
 
     Args:
         extra: the sample's `extra_info`.
-        fields: names, or `("*",)` for all of them.
+        fields: names, or `("*",)` for all of them but those that only a server's own settings may give.
     """
     if not fields or not extra:
         return {}
-    wanted = extra.keys() if EVERY_FIELD in fields else fields
+    wanted = [name for name in extra if not is_servers_own(name)] if EVERY_FIELD in fields else fields
     return {name: plain(extra[name]) for name in wanted if name in extra and name not in CLIENT_FIELDS}
 
 

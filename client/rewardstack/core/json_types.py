@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 
 MOST_DEEP = 100
 """Lists and mappings within each other that a sample may have; Python's own recursion ends not far beyond."""
+FLOAT_BYTES = 8
+"""Of Python's own float."""
 TOO_DEEP = f"its response, reference or extra_info is nested more than {MOST_DEEP} deep"
 """What is said of one that has more."""
 
@@ -25,7 +27,14 @@ def is_deep(value: Any) -> bool:
 
 
 def _within(values: Iterable[Any]) -> list[Any]:
-    return [value for value in values if isinstance(value, (list, tuple, Mapping))]
+    return [value for value in values if isinstance(value, Mapping) or is_list(value)]
+
+
+def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
+    """Whether `value` is a sequence of values, such as OmegaConf's; no text and no bytes."""
+    return isinstance(value, (list, tuple)) or (
+        isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
+    )
 
 
 def is_finite(value: Any) -> TypeGuard[int | float]:
@@ -34,18 +43,23 @@ def is_finite(value: Any) -> TypeGuard[int | float]:
 
 
 def plain(value: Any) -> Any:
-    """`value` with NumPy scalars and arrays, tuples and mappings as Python's own lists, dicts and numbers.
+    """`value` with NumPy scalars and arrays, sequences and mappings as Python's own lists, dicts and numbers.
 
-    Anything else is returned as it is; whether it can be written as JSON is the caller's to find out.
+    A NumPy float of less than 64 bits is the number that NumPy prints: 0.1, not 0.10000000149011612. Anything else is
+    returned as it is; whether it can be written as JSON is the caller's to find out.
     """
     if isinstance(value, (str, bool, int, float)) or value is None:
         return value
     if isinstance(value, np.generic):
-        return value.item()
+        return float(str(value)) if _is_short(value) else value.item()
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return plain(value[()] if value.ndim == 0 else [*value]) if _is_short(value) else plain(value.tolist())
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
+    if is_list(value):
         return [plain(part) for part in value]
     return value
+
+
+def _is_short(value: np.generic | np.ndarray[Any, Any]) -> bool:
+    return value.dtype.kind == "f" and value.dtype.itemsize < FLOAT_BYTES

@@ -11,6 +11,9 @@ import numpy as np
 
 from rewardstack.core.json_types import plain
 
+TEXTS = ("text", "output_text")
+"""Types of a part that is text; the second is that of OpenAI's responses."""
+
 
 def is_conversation(value: Any) -> bool:
     """Whether a value is a message, or a list (or NumPy array) of messages of which there is at least one."""
@@ -20,8 +23,14 @@ def is_conversation(value: Any) -> bool:
 
 
 def response_text(response: Any) -> str | None:
-    """A response as text: the string that it is, or what the assistant says last in its messages; else None."""
-    return response if isinstance(response, str) else last_text(response, "assistant")
+    """A response as text: the string that it is, or what the assistant says last in its messages; else None.
+
+    An assistant that ends without a text, in a call of a tool or cut off, has said nothing: that is an empty response.
+    """
+    if isinstance(response, str):
+        return response
+    last = _last(response, "assistant")
+    return None if last is None else "" if last.get("content") is None else _text(last["content"])
 
 
 def last_text(conversation: Any, role: str) -> str | None:
@@ -34,15 +43,20 @@ def last_text(conversation: Any, role: str) -> str | None:
     Returns:
         None where no message is of that role, or the last one that is has no text, such as a call of a tool.
     """
+    last = _last(conversation, role)
+    return None if last is None else _text(last.get("content"))
+
+
+def _last(conversation: Any, role: str) -> dict[str, Any] | None:
     value = plain(conversation)
     messages = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
-    said = [one.get("content") for one in messages if isinstance(one, dict) and one.get("role") == role]
-    return _text(said[-1]) if said else None
+    said = [one for one in messages if isinstance(one, dict) and one.get("role") == role]
+    return said[-1] if said else None
 
 
 def _text(content: Any) -> str | None:
     if not isinstance(content, list):
         return content if isinstance(content, str) else None
-    parts = [part for part in content if isinstance(part, dict) and part.get("type", "text") == "text"]
+    parts = [part for part in content if isinstance(part, dict) and part.get("type", "text") in TEXTS]
     texts = [text for part in parts if isinstance(text := part.get("text"), str)]
     return "".join(texts) if texts else None

@@ -13,6 +13,15 @@ MOST_COUNTED = 10**15
 """Requests or tokens, beyond which no score takes any."""
 REFUSED_FOR_GOOD = "X-Reward-Budget"
 """Header of a 503 that means it for good, for what the run may spend is spent; names the variable that says so."""
+SERVERS_OWN = ("url", "api_key", "path")
+"""Fields of `extra_info`, or endings of their names after `_`, that only the server's own settings may give."""
+NOT_TAKEN = "URLs, keys and paths are not taken over HTTP; leave it out"
+"""What is said of such a field."""
+
+
+def is_servers_own(name: str) -> bool:
+    """Whether only the server's own settings may give a field of `extra_info` of this name: nothing of it is sent."""
+    return any(name == word or name.endswith(f"_{word}") for word in SERVERS_OWN)
 
 
 def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Record:

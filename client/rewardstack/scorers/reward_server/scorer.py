@@ -7,15 +7,17 @@ cache is made of the former, and nothing but the latter leaves the trainer.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rewardstack.cache.key import CACHE_ENABLED, EVERY_FIELD, may_be_cached, read_fields, rule_key
 from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.fields import OPTIONS, field_error
 from rewardstack.core.keys import Key
 from rewardstack.core.steps import Trace, read_steps
-from rewardstack.core.wire import Record, read_scores, sample_record
+from rewardstack.core.wire import NOT_TAKEN, Record, is_servers_own, read_scores, sample_record
 from rewardstack.errors import BudgetError, RejectedError, ReplyError, RequestError, UnknownSourceError
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.routing.routes import RULE_PREFIX
@@ -29,6 +31,8 @@ BATCH = 64
 """Samples in one request."""
 
 PROBE = json.dumps({"items": []}).encode()
+SHOWN = 80
+"""Bytes of a reply that an error shows."""
 EXPLAIN = "/v1/explain"
 """Explains one sample; older servers do not have it."""
 
@@ -168,39 +172,64 @@ async def post_samples(
         deadline: of all who wait.
         cached: whether the server may read scores from its cache, and keep them.
 
+    Returns:
+        Unscored, and not sent, is a sample whose `extra_info` holds what cannot be.
+
     Raises:
         DeadlineError, ReplyError: the server did not score them.
         RejectedError: it does not take the key, or not these samples.
         UnknownSourceError: it has no such source; lists those it has.
-        RequestError: `extra_info` holds what JSON cannot.
         BudgetError: the server's run may ask its judge or embedding server no more.
     """
-    reply = await _post(service, _body(data_source, samples, cached), deadline)
+    written: list[str | Score] = []
+    for item, fields in samples:
+        try:
+            written.append(_record(data_source, item, fields, cached))
+        except RequestError as error:
+            written.append(Score.unscored(str(error), field=error.field))
+    sent = [one for one in written if isinstance(one, str)]
+    scores = iter(await _scores_of(service, data_source, sent, deadline) if sent else ())
+    return [next(scores) if isinstance(one, str) else one for one in written]
+
+
+async def _scores_of(
+    service: EndpointPool, data_source: str, records: Sequence[str], deadline: SharedDeadline
+) -> list[Score]:
+    reply = await _post(service, f'{{"items": [{", ".join(records)}]}}'.encode(), deadline)
     try:
         scores = read_scores(json.loads(reply)["scores"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ReplyError(f"{data_source}: the server's reply is no list of scores") from error
-    if len(scores) != len(samples):
-        raise ReplyError(f"{data_source}: {len(scores)} scores came for {len(samples)} samples")
+        raise ReplyError(f"{data_source}: the server's reply is no list of scores: {reply[:SHOWN]!r}") from error
+    if len(scores) != len(records):
+        raise ReplyError(f"{data_source}: {len(scores)} scores came for {len(records)} samples")
     return scores
 
 
-def _body(data_source: str, samples: Sequence[tuple[Item, Sequence[str]]], cached: bool) -> bytes:
-    return _json({"items": [_record(data_source, item, fields, cached) for item, fields in samples]})
+def _record(data_source: str, item: Item, fields: Sequence[str], cached: bool, **beside: bool) -> str:
+    """What is sent of a sample, as JSON, and what is said beside it.
 
-
-def _record(data_source: str, item: Item, fields: Sequence[str], cached: bool) -> Record:
+    Raises:
+        RequestError: a field of `extra_info` cannot be sent; names it.
+    """
     extra = read_fields(item.extra, fields)
+    if wrong := next(filter(is_servers_own, extra), None):
+        raise field_error(wrong, NOT_TAKEN)
     if not (cached and may_be_cached(item.extra)):
         extra[CACHE_ENABLED] = False
-    return sample_record(data_source, item, extra)
-
-
-def _json(body: Record) -> bytes:
     try:
-        return json.dumps(body).encode()
-    except (TypeError, ValueError) as error:
-        raise RequestError(f"extra_info: {error}; it must hold what JSON can", "extra_info") from error
+        return json.dumps({**sample_record(data_source, item, extra), **beside})
+    except (TypeError, ValueError):
+        raise _unwritable(extra) from None
+
+
+def _unwritable(extra: Mapping[str, Any]) -> RequestError:
+    """What is raised of fields of which one cannot be written as JSON."""
+    for name, value in extra.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError) as error:
+            return field_error(name, f"{error}; it must hold what JSON can")
+    return RequestError("extra_info: it must hold what JSON can", OPTIONS)
 
 
 async def explain_sample(
@@ -223,9 +252,9 @@ async def explain_sample(
 
     Raises:
         ServiceError: the server did not answer.
-        RequestError: `extra_info` holds what JSON cannot.
+        RequestError: `extra_info` holds what cannot be sent.
     """
-    body = _json({**_record(data_source, *sample, cached), "anew": trace.anew})
+    body = _record(data_source, *sample, cached, anew=trace.anew).encode()
     try:
         reply = json.loads(await service.post(EXPLAIN, body, deadline))
         steps, error = read_steps(reply["steps"]), str(reply["error"])

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewardstack.core.wire import SERVERS_OWN
 from rewardstack.score import STATUSES, Usage
 from rewardstack_rules.http.protocols import roll
-from rewardstack_rules.http.protocols.scoring import SERVERS_OWN
 from rewardstack_rules.jobs.state import JOB_STATUSES
 
 Schema = dict[str, Any]

@@ -11,6 +11,7 @@ from flask import Response, g, jsonify, request
 
 from rewardstack.core.deadline import HEADER
 from rewardstack.core.steps import Explanation
+from rewardstack.core.wire import NOT_TAKEN, is_servers_own
 from rewardstack.score import Request, Score
 from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError, unavailable
@@ -22,8 +23,6 @@ SAMPLE_BYTES = 512
 """Bytes that a sample counts for beside its text: with its score and its reply it takes up to 3 kB of memory."""
 EXPLAINED_TIMES = 8
 """How often an explanation holds the text of a sample, about: in its steps, in its reply, and on the way to both."""
-SERVERS_OWN = ("url", "api_key", "path")
-"""Fields of `extra_info`, or endings of their names after `_`, that only the server's own settings may give."""
 
 
 def source_of(body: Mapping[str, Any]) -> str:
@@ -138,7 +137,7 @@ def batch_reply(samples: Sequence[Score], **beside: Any) -> Response:
 
 def without_secrets(extra: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a data set's row without those that `refuse_secrets` would refuse; a row may well have some."""
-    return {name: value for name, value in extra.items() if not _is_secret(name)}
+    return {name: value for name, value in extra.items() if not is_servers_own(name)}
 
 
 def refuse_secrets(extra: Mapping[str, Any], where: str) -> None:
@@ -152,10 +151,6 @@ def refuse_secrets(extra: Mapping[str, Any], where: str) -> None:
         ApiError: 400; it does.
     """
     for name in extra:
-        if _is_secret(name):
+        if is_servers_own(name):
             field = f"{where}.{name}"
-            raise ApiError(400, f"{field}: URLs, keys and paths are not taken over HTTP; leave it out", field)
-
-
-def _is_secret(name: str) -> bool:
-    return any(name == word or name.endswith(f"_{word}") for word in SERVERS_OWN)
+            raise ApiError(400, f"{field}: {NOT_TAKEN}", field)
