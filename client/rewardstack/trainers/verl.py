@@ -18,7 +18,7 @@ from typing import Any
 from rewardstack import api
 from rewardstack.core.gathering import Gathering
 from rewardstack.core.json_types import plain
-from rewardstack.errors import RequestError
+from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import NOTHING, OnError, Request, Score
 
 Reward = float | dict[str, Any]
@@ -102,7 +102,10 @@ async def compute_score(
     """
     call = Arguments(**arguments)
     request = call.request(data_source, solution_str, ground_truth, extra_info)
-    return call.reward(await _together.ask(request, (call.on_error, call.timeout)))
+    outcome = await _together.ask(request, (call.on_error, call.timeout))
+    if isinstance(outcome, ScoringError):
+        raise outcome
+    return call.reward(outcome)
 
 
 def compute_score_sync(
@@ -119,9 +122,15 @@ def compute_score_sync(
     return call.reward(scores[0])
 
 
-async def _scores(requests: Sequence[Request], kind: tuple[OnError | None, float | None]) -> list[Score]:
+async def _scores(
+    requests: Sequence[Request], kind: tuple[OnError | None, float | None]
+) -> Sequence[Score | ScoringError]:
+    """A score for each, or the error of one that ends in one: nothing is asked again for it, nor for its company."""
     on_error, timeout = kind
-    return await api.ascore(requests, on_error=on_error, timeout=timeout)
+    try:
+        return await api.ascore(requests, on_error=on_error, timeout=timeout)
+    except ScoringError as error:
+        return [one if one.value is not None else ScoringError.about(0, [one]) for one in error.scores]
 
 
 _together = Gathering(_scores)

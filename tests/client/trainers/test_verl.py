@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import pickle
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from rewardstack import register_route
-from rewardstack.errors import RequestError, RewardstackError
+from rewardstack.errors import RequestError, RewardstackError, ScoringError
 from rewardstack.trainers import verl, verl_legacy
 from tests.support.servers import FaultServer
 
@@ -111,6 +112,39 @@ def test_raise(server: FaultServer) -> None:
     first, second, third = asyncio.run(batch())
     assert 3.0 == first["score"] == third["score"]
     assert isinstance(second, RewardstackError)
+
+
+@pytest.mark.parametrize("policy", [None, "raise"], ids=["the route's", "the call's"])
+def test_raise_asks_once(policy: Any, server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is to raise is no reason to score again, be it the sample or its company, whose routes' policies stay."""
+    monkeypatch.setattr("rewardstack.client._registered", {})
+    register_route("strict", {"route": "gsm8k", "on_error": "raise"})
+    server.set(said={"value": None, "status": "failed", "reason": "it is away"})
+
+    async def batch() -> list[Any]:
+        rows = [("strict", "a"), ("gsm8k", "ab"), ("strict", "abc")]
+        calls = [verl.compute_score(*row, "1", {}, on_error=policy) for row in rows]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    first, lenient, last = asyncio.run(batch())
+    assert ["sample 0: failed: it is away"] * 2 == [str(first), str(last)]
+    assert isinstance(first, ScoringError) and isinstance(last, ScoringError)
+    assert isinstance(lenient, ScoringError) if policy else (0.0, 1.0) == (lenient["score"], lenient["failed"])
+    assert 3 == server.stats()["items"]
+
+
+def test_raise_in_an_outage(server: FaultServer) -> None:
+    """Under `on_error="raise"` samples that a server fails cost the timeout once, and each one raises."""
+    server.freeze()
+
+    async def batch() -> list[Any]:
+        calls = [verl.compute_score("gsm8k", "a" * at, "1", {}, on_error="raise", timeout=1) for at in range(1, 9)]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    began = time.monotonic()
+    outcomes = asyncio.run(batch())
+    assert time.monotonic() - began < 1.9
+    assert all(isinstance(one, ScoringError) and len(one.scores) == 1 for one in outcomes)
 
 
 def test_calls_travel_together(server: FaultServer) -> None:
