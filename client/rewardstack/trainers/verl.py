@@ -20,6 +20,7 @@ from rewardstack.core.gathering import Gathering
 from rewardstack.core.json_types import plain
 from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import NOTHING, OnError, Request, Score
+from rewardstack.trainers.columns import options_of
 
 Reward = float | dict[str, Any]
 REMEDY = (
@@ -35,7 +36,7 @@ class Arguments:
         details: whether a reward is a dict, with `score` and how it came about; else it is a number.
         parts: names of a reward's parts that the dict has as well, such as `algorithm.gdpo_reward_keys` asks for; 0
             where there is no score.
-        options: of the route, for every sample whose `extra_info` does not say otherwise.
+        options: of the route, for every sample whose `extra_info` does not say otherwise; null says nothing.
         on_error: what a sample without a score is worth (`zero`, `lexical`, `raise`); None: as its route says.
         timeout: seconds after which the call ends whatever happens; None: as long as services make progress.
         reward_router_address: verl's own, which no route needs.
@@ -63,7 +64,7 @@ class Arguments:
 
     def request(self, source: str, solution: Any, truth: Any, extra: Mapping[str, Any] | None) -> Request:
         """The sample that verl hands over."""
-        return Request(source, solution, truth, {**self._options, **(extra or NOTHING)})
+        return Request(source, solution, truth, options_of(extra, self._options))
 
     def reward(self, score: Score) -> Reward:
         """What verl takes of a score.

@@ -77,6 +77,13 @@ def test_configured_options(server: FaultServer) -> None:
     assert 1 == both(**own, solution_str="abc", options={"timeout": -1})["ok"]
 
 
+def test_null_fields() -> None:
+    """A null field of a row, as parquet has it where other rows have one, does not displace a configured option."""
+    call = verl.Arguments(options={"prompt_template": "binary", "seed": 1})
+    request = call.request("llm_judge_remote", "abc", "1", {"prompt_template": None, "seed": 2, "index": None})
+    assert {"prompt_template": "binary", "seed": 2} == request.extra_info
+
+
 def test_parts(server: FaultServer) -> None:
     """`parts` names those of a reward that are told as well, as GDPO needs them: 0 without a score, else they are
     there."""
