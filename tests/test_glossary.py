@@ -19,7 +19,7 @@ finding format gathering get health healthcheck http init interrupts json launch
 main messages metrics models names options output page parquet parser pieces plots prepare process progress question
 rate recorder recording refusals reply report resolver responses ring rows run schemas scrape scripts secret server
 service settings snapshot standing start state steps store stream submission submit syntax table terminal terms thread
-tokens trail types undone upload visible warming words
+tokens trail turns types undone upload visible warming words
 """
 """Plain English, and words of Python and of HTTP, that mean here what they mean everywhere."""
 FOREIGN = """

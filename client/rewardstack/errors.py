@@ -137,3 +137,8 @@ class ScoringError(RewardstackError):
     def __init__(self, message: str, scores: Sequence[Score]) -> None:
         super().__init__(message)
         self.scores = list(scores)
+
+    @classmethod
+    def about(cls, at: int, scores: Sequence[Score]) -> ScoringError:
+        """The error of a sample, by its position in the call."""
+        return cls(f"sample {at}: {scores[at].status}: {scores[at].reason}", scores)

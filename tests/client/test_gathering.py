@@ -55,6 +55,29 @@ async def test_a_caller_gives_up(text: str) -> None:
     assert 3 == await stays
 
 
+@pytest.mark.parametrize("most", [0, 1])
+async def test_too_few_answers(most: int) -> None:
+    """What has no answer among those that came is asked for by itself, and fails where it has none then."""
+
+    async def answer(items: Sequence[str], _: str) -> list[int]:
+        return [len(item) for item in items[:most]]
+
+    gathering = Gathering(answer)
+    calls = asyncio.gather(*(gathering.ask(text, "") for text in ("a", "ab")), return_exceptions=True)
+    outcomes = await asyncio.wait_for(calls, 1)
+    assert [1, 2] == outcomes if most else [ValueError] * 2 == [type(one) for one in outcomes]
+
+
+async def test_a_cancelled_answer() -> None:
+    """Where the answer is cancelled, nobody goes on waiting for it."""
+
+    async def answer(_: Sequence[str], __: str) -> list[int]:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(Gathering(answer).ask("a", ""), 1)
+
+
 def test_loops_do_not_meet() -> None:
     """Calls of one event loop are never answered on another, not even where the first ended while they waited."""
     answers = Answers()

@@ -23,7 +23,7 @@ class Gathering(Generic[T, K, R]):
 
     Args:
         answer: gives an outcome for each item, in order, of some that have the same kind. Where it raises for several,
-            each of them is asked for by itself, so that only who is to blame fails.
+            or gives too few, each that has none is asked for by itself, so that only who is to blame fails.
     """
 
     def __init__(self, answer: Callable[[Sequence[T], K], Awaitable[Sequence[R]]]) -> None:
@@ -55,12 +55,15 @@ class Gathering(Generic[T, K, R]):
     async def _settle(self, calls: Sequence[tuple[T, asyncio.Future[R]]], kind: K) -> None:
         try:
             outcomes = await self._answer([item for item, _ in calls], kind)
+            for (_, future), outcome in zip(calls, outcomes, strict=True):
+                if not future.done():  # else its caller has given up
+                    future.set_result(outcome)
         except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
+            left = [call for call in calls if not call[1].done()]
             if len(calls) > 1:
-                await asyncio.gather(*(self._settle([call], kind) for call in calls))
-            elif not calls[0][1].done():  # else its caller has given up
+                await asyncio.gather(*(self._settle([call], kind) for call in left))
+            elif left:
                 calls[0][1].set_exception(error)
-            return
-        for (_, future), outcome in zip(calls, outcomes, strict=True):
-            if not future.done():
-                future.set_result(outcome)
+        finally:
+            for _, future in calls:  # where this was cancelled, nobody goes on waiting
+                future.cancel()

@@ -247,15 +247,19 @@ class Pipeline:
         on_error: OnError | None,
         fatal: Sequence[BudgetError] = (),
     ) -> list[Score]:
-        """Gives every sample without a value what its policy says; raises with them what is to end the call."""
+        """Gives every sample without a value what its policy says; raises with all of them what is to end the call."""
+        lost: list[int] = []
         for at, score in enumerate(scores):
             if score.value is not None:
                 continue
             source = requests[at].data_source
             policy = on_error or self._policy(self.routes.find(source), source)
             if policy == "raise":
-                raise ScoringError(f"sample {at}: {score.status}: {score.reason}", scores)
-            scores[at] = replace(score, value=None if policy == "none" else 0.0)
+                lost.append(at)
+            else:
+                scores[at] = replace(score, value=None if policy == "none" else 0.0)
+        if lost:
+            raise ScoringError.about(lost[0], scores)
         if fatal:
             raise BudgetError(str(fatal[0]), fatal[0].field, scores)
         return scores

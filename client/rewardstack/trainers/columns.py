@@ -1,17 +1,55 @@
-"""The columns of a data set as samples: what TRL and ms-swift hand to a reward function, a list for each column."""
+"""What data sets say of a sample, as more than one trainer hands it over.
+
+`Columns` makes samples of what TRL and ms-swift hand to a reward function, a list for each column.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rewardstack.core.messages import last_text
 from rewardstack.errors import RequestError
-from rewardstack.score import Request
+from rewardstack.score import NOTHING, Request
+from rewardstack.settings import Settings
 
 SOURCE, EXTRA = "data_source", "extra_info"
 """Columns that data sets of verl have, and that are read here, too."""
+TASKS = ("problem", "prompt", "question")
+"""Fields of `extra_info` that say what the policy was asked."""
+
+
+def source_of(*named: str | None) -> str:
+    """The route of a sample: the first that is named, else that of `REWARD_TYPE`.
+
+    Raises:
+        SettingsError: none is named, and a variable is malformed.
+    """
+    return next(filter(None, named), None) or Settings.from_env().reward_type
+
+
+def first_of(values: Iterable[Any]) -> Any:
+    """The first that is not null, or None."""
+    return next((value for value in values if value is not None), None)
+
+
+def options_of(extra: Mapping[str, Any] | None, configured: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
+    """The `extra_info` of a sample.
+
+    Args:
+        extra: the row's own, or None. A null field counts as absent: parquet gives each row the fields of all.
+        configured: what holds where the row does not say it.
+    """
+    return {**configured, **{name: value for name, value in (extra or NOTHING).items() if value is not None}}
+
+
+def with_task(extra: Mapping[str, Any], task: Any) -> dict[str, Any]:
+    """An `extra_info` that says what the policy was asked: by a field of its own, else `task` as `prompt`.
+
+    A trainer may have put its prompt into a chat template; what the row says itself is as the judge is to see it.
+    """
+    return {**extra} if any(extra.get(name) for name in TASKS) else {**extra, "prompt": task}
 
 
 @dataclass(frozen=True)
@@ -61,8 +99,7 @@ class Columns:
 
     def _extra(self, prompt: Any, extra: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> dict[str, Any]:
         question = prompt if isinstance(prompt, str) else last_text(prompt, "user")
-        known = {name: value for name, value in (extra or {}).items() if value is not None}
-        return {"question": question, **self.extra_info, **known, **fields}
+        return {**options_of(extra, {"question": question, **self.extra_info}), **fields}
 
     def _column(self, given: Mapping[str, Sequence[Any]], name: str, argument: str) -> Sequence[Any]:
         if name in given:

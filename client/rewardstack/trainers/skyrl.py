@@ -29,14 +29,13 @@ from rewardstack.api import score
 from rewardstack.core.messages import last_text
 from rewardstack.errors import RequestError
 from rewardstack.score import Request, Score
+from rewardstack.trainers.columns import options_of, with_task
 from rewardstack_settings.table import TABLE
 
 NAME = "rewardstack"
 """By which rows and the configuration name the environment."""
 OVERRIDE = "trainer.override_entrypoint="
 EXPERIMENT = "skyrl.train.entrypoints.main_base:BasePPOExp"
-TASKS = ("problem", "prompt", "question")
-"""Fields of `extra_info` that say what the policy was asked."""
 NO_NONE = (
     "a sample without a score would be worth None, for which SkyRL has an assert: use 'zero' (it counts as 0, and "
     "environment/failed or environment/unscored is above 0 in the logs), 'lexical' or 'raise'"
@@ -50,7 +49,7 @@ class RewardstackEnv(BaseTextEnv):
         env_config: `environment.skyrl_gym.NAME`, with `data_source` and `on_error`, or nothing.
         extras: the columns of the row: `data_source`, `extra_info`, the reference in `reward_spec` or `reward_model`.
         data_source: the route, in the place of the row's; `env_config` precedes it.
-        options: of the route, for every row; the row's `extra_info` precedes them.
+        options: of the route, for every row; the row's `extra_info` precedes them, its null fields apart.
         on_error: what a sample without a score is worth (`zero`, `lexical`, `raise`); None: as its route says.
 
     Raises:
@@ -79,7 +78,7 @@ class RewardstackEnv(BaseTextEnv):
             raise RequestError(f"on_error: {NO_NONE}", "on_error")
         about = row.get("reward_spec") or row.get("reward_model") or {}
         self._reference = about.get("ground_truth")
-        self._extra = {**(options or {}), **(row.get("extra_info") or {})}
+        self._extra = options_of(row.get("extra_info"), options or {})
         self._score: Score | None = None
 
     def init(self, prompt: list[dict[str, str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:
@@ -88,8 +87,7 @@ class RewardstackEnv(BaseTextEnv):
         Args:
             prompt: the messages that the policy answers.
         """
-        if not any(self._extra.get(name) for name in TASKS):
-            self._extra["prompt"] = last_text(prompt, "user") or ""
+        self._extra = with_task(self._extra, last_text(prompt, "user") or "")
         return prompt, {}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:

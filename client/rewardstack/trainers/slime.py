@@ -17,7 +17,7 @@ from typing import Any
 from rewardstack import api
 from rewardstack.errors import ScoringError
 from rewardstack.score import NO_REFERENCE, Request, Score
-from rewardstack.settings import Settings
+from rewardstack.trainers.columns import options_of, source_of, with_task
 
 PAUSES = (1, 2, 4, 8, 16, 30, 30, 30, 30)
 """Seconds before each further try."""
@@ -61,8 +61,8 @@ async def _scores(requests: list[Request]) -> list[Score]:
 
 def _request(args: Any, sample: Any) -> Request:
     metadata = sample.metadata if isinstance(sample.metadata, Mapping) else {}
-    source = metadata.get("data_source") or args.rm_type or Settings.from_env().reward_type
-    return Request(source, sample.response, sample.label, {**metadata, "prompt": sample.prompt})
+    source = source_of(metadata.get("data_source"), args.rm_type)
+    return Request(source, sample.response, sample.label, with_task(options_of(metadata), sample.prompt))
 
 
 def _complaint(sample: Any, score: Score) -> str:

@@ -7,11 +7,12 @@ their route in `data_source`. In a task of one's own `@vf.reward` calls it, and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rewardstack.api import ascore
 from rewardstack.errors import RequestError
 from rewardstack.score import Request
+from rewardstack.trainers.columns import first_of, options_of
 
 if TYPE_CHECKING:
     import verifiers.v1 as vf
@@ -35,9 +36,8 @@ async def reward(task: vf.TaskData, trace: vf.Trace, data_source: str = "") -> f
     source = data_source or getattr(task, "data_source", "")
     if not source:
         raise RequestError("the task's data name no route: give them data_source, or say it in the call", "data_source")
-    found: tuple[Any, ...] = tuple(getattr(task, name, None) for name in REFERENCES)
-    reference = next((one for one in found if one is not None), None)
-    extra = {"question": task.prompt_text, **(getattr(task, "extra_info", None) or {})}
+    reference = first_of(getattr(task, name, None) for name in REFERENCES)
+    extra = options_of(getattr(task, "extra_info", None), {"question": task.prompt_text})
     [score] = await ascore([Request(source, trace.last_reply, reference, extra)], on_error="raise")
     trace.info["rewardstack"] = {"status": score.status, "reason": score.reason, "source": score.source}
     assert score.value is not None

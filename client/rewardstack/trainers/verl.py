@@ -18,8 +18,9 @@ from typing import Any
 from rewardstack import api
 from rewardstack.core.gathering import Gathering
 from rewardstack.core.json_types import plain
-from rewardstack.errors import RequestError
+from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import NOTHING, OnError, Request, Score
+from rewardstack.trainers.columns import options_of
 
 Reward = float | dict[str, Any]
 REMEDY = (
@@ -35,7 +36,7 @@ class Arguments:
         details: whether a reward is a dict, with `score` and how it came about; else it is a number.
         parts: names of a reward's parts that the dict has as well, such as `algorithm.gdpo_reward_keys` asks for; 0
             where there is no score.
-        options: of the route, for every sample whose `extra_info` does not say otherwise.
+        options: of the route, for every sample whose `extra_info` does not say otherwise; null says nothing.
         on_error: what a sample without a score is worth (`zero`, `lexical`, `raise`); None: as its route says.
         timeout: seconds after which the call ends whatever happens; None: as long as services make progress.
         reward_router_address: verl's own, which no route needs.
@@ -63,7 +64,7 @@ class Arguments:
 
     def request(self, source: str, solution: Any, truth: Any, extra: Mapping[str, Any] | None) -> Request:
         """The sample that verl hands over."""
-        return Request(source, solution, truth, {**self._options, **(extra or NOTHING)})
+        return Request(source, solution, truth, options_of(extra, self._options))
 
     def reward(self, score: Score) -> Reward:
         """What verl takes of a score.
@@ -102,7 +103,10 @@ async def compute_score(
     """
     call = Arguments(**arguments)
     request = call.request(data_source, solution_str, ground_truth, extra_info)
-    return call.reward(await _together.ask(request, (call.on_error, call.timeout)))
+    outcome = await _together.ask(request, (call.on_error, call.timeout))
+    if isinstance(outcome, ScoringError):
+        raise outcome
+    return call.reward(outcome)
 
 
 def compute_score_sync(
@@ -119,9 +123,15 @@ def compute_score_sync(
     return call.reward(scores[0])
 
 
-async def _scores(requests: Sequence[Request], kind: tuple[OnError | None, float | None]) -> list[Score]:
+async def _scores(
+    requests: Sequence[Request], kind: tuple[OnError | None, float | None]
+) -> Sequence[Score | ScoringError]:
+    """A score for each, or the error of one that ends in one: nothing is asked again for it, nor for its company."""
     on_error, timeout = kind
-    return await api.ascore(requests, on_error=on_error, timeout=timeout)
+    try:
+        return await api.ascore(requests, on_error=on_error, timeout=timeout)
+    except ScoringError as error:
+        return [one if one.value is not None else ScoringError.about(0, [one]) for one in error.scores]
 
 
 _together = Gathering(_scores)

@@ -1,4 +1,4 @@
-"""A service behind one or several equivalent URLs: whose turn it is, where to, and again when it did not work.
+"""A service behind one or several equivalent URLs: where a request goes, when, and again when it did not work.
 
 Overload and lost connections are waited out, under the limiters' control: they are never a score. Overload is until the
 deadline, a service that is away as long as `rewardstack.transport.outage` has it. Other errors of the server are tried
@@ -8,11 +8,8 @@ again at most `max_retries` times, out of a budget. No other 4xx is tried again.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
-from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -26,7 +23,6 @@ from rewardstack.errors import (
     RejectedError,
     ReplyError,
     ServiceError,
-    SettingsError,
     UnreachableError,
 )
 from rewardstack.transport.attempt import Pace
@@ -34,6 +30,7 @@ from rewardstack.transport.budget import RetryBudget
 from rewardstack.transport.endpoint import NONE, Admit, Endpoint, Message
 from rewardstack.transport.http import authorization
 from rewardstack.transport.outage import Outage
+from rewardstack.transport.turns import Turns
 
 Place = tuple[tuple[str, ...], str]
 """Base URLs of equivalent endpoints, and the key that is sent to each."""
@@ -77,8 +74,7 @@ class EndpointPool:
         self._max_retries = max_retries
         self._budget = RetryBudget()
         self._outage = Outage(moves=place_now is not None)
-        self._queue: deque[asyncio.Future[Endpoint | None]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
+        self._turns = Turns(lambda: self._endpoints, None if place_now is None else self._look)
 
     def get(self, path: str, deadline: SharedDeadline, headers: Mapping[str, str] = NONE) -> Coroutine[Any, Any, bytes]:
         """The body that a GET of `path` brings, to be awaited; arguments and errors as those of `post`."""
@@ -152,10 +148,9 @@ class EndpointPool:
 
     def _send_once_more(self, message: Message, patience: Patience) -> asyncio.Task[bytes] | None:
         """Another attempt beside one that is stuck, where there is a place for it."""
-        endpoint = self._free()
-        if endpoint is None or self._queue:
+        endpoint = None if self._turns else self._turns.take()
+        if endpoint is None:
             return None
-        endpoint.in_flight += 1
         return asyncio.create_task(self._second(endpoint, message, patience))
 
     async def _second(self, endpoint: Endpoint, message: Message, patience: Patience) -> bytes:
@@ -174,7 +169,7 @@ class EndpointPool:
         if endpoint in self._left and not endpoint.in_flight:
             self._left.remove(endpoint)
             endpoint.close()
-        self._hand_out()
+        self._turns.hand_out()
 
     def follow(self) -> None:
         """Goes where the service is now. What waits comes along; what is on its way stays, and follows if that fails.
@@ -197,7 +192,7 @@ class EndpointPool:
             elif endpoint not in self._endpoints:
                 endpoint.close()
         self.last_progress = self._looked_at  # who waited for the old place has all its patience for the new one
-        self._hand_out()
+        self._turns.hand_out()
 
     def _look(self) -> None:
         """Follows a service that may move; looks for it once in `LOOK` seconds."""
@@ -209,9 +204,8 @@ class EndpointPool:
         while deadline.remaining() > 0:
             if self._outage.ends_in(self._endpoints, deadline) <= 0:
                 await self._raise_if_away(deadline)
-            endpoint = None if self._queue else self._free()
+            endpoint = None if self._turns else self._turns.take()
             if endpoint is not None:
-                endpoint.in_flight += 1
                 if obstacle is None:
                     deadline.sent()
                 return endpoint
@@ -222,23 +216,16 @@ class EndpointPool:
 
     async def _queued(self, deadline: SharedDeadline, *, first: bool) -> Endpoint | None:
         """Waits for a turn; None where there is none yet, and one is to look whether to wait any longer."""
-        turn: asyncio.Future[Endpoint | None] = asyncio.get_running_loop().create_future()
-        if first:
-            self._queue.appendleft(turn)
-        else:
-            self._queue.append(turn)
-        self._hand_out()
-        try:
-            with deadline.queued(self):
-                while not turn.done() and (left := self._waits_for(deadline)) > 0:
-                    await asyncio.wait((turn,), timeout=left)
-            if turn.done():
-                return turn.result()
-        except BaseException:
-            self._give_back(turn)
-            raise
-        turn.cancel()
-        return None
+        with self._turns.queued(first=first) as turn:
+            try:
+                with deadline.queued(self):
+                    while not turn.done() and (left := self._waits_for(deadline)) > 0:
+                        await asyncio.wait((turn,), timeout=left)
+                return turn.result() if turn.done() else None
+            except BaseException:
+                if turn.done() and (endpoint := turn.result()) is not None:
+                    self._leave(endpoint)
+                raise
 
     def _waits_for(self, deadline: SharedDeadline) -> float:
         """Seconds until a call that waits for its turn gives up, as far as one can say now."""
@@ -253,11 +240,10 @@ class EndpointPool:
         await self._outage.probe(self._endpoints, deadline)
         if self._outage.ends_in(self._endpoints, deadline) > 0:
             return
-        for turn in self._queue:
-            if not turn.done():
-                turn.set_result(None)
+        cause = self.cause()
+        self._turns.have_all_look()
         away = time.monotonic() - max(endpoint.incident.away_since for endpoint in self._endpoints)
-        raise UnreachableError(f"{self.cause()}; away for {away:.1f} s, so nothing waits for it until it is back")
+        raise UnreachableError(f"{cause}; away for {away:.1f} s, so nothing waits for it until it is back")
 
     def _out_of_time(self, obstacle: ServiceError | None) -> DeadlineError:
         known = self.cause()
@@ -267,51 +253,12 @@ class EndpointPool:
     def cause(self) -> str:
         """What is known of each endpoint, and how many wait for their turn."""
         known = [cause for endpoint in (*self._endpoints, *self._left) if (cause := endpoint.cause())]
-        if len(self._queue) > 1:
-            known.append(f"{len(self._queue)} requests wait for their turn")
+        if len(self._turns) > 1:
+            known.append(f"{len(self._turns)} requests wait for their turn")
         return "; ".join(known) or "nothing is on its way to it"
 
     def _is_awaited(self) -> bool:
-        return bool(self._queue) or any(endpoint.in_flight for endpoint in (*self._endpoints, *self._left))
-
-    def _give_back(self, turn: asyncio.Future[Endpoint | None]) -> None:
-        endpoint = turn.result() if turn.done() and not turn.cancelled() else None
-        if endpoint is not None:
-            self._leave(endpoint)
-        turn.cancel()
-
-    def _free(self) -> Endpoint | None:
-        free = [endpoint for endpoint in self._endpoints if endpoint.limiter.admits(endpoint.in_flight)]
-        return min(free, key=lambda endpoint: (endpoint.in_flight, random.random()), default=None)
-
-    def _hand_out(self) -> None:
-        """Gives free places to those who wait; comes back when a paused endpoint opens, or to look for the service."""
-        while self._queue:
-            if self._queue[0].done():
-                self._queue.popleft()
-                continue
-            endpoint = self._free()
-            if endpoint is None:
-                self._come_back()
-                return
-            endpoint.in_flight += 1
-            self._queue.popleft().set_result(endpoint)
-
-    def _come_back(self) -> None:
-        now = time.monotonic()
-        pauses = [endpoint.limiter.opens_at - now for endpoint in self._endpoints if endpoint.limiter.opens_at > now]
-        if self._place_now is not None:
-            pauses.append(LOOK)
-        if not pauses:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(min(pauses) + 0.001, self._ring)
-
-    def _ring(self) -> None:
-        with suppress(SettingsError):  # the next call says it
-            self._look()
-        self._hand_out()
+        return bool(self._turns) or any(endpoint.in_flight for endpoint in (*self._endpoints, *self._left))
 
     def begin(self, requests: int) -> None:
         """Lets no more than `requests` in flight to each endpoint for now: its server says that it holds no more.
@@ -323,8 +270,7 @@ class EndpointPool:
 
     def close(self) -> None:
         """Ends every attempt and every watch."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._turns.close()
         self._outage.close()
         for endpoint in (*self._endpoints, *self._left):
             endpoint.close()

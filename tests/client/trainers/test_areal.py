@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from rewardstack import Request, api
 from rewardstack.errors import ScoringError, UnknownSourceError
-from rewardstack.score import NO_REFERENCE
+from rewardstack.score import NO_REFERENCE, Score
 from rewardstack.trainers import areal
 from tests.support.servers import FaultServer
 
@@ -36,6 +37,25 @@ def test_no_reference(row: dict[str, Any], server: FaultServer) -> None:
     server.set(said={"value": None, "status": "unscored", "reason": NO_REFERENCE})
     with pytest.raises(ScoringError, match="unscored: .*missing.*; a row has it as answer, ground_truth"):
         areal.reward(*GIVEN, data_source="gsm8k", **row)
+
+
+@pytest.mark.parametrize(
+    ("row", "asked"),
+    [
+        ({}, {"prompt": GIVEN[0]}),
+        ({"extra_info": {"question": "6 * 7?", "seed": None}}, {"question": "6 * 7?"}),
+        ({"extra_info": {"prompt": None, "question": None}}, {"prompt": GIVEN[0]}),
+        ({"question": "6 * 7?", "problem": ["none"]}, {"question": "6 * 7?"}),
+        ({"problem": "6 * 7?", "extra_info": {"problem": "7 * 6?"}}, {"problem": "7 * 6?"}),
+    ],
+    ids=["nothing", "extra_info", "null", "column", "both"],
+)
+def test_own_task(row: dict[str, Any], asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the row says of the task precedes the prompt, which has a chat template; null says nothing."""
+    requests: list[Request] = []
+    monkeypatch.setattr(api, "score", lambda given, **_: [Score(1.0) for _ in map(requests.append, given)])
+    assert areal.reward(*GIVEN, data_source="gsm8k", answer="1", **row) == 1.0
+    assert requests == [Request("gsm8k", GIVEN[1], "1", asked)]
 
 
 def test_silence(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from rewardstack.errors import ScoringError
 from rewardstack.score import NO_REFERENCE
 from rewardstack.trainers import slime
+from rewardstack.trainers.columns import TASKS
 from tests.support.servers import FaultServer
 
 ARGUMENTS = SimpleNamespace(rm_type="gsm8k")
@@ -54,6 +55,14 @@ async def test_route(
     monkeypatch.setenv("REWARD_TYPE", "exact_match")
     request = slime._request(SimpleNamespace(rm_type=rm_type), sample("a", metadata=metadata))
     assert (request.data_source, request.extra_info) == (asked, {**(metadata or {}), "prompt": "p"})
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_own_task(name: str) -> None:
+    """What the metadata say of the task precedes the prompt, which may have a chat template; null says nothing."""
+    metadata = {name: "6 * 7?", "seed": None}
+    assert slime._request(ARGUMENTS, sample("a", metadata=metadata)).extra_info == {name: "6 * 7?"}
+    assert slime._request(ARGUMENTS, sample("a", metadata={name: None})).extra_info == {"prompt": "p"}
 
 
 async def test_recovery(server: FaultServer, pauses: list[float]) -> None:

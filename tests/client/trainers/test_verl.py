@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import pickle
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from rewardstack import register_route
-from rewardstack.errors import RequestError, RewardstackError
+from rewardstack.errors import RequestError, RewardstackError, ScoringError
 from rewardstack.trainers import verl, verl_legacy
 from tests.support.servers import FaultServer
 
@@ -76,6 +77,13 @@ def test_configured_options(server: FaultServer) -> None:
     assert 1 == both(**own, solution_str="abc", options={"timeout": -1})["ok"]
 
 
+def test_null_fields() -> None:
+    """A null field of a row, as parquet has it where other rows have one, does not displace a configured option."""
+    call = verl.Arguments(options={"prompt_template": "binary", "seed": 1})
+    request = call.request("llm_judge_remote", "abc", "1", {"prompt_template": None, "seed": 2, "index": None})
+    assert {"prompt_template": "binary", "seed": 2} == request.extra_info
+
+
 def test_parts(server: FaultServer) -> None:
     """`parts` names those of a reward that are told as well, as GDPO needs them: 0 without a score, else they are
     there."""
@@ -111,6 +119,39 @@ def test_raise(server: FaultServer) -> None:
     first, second, third = asyncio.run(batch())
     assert 3.0 == first["score"] == third["score"]
     assert isinstance(second, RewardstackError)
+
+
+@pytest.mark.parametrize("policy", [None, "raise"], ids=["the route's", "the call's"])
+def test_raise_asks_once(policy: Any, server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is to raise is no reason to score again, be it the sample or its company, whose routes' policies stay."""
+    monkeypatch.setattr("rewardstack.client._registered", {})
+    register_route("strict", {"route": "gsm8k", "on_error": "raise"})
+    server.set(said={"value": None, "status": "failed", "reason": "it is away"})
+
+    async def batch() -> list[Any]:
+        rows = [("strict", "a"), ("gsm8k", "ab"), ("strict", "abc")]
+        calls = [verl.compute_score(*row, "1", {}, on_error=policy) for row in rows]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    first, lenient, last = asyncio.run(batch())
+    assert ["sample 0: failed: it is away"] * 2 == [str(first), str(last)]
+    assert isinstance(first, ScoringError) and isinstance(last, ScoringError)
+    assert isinstance(lenient, ScoringError) if policy else (0.0, 1.0) == (lenient["score"], lenient["failed"])
+    assert 3 == server.stats()["items"]
+
+
+def test_raise_in_an_outage(server: FaultServer) -> None:
+    """Under `on_error="raise"` samples that a server fails cost the timeout once, and each one raises."""
+    server.freeze()
+
+    async def batch() -> list[Any]:
+        calls = [verl.compute_score("gsm8k", "a" * at, "1", {}, on_error="raise", timeout=1) for at in range(1, 9)]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    began = time.monotonic()
+    outcomes = asyncio.run(batch())
+    assert time.monotonic() - began < 1.9
+    assert all(isinstance(one, ScoringError) and len(one.scores) == 1 for one in outcomes)
 
 
 def test_calls_travel_together(server: FaultServer) -> None:

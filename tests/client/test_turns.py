@@ -1,0 +1,78 @@
+"""Those who wait for a place at an endpoint: who gives up is gone, and who is handed a place has it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.errors import DeadlineError
+from rewardstack.transport.endpoint_pool import EndpointPool
+from rewardstack.transport.http import open_session
+
+REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+Get = Callable[[str, float], Coroutine[Any, Any, bytes]]
+
+
+class Service:
+    """A server that answers once `open` is set, sets `asked` when it is asked, and notes for which paths."""
+
+    def __init__(self) -> None:
+        self.open, self.asked = asyncio.Event(), asyncio.Event()
+        self.paths: list[str] = []
+        self.connections: list[asyncio.Task[Any] | None] = []
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answers the requests of a connection."""
+        self.connections.append(asyncio.current_task())
+        while request := await reader.readline():
+            await reader.readuntil(b"\r\n\r\n")
+            self.paths.append(request.split()[1].decode())
+            self.asked.set()
+            await self.open.wait()
+            writer.write(REPLY)
+        writer.close()
+        await writer.wait_closed()
+
+
+@asynccontextmanager
+async def one_place() -> AsyncIterator[tuple[Service, EndpointPool, Get]]:
+    """A service that is asked one thing at a time: itself, its pool, and how it is asked with a timeout in seconds."""
+    service = Service()
+    server = await asyncio.start_server(service.answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        async with open_session() as session:
+            pool = EndpointPool([url], "", session, ceiling=1, max_retries=0)
+            yield service, pool, lambda path, timeout: pool.get(path, SharedDeadline(Deadline(timeout)))
+            pool.close()
+        await asyncio.gather(*filter(None, service.connections))
+
+
+async def test_who_gives_up_is_not_counted() -> None:
+    """Those who gave up behind one that waits on are not among those of whom an error says that they wait."""
+    async with one_place() as (service, pool, get):
+        calls = [asyncio.create_task(get(f"/{at}", 60)) for at in range(3)]
+        await service.asked.wait()
+        assert "2 requests wait for their turn" in pool.cause()
+        hasty = [get("/hasty", 0.2) for _ in range(50)]
+        errors = await asyncio.gather(*hasty, return_exceptions=True)
+        assert all(isinstance(error, DeadlineError) for error in errors)
+        assert "; 2 requests wait for their turn" in pool.cause()
+        assert str(errors[-1]).endswith("; 2 requests wait for their turn")
+        service.open.set()
+        assert await asyncio.gather(*calls) == [b"{}"] * 3
+        assert service.paths == ["/0", "/1", "/2"]
+
+
+async def test_a_place_is_passed_on() -> None:
+    """A place that is handed to a caller who is cancelled at that moment is the next one's."""
+    async with one_place() as (service, pool, get):
+        first, second, third = (asyncio.create_task(get(f"/{at}", 60)) for at in range(3))
+        await service.asked.wait()
+        next(iter(pool._turns._waiting)).add_done_callback(lambda _: second.cancel())
+        service.open.set()
+        assert [b"{}"] * 2 == await asyncio.gather(first, third)
+        assert second.cancelled() and not pool._is_awaited()
