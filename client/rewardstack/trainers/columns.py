@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rewardstack.core.fields import is_missing
 from rewardstack.core.messages import last_text
 from rewardstack.errors import RequestError
 from rewardstack.score import NOTHING, Request
@@ -30,26 +31,56 @@ def source_of(*named: str | None) -> str:
 
 
 def first_of(values: Iterable[Any]) -> Any:
-    """The first that is not null, or None."""
-    return next((value for value in values if value is not None), None)
+    """The first that is neither null nor NaN, or None."""
+    return next((value for value in values if not is_missing(value)), None)
 
 
-def options_of(extra: Mapping[str, Any] | None, configured: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
+def options_of(extra: Any, configured: Mapping[str, Any] = NOTHING) -> Any:
     """The `extra_info` of a sample.
 
     Args:
-        extra: the row's own, or None. A null field counts as absent: parquet gives each row the fields of all.
+        extra: the row's own, or None. A field that is null or NaN counts as absent: parquet gives each row the fields
+            of all. What is no mapping is given back as it is, for the sample's score to say.
         configured: what holds where the row does not say it.
     """
-    return {**configured, **{name: value for name, value in (extra or NOTHING).items() if value is not None}}
+    own = NOTHING if is_missing(extra) else extra
+    if not isinstance(own, Mapping):
+        return own
+    return {**configured, **{name: value for name, value in own.items() if not is_missing(value)}}
 
 
-def with_task(extra: Mapping[str, Any], task: Any) -> dict[str, Any]:
+def with_task(extra: Any, task: Any) -> Any:
     """An `extra_info` that says what the policy was asked: by a field of its own, else `task` as `prompt`.
 
     A trainer may have put its prompt into a chat template; what the row says itself is as the judge is to see it.
     """
-    return {**extra} if any(extra.get(name) for name in TASKS) else {**extra, "prompt": task}
+    if not isinstance(extra, Mapping) or any(extra.get(name) for name in TASKS):
+        return extra
+    return {**extra, "prompt": task}
+
+
+def names_of(given: Iterable[str], argument: str) -> tuple[str, ...]:
+    """Several names.
+
+    Raises:
+        RequestError: it is one text, whose letters would be the names.
+    """
+    if isinstance(given, str):
+        raise RequestError(f"{argument}: expected a list of names, got {given!r}; put it into a list", argument)
+    return tuple(given)
+
+
+def column_of(values: Sequence[Any] | None, count: int, name: str) -> Sequence[Any]:
+    """A value for each of `count` samples; None for each where there is no such column.
+
+    Raises:
+        RequestError: it has another length.
+    """
+    if values is None:
+        return [None] * count
+    if len(values) != count:
+        raise RequestError(f"{name}: {len(values)} values for {count} samples", name)
+    return values
 
 
 @dataclass(frozen=True)
@@ -84,26 +115,26 @@ class Columns:
             given: the columns, by name.
 
         Raises:
-            RequestError: a column is not there.
+            RequestError: a column is not there, or has another length.
         """
         count = len(completions)
-        sources = [self.data_source] * count if self.data_source else self._column(given, SOURCE, SOURCE)
-        truths = self._column(given, self.reference, "reference") if self.reference else [None] * count
-        extras = given.get(EXTRA) or [None] * count
-        fields = {name: self._column(given, name, "columns") for name in self.fields}
-        rows = zip(sources, completions, truths, prompts, extras, strict=True)
+        sources = [self.data_source] * count if self.data_source else self._column(given, SOURCE, count, SOURCE)
+        truths = self._column(given, self.reference, count, "reference") if self.reference else [None] * count
+        extras = column_of(given.get(EXTRA), count, EXTRA)
+        fields = {name: self._column(given, name, count, "columns") for name in self.fields}
+        rows = zip(sources, completions, truths, column_of(prompts, count, "prompts"), extras, strict=True)
         return [
             Request(source, completion, truth, self._extra(prompt, extra, {name: fields[name][at] for name in fields}))
             for at, (source, completion, truth, prompt, extra) in enumerate(rows)
         ]
 
-    def _extra(self, prompt: Any, extra: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _extra(self, prompt: Any, extra: Any, fields: Mapping[str, Any]) -> Any:
         question = prompt if isinstance(prompt, str) else last_text(prompt, "user")
-        return {**options_of(extra, {"question": question, **self.extra_info}), **fields}
+        options = options_of(extra, {"question": question, **self.extra_info})
+        return options_of(fields, options) if isinstance(options, Mapping) else options
 
-    def _column(self, given: Mapping[str, Sequence[Any]], name: str, argument: str) -> Sequence[Any]:
-        if name in given:
-            return given[name]
-        raise RequestError(
-            f"{argument}: there is no column {name!r}; name one of the data set, or {self.remedy}", argument
-        )
+    def _column(self, given: Mapping[str, Sequence[Any]], name: str, count: int, argument: str) -> Sequence[Any]:
+        if given.get(name) is not None:
+            return column_of(given[name], count, name)
+        remedy = "give the data set one, or name a route" if argument == SOURCE else f"name another, or {self.remedy}"
+        raise RequestError(f"{argument}: there is no column {name!r}; {remedy}", argument)

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from rewardstack import api
 from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import OnError
-from rewardstack.trainers.columns import Columns
+from rewardstack.trainers.columns import Columns, names_of
 
 REMEDY = "give reference=None if none is needed"
 COUNTS_AS_ZERO = "ms-swift counts a missing reward as 0"
@@ -55,7 +55,8 @@ def register(
     """
     from swift.rewards import orms
 
-    made = reward(name, Columns(data_source, reference, (*columns,), dict(extra_info or {}), REMEDY), on_error, timeout)
+    read = Columns(data_source, reference, names_of(columns, "columns"), dict(extra_info or {}), REMEDY)
+    made = reward(name, read, on_error, timeout)
     orms[name] = lambda args=None: made
 
 
@@ -81,5 +82,5 @@ def reward(name: str, columns: Columns, on_error: OnError, timeout: float | None
 
 
 def _end(name: str, error: ScoringError) -> NoReturn:
-    remedy = f"mend its cause, or register({name!r}, ..., on_error='lexical')"
+    remedy = f"mend its cause, or have it count as 0 by register({name!r}, ..., on_error='zero')"
     raise ScoringError(f"reward {name}: {error}. {COUNTS_AS_ZERO}, so it ends here: {remedy}", error.scores) from error

@@ -17,10 +17,12 @@ from rewardstack import api
 from rewardstack.core.responses import response_in
 from rewardstack.errors import ScoringError
 from rewardstack.score import Request
-from rewardstack.settings import Settings
+from rewardstack.trainers.columns import column_of, source_of
 
 
-def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **_: Any) -> dict[str, Any]:
+def reward_func(
+    queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any] | None, **_: Any
+) -> dict[str, Any]:
     """The rewards of samples, and what its logs show of them.
 
     Args:
@@ -36,8 +38,9 @@ def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence
         ScoringError: the infrastructure failed a sample.
         ConfigError: `REWARD_TYPE` names no route, or a setting is malformed.
     """
-    source = Settings.from_env().reward_type
-    rows = zip(queries, prompts, labels, strict=True)
+    source = source_of()
+    count = len(queries)
+    rows = zip(queries, column_of(prompts, count, "prompts"), column_of(labels, count, "labels"), strict=True)
     scores = api.score(
         [Request(source, response_in(query, prompt), label, {"prompt": prompt}) for query, prompt, label in rows],
         on_error="none",

@@ -29,11 +29,13 @@ from rewardstack.api import score
 from rewardstack.core.messages import last_text
 from rewardstack.errors import RequestError
 from rewardstack.score import Request, Score
-from rewardstack.trainers.columns import options_of, with_task
+from rewardstack.trainers.columns import first_of, options_of, with_task
 from rewardstack_settings.table import TABLE
 
 NAME = "rewardstack"
 """By which rows and the configuration name the environment."""
+REFERENCES = ("reward_spec", "reward_model")
+"""Columns of a row whose `ground_truth` is the reference; the first that has one counts."""
 OVERRIDE = "trainer.override_entrypoint="
 EXPERIMENT = "skyrl.train.entrypoints.main_base:BasePPOExp"
 NO_NONE = (
@@ -76,8 +78,8 @@ class RewardstackEnv(BaseTextEnv):
             )
         if self._on_error == "none":
             raise RequestError(f"on_error: {NO_NONE}", "on_error")
-        about = row.get("reward_spec") or row.get("reward_model") or {}
-        self._reference = about.get("ground_truth")
+        about = [one for name in REFERENCES if isinstance(one := row.get(name), Mapping)]
+        self._reference = first_of(one.get("ground_truth") for one in about)
         self._extra = options_of(row.get("extra_info"), options or {})
         self._score: Score | None = None
 

@@ -3,8 +3,8 @@
     --custom-rm-path rewardstack.trainers.slime.reward
     --rm-type gsm8k
 
-A sample's route is the `data_source` of its metadata, else `--rm-type`, else `REWARD_TYPE`. What the infrastructure
-failed is asked for again as often and after such pauses as slime's own `remote_rm` does it
+A sample's route is the `data_source` of its metadata, else their `rm_type`, else `--rm-type`, else `REWARD_TYPE`.
+What the infrastructure failed is asked for again as often and after such pauses as slime's own `remote_rm` does it
 (`slime/rollout/rm_hub/__init__.py`); then the rollout ends with an error.
 """
 
@@ -61,7 +61,7 @@ async def _scores(requests: list[Request]) -> list[Score]:
 
 def _request(args: Any, sample: Any) -> Request:
     metadata = sample.metadata if isinstance(sample.metadata, Mapping) else {}
-    source = source_of(metadata.get("data_source"), args.rm_type)
+    source = source_of(metadata.get("data_source"), metadata.get("rm_type"), args.rm_type)
     return Request(source, sample.response, sample.label, with_task(options_of(metadata), sample.prompt))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from rewardstack import api
 from rewardstack.score import STATUSES, OnError, Score
-from rewardstack.trainers.columns import Columns
+from rewardstack.trainers.columns import Columns, names_of
 
 REMEDY = "give reference=None if none is needed; GRPOConfig(remove_unused_columns=False) keeps all columns"
 
@@ -52,7 +52,7 @@ def reward_func(
         ScoringError: by the function, under `on_error="raise"`.
     """
     kind = BlockingRewardFunc if blocking else AsyncRewardFunc
-    read = Columns(data_source, reference, (*columns,), dict(extra_info or {}), REMEDY)
+    read = Columns(data_source, reference, names_of(columns, "columns"), dict(extra_info or {}), REMEDY)
     return kind(read, on_error, timeout, name or data_source or "rewardstack")
 
 

@@ -12,21 +12,29 @@ and before there is `rewardstack.trainers.verl_legacy`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from rewardstack import api
 from rewardstack.core.gathering import Gathering
 from rewardstack.core.json_types import plain
 from rewardstack.errors import RequestError, ScoringError
-from rewardstack.score import NOTHING, OnError, Request, Score
-from rewardstack.trainers.columns import options_of
+from rewardstack.score import OnError, Request, Score
+from rewardstack.trainers.columns import names_of, options_of
 
 Reward = float | dict[str, Any]
 REMEDY = (
     "a sample without a score would be None, of which verl makes no tensor (TypeError in assemble_rm_scores); choose "
     "zero, which tells `failed` or `unscored` beside it, or lexical or raise"
 )
+
+
+VERLS_OWN = frozenset({"reward_router_address", "reward_model_tokenizer"})
+"""Arguments that verl adds to every call."""
+
+log = logging.getLogger(__name__)
 
 
 class Arguments:
@@ -39,8 +47,7 @@ class Arguments:
         options: of the route, for every sample whose `extra_info` does not say otherwise; null says nothing.
         on_error: what a sample without a score is worth (`zero`, `lexical`, `raise`); None: as its route says.
         timeout: seconds after which the call ends whatever happens; None: as long as services make progress.
-        reward_router_address: verl's own, which no route needs.
-        reward_model_tokenizer: likewise.
+        others: verl's own, which no route needs; those that are not known are told in a warning.
 
     Raises:
         RequestError: `on_error` is "none".
@@ -51,15 +58,16 @@ class Arguments:
         *,
         details: bool = True,
         parts: Sequence[str] = (),
-        options: Mapping[str, Any] = NOTHING,
+        options: Mapping[str, Any] | None = None,
         on_error: OnError | None = None,
         timeout: float | None = None,
-        reward_router_address: Any = None,
-        reward_model_tokenizer: Any = None,
+        **others: Any,
     ) -> None:
+        for name in others.keys() - VERLS_OWN:
+            _warn_unknown(name)
         if on_error == "none":
             raise RequestError(f"on_error: none does not go with verl: {REMEDY}", "on_error")
-        self._details, self._parts, self._options = details, parts, plain(options)
+        self._details, self._parts, self._options = details, names_of(parts, "parts"), plain(options or {})
         self.on_error, self.timeout = on_error, timeout
 
     def request(self, source: str, solution: Any, truth: Any, extra: Mapping[str, Any] | None) -> Request:
@@ -97,7 +105,6 @@ async def compute_score(
         arguments: as `Arguments` has them.
 
     Raises:
-        TypeError: there is no such argument.
         RequestError: as `Arguments` does.
         ConfigError, ScoringError: as `rewardstack.ascore` does.
     """
@@ -135,6 +142,11 @@ async def _scores(
 
 
 _together = Gathering(_scores)
+
+
+@lru_cache(maxsize=64)
+def _warn_unknown(name: str) -> None:
+    log.warning("reward_kwargs: %r is not known and has no effect", name)
 
 
 def _part(score: Score, name: str) -> float:

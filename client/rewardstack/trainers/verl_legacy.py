@@ -18,6 +18,7 @@ from typing import Any
 
 from rewardstack import api
 from rewardstack.trainers import verl
+from rewardstack.trainers.columns import column_of
 
 
 def compute_score(
@@ -34,12 +35,14 @@ def compute_score(
 def compute_score_batched(
     data_sources: Sequence[str],
     solution_strs: Sequence[Any],
-    ground_truths: Sequence[Any],
-    extra_infos: Sequence[Mapping[str, Any] | None],
+    ground_truths: Sequence[Any] | None = None,
+    extra_infos: Sequence[Mapping[str, Any] | None] | None = None,
     **arguments: Any,
 ) -> list[verl.Reward]:
     """The rewards of a batch, in order: one of everything a sample; otherwise as `compute_score`."""
     call = verl.Arguments(**{"details": False, **arguments})
-    rows = zip(data_sources, solution_strs, ground_truths, extra_infos, strict=True)
+    count = len(solution_strs)
+    truths, extras = column_of(ground_truths, count, "ground_truths"), column_of(extra_infos, count, "extra_infos")
+    rows = zip(column_of(data_sources, count, "data_sources"), solution_strs, truths, extras, strict=True)
     scores = api.score([call.request(*row) for row in rows], on_error=call.on_error, timeout=call.timeout)
     return [call.reward(score) for score in scores]

@@ -10,7 +10,7 @@ import pytest
 
 from rewardstack.errors import RequestError
 from rewardstack.score import Request
-from rewardstack.trainers.columns import Columns
+from rewardstack.trainers.columns import Columns, names_of
 
 CASES = json.loads((Path(__file__).resolve().parents[2] / "cases/trainer_columns.json").read_text())
 NOTHING: dict[str, Any] = {"data_source": None, "reference": None, "fields": (), "extra_info": {}, "remedy": "do this"}
@@ -30,3 +30,21 @@ def test_columns(case: dict[str, Any]) -> None:
             read()
     else:
         assert [Request(*case["request"])] * 2 == read()
+
+
+@pytest.mark.parametrize("name", ["answer", "extra_info", "most", "prompts"])
+def test_a_column_of_another_length(name: str) -> None:
+    """A column that has not one value for each completion is named, with both lengths."""
+    columns = Columns("gsm8k", "answer", ("most",), {}, "do this")
+    given: dict[str, Any] = {"answer": ["1", "1"], "extra_info": [None, None], "most": [1, 1], "prompts": ["p", "p"]}
+    given[name] = given[name] * 2
+    prompts = given.pop("prompts")
+
+    with pytest.raises(RequestError, match=f"^{name}: 4 values for 2 samples$"):
+        columns.requests(prompts, ["a", "b"], given)
+
+
+def test_one_name_is_a_list() -> None:
+    """A text where names are expected is refused, instead of read letter by letter."""
+    with pytest.raises(RequestError, match="^columns: expected a list of names, got 'most'"):
+        names_of("most", "columns")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewardstack.errors import ScoringError, UnknownSourceError
+from rewardstack.errors import RequestError, ScoringError, UnknownSourceError
 from rewardstack.score import NO_REFERENCE
 from rewardstack.trainers import openrlhf
 from tests.support.servers import FaultServer
@@ -47,6 +47,13 @@ def test_unscored(server: FaultServer) -> None:
     server.set(said={"value": None, "status": "unscored", "reason": NO_REFERENCE})
     reply = openrlhf.reward_func(QUERIES, PROMPTS, ["", ""])
     assert (reply["rewards"], reply["extra_logs"]) == ([0.0, 0.0], {"failed": [0.0, 0.0], "unscored": [1.0, 1.0]})
+
+
+def test_columns(server: FaultServer) -> None:
+    """Without labels there is no reference, and a list of another length is named."""
+    assert openrlhf.reward_func(QUERIES, PROMPTS, None)["rewards"] == [3.0, 6.0]
+    with pytest.raises(RequestError, match="^labels: 1 values for 2 samples"):
+        openrlhf.reward_func(QUERIES, PROMPTS, ["6"])
 
 
 def test_failed(server: FaultServer) -> None:

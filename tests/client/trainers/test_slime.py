@@ -45,8 +45,13 @@ async def test_one_and_many(server: FaultServer) -> None:
 
 @pytest.mark.parametrize(
     ("metadata", "rm_type", "asked"),
-    [({"data_source": "math"}, "gsm8k", "math"), (None, "gsm8k", "gsm8k"), ({}, None, "exact_match")],
-    ids=["metadata", "--rm-type", "REWARD_TYPE"],
+    [
+        ({"data_source": "math", "rm_type": "gsm8k"}, "gsm8k", "math"),
+        ({"rm_type": "math"}, "gsm8k", "math"),
+        (None, "gsm8k", "gsm8k"),
+        ({}, None, "exact_match"),
+    ],
+    ids=["metadata", "rm_type of evaluation data", "--rm-type", "REWARD_TYPE"],
 )
 async def test_route(
     metadata: Any, rm_type: str | None, asked: str, server: FaultServer, monkeypatch: pytest.MonkeyPatch
