@@ -6,6 +6,7 @@ It is decoded from tokens with the special ones kept, so one may stand before th
 from __future__ import annotations
 
 import re
+from typing import Any
 
 BEFORE_PROMPT = 64
 """Characters that may stand before the prompt: the token that begins a text."""
@@ -15,14 +16,16 @@ END_TOKEN = re.compile(
 END_TOKEN_CHARACTERS = 64
 
 
-def response_in(query: str, prompt: str) -> str:
+def response_in(query: Any, prompt: Any) -> Any:
     """The response: what stands behind the prompt, without the tokens that end a text.
 
     Args:
         query: prompt and response, as decoded from tokens.
         prompt: as the trainer had it; where the query does not begin with it (the trainer cuts long prompts), all of
-            the query is the response.
+            the query is the response. What is no text is not looked for, and nothing is looked for in it.
     """
+    if not (isinstance(query, str) and isinstance(prompt, str)):
+        return query
     start = query.find(prompt, 0, len(prompt) + BEFORE_PROMPT)
     start = 0 if start < 0 else start + len(prompt)
     end = len(query)

@@ -37,13 +37,14 @@ async def reward(args: Any, sample: Any, **_: Any) -> Any:
         ScoringError: a sample cannot be judged, such as one without a label, or has failed at the last try.
         ConfigError: a route is unknown, or a setting malformed.
     """
-    samples = sample if isinstance(sample, list) else [sample]
+    is_group = isinstance(sample, (list, tuple))
+    samples = sample if is_group else [sample]
     scores = await _scores([_request(args, one) for one in samples])
     for at, score in enumerate(scores):
         if score.value is None:
             raise ScoringError(_complaint(samples[at], score), scores)
     rewards = [score.value for score in scores]
-    return rewards if isinstance(sample, list) else rewards[0]
+    return rewards if is_group else rewards[0]
 
 
 async def _scores(requests: list[Request]) -> list[Score]:

@@ -87,7 +87,7 @@ def _output_text(response: Mapping[str, Any]) -> str:
         if not isinstance(item, dict):
             where = f"response.output[{at}]"
             raise ApiError(400, f"{where} must be an object, got {json_type(item)}", where)
-        if item.get("type") == "message":
+        if item.get("type", "message") == "message":
             texts.append(text_of(item.get("content")))
     return "".join(texts)
 

@@ -29,9 +29,7 @@ def answer(body: dict[str, Any]) -> Response:
 
 
 def _sample(source: str, query: Any, prompt: Any, label: Any) -> Request:
-    if isinstance(query, str) and isinstance(prompt, str):
-        query = response_in(query, prompt)
-    return make_sample(source, prompt, query, label)
+    return make_sample(source, prompt, response_in(query, prompt), label)
 
 
 def _reply(scores: Sequence[Score]) -> Response:

@@ -9,9 +9,12 @@ from typing import Any
 
 from flask import Response, jsonify
 
-from rewardstack.score import NO_REFERENCE
+from rewardstack.score import NO_REFERENCE, Score
 from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.scoring import all_failed, make_sample, score_samples, source_of
+
+NAMES = {"ground_truth": "label", "solution_str": "response"}
+"""What the fields of a sample are called here."""
 
 
 def answer(body: dict[str, Any]) -> Response:
@@ -27,8 +30,13 @@ def answer(body: dict[str, Any]) -> Response:
     if all_failed([score]):
         return unavailable(f"the sample was not scored: {score.reason}")
     if score.value is None or score.status == "unscored":
-        missing = score.reason == NO_REFERENCE
-        raise ApiError(
-            400, f"label: {score.reason}" if missing else score.reason, "label" if missing else score.field or "body"
-        )
+        raise _refusal(score)
     return jsonify(score.value)
+
+
+def _refusal(score: Score) -> ApiError:
+    """What is said of a sample that cannot be judged, in slime's own names."""
+    if score.reason == NO_REFERENCE:
+        return ApiError(400, f"label: {score.reason}", "label")
+    name = NAMES.get(score.field, score.field)
+    return ApiError(400, score.reason.replace(f"{score.field}: ", f"{name}: ", 1), name or "body")
