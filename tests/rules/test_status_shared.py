@@ -131,7 +131,8 @@ def test_packed() -> None:
         b"[1]",
         b"[1,[[2,3]]]",
         b'[1,[["os.system",1]]]',
-        b'[1,[["%s",NaN]]]' % ITEMS.encode(),
+        b'[1,[["%s","r","ok",NaN]]]' % ITEMS.encode(),
+        b'[1,[["%s","r",3]]]' % ITEMS.encode(),
         b"[" * 5000,
     ],
 )
@@ -158,7 +159,8 @@ def test_two_replicas(cache: Redis, start: Start) -> None:
     eventually(lambda: samples(told(first)) == samples(told(second)) == 7)
     scope = told(first)["scope"]
     assert scope["shared"] and not scope["note"] and len(scope["replicas"]) == 2
-    for process in [*psutil.Process(second.process.pid).children(recursive=True), second.process]:
+    master = psutil.Process(second.process.pid)
+    for process in [*master.children(recursive=True), master]:
         process.kill()
     link: Any = redis.Redis.from_url(cache.url)
     [gone] = [life for life in link.zrange(REPLICAS, 0, -1) if scope["replicas"][1]["name"].encode() in life]

@@ -100,8 +100,7 @@ def _samples(counts: Counts, read: Callable[[Snapshot], dict[str, int]]) -> Reco
 
 
 def _of_route(counts: Snapshot, name: str) -> dict[str, int]:
-    found = {status: _count(counts, ITEMS, name, status) for status in STATUSES}
-    return {**found, CACHED: _count(counts, CACHED, name)}
+    return {CACHED: _count(counts, CACHED, name), **{str(one): _count(counts, ITEMS, name, one) for one in STATUSES}}
 
 
 def _of_all(counts: Snapshot) -> dict[str, int]:

@@ -96,7 +96,7 @@ LATENCY = exactly(dict.fromkeys(("p50", "p95"), nullable(NUMBER)))
 SPENT = exactly(dict.fromkeys(("requests", "prompt_tokens", "completion_tokens", "uncounted"), COUNT))
 GAUGES: Schema = {"type": "object", "additionalProperties": {"anyOf": [NUMBER, FREE]}}
 """What `/metrics` calls so."""
-MINUTES = {name: array(COUNT) for name in STATUSES}
+MINUTES: dict[str, Schema] = {name: array(COUNT) for name in STATUSES}
 SAMPLES = {"hour": STATUS_COUNTS, "total": STATUS_COUNTS, "cached": exactly({"hour": COUNT, "total": COUNT})}
 ROUTE = exactly(
     {
