@@ -118,8 +118,8 @@ class Recorder:
         pause, remembered = threading.Event(), False
         while True:
             remembered = remembered or _tried(self._remember)
-            _tried(self._record)
             pause.wait(INTERVAL)
+            _tried(self._record)
 
     def _remember(self) -> None:
         """Takes up what other processes of this server have written, one that has ended among them."""

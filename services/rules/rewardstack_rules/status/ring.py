@@ -75,11 +75,9 @@ class Ring:
         return {name.decode("utf-8", "replace")[:LONGEST_NAME]: score for name, score in found}
 
     def leave(self) -> None:
-        """Says that this replica ends in order."""
-        pipe = self._redis.pipeline(transaction=False)
-        pipe.hset(self._key(self._name), LEFT, "1")
-        pipe.expire(self._key(self._name), LIFE)
-        pipe.execute()
+        """Says that this replica ends in order, if it has written anything."""
+        if self._redis.expire(self._key(self._name), LIFE):
+            self._redis.hset(self._key(self._name), LEFT, "1")
 
     def read(self, since: Mapping[str, int], now: int) -> dict[str, Written]:
         """What replicas have written, all of it asked for at once.
