@@ -46,7 +46,7 @@ SHARED: dict[str, set[str]] = {
     "scoring": {"cache", "client", "core", "errors", "pipeline", "routing", "score", "scorers", "settings"},
     "jobs": {"core", "errors", "score"},
     "status": {"core", "score"},
-    "http": {"cache", "core", "errors", "score"},
+    "http": {"cache", "core", "errors", "score", "settings"},
     "settings": {"errors", "settings"},
     "run_reward_server": {"core", "errors"},
 }

@@ -31,6 +31,17 @@ const one = document.createElement(arguments[0]);
 if (arguments[0] === 'script') one.text = arguments[1]; else one.innerHTML = arguments[1];
 document.body.append(one);
 """
+SLOW_FIRST = """
+const asked = window.fetch;
+window.slow = null;
+window.fetch = (url, options) => {
+  if (window.slow || !url.includes(arguments[0])) return asked(url, options);
+  const reply = new Promise((done) => setTimeout(done, 1500)).then(() => asked(url, options));
+  window.slow = reply.then(() => new Promise((done) => setTimeout(done, 300)));
+  return reply;
+};
+"""
+"""Has the first question to a path be late by a second and a half; `slow` ends when its answer has been dealt with."""
 HIDE = """
 Object.defineProperty(document, 'hidden', {value: true});
 document.dispatchEvent(new Event('visibilitychange'));
@@ -181,6 +192,18 @@ def test_lost_and_found(browser: Browser, stack: Stack) -> None:
     browser.errors()
 
 
+def test_what_cannot_be_shown(browser: Browser, stack: Stack) -> None:
+    """A fault of the page itself is told as that, not as a server that does not answer, and it asks again."""
+    opened(browser, stack)
+    browser.run("window.showCauses = () => null.causes")
+
+    browser.run("return refresh()")
+
+    assert browser.run("return at('standing').textContent").startswith("This page cannot show the figures: ")
+    assert browser.run("return timer") > 0
+    assert any("causes" in error for error in browser.errors())
+
+
 def test_refreshes_without_reloading(browser: Browser, stack: Stack) -> None:
     """New figures come by themselves; a page that is hidden asks for none; who listens hears changes only."""
     opened(browser, stack)
@@ -256,6 +279,35 @@ def test_explained(browser: Browser, stack: Stack) -> None:
     assert told.startswith("1 route  ") and "found in: the last ####" in told and SCRIPT in told
     assert browser.run("return at('explained-title').textContent") == "ok: 1"
     assert browser.violations() == [] and browser.driver.title == "rewardstack: status"
+
+
+def test_the_later_of_two_samples_is_explained(browser: Browser, stack: Stack) -> None:
+    """Of two samples that are sent one after the other the second is explained, though the first reply comes last."""
+    opened(browser, stack)
+    first, second = ({"data_source": "gsm8k", "solution_str": f"#### {at}", "ground_truth": "7"} for at in (6, 7))
+    browser.run(SLOW_FIRST, "/v1/explain")
+
+    at_once = "at('sample').value = arguments[0]; explain(); at('sample').value = arguments[1]; return explain()"
+    browser.run(at_once, json.dumps(first), json.dumps(second))
+    browser.run("return window.slow")
+
+    assert browser.run("return at('explained-title').textContent") == "ok: 1"
+
+
+def test_the_later_of_two_jobs_is_listed(browser: Browser, stack: Stack) -> None:
+    """So it is with two jobs."""
+    opened(browser, stack)
+    first, second = stack.submit(2), "0" * 32
+    browser.run(SLOW_FIRST, "/jobs/")
+
+    browser.run(
+        "at('job').value = arguments[0]; choose(); at('job').value = arguments[1]; return choose()", first, second
+    )
+    browser.run("return window.slow")
+
+    assert "there is no such job" in browser.run("return at('chosen').textContent")
+    assert browser.run("return at('file').accept") == ".jsonl"
+    browser.errors()
 
 
 def test_explained_wrongly(browser: Browser, stack: Stack) -> None:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import redis
 
 from rewardstack_rules.status import recorder
-from rewardstack_rules.status.figures import BOUNDS, gather, latencies, quantile, routes
+from rewardstack_rules.status.figures import BOUNDS, MOST_ROUTES, gather, latencies, quantile, routes
+from rewardstack_rules.status.figures import samples as samples_of_all
 from rewardstack_rules.status.ring import PREFIX, REPLICAS, Ring
 from rewardstack_rules.status.series import KEPT, MINUTES, Series
 from rewardstack_rules.status.snapshot import ITEMS, SECONDS, Snapshot, pack, unpack
@@ -78,6 +80,19 @@ def test_replicas_add_up() -> None:
     assert route["minutes"]["ok"][-2:] == [3, 6]
 
 
+def test_more_routes_than_are_told() -> None:
+    """Of many routes the busiest are told one by one, and all of them together."""
+    series = Series(60 * 100)
+    series.put(99, {})
+    series.put(100, {(ITEMS, f"r{at:03}", "ok"): float(at) for at in range(1, MOST_ROUTES + 11)})
+    counted = gather([series], [series], 100)
+
+    told, together = routes(counted), samples_of_all(counted)
+
+    assert [one["route"] for one in told] == [f"r{at:03}" for at in range(MOST_ROUTES + 10, 10, -1)]
+    assert together["hour"]["ok"] == together["total"]["ok"] == together["minutes"]["ok"][-1] == sum(range(111))
+
+
 @pytest.mark.parametrize(
     ("buckets", "part", "value"),
     [
@@ -116,7 +131,8 @@ def test_packed() -> None:
         b"[1]",
         b"[1,[[2,3]]]",
         b'[1,[["os.system",1]]]',
-        b'[1,[["%s",NaN]]]' % ITEMS.encode(),
+        b'[1,[["%s","r","ok",NaN]]]' % ITEMS.encode(),
+        b'[1,[["%s","r",3]]]' % ITEMS.encode(),
         b"[" * 5000,
     ],
 )
@@ -134,7 +150,7 @@ def cache(needs_redis: None, tmp_path: Path) -> Iterator[Redis]:
 
 
 def test_two_replicas(cache: Redis, start: Start) -> None:
-    """Each of two servers tells the samples of both; when one is gone its hour stays, and it is said to be down."""
+    """Each of two servers tells the samples of both; when one is killed its hour stays, and it is said to be down."""
     first = start("--workers", "2", REWARD_CACHE_URL=cache.url, REWARD_CACHE="off")
     second = start("--workers", "2", REWARD_CACHE_URL=cache.url, REWARD_CACHE="off")
     first.score(*[RIGHT] * 3)
@@ -143,12 +159,31 @@ def test_two_replicas(cache: Redis, start: Start) -> None:
     eventually(lambda: samples(told(first)) == samples(told(second)) == 7)
     scope = told(first)["scope"]
     assert scope["shared"] and not scope["note"] and len(scope["replicas"]) == 2
-    second.stop()
+    master = psutil.Process(second.process.pid)
+    for process in [*master.children(recursive=True), master]:
+        process.kill()
     link: Any = redis.Redis.from_url(cache.url)
     [gone] = [life for life in link.zrange(REPLICAS, 0, -1) if scope["replicas"][1]["name"].encode() in life]
     link.zadd(REPLICAS, {gone: time.time() - recorder.SILENCE})
     eventually(lambda: [one["up"] for one in told(first)["scope"]["replicas"]] == [True, False])
     assert samples(told(first)) == 7
+
+
+@pytest.mark.parametrize("arguments", [(), ("--workers", "2")], ids=["one process", "workers"])
+def test_one_that_ends_in_order_is_not_missed(cache: Redis, start: Start, arguments: tuple[str, ...]) -> None:
+    """A server that was stopped counts for the hour, and is neither up nor down."""
+    first = start(REWARD_CACHE_URL=cache.url, REWARD_CACHE="off")
+    second = start(*arguments, REWARD_CACHE_URL=cache.url, REWARD_CACHE="off")
+    second.score(*[RIGHT] * 4)
+    eventually(lambda: samples(told(first)) == 4)
+    assert len(told(first)["scope"]["replicas"]) == 2
+
+    second.stop()
+
+    reply = told(first)
+    assert [one["asked"] for one in reply["scope"]["replicas"]] == [True]
+    assert [one["up"] for one in reply["services"] if one["service"] == "reward server"] == [True]
+    assert samples(reply) == 4
 
 
 def test_a_restart_keeps_the_hour(cache: Redis, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,16 +206,19 @@ def test_a_restart_keeps_the_hour(cache: Redis, start: Start, monkeypatch: pytes
 
 
 def test_redis_away(cache: Redis, start: Start) -> None:
-    """Without the Redis that was there the server tells its own figures, and says so."""
-    server = start("--workers", "2", REWARD_CACHE_URL=cache.url)
-    server.score(RIGHT)
+    """Without the Redis that was there the server tells its own figures and the others' last ones, and says so."""
+    server, other = (start(REWARD_CACHE_URL=cache.url, REWARD_CACHE="off") for _ in range(2))
+    other.score(*[RIGHT] * 4)
+    eventually(lambda: samples(told(server)) == 4)
     cache.kill()
+    server.score(RIGHT)
 
     reply = told(server)
 
-    assert "does not answer" in reply["scope"]["note"]
+    assert "does not answer" in reply["scope"]["note"] and "other servers' figures are old" in reply["scope"]["note"]
     assert [one["up"] for one in reply["services"] if one["service"] == "cache"] == [False]
-    assert samples(reply) == 1
+    assert [one["up"] for one in reply["scope"]["replicas"]] == [True, True]
+    assert samples(reply) == 5
 
 
 def test_what_is_written(cache: Redis) -> None:
@@ -193,7 +231,8 @@ def test_what_is_written(cache: Redis) -> None:
     assert link.hlen(f"{PREFIX}:of:a <b>") == KEPT
     assert 0 < link.ttl(f"{PREFIX}:of:a <b>") <= 7200 and 0 < link.ttl(REPLICAS) <= 7200
     assert list(ring.replicas()) == ["a <b>"]
-    ring.read("a <b>", series, 0, 999 + 3 * KEPT)
+    for minute, snapshot in ring.read({"a <b>": 0}, 999 + 3 * KEPT)["a <b>"].snapshots:
+        series.put(minute, snapshot)
     assert counts(series, 999 + 3 * KEPT) == [1.0] * MINUTES
 
 

@@ -121,17 +121,20 @@ def serve(settings: Settings) -> None:
         ConfigError: a setting is wrong.
     """
     from rewardstack_rules.http.app import create_app
+    from rewardstack_rules.http.status import leave
 
     return_memory()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     prepare_isolated(settings)
     address = f"unix://{settings.socket}" if settings.socket else settings.host
-    server = _Server(address, settings.port, create_app(settings), _Handler)
+    app = create_app(settings)
+    server = _Server(address, settings.port, app, _Handler)
     server.log_startup()
     try:
         server.serve_forever()
     finally:
         server.server_close()
+        leave(app)
 
 
 if __name__ == "__main__":

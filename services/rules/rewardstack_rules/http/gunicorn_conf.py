@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +64,13 @@ def child_exit(server: Any, worker: Any) -> None:
     from rewardstack_rules.metrics.files import fold
 
     fold(Path(_metrics_dir), worker.pid)
+
+
+def on_exit(server: Any) -> None:
+    """Runs in the master, after the last worker has gone: other servers hear that this one is not to be missed."""
+    from rewardstack.errors import ConfigError
+    from rewardstack.settings import Settings as ClientSettings
+    from rewardstack_rules.status.recorder import Recorder
+
+    with suppress(ConfigError):  # of which a worker has told
+        Recorder(bind, _metrics_dir, ClientSettings.from_env().cache_url).leave()

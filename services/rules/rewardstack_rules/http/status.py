@@ -48,6 +48,16 @@ def install(app: Flask, here: Context, elsewhere: Collector) -> None:
     app.extensions[EXTENSION] = Reporter(sources)
 
 
+def leave(app: Flask) -> None:
+    """Tells other servers that this one ends, so that it is not missed.
+
+    Args:
+        app: the application that `install` was called with.
+    """
+    reporter: Reporter = app.extensions[EXTENSION]
+    reporter.leave()
+
+
 @blueprint.get("/v1/status")
 def status() -> Response:
     """What is up, the last hour by route, and the caller's own jobs that have not ended."""

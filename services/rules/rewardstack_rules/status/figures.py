@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -62,28 +62,55 @@ def gather(series: Sequence[Series], living: Sequence[Series], now: int) -> Coun
 
 
 def routes(counts: Counts) -> list[Record]:
-    """What is told of each route that scored, the busiest of the hour first."""
-    names = {key[1] for key in (*counts.so_far, *counts.hour) if key[0] == ITEMS}
-    found = [_route(name, *counts[1:]) for name in names]
-    return sorted(found, key=lambda one: (-sum(one["hour"].values()), one["route"]))[:MOST_ROUTES]
+    """What is told of each route that scored, the busiest of the hour first; of `MOST_ROUTES` at most."""
+    busy = {key[1]: 0.0 for key in counts.so_far if key[0] == ITEMS}
+    for (name, *labels), value in counts.hour.items():
+        if name == ITEMS:
+            busy[labels[0]] = busy.get(labels[0], 0.0) + value
+    names = sorted(busy, key=lambda name: (-busy[name], name))[:MOST_ROUTES]
+    return [_route(name, counts) for name in names]
 
 
-def _route(name: str, minutes: Sequence[Snapshot], hour: Snapshot, so_far: Snapshot) -> Record:
+def _route(name: str, counts: Counts) -> Record:
+    found = _samples(counts, lambda one: _of_route(one, name))
+    found["minutes"]["p95_s"] = [latencies(one, SECONDS, name)["p95"] for one in counts.minutes]
+    return {"route": name, **found, "latency_s": latencies(counts.hour, SECONDS, name)}
+
+
+def samples(counts: Counts) -> Record:
+    """What is told of all routes together, however many they are."""
+    return _samples(counts, _of_all)
+
+
+def _samples(counts: Counts, read: Callable[[Snapshot], dict[str, int]]) -> Record:
+    """Samples by status, and how many came from the cache.
+
+    Args:
+        counts: of all routes.
+        read: takes those numbers out of a snapshot.
+    """
+    hour, so_far = read(counts.hour), read(counts.so_far)
+    minutes = [read(one) for one in counts.minutes]
     return {
-        "route": name,
-        "hour": _statuses(hour, name),
-        "total": _statuses(so_far, name),
-        "cached": {"hour": _count(hour, CACHED, name), "total": _count(so_far, CACHED, name)},
-        "latency_s": latencies(hour, SECONDS, name),
-        "minutes": {
-            **{status: [_count(one, ITEMS, name, status) for one in minutes] for status in STATUSES},
-            "p95_s": [latencies(one, SECONDS, name)["p95"] for one in minutes],
-        },
+        "hour": {status: hour[status] for status in STATUSES},
+        "total": {status: so_far[status] for status in STATUSES},
+        "cached": {"hour": hour[CACHED], "total": so_far[CACHED]},
+        "minutes": {status: [one[status] for one in minutes] for status in STATUSES},
     }
 
 
-def _statuses(counts: Snapshot, name: str) -> dict[str, int]:
-    return {status: _count(counts, ITEMS, name, status) for status in STATUSES}
+def _of_route(counts: Snapshot, name: str) -> dict[str, int]:
+    return {CACHED: _count(counts, CACHED, name), **{str(one): _count(counts, ITEMS, name, one) for one in STATUSES}}
+
+
+def _of_all(counts: Snapshot) -> dict[str, int]:
+    found = dict.fromkeys((*STATUSES, CACHED), 0.0)
+    for (name, *labels), value in counts.items():
+        if name == ITEMS and labels[1] in found:
+            found[labels[1]] += value
+        elif name == CACHED:
+            found[CACHED] += value
+    return {name: round(value) for name, value in found.items()}
 
 
 def _count(counts: Snapshot, *key: str) -> int:

@@ -7,14 +7,15 @@ import logging
 import socket
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from redis.exceptions import RedisError
 
 from rewardstack_rules.metrics.directory import BEGAN
-from rewardstack_rules.status.ring import Ring
+from rewardstack_rules.status.ring import Ring, Written
 from rewardstack_rules.status.series import Series
 from rewardstack_rules.status.snapshot import take
 
@@ -35,14 +36,18 @@ class Replica:
     Args:
         life: its host, its address, and when it began to count; one that is started again is another.
         own: whether it is the one that was asked.
-        silent: seconds since it was heard of.
+        heard: when it was last heard of, in seconds since 1970.
         series: its last hour.
+        left: whether it has ended in order.
+        heeded: whether it would be heard, which it is not while the Redis is away.
     """
 
     life: str
     own: bool
-    silent: float
+    heard: float
     series: Series
+    left: bool = False
+    heeded: bool = True
 
     @property
     def name(self) -> str:
@@ -50,9 +55,16 @@ class Replica:
         return self.life.rpartition(" ")[0]
 
     @property
-    def lives(self) -> bool:
-        """Whether it was heard of lately."""
-        return self.silent < SILENCE
+    def silent(self) -> float:
+        """Seconds since it was heard of."""
+        return 0.0 if self.own else max(0.0, time.time() - self.heard)
+
+    @property
+    def lives(self) -> bool | None:
+        """Whether it was heard of lately; None where it was not, and could not be."""
+        if self.silent < SILENCE:
+            return True
+        return False if self.heeded else None
 
 
 class Recorder:
@@ -70,7 +82,7 @@ class Recorder:
         self._directory = directory
         self._ring = Ring(cache_url, self._life) if cache_url else None
         self._own = Series(began)
-        self._others: dict[str, Series] = {}
+        self._others: list[Replica] = []
         self._lock = threading.Lock()
         self._held: IO[str] | None = None
         self.away = ""
@@ -88,34 +100,33 @@ class Recorder:
     def replicas(self) -> list[Replica]:
         """This server as it is now, and the others as they last said."""
         with self._lock:
-            minute = self._take()
-            found = [Replica(self._life, own=True, silent=0.0, series=self._own)]
-            try:
-                found += self._read_others(minute)
-                self.away = ""
-            except (RedisError, OSError) as error:
-                self.away = type(error).__name__
-            return found
+            minute, known = self._take(), {one.life: one for one in self._others}
+        try:
+            others, self.away = self._read_others(known, minute), ""
+        except (RedisError, OSError) as error:
+            others, self.away = [replace(one, heeded=False) for one in known.values()], type(error).__name__
+        with self._lock:
+            self._others = others
+        return [Replica(self._life, own=True, heard=time.time(), series=self._own), *others]
+
+    def leave(self) -> None:
+        """Tells the others that this server ends, so that it is not missed."""
+        if self._ring is not None:
+            _tried(self._ring.leave)
 
     def _run(self) -> None:
-        pause = threading.Event()
-        step = self._remember
+        pause, remembered = threading.Event(), False
         while True:
-            try:
-                step()
-            except (RedisError, OSError) as error:
-                log.info("the status page's last hour is not kept in Redis: %s", error)
-            except Exception:
-                log.exception("the status page's last hour is not kept")
-            step = self._record
+            remembered = remembered or _tried(self._remember)
             pause.wait(INTERVAL)
+            _tried(self._record)
 
     def _remember(self) -> None:
         """Takes up what other processes of this server have written, one that has ended among them."""
-        minute = int(time.time() // 60)
         if self._ring is not None:
+            written = self._ring.read({self._life: 0}, int(time.time() // 60) - 1)[self._life]
             with self._lock:
-                self._ring.read(self._life, self._own, 0, minute - 1)
+                _take_up(self._own, written)
 
     def _record(self) -> None:
         with self._lock:
@@ -128,20 +139,20 @@ class Recorder:
         self._own.put(minute, take(self._directory))
         return minute
 
-    def _read_others(self, minute: int) -> list[Replica]:
+    def _read_others(self, known: Mapping[str, Replica], minute: int) -> list[Replica]:
         if self._ring is None:
             return []
         found = []
-        now = time.time()
         for life, heard in self._ring.replicas().items():
             began = _number(life.rpartition(" ")[2])
-            if life == self._life or began is None:
-                continue
-            series = self._others.setdefault(life, Series(began))
-            self._ring.read(life, series, series.last, minute)
-            found.append(Replica(life, own=False, silent=max(0.0, now - heard), series=series))
-        self._others = {one.life: one.series for one in found}
-        return found
+            if life != self._life and began is not None:
+                series = known[life].series if life in known else Series(began)
+                found.append(Replica(life, own=False, heard=heard, series=series))
+        written = self._ring.read({one.life: one.series.last for one in found}, minute)
+        with self._lock:
+            for one in found:
+                _take_up(one.series, written[one.life])
+        return [replace(one, left=written[one.life].left) for one in found]
 
     def _writes(self) -> bool:
         """Whether this process is the one of its server that writes; it is for as long as it lives."""
@@ -155,6 +166,24 @@ class Recorder:
             return False
         self._held = file
         return True
+
+
+def _tried(step: Callable[[], None]) -> bool:
+    """Whether a step could be done; the log says why it could not."""
+    try:
+        step()
+    except (RedisError, OSError) as error:
+        log.info("the status page's last hour is not kept in Redis: %s", error)
+    except Exception:
+        log.exception("the status page's last hour is not kept")
+    else:
+        return True
+    return False
+
+
+def _take_up(series: Series, written: Written) -> None:
+    for minute, snapshot in written.snapshots:
+        series.put(minute, snapshot)
 
 
 def _began(directory: str) -> float:

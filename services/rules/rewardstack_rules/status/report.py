@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -23,6 +24,8 @@ ASKED = 10.0
 FIRST = 2.5
 """Seconds that the first report waits for them."""
 NOT_SHARED = "REWARD_CACHE_URL is not set, so these are the figures of this server alone"
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Record = dict[str, Any]
@@ -91,8 +94,12 @@ class Asked:
         return self._found
 
     def _look(self) -> None:
-        self._found = [one._asdict() for one in self._ask()]
-        self._known.set()
+        try:
+            self._found = [one._asdict() for one in self._ask()]
+        except Exception:
+            log.exception("how judges and embedding servers stand is not known")
+        finally:
+            self._known.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +141,15 @@ class Reporter:
         """The report of this moment, or of the last second."""
         return self._kept.get()
 
+    def leave(self) -> None:
+        """Tells other servers that this one ends."""
+        self._sources.recorder.leave()
+
     def _report(self) -> Record:
         sources, now = self._sources, time.time()
         replicas = sources.recorder.replicas()
         present = _present(replicas)
-        living = [one.series for one in present if one.lives]
+        living = [one.series for one in present if one.lives is not False]
         counts = figures.gather([one.series for one in replicas], living, int(now // 60))
         gauges = dict(numbers(sources.elsewhere))
         return {
@@ -147,6 +158,7 @@ class Reporter:
             "scope": self._scope(replicas, present),
             "services": [*self._services(present, gauges), *self._asked.found()],
             "first_minute": 60 * counts.first,
+            "samples": figures.samples(counts),
             "routes": figures.routes(counts),
             "causes": figures.causes(counts),
             "endpoints": figures.endpoints(counts, sources.quiet),
@@ -158,7 +170,9 @@ class Reporter:
 
     def _scope(self, replicas: Sequence[Replica], present: Sequence[Replica]) -> Record:
         recorder = self._sources.recorder
-        away = f"the cache (REWARD_CACHE_URL) does not answer ({recorder.away}), so other servers' figures may be old"
+        away = (
+            f"the cache (REWARD_CACHE_URL) does not answer ({recorder.away}): other servers' figures are old or missing"
+        )
         return {
             "shared": recorder.shared,
             "note": NOT_SHARED if not recorder.shared else away if recorder.away else "",
@@ -169,10 +183,10 @@ class Reporter:
             ],
         }
 
-    def _services(self, replicas: Sequence[Replica], gauges: Mapping[Key, float]) -> list[Record]:
+    def _services(self, present: Sequence[Replica], gauges: Mapping[Key, float]) -> list[Record]:
         found = [
             _service("reward server", one.name, one.lives, "" if one.lives else f"silent for {one.silent:.0f} s")
-            for one in replicas
+            for one in present
         ]
         answers = (
             ("verifiers", "", "rewardstack_verifier_up"),
@@ -188,11 +202,11 @@ class Reporter:
 
 
 def _present(replicas: Sequence[Replica]) -> list[Replica]:
-    """Those that live, and those that are missed; of each place the one that began last."""
+    """Of each place the one that began last, if it did not end in order: those that live, and those that are missed."""
     latest: dict[str, Replica] = {}
     for one in sorted(replicas, key=lambda one: one.series.began):
         latest[one.name] = one
-    return sorted(latest.values(), key=lambda one: (not one.own, one.name))
+    return sorted((one for one in latest.values() if not one.left), key=lambda one: (not one.own, one.name))
 
 
 def _workers(count: float | None) -> Record:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from rewardstack_rules.status.snapshot import Snapshot, increase
 
 MINUTES = 60
@@ -11,7 +13,9 @@ KEPT = MINUTES + 4
 
 
 class Series:
-    """Snapshots by the minute since 1970 in which each was taken; a later one of the same minute takes its place.
+    """Snapshots by the minute since 1970 in which each was taken; for any thread.
+
+    A later one of the same minute takes the place of the one before.
 
     Args:
         began: when the replica had counted nothing, in seconds since 1970.
@@ -22,6 +26,7 @@ class Series:
         self._taken: dict[int, Snapshot] = {int(began // 60) - 1: {}}
         self._closed: dict[int, Snapshot] = {}
         """What each minute brought after which another one was seen."""
+        self._lock = threading.Lock()
 
     @property
     def last(self) -> int:
@@ -35,12 +40,13 @@ class Series:
 
     def put(self, minute: int, snapshot: Snapshot) -> None:
         """Takes a snapshot; one that comes after a later one changes nothing but its own minute."""
-        self._taken[minute] = snapshot
-        for changed in [one for one in self._closed if one >= minute]:
-            del self._closed[changed]
-        for old in [one for one in self._taken if one <= self.last - KEPT]:
-            del self._taken[old]
-            self._closed.pop(old, None)
+        with self._lock:
+            self._taken[minute] = snapshot
+            for changed in [one for one in self._closed if one >= minute]:
+                del self._closed[changed]
+            for old in [one for one in self._taken if one <= self.last - KEPT]:
+                del self._taken[old]
+                self._closed.pop(old, None)
 
     def increases(self, now: int) -> list[Snapshot]:
         """What each of the last `MINUTES` brought, the earliest first; before the first snapshot nothing is known.
@@ -48,7 +54,8 @@ class Series:
         Args:
             now: the minute that is the last of them.
         """
-        return [self._increase(minute) for minute in range(now - MINUTES + 1, now + 1)]
+        with self._lock:
+            return [self._increase(minute) for minute in range(now - MINUTES + 1, now + 1)]
 
     def _increase(self, minute: int) -> Snapshot:
         if minute not in self._taken:

@@ -19,7 +19,12 @@ ITEMS, CACHED, CAUSES = "rewardstack_items_total", "rewardstack_cache_hits_total
 SENT, COUNTED = "rewardstack_model_requests_total", "rewardstack_model_replies_counted_total"
 TOKENS, REQUESTS = "rewardstack_model_tokens_total", "rewardstack_requests_total"
 SECONDS, REQUEST_SECONDS = "rewardstack_item_seconds_bucket", "rewardstack_request_seconds_bucket"
-KEPT = frozenset({ITEMS, CACHED, CAUSES, SENT, COUNTED, TOKENS, REQUESTS, SECONDS, REQUEST_SECONDS})
+KEPT = {
+    **dict.fromkeys((CACHED, SENT, COUNTED), 1),
+    **dict.fromkeys((ITEMS, TOKENS, REQUESTS, SECONDS, REQUEST_SECONDS), 2),
+    CAUSES: 3,
+}
+"""What the page tells of, and how many labels it has."""
 
 
 def numbers(collector: Collector) -> Iterable[tuple[Key, float]]:
@@ -79,6 +84,6 @@ def unpack(data: bytes | None) -> tuple[int, Snapshot] | None:
 
 def _row(row: Any) -> tuple[Key, float]:
     *key, value = row
-    if not all(isinstance(part, str) for part in key) or not math.isfinite(value) or key[0] not in KEPT:
+    if not all(isinstance(part, str) for part in key) or not math.isfinite(value) or KEPT[key[0]] != len(key) - 1:
         raise ValueError
     return tuple(key), float(value)

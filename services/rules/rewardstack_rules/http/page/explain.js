@@ -41,7 +41,11 @@ async function ask(path, options) {
   throw new Error(refusal.error || `the server answers ${reply.status}`);
 }
 
+// Of two questions the later one is answered, whichever reply comes last.
+let explaining = 0, choosing = 0;
+
 async function explain() {
+  const mine = ++explaining;
   at("sample-error").textContent = "";
   at("explained").hidden = true;
   try {
@@ -49,11 +53,13 @@ async function explain() {
     at("explained-title").textContent = "Explaining…";
     const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(sample) };
     const explanation = await (await ask("/v1/explain", options)).json();
+    if (mine !== explaining) return;
     const score = explanation.score;
     at("explained-title").textContent = score ? `${score.status}: ${score.value}${score.reason ? `, ${score.reason}` : ""}` : "There is no score.";
     at("explained").textContent = told(explanation);
     at("explained").hidden = false;
   } catch (error) {
+    if (mine !== explaining) return;
     at("explained-title").textContent = "";
     at("sample-error").textContent = error instanceof SyntaxError ? `This is not JSON: ${error.message}` : error.message;
   }
@@ -71,9 +77,11 @@ async function withoutScore(job) {
 }
 
 async function choose() {
+  const mine = ++choosing;
   try {
     const file = at("file").files[0], rows = file ? (await file.text()).split("\n").filter((line) => line.trim()) : [];
     const found = await withoutScore(at("job").value.trim());
+    if (mine !== choosing) return;
     table("chosen", "Samples without a score", [
       number("Sample", (one) => one.index + 1),
       { title: "Status", show: (one) => one.status },
@@ -81,6 +89,7 @@ async function choose() {
       { title: "Explain", kind: "full", label: "", show: (one) => chooser(rows[one.index]) },
     ], found, "Every sample that is scored so far has a score.");
   } catch (error) {
+    if (mine !== choosing) return;
     at("chosen").replaceChildren(make("p", { class: "problem" }, error.message));
   }
 }

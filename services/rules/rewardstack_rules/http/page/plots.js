@@ -55,7 +55,7 @@ function key(entries) {
 }
 
 function showSamples(status) {
-  const counts = STATUSES.map((name) => Array.from({ length: 60 }, (_, minute) => sum(status.routes.map((one) => one.minutes[name][minute]))));
+  const counts = STATUSES.map((name) => status.samples.minutes[name]);
   const totals = counts.map(sum), tall = counts[0].map((_, minute) => sum(counts.map((one) => one[minute])));
   const most = Math.max(2, ceiling(Math.max(...tall)));
   const told = `Samples a minute over the last hour: ${STATUSES.map((name, i) => `${whole.format(totals[i])} ${name}`).join(", ")}; at most ${whole.format(Math.max(...tall))} in a minute`;

@@ -30,22 +30,34 @@ function tellTime() {
   at("updated").textContent = heard ? `figures of ${clockWithSeconds(heard)}${paused ? ", paused" : ""}` : "";
 }
 
-async function refresh() {
-  clearTimeout(timer);
+async function listen() {
   try {
     const reply = await fetch(`${location.origin}/v1/status`, { cache: "no-store", signal: AbortSignal.timeout(15000) });
     if (!reply.ok) throw new Error(reply.status === 401 ? "it asks for a key; reload the page" : `it answers ${reply.status}`);
     last = await reply.json();
     lostSince = null;
     heard = new Date();
-    show(last);
+    return true;
   } catch (error) {
     lostSince = lostSince || new Date();
     const why = error instanceof TypeError ? "it cannot be reached" : error.message;
     say(`No answer since ${clockWithSeconds(lostSince)}: ${why}`, "bad");
+    return false;
   }
+}
+
+async function refresh() {
+  clearTimeout(timer);
+  const answered = await listen();
   tellTime();
   plan();
+  if (!answered) return;
+  try {
+    show(last);
+  } catch (error) {
+    console.error(error);
+    say(`This page cannot show the figures: ${error.message}; reload it`, "bad");
+  }
 }
 
 function plan() {

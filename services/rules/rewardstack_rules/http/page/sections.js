@@ -1,15 +1,14 @@
 // The sections
 
 function showTiles(status, seconds) {
-  const hour = (name) => sum(status.routes.map((one) => one.hour[name]));
-  const all = sum(STATUSES.map(hour)), cached = sum(status.routes.map((one) => one.cached.hour));
+  const hour = status.samples.hour, cached = status.samples.cached.hour, all = sum(Object.values(hour));
   const tokens = sum(status.spending.routes.map((one) => one.hour.prompt_tokens + one.hour.completion_tokens));
   const requests = sum(status.spending.routes.map((one) => one.hour.requests));
   const open = status.jobs.rewardstack_jobs_open || {};
   const share = (count) => (all ? percent.format(count / all) : "–");
   tiles("tiles", [
     ["Samples", whole.format(all), `${three.format(all / seconds)} a second`],
-    ["Scored as asked", share(hour("ok")), `${whole.format(hour("failed"))} failed, ${whole.format(hour("unscored"))} unscored, ${whole.format(hour("fallback"))} fallback`],
+    ["Scored as asked", share(hour.ok), `${whole.format(hour.failed)} failed, ${whole.format(hour.unscored)} unscored, ${whole.format(hour.fallback)} fallback`],
     ["From the cache", share(cached), plural(cached, "sample", "samples")],
     ["Model tokens", brief.format(tokens), plural(requests, "request", "requests")],
     ["Jobs", "running" in open ? whole.format(open.running + open.queued) : "–", "running" in open ? `${whole.format(open.running)} running, ${whole.format(open.queued)} queued` : "no queue"],
@@ -111,7 +110,7 @@ function showVerifiers(status) {
 
 function showCache(status) {
   const of = (name) => status.cache[`rewardstack_cache_${name}`];
-  const hits = sum(status.routes.map((one) => one.cached.total)), all = sum(status.routes.flatMap((one) => Object.values(one.total)));
+  const hits = status.samples.cached.total, all = sum(Object.values(status.samples.total));
   const share = ["Hits since start", all ? `${whole.format(hits)} of ${whole.format(all)} (${percent.format(hits / all)})` : "–"];
   if (of("up") === undefined) return facts("cache", [["Redis", "none (REWARD_CACHE_URL)"], share]);
   if (!of("up")) return facts("cache", [["Redis", mark(false)], share]);

@@ -96,20 +96,20 @@ LATENCY = exactly(dict.fromkeys(("p50", "p95"), nullable(NUMBER)))
 SPENT = exactly(dict.fromkeys(("requests", "prompt_tokens", "completion_tokens", "uncounted"), COUNT))
 GAUGES: Schema = {"type": "object", "additionalProperties": {"anyOf": [NUMBER, FREE]}}
 """What `/metrics` calls so."""
+MINUTES: dict[str, Schema] = {name: array(COUNT) for name in STATUSES}
+SAMPLES = {"hour": STATUS_COUNTS, "total": STATUS_COUNTS, "cached": exactly({"hour": COUNT, "total": COUNT})}
 ROUTE = exactly(
     {
         "route": TEXT,
-        "hour": STATUS_COUNTS,
-        "total": STATUS_COUNTS,
-        "cached": exactly({"hour": COUNT, "total": COUNT}),
+        **SAMPLES,
         "latency_s": LATENCY,
-        "minutes": exactly({"p95_s": array(nullable(NUMBER)), **{name: array(COUNT) for name in STATUSES}}),
+        "minutes": exactly({"p95_s": array(nullable(NUMBER)), **MINUTES}),
     }
 )
 SERVICE = exactly(
     {"service": TEXT, "address": TEXT, "up": nullable({"type": "boolean"}), "model": TEXT, "problem": TEXT}
 )
-REPLICA = exactly({"name": TEXT, "up": {"type": "boolean"}, "asked": {"type": "boolean"}, "silent_s": NUMBER})
+REPLICA = exactly({"name": TEXT, "up": nullable({"type": "boolean"}), "asked": {"type": "boolean"}, "silent_s": NUMBER})
 REPORT = exactly(
     {
         "version": TEXT,
@@ -117,6 +117,7 @@ REPORT = exactly(
         "scope": exactly({"shared": {"type": "boolean"}, "note": TEXT, "since": COUNT, "replicas": array(REPLICA)}),
         "services": array(SERVICE),
         "first_minute": COUNT,
+        "samples": exactly({**SAMPLES, "minutes": exactly(MINUTES)}),
         "routes": array(ROUTE),
         "causes": array(exactly({"cause": TEXT, "route": TEXT, "status": STATUS, "hour": COUNT, "last_minute": COUNT})),
         "endpoints": array(exactly({"endpoint": TEXT, "hour": COUNTS, "total": COUNTS, "latency_s": LATENCY})),

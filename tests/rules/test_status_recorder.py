@@ -1,0 +1,105 @@
+"""What a recorder keeps of other servers and of its own hour, with a Redis that comes and goes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from rewardstack_rules.metrics.directory import BEGAN, begin
+from rewardstack_rules.status import recorder
+from rewardstack_rules.status.recorder import Recorder
+from rewardstack_rules.status.report import FIRST, Asked
+from rewardstack_rules.status.ring import Ring
+from rewardstack_rules.status.snapshot import ITEMS, Snapshot
+from tests.support.servers import Redis
+from tests.support.waiting import eventually
+
+
+def ok(count: float) -> Snapshot:
+    """So many samples by one route."""
+    return {(ITEMS, "rule:gsm8k", "ok"): count}
+
+
+@pytest.fixture
+def cache(needs_redis: None, tmp_path: Path) -> Iterator[Redis]:
+    """A Redis that replicas share."""
+    one = Redis(tmp_path)
+    yield one
+    one.kill()
+
+
+def others(cache: Redis, count: int) -> None:
+    """So many other servers have written what they counted."""
+    minute = int(time.time() // 60)
+    for at in range(count):
+        Ring(cache.url, f"host 10.0.0.{at}:6000 {60 * minute}.0").write(minute, ok(5))
+
+
+def test_redis_away(cache: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the Redis is away the others' hour stays, and whether they live is not known when it would have shown."""
+    others(cache, 2)
+    one = Recorder("here:6000", "", cache.url)
+    assert [each.lives for each in one.replicas()] == [True] * 3
+
+    cache.kill()
+
+    assert [each.lives for each in one.replicas()] == [True] * 3 and one.away
+    assert [each.series.latest for each in one.replicas()[1:]] == [ok(5)] * 2
+    monkeypatch.setattr(recorder, "SILENCE", 0.0)
+    assert [each.lives for each in one.replicas()[1:]] == [None] * 2
+
+
+def test_an_own_hour_is_taken_up_when_redis_comes(
+    cache: Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that starts while the Redis is away takes up what its server wrote as soon as it can."""
+    monkeypatch.setattr(recorder, "INTERVAL", 0.05)
+    begin(tmp_path)
+    minute = int(time.time() // 60) - 2
+    os.utime(tmp_path / BEGAN, (60 * minute, 60 * minute))
+    one = Recorder("here:6000", str(tmp_path), cache.url)
+    Ring(cache.url, one.replicas()[0].life).write(minute, ok(7))
+    failing, read = [3, 2, 1], Ring.read
+
+    def away_at_first(*arguments: Any) -> Any:
+        if failing:
+            failing.pop()
+            raise redis.ConnectionError
+        return read(*arguments)
+
+    monkeypatch.setattr(Ring, "read", away_at_first)
+    one.start()
+
+    eventually(lambda: ok(7) in one.replicas()[0].series.increases(minute + 2), seconds=20)
+
+
+def test_many_servers_are_read_at_once(cache: Redis) -> None:
+    """However many servers there are, a report asks the Redis twice."""
+    others(cache, 30)
+    one = Recorder("here:6000", "", cache.url)
+    link: Any = redis.Redis.from_url(cache.url)
+    one.replicas()
+
+    before = link.info("stats")["total_reads_processed"]
+    assert len(one.replicas()) == 31
+    assert link.info("stats")["total_reads_processed"] - before <= 2 + 1  # this question itself
+
+
+def test_what_cannot_be_asked_is_waited_for_once() -> None:
+    """Where asking how services stand fails, only the first report waits for it."""
+
+    def fail() -> list[Any]:
+        time.sleep(0.1)
+        raise RuntimeError("no")
+
+    asked = Asked(fail)
+    before = time.monotonic()
+
+    assert asked.found() == asked.found() == []
+    assert time.monotonic() - before < FIRST
