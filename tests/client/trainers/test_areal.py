@@ -20,7 +20,7 @@ GIVEN = ("What is 6 * 7?", "abc", [1], [2])
 @pytest.mark.parametrize("column", areal.REFERENCES)
 def test_references(column: str, server: FaultServer) -> None:
     """The reference may stand in each of the columns that data sets have for it."""
-    row = {**dict.fromkeys(areal.REFERENCES, float("nan")), column: "1"}
+    row: dict[str, Any] = {**dict.fromkeys(areal.REFERENCES, float("nan")), column: "1"}
     assert areal.reward(*GIVEN, data_source="gsm8k", **row, messages=[]) == 3.0
 
 
