@@ -64,7 +64,7 @@ def copy_of_the_tree(folder: Path) -> None:
     named = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, named.split("\0")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, folder / name)
+        shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
 
 
 @pytest.fixture(scope="module", params=["small", "large"])
