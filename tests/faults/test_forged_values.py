@@ -13,6 +13,7 @@ import pytest
 import redis as redis_client
 
 from rewardstack import Request, score
+from rewardstack.cache.key import PREFIX
 from rewardstack.cache.seal import Seal
 from services.stack.rundir import ROOT
 from tests.rules.conftest import RewardServer, running
@@ -140,7 +141,7 @@ class Site:
         def twice() -> bool:
             self.cache.flushall()
             eventually(lambda: ask()[1])
-            found.append({name.decode(): self.cache.get(name) for name in self.cache.scan_iter()})
+            found.append({name.decode(): self.cache.get(name) for name in self.cache.scan_iter(f"{PREFIX}*")})
             return found[-1] == found[-2] != {}
 
         eventually(twice)

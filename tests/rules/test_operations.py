@@ -17,6 +17,7 @@ import redis as redis_client
 import requests
 
 from rewardstack import Request, score
+from rewardstack.cache.key import PREFIX
 from rewardstack_rules.run_reward_server import _warn_if_open
 from rewardstack_rules.settings import Settings
 from tests.rules.conftest import RewardServer
@@ -177,7 +178,7 @@ def test_keys_of_client_and_server(
             {"data_source": "math", "solution_str": "$\\sqrt{8}$", "ground_truth": "2\\sqrt{2}"},
             headers={"X-API-Key": "a-key"},
         )
-        eventually(lambda: redis_client.Redis.from_url(redis.url).dbsize() == 1)
+        eventually(lambda: len(list(redis_client.Redis.from_url(redis.url).scan_iter(f"{PREFIX}*"))) == 1)
         with variables(
             monkeypatch, REWARD_SERVER_URL=server.url, REWARD_CACHE_URL=redis.url, REWARD_SERVER_API_KEY="a-key"
         ):
