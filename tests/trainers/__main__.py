@@ -145,8 +145,8 @@ def _prepare(trainer: Trainer, *, newest: bool) -> str:
 
 
 def _newest(requirement: str) -> str:
-    """A requirement without its pin; torch keeps it, for its newest would come with CUDA."""
-    return requirement if requirement.startswith("torch==") else re.split(r"[=<>~!]", requirement)[0]
+    """A requirement without its pin, but with its bounds; torch keeps it, for its newest would come with CUDA."""
+    return requirement if requirement.startswith("torch==") else re.sub(r"==[^,]+,?", "", requirement)
 
 
 def _versions(python: str, trainer: Trainer) -> str:
