@@ -189,10 +189,11 @@ def _score(url: str, samples: Sequence[tuple[str, str, dict[str, object]]]) -> N
 
 
 def _bodies(record: Path, samples: Sequence[tuple[str, str, dict[str, object]]], model: str) -> list[bytes]:
-    """What the client posts for the samples."""
+    """What the client posts for the samples, without the question by which it tries a judge before."""
     with slow_judge(0.0, record) as (url, _):
         _score(url, [(candidate, reference, {**extra, "model_name": model}) for candidate, reference, extra in samples])
-    return record.read_bytes().splitlines()
+    bodies = record.read_bytes().splitlines()
+    return [body for body in bodies if SECTIONS.fullmatch(json.loads(body)["messages"][-1]["content"])]
 
 
 def _candidate_first(body: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""verl up to 0.7: the reward of each sample, a float, by the route of its `data_source`.
+"""verl up to 0.7.0: the reward of each sample, a float, by the route of its `data_source`.
 
     custom_reward_function.path=pkg://rewardstack.trainers.verl_legacy
     custom_reward_function.name=compute_score
