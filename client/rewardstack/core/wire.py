@@ -19,9 +19,9 @@ NOT_TAKEN = "URLs, keys and paths are not taken over HTTP; leave it out"
 """What is said of such a field."""
 
 
-def is_servers_own(name: str) -> bool:
+def is_servers_own(name: object) -> bool:
     """Whether only the server's own settings may give a field of `extra_info` of this name: nothing of it is sent."""
-    return any(name == word or name.endswith(f"_{word}") for word in SERVERS_OWN)
+    return any(name == word or str(name).endswith(f"_{word}") for word in SERVERS_OWN)
 
 
 def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Record:
