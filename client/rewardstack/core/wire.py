@@ -15,13 +15,14 @@ REFUSED_FOR_GOOD = "X-Reward-Budget"
 """Header of a 503 that means it for good, for what the run may spend is spent; names the variable that says so."""
 SERVERS_OWN = ("url", "api_key", "path")
 """Fields of `extra_info`, or endings of their names after `_`, that only the server's own settings may give."""
+ENDINGS = tuple(f"_{word}" for word in SERVERS_OWN)
 NOT_TAKEN = "URLs, keys and paths are not taken over HTTP; leave it out"
 """What is said of such a field."""
 
 
 def is_servers_own(name: object) -> bool:
     """Whether only the server's own settings may give a field of `extra_info` of this name: nothing of it is sent."""
-    return any(name == word or str(name).endswith(f"_{word}") for word in SERVERS_OWN)
+    return name in SERVERS_OWN or str(name).endswith(ENDINGS)
 
 
 def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Record:

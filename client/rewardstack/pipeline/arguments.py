@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from rewardstack.core.arguments import warn_of_unknown
 from rewardstack.core.json_types import is_finite
 from rewardstack.core.messages import is_conversation
 from rewardstack.errors import RequestError
 from rewardstack.score import ON_ERROR, OnError, Request, Score
-
-TRAINERS_OWN = frozenset({"reward_router_address", "reward_model_tokenizer"})
-"""Arguments that verl adds to every call and that no route here needs."""
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +91,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _options(options: Mapping[str, Any]) -> tuple[bool, OnError | None, float | None]:
-    for name in options.keys() - {"details", "on_error", "timeout"} - TRAINERS_OWN:
-        _warn_unknown(name)
+    warn_of_unknown("compute_score: the argument", options.keys() - {"details", "on_error", "timeout"})
     on_error, timeout = options.get("on_error"), options.get("timeout")
     check_options(on_error, timeout)
     return bool(options.get("details", False)), on_error, timeout
@@ -114,8 +107,3 @@ def check_options(on_error: Any, timeout: Any) -> None:
         raise RequestError(f"on_error: must be one of {', '.join(ON_ERROR)}, got {on_error!r}", "on_error")
     if timeout is not None and not (is_finite(timeout) and timeout > 0):
         raise RequestError(f"timeout: expected seconds above 0, got {timeout!r}", "timeout")
-
-
-@lru_cache(maxsize=64)
-def _warn_unknown(name: str) -> None:
-    log.warning("compute_score: the argument %r is not known and has no effect", name)

@@ -12,12 +12,11 @@ and before there is `rewardstack.trainers.verl_legacy`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from rewardstack import api
+from rewardstack.core.arguments import warn_of_unknown
 from rewardstack.core.gathering import Gathering
 from rewardstack.core.json_types import plain
 from rewardstack.errors import RequestError, ScoringError
@@ -29,12 +28,6 @@ REMEDY = (
     "a sample without a score would be None, of which verl makes no tensor (TypeError in assemble_rm_scores); choose "
     "zero, which tells `failed` or `unscored` beside it, or lexical or raise"
 )
-
-
-VERLS_OWN = frozenset({"reward_router_address", "reward_model_tokenizer"})
-"""Arguments that verl adds to every call."""
-
-log = logging.getLogger(__name__)
 
 
 class Arguments:
@@ -63,8 +56,7 @@ class Arguments:
         timeout: float | None = None,
         **others: Any,
     ) -> None:
-        for name in others.keys() - VERLS_OWN:
-            _warn_unknown(name)
+        warn_of_unknown("reward_kwargs:", others)
         if on_error == "none":
             raise RequestError(f"on_error: none does not go with verl: {REMEDY}", "on_error")
         self._details, self._parts, self._options = details, names_of(parts, "parts"), plain(options or {})
@@ -142,11 +134,6 @@ async def _scores(
 
 
 _together = Gathering(_scores)
-
-
-@lru_cache(maxsize=64)
-def _warn_unknown(name: str) -> None:
-    log.warning("reward_kwargs: %r is not known and has no effect", name)
 
 
 def _part(score: Score, name: str) -> float:
