@@ -18,7 +18,7 @@ import requests
 
 from rewardstack.settings import DEFAULTS as CLIENT_DEFAULTS
 from rewardstack_rules.settings import DEFAULTS
-from tests.support.servers import free_port
+from tests.support.servers import Redis, free_port
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -155,3 +155,11 @@ def start(needs_process: None, tmp_path: Path) -> Iterator[Callable[..., RewardS
         if one.process.poll() is None:
             one.process.terminate()
             one.process.wait(START_SECONDS)
+
+
+@pytest.fixture
+def redis(needs_redis: None, tmp_path: Path) -> Iterator[Redis]:
+    """A Redis of the test's own."""
+    one = Redis(tmp_path)
+    yield one
+    one.kill()

@@ -11,10 +11,10 @@ import redis as redis_client
 from rewardstack import Request, score
 from rewardstack.settings import DEFAULTS
 from tests.rules.conftest import RewardServer, running
-from tests.rules.test_result_cache import CHEAP, DEAR, commands, redis, statuses, variables
+from tests.rules.test_result_cache import CHEAP, DEAR, commands, statuses, variables
 from tests.support.servers import Redis
 
-__all__ = ["redis", "variables"]
+__all__ = ["variables"]
 SAMPLES = [*CHEAP, *DEAR]
 UNCACHED = [{**one, "extra_info": {**one["extra_info"], "cache_enabled": False}} for one in SAMPLES]
 

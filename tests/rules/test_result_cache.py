@@ -44,14 +44,6 @@ DEAR = [
 
 
 @pytest.fixture
-def redis(needs_redis: None, tmp_path: Path) -> Iterator[Redis]:
-    """A Redis of the test's own."""
-    one = Redis(tmp_path)
-    yield one
-    one.kill()
-
-
-@pytest.fixture
 def variables(redis: Redis) -> Iterator[dict[str, str]]:
     """The environment of a server that has a result cache, a judge and an embedding server."""
     with ExitStack() as stack:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
+import redis as redis_client
 
 from rewardstack_rules.metrics.directory import BEGAN, begin
 from rewardstack_rules.status import recorder
@@ -26,28 +25,20 @@ def ok(count: float) -> Snapshot:
     return {(ITEMS, "rule:gsm8k", "ok"): count}
 
 
-@pytest.fixture
-def cache(needs_redis: None, tmp_path: Path) -> Iterator[Redis]:
-    """A Redis that replicas share."""
-    one = Redis(tmp_path)
-    yield one
-    one.kill()
-
-
-def others(cache: Redis, count: int) -> None:
+def others(redis: Redis, count: int) -> None:
     """So many other servers have written what they counted."""
     minute = int(time.time() // 60)
     for at in range(count):
-        Ring(cache.url, f"host 10.0.0.{at}:6000 {60 * minute}.0").write(minute, ok(5))
+        Ring(redis.url, f"host 10.0.0.{at}:6000 {60 * minute}.0").write(minute, ok(5))
 
 
-def test_redis_away(cache: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_redis_away(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the Redis is away the others' hour stays, and whether they live is not known when it would have shown."""
-    others(cache, 2)
-    one = Recorder("here:6000", "", cache.url)
+    others(redis, 2)
+    one = Recorder("here:6000", "", redis.url)
     assert [each.lives for each in one.replicas()] == [True] * 3
 
-    cache.kill()
+    redis.kill()
 
     assert [each.lives for each in one.replicas()] == [True] * 3 and one.away
     assert [each.series.latest for each in one.replicas()[1:]] == [ok(5)] * 2
@@ -56,21 +47,21 @@ def test_redis_away(cache: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_own_hour_is_taken_up_when_redis_comes(
-    cache: Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    redis: Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that starts while the Redis is away takes up what its server wrote as soon as it can."""
     monkeypatch.setattr(recorder, "INTERVAL", 0.05)
     begin(tmp_path)
     minute = int(time.time() // 60) - 2
     os.utime(tmp_path / BEGAN, (60 * minute, 60 * minute))
-    one = Recorder("here:6000", str(tmp_path), cache.url)
-    Ring(cache.url, one.replicas()[0].life).write(minute, ok(7))
+    one = Recorder("here:6000", str(tmp_path), redis.url)
+    Ring(redis.url, one.replicas()[0].life).write(minute, ok(7))
     failing, read = [3, 2, 1], Ring.read
 
     def away_at_first(*arguments: Any) -> Any:
         if failing:
             failing.pop()
-            raise redis.ConnectionError
+            raise redis_client.ConnectionError
         return read(*arguments)
 
     monkeypatch.setattr(Ring, "read", away_at_first)
@@ -79,11 +70,11 @@ def test_an_own_hour_is_taken_up_when_redis_comes(
     eventually(lambda: ok(7) in one.replicas()[0].series.increases(minute + 2), seconds=20)
 
 
-def test_many_servers_are_read_at_once(cache: Redis) -> None:
+def test_many_servers_are_read_at_once(redis: Redis) -> None:
     """However many servers there are, a report asks the Redis twice."""
-    others(cache, 30)
-    one = Recorder("here:6000", "", cache.url)
-    link: Any = redis.Redis.from_url(cache.url)
+    others(redis, 30)
+    one = Recorder("here:6000", "", redis.url)
+    link: Any = redis_client.Redis.from_url(redis.url)
     one.replicas()
 
     before = link.info("stats")["total_reads_processed"]

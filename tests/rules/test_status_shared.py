@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import psutil
 import pytest
-import redis
+import redis as redis_client
 
 from rewardstack_rules.status import recorder
 from rewardstack_rules.status.figures import BOUNDS, MOST_ROUTES, gather, latencies, quantile, routes
@@ -141,18 +140,10 @@ def test_what_is_not_believed(data: bytes | None) -> None:
     assert unpack(data) is None
 
 
-@pytest.fixture
-def cache(needs_redis: None, tmp_path: Path) -> Iterator[Redis]:
-    """A Redis that replicas share."""
-    one = Redis(tmp_path)
-    yield one
-    one.kill()
-
-
-def test_two_replicas(cache: Redis, start: Start) -> None:
+def test_two_replicas(redis: Redis, start: Start) -> None:
     """Each of two servers tells the samples of both; when one is killed its hour stays, and it is said to be down."""
-    first = start("--workers", "2", REWARD_CACHE_URL=cache.url, REWARD_CACHE="off")
-    second = start("--workers", "2", REWARD_CACHE_URL=cache.url, REWARD_CACHE="off")
+    first = start("--workers", "2", REWARD_CACHE_URL=redis.url, REWARD_CACHE="off")
+    second = start("--workers", "2", REWARD_CACHE_URL=redis.url, REWARD_CACHE="off")
     first.score(*[RIGHT] * 3)
     second.score(*[RIGHT] * 4)
 
@@ -162,7 +153,7 @@ def test_two_replicas(cache: Redis, start: Start) -> None:
     master = psutil.Process(second.process.pid)
     for process in [*master.children(recursive=True), master]:
         process.kill()
-    link: Any = redis.Redis.from_url(cache.url)
+    link: Any = redis_client.Redis.from_url(redis.url)
     [gone] = [life for life in link.zrange(REPLICAS, 0, -1) if scope["replicas"][1]["name"].encode() in life]
     link.zadd(REPLICAS, {gone: time.time() - recorder.SILENCE})
     eventually(lambda: [one["up"] for one in told(first)["scope"]["replicas"]] == [True, False])
@@ -170,10 +161,10 @@ def test_two_replicas(cache: Redis, start: Start) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--workers", "2")], ids=["one process", "workers"])
-def test_one_that_ends_in_order_is_not_missed(cache: Redis, start: Start, arguments: tuple[str, ...]) -> None:
+def test_one_that_ends_in_order_is_not_missed(redis: Redis, start: Start, arguments: tuple[str, ...]) -> None:
     """A server that was stopped counts for the hour, and is neither up nor down."""
-    first = start(REWARD_CACHE_URL=cache.url, REWARD_CACHE="off")
-    second = start(*arguments, REWARD_CACHE_URL=cache.url, REWARD_CACHE="off")
+    first = start(REWARD_CACHE_URL=redis.url, REWARD_CACHE="off")
+    second = start(*arguments, REWARD_CACHE_URL=redis.url, REWARD_CACHE="off")
     second.score(*[RIGHT] * 4)
     eventually(lambda: samples(told(first)) == 4)
     assert len(told(first)["scope"]["replicas"]) == 2
@@ -186,12 +177,12 @@ def test_one_that_ends_in_order_is_not_missed(cache: Redis, start: Start, argume
     assert samples(reply) == 4
 
 
-def test_a_restart_keeps_the_hour(cache: Redis, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restart_keeps_the_hour(redis: Redis, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that is started again at the same address goes on with its last hour."""
-    variables = {"REWARD_CACHE_URL": cache.url, "REWARD_CACHE": "off"}
+    variables = {"REWARD_CACHE_URL": redis.url, "REWARD_CACHE": "off"}
     server = start(**variables)
     server.score(*[RIGHT] * 5)
-    ring = redis.Redis.from_url(cache.url)
+    ring = redis_client.Redis.from_url(redis.url)
     eventually(lambda: any(b"items" in one for key in ring.keys(f"{PREFIX}:of:*") for one in ring.hvals(key)))
     server.process.terminate()
     server.process.wait()
@@ -205,12 +196,12 @@ def test_a_restart_keeps_the_hour(cache: Redis, start: Start, monkeypatch: pytes
     assert [one["up"] for one in told(again)["scope"]["replicas"]] == [True]
 
 
-def test_redis_away(cache: Redis, start: Start) -> None:
+def test_redis_away(redis: Redis, start: Start) -> None:
     """Without the Redis that was there the server tells its own figures and the others' last ones, and says so."""
-    server, other = (start(REWARD_CACHE_URL=cache.url, REWARD_CACHE="off") for _ in range(2))
+    server, other = (start(REWARD_CACHE_URL=redis.url, REWARD_CACHE="off") for _ in range(2))
     other.score(*[RIGHT] * 4)
     eventually(lambda: samples(told(server)) == 4)
-    cache.kill()
+    redis.kill()
     server.score(RIGHT)
 
     reply = told(server)
@@ -221,12 +212,12 @@ def test_redis_away(cache: Redis, start: Start) -> None:
     assert samples(reply) == 5
 
 
-def test_what_is_written(cache: Redis) -> None:
+def test_what_is_written(redis: Redis) -> None:
     """A replica has one key, with a field a minute of the last hour, and an end; names are read as they are."""
-    ring, series = Ring(cache.url, "a <b>"), Series(0)
+    ring, series = Ring(redis.url, "a <b>"), Series(0)
     for minute in range(1000, 1000 + 3 * KEPT):
         ring.write(minute, ok(minute))
-    link = redis.Redis.from_url(cache.url)
+    link = redis_client.Redis.from_url(redis.url)
 
     assert link.hlen(f"{PREFIX}:of:a <b>") == KEPT
     assert 0 < link.ttl(f"{PREFIX}:of:a <b>") <= 7200 and 0 < link.ttl(REPLICAS) <= 7200
