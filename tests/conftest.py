@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 
 from rewardstack.core.descriptors import raise_open_files
-from tests.support.needs import MARKERS, no_programs
+from tests.support.needs import MARKERS, NIGHTLY, is_fast, no_programs
 from tests.support.needs import needs_browser as needs_browser
 from tests.support.needs import needs_compose as needs_compose
 from tests.support.needs import needs_curl as needs_curl
@@ -28,7 +28,11 @@ from tests.support.needs import needs_prometheus as needs_prometheus
 from tests.support.needs import needs_redis as needs_redis
 from tests.support.needs import needs_shellcheck as needs_shellcheck
 from tests.support.needs import needs_stack as needs_stack
+from tests.support.table import Table
+from tests.support.table import table as table
 from tests.support.vllm import vllm as vllm
+
+pytest_plugins = ["tests.support.cpu_limit"]
 
 ALONE = ("engine", "model")
 SCRIPTS = {"model": ("test_embedding_remote.py", "test_server_connectivity.py")}
@@ -53,6 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         needs = [marker for marker in MARKERS if _needs(item, marker)]
         for marker in needs:
             item.add_marker(marker)
+        if "model" in needs:
+            item.add_marker(NIGHTLY)
         groups[item] = needs[0] if needs and needs[0] in ALONE else item.nodeid.partition("::")[0]
         rank = MARKERS.index(needs[0]) if needs else len(MARKERS)
         ranks[groups[item]] = min(rank, ranks.get(groups[item], rank))
@@ -75,8 +81,18 @@ def _needs(item: pytest.Item, marker: str) -> bool:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """A test that names no need runs as on a machine without programs, so that none depends on them unsaid."""
-    with nullcontext() if any(map(item.get_closest_marker, MARKERS)) else no_programs():
+    with no_programs() if is_fast(item) else nullcontext():
         return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Report the failures of a table of cases."""
+    result = yield
+    found = getattr(item, "funcargs", {}).get("table")
+    if isinstance(found, Table):
+        found.report()
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

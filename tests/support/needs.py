@@ -1,6 +1,7 @@
 """What a test needs of the machine: a fixture each, which marks the test and skips it where that is missing.
 
-A fixture or a test that starts processes of its own names one of them; tests that name none make up `make check`.
+A fixture or a test that starts processes of its own names one of them. Tests that name none, and are not marked
+`nightly`, are fast: `make check` runs them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ from tests.support.disk import Disk
 
 MARKERS = ("engine", "model", "stack", "process")
 """A test that has the fixture `needs_engine` has the marker `engine`, and so on; heaviest first."""
+NIGHTLY = "nightly"
+"""The marker of tests that take too long for `make test`; those that need a model have it, too."""
+
+
+def is_fast(item: pytest.Item) -> bool:
+    """Return whether `make check` runs a test."""
+    return not any(map(item.get_closest_marker, (*MARKERS, NIGHTLY)))
 
 
 @contextmanager
