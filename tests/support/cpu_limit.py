@@ -36,8 +36,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the fast tests that take long, the slowest first."""
-    spent = {
-        report.nodeid: seconds
+    spent: dict[str, float] = {
+        report.nodeid: float(str(seconds))
         for reports in terminalreporter.stats.values()
         for report in reports
         if isinstance(report, pytest.TestReport) and report.when == "call"
