@@ -117,7 +117,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory, dataset: Path) -> Iterator[RewardServer]:
+def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory, dataset: Path) -> Iterator[RewardServer]:
     """An open server with two workers, functions of one's own and a data set."""
     with running(
         tmp_path_factory.mktemp("server"),
@@ -129,7 +129,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, dataset: Path) -> Iterator[
 
 
 @pytest.fixture(scope="session")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
+def guarded(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
     """A server with two API keys and a limit of 100,000 bytes."""
     with running(
         tmp_path_factory.mktemp("guarded"),
