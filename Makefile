@@ -10,8 +10,9 @@ BIN := .venv/bin
 PREPARE := $(BIN)/python -m services.stack
 SERVICES := $(BIN)/python -m services.up
 PYTEST := $(BIN)/python -m pytest
-MARKED := process or stack or engine or model
-RERUNS := $(if $(CI),--reruns 1 --reruns-delay 5 -rfER)
+PROCESS_MARKERS := process or stack or engine or model
+# Tests with processes wait more than they compute: five workers keep two cores busy.
+TEST_WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 5 / 2)))
 PYTHON_CODE := client services tests benchmarks
 
 # Commands on a running stack: where .venv is not whole, any Python can stop and clean away what it started.
@@ -58,19 +59,35 @@ models: setup ## install vLLM, sentence-transformers and small models (some giga
 	@$(SERVICES) models
 
 .PHONY: check
-check: lint ## lint, types, and the tests that start no processes: a signal in three minutes
-	@$(MAKE) fast-tests
+check: lint ## lint, types, and the tests that start no processes: a signal in 90 seconds
+	@$(PYTEST) --numprocesses auto --dist worksteal -m "not ($(PROCESS_MARKERS) or nightly)" tests
 
 .PHONY: test
-test: setup-dev ## every test, the fast ones first (t="tests/native -k port": those only; part=marked: without the fast)
-	@$(if $(t),$(PYTEST) $(t),$(foreach part,$(or $(part),fast marked),$(MAKE) $(part)-tests &&) true)
+test: setup-dev ## make check, then the tests with real processes, in ten minutes (t="tests/native -k port": those only)
+	@$(if $(t),$(PYTEST) $(t),$(MAKE) check process-tests)
 
-.PHONY: fast-tests marked-tests
-fast-tests:
-	@$(PYTEST) --numprocesses auto --dist worksteal $(RERUNS) -m "not ($(MARKED))" tests
-marked-tests:
+.PHONY: process-tests
+process-tests:
 	@$(PREPARE) programs || echo "the tests that need them are skipped"
-	@$(PYTEST) --numprocesses 3 --dist loadgroup --no-loadscope-reorder $(RERUNS) -m "$(MARKED)" tests
+	@$(PYTEST) --numprocesses $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder -m "($(PROCESS_MARKERS)) and not nightly" tests
+
+.PHONY: nightly
+nightly: setup-dev ## every heavy proof, one after another, with a table of results; takes hours (t="chaos soak": those)
+	@$(BIN)/python -m tests.nightly $(if $(changed),--changed) $(t)
+
+.PHONY: slow-tests
+slow-tests: setup-dev ## tests with real processes that take too long for make test
+	@$(PREPARE) programs
+	@$(PYTEST) --numprocesses $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder -m "nightly and not model" --ignore tests/mathematics tests
+
+.PHONY: model-tests
+model-tests: setup-dev models ## tests with real vLLM and embedding servers
+	@$(PREPARE) programs
+	@$(PYTEST) --numprocesses 0 -m model tests
+
+.PHONY: differential
+differential: setup-dev ## verdicts against math_verify; long answers are read in linear time
+	@$(PYTEST) --numprocesses auto --dist worksteal -m nightly tests/mathematics
 
 .PHONY: pythons
 pythons: setup-dev ## install everything, and run the client's fast tests, on each Python that this machine has (smoke=1: the oldest and the newest)
