@@ -1,7 +1,7 @@
 """`make nightly`: run the heavy proofs one after another and print one table with target, result and seconds.
 
-`targets.json` lists the make targets with the folders that they prove. `--changed` runs the smoke variants of those whose
-folders changed since the commit in `.ci/nightly-base`, up to a budget of estimated seconds, and names those left out.
+`targets.json` lists the make targets with the folders that they prove. `--changed` runs the smoke variants of those
+whose folders changed since the commit in `.ci/nightly-base`, up to a budget of estimated seconds, and names the others.
 """
 
 from __future__ import annotations
