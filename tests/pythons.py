@@ -18,7 +18,7 @@ from services.stack import venv
 from services.stack.console import exit_status, say
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
-from tests.support.needs import MARKERS
+from tests.support.needs import MARKERS, NIGHTLY
 
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -69,7 +69,7 @@ def _outcome(version: str, python: str | None, tried: bool) -> str:
 
 def _tested(python: Path) -> str:
     """pytest's last line; where a test failed, all that it said is shown first."""
-    command = (str(python), "-m", "pytest", *PYTEST, "-m", f"not ({' or '.join(MARKERS)})", *TESTS)
+    command = (str(python), "-m", "pytest", *PYTEST, "-m", f"not ({' or '.join((*MARKERS, NIGHTLY))})", *TESTS)
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     last = done.stdout.strip().rpartition("\n")[2]
     if done.returncode != 0:
