@@ -31,7 +31,8 @@ FORKS.set_forkserver_preload(["aiohttp.web"])
 """Forks the fake servers from one process that has imported aiohttp: milliseconds each instead of half a second."""
 
 
-PORTS = range(10_000 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 8, 32_000, 8)
+WORKER_COUNT = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+PORTS = range(10_000 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), 32_000, WORKER_COUNT)
 """Below those that the kernel gives to outgoing connections; each process of a test run has its own."""
 _given: set[int] = set()
 
