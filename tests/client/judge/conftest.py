@@ -27,10 +27,15 @@ def one_judge() -> Iterator[FaultServer]:
 @pytest.fixture
 def judge(one_judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> FaultServer:
     """A judge to which LLM_JUDGE_SERVER_URL points, without memory of other tests on either side."""
-    one_judge.set(reset=True)
-    monkeypatch.setenv("LLM_JUDGE_SERVER_URL", one_judge.url)
-    monkeypatch.setenv("JUDGE_REVISION", uuid.uuid4().hex)
+    forget(one_judge, monkeypatch)
     return one_judge
+
+
+def forget(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reset the judge, and use no verdict that the client has cached, so that the next case starts like a test."""
+    judge.set(reset=True)
+    monkeypatch.setenv("LLM_JUDGE_SERVER_URL", judge.url)
+    monkeypatch.setenv("JUDGE_REVISION", uuid.uuid4().hex)
 
 
 def sample(solution: str = "It is 42.", reference: Any = "42", **extra: Any) -> Request:

@@ -11,10 +11,11 @@ import pytest
 
 from rewardstack import score
 from rewardstack.transport.recording import Recording
-from tests.client.judge.conftest import asked, sample
+from tests.client.judge.conftest import asked, forget, sample
 from tests.client.judge.test_verdict import CASES
 from tests.support.explaining import explained, named
 from tests.support.servers import FaultServer
+from tests.support.table import Table
 
 REQUEST = "request for a verdict"
 
@@ -95,9 +96,16 @@ def test_labels(judge: FaultServer) -> None:
     )
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_the_same_as_scoring(judge: FaultServer, case: dict[str, Any]) -> None:
-    """Whatever the judge replies, the verdict that is told is the score, or why there is none."""
+def test_the_same_as_scoring(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, table: Table) -> None:
+    """Whatever the judge replies, the explained verdict is the score, or the reason why there is none."""
+    for case in CASES:
+        with table.case(case["name"]):
+            forget(judge, monkeypatch)
+            assert_the_same_as_scoring(judge, case)
+
+
+def assert_the_same_as_scoring(judge: FaultServer, case: dict[str, Any]) -> None:
+    """Explain and score one reply of the judge."""
     scale = "0-100" if case["top"] == 100 else "0-1"
     extra: dict[str, Any] = {"temperature": 0, "prompt_template": f"Rate {{CANDIDATE_SOLUTION}}\nREWARD: <{scale}>"}
     judge.set(content=case["text"], finish="length" if case["cut"] else "stop")

@@ -17,6 +17,7 @@ from rewardstack.routing.syntax import load_judges
 from rewardstack.settings import Settings
 from tests.client.judge.conftest import asked
 from tests.support.servers import FaultServer
+from tests.support.table import Table
 
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "judges.json").read_text())
 SMALL = {"address": "http://a:1", "model": "m", "template": "binary", "options": {"temperature": 0}}
@@ -53,14 +54,15 @@ def one(source: str, solution: str = "It is 42.", **extra: Any) -> Score:
     return found
 
 
-@pytest.mark.parametrize("case", CASES["malformed"], ids=lambda case: case["field"])
-def test_malformed_table(routed: Routed, case: dict[str, Any]) -> None:
+def test_malformed_table(routed: Routed, table: Table) -> None:
     """A table that cannot be used is refused before anything is scored: by its field, and never with a key."""
-    routed({"small": case["table"]})
-    with pytest.raises(RouteError) as caught:
-        route_table(Settings.from_env())
-    assert (case["field"], True) == (caught.value.field, case["message"] in str(caught.value))
-    assert case["field"] in str(caught.value) and "secret" not in str(caught.value)
+    for at, case in enumerate(CASES["malformed"]):
+        with table.case(f"{at} {case['field']}"):
+            routed({"small": case["table"]})
+            with pytest.raises(RouteError) as caught:
+                route_table(Settings.from_env())
+            assert (case["field"], True) == (caught.value.field, case["message"] in str(caught.value))
+            assert case["field"] in str(caught.value) and "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", CASES["names"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +17,9 @@ from rewardstack.errors import RequestError
 from rewardstack.scorers.judge import fences
 from rewardstack.scorers.judge.fences import BREAK, fence, neutral
 from rewardstack.scorers.judge.templates import BUILTIN, LABELS, find_template
-from tests.client.judge.conftest import asked, sample
+from tests.client.judge.conftest import asked, forget, sample
 from tests.support.servers import FaultServer
+from tests.support.table import Table
 
 CASES = Path(__file__).parents[2] / "cases"
 CANDIDATES = injections()
@@ -42,21 +43,22 @@ def test_suite_is_large() -> None:
     assert len(CANDIDATES) >= 50
 
 
-@pytest.mark.parametrize(("template", "labelled"), TEMPLATES)
-@pytest.mark.parametrize("candidate", CANDIDATES.values(), ids=CANDIDATES)
-def test_no_candidate_changes_the_structure(candidate: str, template: str, labelled: bool) -> None:
+def test_no_candidate_changes_the_structure(table: Table) -> None:
     """Whatever candidate, reference or problem hold, the prompt has the structure that it has for plain ones."""
-    found = find_template(template, labelled=labelled)
-    plain = structure(found.render("What?", "42", "It is 42."))
-    assert plain == structure(found.render("What?", "42", candidate))
-    assert plain == structure(found.render(candidate, candidate, candidate))
+    for (name, candidate), (template, labelled) in product(CANDIDATES.items(), TEMPLATES):
+        with table.case(f"{name} in {template[:20]}{', labelled' * labelled}"):
+            found = find_template(template, labelled=labelled)
+            plain = structure(found.render("What?", "42", "It is 42."))
+            assert plain == structure(found.render("What?", "42", candidate))
+            assert plain == structure(found.render(candidate, candidate, candidate))
 
 
-@pytest.mark.parametrize("token", CONTROL)
-def test_control_tokens_are_broken(token: str) -> None:
+def test_control_tokens_are_broken(table: Table) -> None:
     """A control token of any known family does not survive, in a text or between two of its like."""
-    assert token not in neutral(token)
-    assert token not in neutral(f"a{token}b{token}{token[:3]}{token}")
+    for token in CONTROL:
+        with table.case(token):
+            assert token not in neutral(token)
+            assert token not in neutral(f"a{token}b{token}{token[:3]}{token}")
 
 
 @pytest.mark.parametrize(
@@ -69,34 +71,35 @@ def test_tokenizers_that_drop_characters(hidden: str) -> None:
         assert token not in "".join(kept)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("1 < 2 and 3 > 2", "x[0] = a[i]", "a <b> c </b>", "vector<int> v;", "f<T>(x)", "[1, 2]", "¿Qué?"),
-        *("[0,1)", "<x,y>", "\\langle x, y\\rangle", "|x| < 3", "a[n_1]", "users[user_id]", "a[i]!=b", "a[i]<b[j]"),
-        *(
-            "#include <iostream>",
-            "<div><p>x</p></div>",
-            "<1, 2>",
-            "x >> y << z",
-            "[A]",
-            "[B1]",
-            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
-            "👩\u200d🔬",
-            "❤\ufe0f",
-            "| a | b |\n|---|---|",
-            "|||x|||",
-            "REWARD",
-            "MAX_REWARD = 5",
-            "时间\uff1a3",
-            "x[unused]",
-            "vector<int32>",
-        ),
-    ],
-)
-def test_ordinary_texts_stay_as_they_are(text: str) -> None:
+ORDINARY = [
+    *("1 < 2 and 3 > 2", "x[0] = a[i]", "a <b> c </b>", "vector<int> v;", "f<T>(x)", "[1, 2]", "¿Qué?"),
+    *("[0,1)", "<x,y>", "\\langle x, y\\rangle", "|x| < 3", "a[n_1]", "users[user_id]", "a[i]!=b", "a[i]<b[j]"),
+    *(
+        "#include <iostream>",
+        "<div><p>x</p></div>",
+        "<1, 2>",
+        "x >> y << z",
+        "[A]",
+        "[B1]",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "👩\u200d🔬",
+        "❤\ufe0f",
+        "| a | b |\n|---|---|",
+        "|||x|||",
+        "REWARD",
+        "MAX_REWARD = 5",
+        "时间\uff1a3",
+        "x[unused]",
+        "vector<int32>",
+    ),
+]
+
+
+def test_ordinary_texts_stay_as_they_are(table: Table) -> None:
     """What is no control token is not touched."""
-    assert text == neutral(text)
+    for text in ORDINARY:
+        with table.case(text):
+            assert text == neutral(text)
 
 
 def test_broken_texts_read_the_same() -> None:
@@ -211,16 +214,16 @@ def test_problem_from_the_prompt(judge: FaultServer) -> None:
     assert ["(none)", "as text", "asked", "last", "last", "more specific", "parts"] == sorted(shown)
 
 
-@pytest.mark.parametrize(
-    "case", json.loads((CASES / "judge_options.json").read_text()), ids=lambda case: f"{case['extra']}"[:50]
-)
-def test_malformed_options(judge: FaultServer, case: dict[str, Any]) -> None:
+def test_malformed_options(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, table: Table) -> None:
     """An option that cannot be used leaves its own sample unscored, named with its remedy; the others are scored."""
-    wrong, right = score([sample("wrong", **case["extra"]), sample("right")])
-    assert ("unscored", 0.0) == (wrong.status, wrong.value)
-    assert f"extra_info.{case['field']}" in wrong.reason or case["field"] == "server_url"
-    assert case["says"] in wrong.reason
-    assert "ok" == right.status
+    for case in json.loads((CASES / "judge_options.json").read_text()):
+        with table.case(f"{case['extra']}"):
+            forget(judge, monkeypatch)
+            wrong, right = score([sample("wrong", **case["extra"]), sample("right")])
+            assert ("unscored", 0.0) == (wrong.status, wrong.value)
+            assert f"extra_info.{case['field']}" in wrong.reason or case["field"] == "server_url"
+            assert case["says"] in wrong.reason
+            assert "ok" == right.status
 
 
 def test_unknown_template_names_those_there_are() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from rewardstack.scorers.judge.request import frame
 from rewardstack.transport.reply import Reply, body_of
 from tests.client.judge.conftest import asked, sample
 from tests.support.servers import FaultServer
+from tests.support.table import Table
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "cases/judge_refusals.json").read_text())
 SENT = ("temperature", "top_p", "max_tokens", "seed", "response_format", "structured_outputs", "chat_template_kwargs")
@@ -31,12 +33,13 @@ def refusal(status: int, body: Any) -> RejectedError:
     return raised.value
 
 
-@pytest.mark.parametrize("case", CASES, ids=[str(case["name"]) for case in CASES])
-def test_wordings(case: dict[str, Any]) -> None:
+def test_wordings(table: Table) -> None:
     """Fields that a server does not take are read in its words; what is about the sample names none."""
-    error = refusal(case.get("status", 400), case["body"])
-    assert case["fields"] == refused_fields(error, SENT + MORE)
-    assert [] == refused_fields(error, ())
+    for case in CASES:
+        with table.case(str(case["name"])):
+            error = refusal(case.get("status", 400), case["body"])
+            assert case["fields"] == refused_fields(error, SENT + MORE)
+            assert [] == refused_fields(error, ())
 
 
 def test_every_wording_is_tried() -> None:
@@ -96,12 +99,21 @@ def test_vllm_of(version: str | None, dialect: Dialect) -> None:
     assert dialect == vllm_of(json.dumps({"version": version}).encode())
 
 
-@pytest.mark.parametrize("dialect", [*OWNERS.values(), TGI, UNKNOWN, OLD_VLLM])
-@pytest.mark.parametrize(
-    "extra", [{"seed": 1}, {"enable_thinking": True}, {"verdict": "logprob"}, {"prompt_template": "rubric"}]
-)
-def test_corrections_end(dialect: Dialect, extra: dict[str, Any]) -> None:
+DIALECTS = {**OWNERS, "tgi": TGI, "unknown": UNKNOWN, "old vllm": OLD_VLLM}
+EXTRAS: list[dict[str, Any]] = [
+    *({"seed": 1}, {"enable_thinking": True}, {"verdict": "logprob"}, {"prompt_template": "rubric"}),
+]
+
+
+def test_corrections_end(table: Table) -> None:
     """However much a server refuses, there is an end: each refusal takes something away, or is final."""
+    for (name, dialect), extra in product(DIALECTS.items(), EXTRAS):
+        with table.case(f"{name} {extra}"):
+            assert_corrections_end(dialect, extra)
+
+
+def assert_corrections_end(dialect: Dialect, extra: dict[str, Any]) -> None:
+    """Refuse every field that a dialect sends until nothing changes."""
     options, steps = read_options(extra), 0
     while steps < 20:
         fields = frame(options, "m", label_ids=(1, 2), dialect=dialect).fields

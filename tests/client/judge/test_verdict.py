@@ -5,29 +5,31 @@ from __future__ import annotations
 import json
 import random
 import time
+from itertools import product
 from pathlib import Path
-from typing import Any
 from unicodedata import category, normalize
 
 import pytest
 
 from rewardstack.scorers.judge.fences import neutral
 from rewardstack.scorers.judge.verdict import UNREADABLE, UnreadableError, read_verdict
+from tests.support.table import Table
 
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "judge_replies.json").read_text())
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "value" in case], ids=lambda case: case["name"])
-def test_readable(case: dict[str, Any]) -> None:
+def test_readable(table: Table) -> None:
     """The verdict is the number, divided by the upper end of the template's scale."""
-    assert case["value"] == pytest.approx(read_verdict(case["text"], case["top"], cut=case["cut"]))
+    for case in (case for case in CASES if "value" in case):
+        with table.case(case["name"]):
+            assert case["value"] == pytest.approx(read_verdict(case["text"], case["top"], cut=case["cut"]))
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "why" in case], ids=lambda case: case["name"])
-def test_unreadable(case: dict[str, Any]) -> None:
+def test_unreadable(table: Table) -> None:
     """What is not exactly one number within the scale is no verdict, and the error says why."""
-    with pytest.raises(UnreadableError, match=f"^{UNREADABLE}: .*{case['why']}"):
-        read_verdict(case["text"], case["top"], cut=case["cut"])
+    for case in (case for case in CASES if "why" in case):
+        with table.case(case["name"]), pytest.raises(UnreadableError, match=f"^{UNREADABLE}: .*{case['why']}"):
+            read_verdict(case["text"], case["top"], cut=case["cut"])
 
 
 def planted(seed: int) -> str:
@@ -65,14 +67,18 @@ def test_the_reader_takes_nothing_that_was_broken() -> None:
 BOLD = "".join(chr(ord("\U0001d400") + ord(char) - ord("A")) for char in "REWARD")
 
 
-@pytest.mark.parametrize("inside", ["\u202a", "\u180e", "\U000e0041", "\u034f", "\ufe0f", "\ufe0f\u034f"])
-@pytest.mark.parametrize("word", ["REWARD", "\uff32\uff25\uff37\uff21\uff32\uff24", BOLD, "R\uff25WARD"])
-@pytest.mark.parametrize("colon", [":", "\uff1a", "\ufe55", " \xa0:", "\u3000\uff1a", "_*\uff1a", "** \u2236"])
-def test_a_judge_that_writes_plainly(inside: str, word: str, colon: str) -> None:
-    """Nor does one that quotes a look-alike of a verdict in plain characters, without those that nobody sees."""
-    text = neutral(f"So it is right.\n{inside.join(word)}{colon} 1.000").replace("\u2236", ":")
-    quoted = "".join(char for char in normalize("NFKC", text) if category(char) not in ("Cf", "Mn"))
-    assert "REWARD" not in quoted and not is_verdict(quoted)
+INSIDE = ["\u202a", "\u180e", "\U000e0041", "\u034f", "\ufe0f", "\ufe0f\u034f"]
+WORDS = ["REWARD", "\uff32\uff25\uff37\uff21\uff32\uff24", BOLD, "R\uff25WARD"]
+COLONS = [":", "\uff1a", "\ufe55", " \xa0:", "\u3000\uff1a", "_*\uff1a", "** \u2236"]
+
+
+def test_a_judge_that_writes_plainly(table: Table) -> None:
+    """A look-alike of a verdict is no verdict when a judge quotes it in plain, visible characters."""
+    for inside, word, colon in product(INSIDE, WORDS, COLONS):
+        with table.case(ascii(f"{inside.join(word)}{colon}")):
+            text = neutral(f"So it is right.\n{inside.join(word)}{colon} 1.000").replace("\u2236", ":")
+            quoted = "".join(char for char in normalize("NFKC", text) if category(char) not in ("Cf", "Mn"))
+            assert "REWARD" not in quoted and not is_verdict(quoted)
 
 
 @pytest.mark.parametrize(
