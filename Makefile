@@ -151,10 +151,11 @@ trainers: setup-dev ## each trainer's own package on rewards of a live server (t
 	@$(BIN)/python -m tests.trainers $(if $(smoke),--smoke) $(if $(newest),--newest) $(t)
 
 .PHONY: lint
-lint: setup-dev ## check style and types
+lint: setup-dev ## check style, types and import rules
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy $(wildcard $(PYTHON_CODE))
+	@$(BIN)/lint-imports --no-logo --no-cache
 
 .PHONY: settings
 settings: setup-dev ## write .env, docs/settings.md and the compose files anew from the table of settings

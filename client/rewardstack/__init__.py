@@ -10,7 +10,7 @@ At the top stands what is public (`api`, `score`, `errors`, the `*_remote` files
 - `cli`: the command `rewardstack`
 
 The reward server (`rewardstack_rules`) stands on `core`, `cache`, `routing`, `scorers`, `pipeline`, `client`, `errors`,
-`score` and `settings`: what changes there changes the server too. `tests/test_rooms.py` holds both to it.
+`score` and `settings`: what changes there changes the server too. The import rules are in `pyproject.toml`.
 """
 
 from rewardstack.api import (

@@ -11,8 +11,8 @@ At the top stands what starts it (`run_reward_server`), what every room reads (`
 - `isolation`: processes that can be killed; imports no other room
 - `golden`, `metrics`: golden answers by prompt; what is counted
 
-Of `rewardstack` the server imports `core`, `cache`, `routing`, `scorers` and `pipeline`, and the modules that
-`tests/test_rooms.py` names for each room.
+Of `rewardstack` the server imports `core`, `cache`, `routing`, `scorers` and `pipeline`, and some modules at its top;
+`pyproject.toml` lists them for each package.
 """
 
 from typing import TYPE_CHECKING, Any
