@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from rewardstack import Request, Score, client, register_route, score
 from rewardstack.errors import ScoringError
 from tests.rules.conftest import RewardServer, running
 from tests.support.explaining import explained
-from tests.support.servers import FaultServer
+from tests.support.servers import FaultServer, fault_server
+from tests.support.table import Table
 
 HERE = Path(__file__).resolve().parent
 CASES = json.loads((HERE.parent / "cases" / "composites.json").read_text())
@@ -29,7 +31,9 @@ def routes_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def reward_server(tmp_path_factory: pytest.TempPathFactory, routes_file: Path) -> Iterator[RewardServer]:
+def reward_server(
+    needs_process: None, tmp_path_factory: pytest.TempPathFactory, routes_file: Path
+) -> Iterator[RewardServer]:
     """A real reward server with the scripted functions, and with the table's routes, too."""
     with running(
         tmp_path_factory.mktemp("server"),
@@ -62,13 +66,13 @@ def describe(case: dict[str, Any]) -> str:
     return " ".join([case["route"], *map(str, case["outcomes"].values())])
 
 
-@pytest.mark.parametrize("at", range(len(SAMPLES)), ids=map(describe, SAMPLES))
-def test_composite(scored: list[Score], at: int) -> None:
+def test_composite(scored: list[Score], table: Table) -> None:
     """A composite has the value, status, reason and parts that `docs/routing.md` promises for its parts' outcomes."""
-    case, one = SAMPLES[at], scored[at]
-    assert (case["value"], case["status"]) == (one.value, one.status)
-    assert case.get("reason", "") in one.reason
-    assert case.get("parts", one.parts) == one.parts
+    for case, one in zip(SAMPLES, scored, strict=True):
+        with table.case(describe(case)):
+            assert (case["value"], case["status"]) == (one.value, one.status)
+            assert case.get("reason", "") in one.reason
+            assert case.get("parts", one.parts) == one.parts
 
 
 def test_composite_in_the_server(reward_server: RewardServer, scored: list[Score]) -> None:
@@ -125,27 +129,29 @@ def test_part_whose_server_is_gone(server: FaultServer, failed_part: str, outcom
     assert 9.0 == score([Request("math", solution)])[0].value
     server.kill()
     register_route("mine", {"sum": ["math", "gsm8k"], "failed_part": failed_part})
-    (one,) = score([Request("mine", solution, None, {"timeout": 1.0})], on_error="none")
+    (one,) = score([Request("mine", solution, None, {"timeout": 0.3})], on_error="none")
     assert outcome == (one.value, one.status)
     assert one.reason.startswith("gsm8k: ")
 
 
-@pytest.mark.parametrize("mode", ["400", "500", "garbage", "short", "drop", "hang"])
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"sum": ["math", "gsm8k"], "failed_part": "zero"},
-        {"gate": "math", "then": "gsm8k"},
-        {"cascade": ["math", "gsm8k"], "failed_part": "skip"},
-    ],
-    ids=["sum", "gate", "cascade"],
-)
-def test_server_that_fails(server: FaultServer, spec: dict[str, Any], mode: str) -> None:
+FAILING = {
+    "sum": {"sum": ["math", "gsm8k"], "failed_part": "zero"},
+    "gate": {"gate": "math", "then": "gsm8k"},
+    "cascade": {"cascade": ["math", "gsm8k"], "failed_part": "skip"},
+}
+
+
+@pytest.mark.usefixtures("needs_process")
+def test_server_that_fails(monkeypatch: pytest.MonkeyPatch, table: Table) -> None:
     """However the server fails, a composite none of whose parts has a value is `failed`, never a score."""
-    server.set(mode=mode)
-    register_route("mine", spec)
-    (one,) = score([Request("mine", f"{mode} {list(spec)}", None, {"timeout": 0.3})], on_error="none")
-    assert (None, "failed") == (one.value, one.status)
+    for kind, spec in FAILING.items():
+        register_route(kind, spec)
+    for mode, kind in product(("400", "500", "garbage", "short", "drop", "hang"), FAILING):
+        with table.case(f"{mode} {kind}"), fault_server() as server:
+            monkeypatch.setenv("REWARD_SERVER_URL", server.url)
+            server.set(mode=mode)
+            (one,) = score([Request(kind, f"{mode} {kind}", None, {"timeout": 0.3})], on_error="none")
+            assert (None, "failed") == (one.value, one.status)
 
 
 def test_policy_of_a_composite(server: FaultServer) -> None:
@@ -184,7 +190,7 @@ def test_time_of_a_composite(server: FaultServer) -> None:
 )
 def test_limit_of_a_call(server: FaultServer, spec: dict[str, Any]) -> None:
     """The call's own timeout holds for all parts together: what the first has used the second does not have."""
-    server.set(delay=0.6)
+    server.set(delay=0.3)
     register_route("mine", spec)
-    (one,) = score([Request("mine", f"limited: {spec}")], timeout=1.0)
+    (one,) = score([Request("mine", f"limited: {spec}")], timeout=0.5)
     assert "failed" == one.status

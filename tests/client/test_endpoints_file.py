@@ -18,6 +18,7 @@ from rewardstack.errors import SettingsError
 from rewardstack.settings import SERVERS, Settings
 from tests.support.endpoints import write_endpoints, write_text
 from tests.support.snippets import block
+from tests.support.table import Table
 
 CASES = json.loads((Path(__file__).parents[1] / "cases/endpoints.json").read_text())
 ALL = {
@@ -69,12 +70,14 @@ def test_documented(file: Path) -> None:
     assert Settings.from_env().judge_urls == ("http://n1:8000",)
 
 
-@pytest.mark.parametrize("case", CASES["malformed"], ids=lambda case: case["text"][:60])
-def test_malformed(file: Path, case: dict[str, str]) -> None:
+def test_malformed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: Table) -> None:
     """A malformed file is refused by the variable, its path and what is wrong with it."""
-    write_text(file, case["text"])
-    said = refusal()
-    assert str(file) in said and case["says"] in said
+    for at, case in enumerate(CASES["malformed"]):
+        with table.case(f"{at} {case['text'][:60]}"):
+            monkeypatch.setenv(VARIABLE, str(file := tmp_path / f"{at}.json"))
+            write_text(file, case["text"])
+            said = refusal()
+            assert str(file) in said and case["says"] in said
 
 
 @pytest.mark.parametrize("mode", CASES["open"])

@@ -9,6 +9,7 @@ import pytest
 
 from rewardstack.transport import limiter as limiters
 from rewardstack.transport.limiter import BACKOFF_MOST, RETRY_AFTER_MOST, Limiter
+from tests.support.table import Table
 
 START = 100.0
 REFUSED, TOOK = ("refused", 0.0), ("succeeded",)
@@ -54,34 +55,36 @@ def state(limiter: Limiter, clock: Clock) -> tuple[int, float, bool]:
     return limiter.limit, max(0.0, limiter.opens_at - clock.now), limiter.circuit_open
 
 
-@pytest.mark.parametrize(
-    ("events", "limit", "pause"),
-    [
-        ([], 64, 0.0),
-        ([TOOK] * 3, 64, 0.0),
-        ([("refused", 0.0, 60)], 32, 0.0),
-        ([("refused", 0.0, 10)], 10, 0.0),
-        ([("refused", 0.0, 60), ("wait", 1), ("refused", 2.0, 59)], 32, 0.0),
-        ([("refused", 0.0, 60), ("wait", 1), ("refused", 2.0, 20)], 20, 0.0),
-        ([("refused", 0.0, 60), ("wait", 1), ("refused", 0.5, 30)], 16, 0.0),
-        ([("refused", 0.0, 1)], 1, 0.0),
-        ([REFUSED], 1, 0.2),
-        ([REFUSED, REFUSED], 1, 0.2),
-        ([REFUSED, ("wait", 0.2), REFUSED], 1, 0.4),
-        ([REFUSED, ("wait", 0.2), REFUSED, ("wait", 0.4), REFUSED], 1, 0.8),
-        ([("refused", 0.0, 0), ("wait", 0.2), TOOK, REFUSED], 1, 0.2),
-        ([("refused", 0.0, 0, 7.0)], 1, 7.0),
-        ([("refused", 0.0, 10, 7.0)], 10, 7.0),
-        ([("refused", 0.0, 10, 7.0), ("refused", 1.0, 9, 3.0)], 9, 7.0),
-        ([("refused", 0.0, 0, 0.1)], 1, 0.2),
-        ([("refused", 0.0, 0, 86400.0)], 1, RETRY_AFTER_MOST),
-    ],
-)
-def test_refusals(clock: Clock, events: list[tuple[Any, ...]], limit: int, pause: float) -> None:
+REFUSALS: list[tuple[list[tuple[Any, ...]], int, float]] = [
+    ([], 64, 0.0),
+    ([TOOK] * 3, 64, 0.0),
+    ([("refused", 0.0, 60)], 32, 0.0),
+    ([("refused", 0.0, 10)], 10, 0.0),
+    ([("refused", 0.0, 60), ("wait", 1), ("refused", 2.0, 59)], 32, 0.0),
+    ([("refused", 0.0, 60), ("wait", 1), ("refused", 2.0, 20)], 20, 0.0),
+    ([("refused", 0.0, 60), ("wait", 1), ("refused", 0.5, 30)], 16, 0.0),
+    ([("refused", 0.0, 1)], 1, 0.0),
+    ([REFUSED], 1, 0.2),
+    ([REFUSED, REFUSED], 1, 0.2),
+    ([REFUSED, ("wait", 0.2), REFUSED], 1, 0.4),
+    ([REFUSED, ("wait", 0.2), REFUSED, ("wait", 0.4), REFUSED], 1, 0.8),
+    ([("refused", 0.0, 0), ("wait", 0.2), TOOK, REFUSED], 1, 0.2),
+    ([("refused", 0.0, 0, 7.0)], 1, 7.0),
+    ([("refused", 0.0, 10, 7.0)], 10, 7.0),
+    ([("refused", 0.0, 10, 7.0), ("refused", 1.0, 9, 3.0)], 9, 7.0),
+    ([("refused", 0.0, 0, 0.1)], 1, 0.2),
+    ([("refused", 0.0, 0, 86400.0)], 1, RETRY_AFTER_MOST),
+]
+
+
+def test_refusals(clock: Clock, table: Table) -> None:
     """A refusal lowers the limit to what is in flight and halves it once a wave; a wave that got nothing pauses."""
-    limiter = Limiter(64)
-    play(limiter, clock, events)
-    assert (limit, pytest.approx(pause), False) == state(limiter, clock)
+    for events, limit, pause in REFUSALS:
+        with table.case(f"{events}"):
+            clock.now = START
+            limiter = Limiter(64)
+            play(limiter, clock, events)
+            assert (limit, pytest.approx(pause), False) == state(limiter, clock)
 
 
 @pytest.mark.parametrize(

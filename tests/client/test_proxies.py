@@ -17,6 +17,7 @@ from rewardstack.remote_rm_client import RemoteRewardModel
 from rewardstack.transport.http import open_session, proxy_of, send, shown
 from rewardstack.transport.reply import body_of
 from tests.support.servers import free_port
+from tests.support.table import Table
 
 PROXY = "http://proxy.example:3128"
 REWARDS = "http://rewards.example:6000"
@@ -62,26 +63,26 @@ def refusing() -> Iterator[str]:
     server.server_close()
 
 
-@pytest.mark.parametrize(
-    ("url", "proxy"),
-    [
-        (f"{REWARDS}/v1/score", PROXY),
-        ("http://localhost.example:6000/v1/score", PROXY),
-        ("https://rewards.example/v1/score", None),
-        ("http://inside.cluster.local:6000/v1/score", None),
-        ("http://me:secret@inside.cluster.local:6000/v1/score", None),
-        ("http://10.1.2.3:6000/v1/score", None),
-        ("http://11.1.2.3:6000/v1/score", PROXY),
-        ("http://[fd00::7]:6000/v1/score", None),
-        *((f"http://{host}:6000/v1/score", None) for host in (*HERE, HERE_BY_IPV4)),
-    ],
-)
-def test_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch, url: str, proxy: str | None) -> None:
-    """The environment's proxy for the URL's scheme is taken, but not for this machine, and what NO_PROXY names: hosts,
-    addresses, networks."""
+PROXIES: list[tuple[str, str | None]] = [
+    (f"{REWARDS}/v1/score", PROXY),
+    ("http://localhost.example:6000/v1/score", PROXY),
+    ("https://rewards.example/v1/score", None),
+    ("http://inside.cluster.local:6000/v1/score", None),
+    ("http://me:secret@inside.cluster.local:6000/v1/score", None),
+    ("http://10.1.2.3:6000/v1/score", None),
+    ("http://11.1.2.3:6000/v1/score", PROXY),
+    ("http://[fd00::7]:6000/v1/score", None),
+    *((f"http://{host}:6000/v1/score", None) for host in (*HERE, HERE_BY_IPV4)),
+]
+
+
+def test_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch, table: Table) -> None:
+    """The environment's proxy for the URL's scheme is used, but not for this machine, nor for what NO_PROXY names."""
     monkeypatch.setenv("http_proxy", PROXY)
     monkeypatch.setenv("no_proxy", ".cluster.local, 10.0.0.0/8, [fd00::7]")
-    assert proxy == proxy_of(url)
+    for url, proxy in PROXIES:
+        with table.case(url):
+            assert proxy == proxy_of(url)
 
 
 @pytest.mark.parametrize("given", [PROXY, PROXY.removeprefix("http://")])
@@ -119,7 +120,7 @@ def test_the_way_to_a_samples_own_server(monkeypatch: pytest.MonkeyPatch) -> Non
     """A proxy that cannot be used on the way to a sample's own server leaves that sample without a score, no other."""
     monkeypatch.setenv("HTTP_PROXY", "socks5://proxy.example:1080")
     urls = ("http://other.example:8080", f"http://127.0.0.1:{free_port()}")
-    texts = [Request("embedding_remote", "a", "a", extra_info={"server_url": url, "timeout": 1}) for url in urls]
+    texts = [Request("embedding_remote", "a", "a", extra_info={"server_url": url, "timeout": 0.3}) for url in urls]
     refused, tried = score(texts)
     assert (refused.status, tried.status) == ("unscored", "fallback")
     assert refused.reason.startswith("extra_info.server_url: HTTP_PROXY: socks5:// is no HTTP proxy")

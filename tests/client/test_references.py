@@ -12,45 +12,46 @@ import pytest
 
 from rewardstack.errors import RequestError
 from rewardstack.pipeline.items import as_references, choose
+from tests.support.table import Table
 
 CASES = json.loads((Path(__file__).resolve().parents[1] / "cases" / "references.json").read_text())
 FRUIT = ("red apple", "green pear", "pear")
 
 
-@pytest.mark.parametrize("case", CASES["held"], ids=lambda case: repr(case["ground_truth"]))
-def test_references_of_a_ground_truth(case: dict[str, Any]) -> None:
+def test_references_of_a_ground_truth(table: Table) -> None:
     """A ground truth holds its strings and numbers in order; what is blank or missing is no reference."""
-    assert tuple(case["references"]) == as_references(case["ground_truth"])
+    for case in CASES["held"]:
+        with table.case(repr(case["ground_truth"])):
+            assert tuple(case["references"]) == as_references(case["ground_truth"])
 
 
-@pytest.mark.parametrize(
-    ("ground_truth", "references"),
-    [
-        (("a", "b"), ("a", "b")),
-        (np.array(["a", "b"]), ("a", "b")),
-        (np.array(["a", None], dtype=object), ("a",)),
-        (np.array("a"), ("a",)),
-        (np.array([]), ()),
-        (np.str_("a"), ("a",)),
-        (np.int64(7), ("7",)),
-        (np.float64(0.5), ("0.5",)),
-        ([np.float32(0.5), np.int32(1)], ("0.5", "1")),
-        (np.float32(0.1), ("0.1",)),
-        (np.array([3.14, 0.1], np.float16), ("3.14", "0.1")),
-        (np.array(0.1, np.float32), ("0.1",)),
-        ({"target": np.array([[3.14]], np.float32)[0]}, ("3.14",)),
-        (UserList(["a", "b"]), ("a", "b")),
-        (float("nan"), ()),
-        (["a", np.float64("nan")], ("a",)),
-        ({"target": np.array(["a", "b"])}, ("a", "b")),
-        (np.array({"target": np.array(["a"], dtype=object)}, dtype=object), ("a",)),
-    ],
-    ids=repr,
-)
-def test_references_from_a_data_loader(ground_truth: Any, references: tuple[str, ...]) -> None:
-    """Tuples, NumPy arrays and NumPy scalars, as data loaders hand them over, are read like lists and numbers; NaN is
-    what they write for a missing value."""
-    assert references == as_references(ground_truth)
+LOADED: list[tuple[Any, tuple[str, ...]]] = [
+    (("a", "b"), ("a", "b")),
+    (np.array(["a", "b"]), ("a", "b")),
+    (np.array(["a", None], dtype=object), ("a",)),
+    (np.array("a"), ("a",)),
+    (np.array([]), ()),
+    (np.str_("a"), ("a",)),
+    (np.int64(7), ("7",)),
+    (np.float64(0.5), ("0.5",)),
+    ([np.float32(0.5), np.int32(1)], ("0.5", "1")),
+    (np.float32(0.1), ("0.1",)),
+    (np.array([3.14, 0.1], np.float16), ("3.14", "0.1")),
+    (np.array(0.1, np.float32), ("0.1",)),
+    ({"target": np.array([[3.14]], np.float32)[0]}, ("3.14",)),
+    (UserList(["a", "b"]), ("a", "b")),
+    (float("nan"), ()),
+    (["a", np.float64("nan")], ("a",)),
+    ({"target": np.array(["a", "b"])}, ("a", "b")),
+    (np.array({"target": np.array(["a"], dtype=object)}, dtype=object), ("a",)),
+]
+
+
+def test_references_from_a_data_loader(table: Table) -> None:
+    """Tuples, NumPy arrays and scalars, as data loaders pass them, are read like lists and numbers; NaN is missing."""
+    for ground_truth, references in LOADED:
+        with table.case(f"{type(ground_truth).__name__} {ground_truth!r}"):
+            assert references == as_references(ground_truth)
 
 
 @pytest.mark.parametrize("case", CASES["refused"], ids=lambda case: repr(case["ground_truth"]))
@@ -76,10 +77,11 @@ def test_number_that_python_does_not_write() -> None:
         as_references(10**5000)
 
 
-@pytest.mark.parametrize("case", CASES["filters"], ids=lambda case: case["name"])
-def test_filters(case: dict[str, Any]) -> None:
+def test_filters(table: Table) -> None:
     """The filters leave what they name, in order; one that would leave nothing leaves all."""
-    assert tuple(case["chosen"]) == choose(FRUIT, case["extra_info"])
+    for case in CASES["filters"]:
+        with table.case(case["name"]):
+            assert tuple(case["chosen"]) == choose(FRUIT, case["extra_info"])
 
 
 def test_targets_in_an_array() -> None:

@@ -16,6 +16,7 @@ from rewardstack.routing.syntax import load_routes, parse_route
 from rewardstack.score import Request
 from rewardstack.settings import Settings
 from tests.support.servers import FaultServer
+from tests.support.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = json.loads((ROOT / "tests" / "cases" / "routes.json").read_text())
@@ -27,33 +28,35 @@ def no_routes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_registered", {})
 
 
-def table(routes: dict[str, Any]) -> RouteTable:
+def with_routes(routes: dict[str, Any]) -> RouteTable:
     """The built-in routes and further ones."""
     return RouteTable([*builtin_routes(), *(parse_route(name, spec) for name, spec in routes.items())])
 
 
-@pytest.mark.parametrize("case", CASES["found"], ids=lambda case: case["source"])
-def test_longest_prefix(case: dict[str, str]) -> None:
+def test_longest_prefix(table: Table) -> None:
     """A source belongs to the longest route name that it is, or begins with before an underscore."""
-    routes = table(dict.fromkeys(CASES["extra_routes"], "math"))
-    assert case["route"] == routes.find(case["source"]).name
+    for case in CASES["found"]:
+        with table.case(case["source"]):
+            routes = with_routes(dict.fromkeys(CASES["extra_routes"], "math"))
+            assert case["route"] == routes.find(case["source"]).name
 
 
 @pytest.mark.parametrize("source", CASES["unknown"])
 def test_unknown_source(source: str) -> None:
     """A source that no route takes is an error that lists every route there is."""
     with pytest.raises(UnknownSourceError, match=f"^data_source '{source}' has no route; known: ") as caught:
-        table({"my_own": "math"}).find(source)
+        with_routes({"my_own": "math"}).find(source)
     listed = str(caught.value).partition("known: ")[2].partition(";")[0].split(", ")
     assert sorted([*RouteTable(builtin_routes()).names(), "my_own"]) == listed
     assert {*RULES, "rule_remote_*", "llm_judge_remote*"} <= set(listed)
 
 
-@pytest.mark.parametrize("case", CASES["verl"], ids=lambda case: case["source"])
-def test_data_sources_of_verl(case: dict[str, str]) -> None:
+def test_data_sources_of_verl(table: Table) -> None:
     """The names of verl's own data sets lead to the reward function that fits, without a routes file."""
-    target = RouteTable(builtin_routes()).find(case["source"]).target
-    assert Leaf("rule", case["rule"]) == target
+    for case in CASES["verl"]:
+        with table.case(case["source"]):
+            target = RouteTable(builtin_routes()).find(case["source"]).target
+            assert Leaf("rule", case["rule"]) == target
 
 
 @pytest.mark.parametrize("case", CASES["verl unserved"], ids=lambda case: case["source"])
@@ -75,30 +78,31 @@ def test_ones_own_instead_of_verls(name: str) -> None:
 def test_unknown_part() -> None:
     """A composite with a part that no route takes is named by that part when it is first used."""
     with pytest.raises(UnknownSourceError, match="'mth' has no route; known: "):
-        table({"mine": {"sum": ["math", "mth"]}}).find("mine")
+        with_routes({"mine": {"sum": ["math", "mth"]}}).find("mine")
 
 
 @pytest.mark.parametrize("case", CASES["circles"], ids=lambda case: case["path"])
 def test_circle(case: dict[str, Any]) -> None:
     """A route that leads back to itself is an error that shows the way."""
     with pytest.raises(RouteError, match=f"is made of itself: .*{case['path']}$"):
-        table(case["routes"]).find(case["find"])
+        with_routes(case["routes"]).find(case["find"])
 
 
 def test_one_part_twice_is_no_circle() -> None:
     """Two ways to the same part are no circle."""
-    routes = table({"a": {"sum": ["b", "c"]}, "b": "math", "c": {"gate": "b", "then": "math"}})
+    routes = with_routes({"a": {"sum": ["b", "c"]}, "b": "math", "c": {"gate": "b", "then": "math"}})
     assert "a" == routes.find("a").name
 
 
-@pytest.mark.parametrize("case", CASES["malformed"], ids=lambda case: json.dumps(case["spec"]))
-def test_malformed_route(case: dict[str, Any]) -> None:
+def test_malformed_route(table: Table) -> None:
     """A malformed definition is refused; the message names the route, the field and what is wrong with it."""
-    with pytest.raises(RouteError) as caught:
-        parse_route("mine", case["spec"])
-    assert str(caught.value).startswith("route 'mine'")
-    assert case["message"] in str(caught.value)
-    assert case["field"] == caught.value.field
+    for case in CASES["malformed"]:
+        with table.case(json.dumps(case["spec"])):
+            with pytest.raises(RouteError) as caught:
+                parse_route("mine", case["spec"])
+            assert str(caught.value).startswith("route 'mine'")
+            assert case["message"] in str(caught.value)
+            assert case["field"] == caught.value.field
 
 
 @pytest.mark.parametrize("name", ["", None, 7], ids=repr)

@@ -17,16 +17,12 @@ from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 from tests.client.embedding.conftest import STAND_IN
-from tests.client.judge.conftest import JUDGE, judge, one_judge
+from tests.client.judge.conftest import JUDGE, forget, judge, one_judge
 from tests.support.servers import FaultServer
+from tests.support.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = json.loads((ROOT / "tests" / "cases" / "statuses.json").read_text())
-RUNS = [
-    pytest.param(row, run, id=f"{row['what'][:40]} {run['by']} {at}")
-    for row in ROWS
-    for at, run in enumerate(row["runs"])
-]
 SOURCES = {"judge": JUDGE, "embedding": "embedding_remote", "rule": "gsm8k"}
 HEADING = "| what happened | status | reward | the caller hears |\n| --- | --- | --- | --- |\n"
 
@@ -46,8 +42,15 @@ def servers(judge: FaultServer, embedding: FaultServer, monkeypatch: pytest.Monk
     """A judge and an embedding server that the environment names; nothing is remembered."""
     monkeypatch.setenv("EMBEDDING_SERVER_URL", embedding.url)
     monkeypatch.setenv("REWARD_CACHE", "off")
-    embedding.set(mode="ok")
-    return {"judge": judge, "embedding": embedding}
+    both = {"judge": judge, "embedding": embedding}
+    forget_both(both, monkeypatch)
+    return both
+
+
+def forget_both(servers: dict[str, FaultServer], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next case find both servers as a test does."""
+    forget(servers["judge"], monkeypatch)
+    servers["embedding"].set(mode="ok")
 
 
 @pytest.fixture(scope="module")
@@ -78,21 +81,29 @@ def warnings(records: Sequence[logging.LogRecord]) -> list[str]:
     return [record.getMessage() for record in told if record.levelno >= logging.WARNING]
 
 
-@pytest.mark.parametrize(("row", "run"), RUNS)
 def test_row(
-    row: dict[str, Any],
-    run: dict[str, Any],
     servers: dict[str, FaultServer],
     evaluate: Callable[..., list[Score]],
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
+    table: Table,
 ) -> None:
     """The first sample has the row's status and value, and its caller hears of it as the row says."""
-    for name, text in run.get("environment", {}).items():
-        monkeypatch.setenv(name, text)
-    if "set" in run:
-        servers[run["by"]].set(**run["set"])
-    ask = evaluate if run["by"] == "rule" else score
+    for row in ROWS:
+        for at, run in enumerate(row["runs"]):
+            with table.case(f"{row['what'][:40]} {run['by']} {at}"), pytest.MonkeyPatch.context() as patch:
+                forget_both(servers, patch)
+                for name, text in run.get("environment", {}).items():
+                    patch.setenv(name, text)
+                if "set" in run:
+                    servers[run["by"]].set(**run["set"])
+                caplog.clear()
+                assert_row(row, run, evaluate if run["by"] == "rule" else score, caplog)
+
+
+def assert_row(
+    row: dict[str, Any], run: dict[str, Any], ask: Callable[..., list[Score]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Score a run's samples, and compare the first outcome and the log with the row."""
     if not row["status"]:
         with pytest.raises(ConfigError) as caught:
             ask(requests_of(run))

@@ -14,8 +14,9 @@ from rewardstack import Request, client, register_route, score
 from rewardstack.errors import ConfigError, RequestError, RouteError
 from rewardstack.scorers import names
 from tests.client.judge.conftest import JUDGE
-from tests.client.test_statuses import SOURCES, embedding, judge, one_judge, servers, warnings
+from tests.client.test_statuses import SOURCES, embedding, forget_both, judge, one_judge, servers, warnings
 from tests.support.servers import FaultServer
+from tests.support.table import Table
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "wrong_options.json").read_text())
 MANY = 1024
@@ -33,6 +34,12 @@ __all__ = ["embedding", "judge", "one_judge", "servers"]
 @pytest.fixture(autouse=True)
 def forgotten(servers: dict[str, FaultServer], monkeypatch: pytest.MonkeyPatch) -> None:
     """Services that answer, no routes of other tests, and no name that was looked at before."""
+    forget_all(servers, monkeypatch)
+
+
+def forget_all(servers: dict[str, FaultServer], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next case find the servers and the client as a test does."""
+    forget_both(servers, monkeypatch)
     servers["judge"].set(content="REWARD: 0.5")
     monkeypatch.setattr(client, "_registered", {})
     monkeypatch.setattr(names, "_looked_at", set())
@@ -44,11 +51,19 @@ def samples(*extras: Any, source: str = JUDGE) -> list[Request]:
     return [Request(source, f"It is {at}", "It is 42", extra) for at, extra in enumerate(extras)]
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{at} {case['says'][:40]}" for at, case in enumerate(CASES)])
-def test_all_of_a_run(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_all_of_a_run(servers: dict[str, FaultServer], caplog: pytest.LogCaptureFixture, table: Table) -> None:
     """A run all of whose samples have a wrong setting ends with an error, or hears a warning, that names it."""
-    for name, text in case.get("environment", {}).items():
-        monkeypatch.setenv(name, text)
+    for at, case in enumerate(CASES):
+        with table.case(f"{at} {case['says'][:40]}"), pytest.MonkeyPatch.context() as patch:
+            forget_all(servers, patch)
+            for name, text in case.get("environment", {}).items():
+                patch.setenv(name, text)
+            caplog.clear()
+            assert_heard(case, caplog)
+
+
+def assert_heard(case: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    """Score a run all of whose samples have the case's wrong setting."""
     reference = case.get("reference", "It is 42")
     requests = [Request(SOURCES[case["by"]], f"It is {at % 2}", reference, case.get("extra")) for at in range(MANY)]
     if case.get("warned"):

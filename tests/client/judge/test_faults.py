@@ -16,9 +16,10 @@ import pytest
 from rewardstack import Score, compute_score, errors, score
 from rewardstack.errors import ScoringError, SettingsError
 from rewardstack.scorers.judge import calls
-from tests.client.judge.conftest import FAKE_JUDGE, JUDGE, asked, sample
+from tests.client.judge.conftest import FAKE_JUDGE, JUDGE, asked, forget, sample
 from tests.support.servers import FaultServer, free_port
 from tests.support.snippets import assert_shown, block
+from tests.support.table import Table
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
@@ -48,10 +49,20 @@ REPLIES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("state", "why"), REPLIES.values(), ids=REPLIES)
-def test_replies(judge: FaultServer, caplog: pytest.LogCaptureFixture, state: dict[str, Any], why: str) -> None:
+def test_replies(
+    judge: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, table: Table
+) -> None:
     """A reply without exactly one verdict is a failure; the log says why, with a traceback where there was one."""
+    for name, (state, why) in REPLIES.items():
+        with table.case(name):
+            forget(judge, monkeypatch)
+            assert_failed(judge, caplog, state, why)
+
+
+def assert_failed(judge: FaultServer, caplog: pytest.LogCaptureFixture, state: dict[str, Any], why: str) -> None:
+    """Score a sample whose reply has no verdict, and check the outcome and the log."""
     judge.set(**state)
+    caplog.clear()
     with caplog.at_level(logging.INFO):
         (one,) = score([sample()])
     assert ("failed", 0.0) == (one.status, one.value)

@@ -24,16 +24,23 @@ from tests.support.servers import FaultServer
 
 SERVER = "http://127.0.0.1:9"
 
-pytestmark = pytest.mark.usefixtures("needs_process")
+
+@pytest.fixture(scope="module")
+def one_server(
+    needs_process: None, one_judge: FaultServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RewardServer]:
+    """A real reward server that knows the judge; it remembers scores, so each test has samples of its own."""
+    folder = tmp_path_factory.mktemp("relay")
+    with running(folder, "--workers", "1", LLM_JUDGE_SERVER_URL=one_judge.url) as one:
+        yield one
 
 
 @pytest.fixture
-def reward_server(judge: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RewardServer]:
-    """A real reward server that knows the judge; the client knows the reward server alone."""
-    with running(tmp_path, "--workers", "1", LLM_JUDGE_SERVER_URL=judge.url) as one:
-        monkeypatch.delenv("LLM_JUDGE_SERVER_URL")
-        monkeypatch.setenv("REWARD_SERVER_URL", one.url)
-        yield one
+def reward_server(one_server: RewardServer, judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> RewardServer:
+    """The reward server; the client knows it alone."""
+    monkeypatch.delenv("LLM_JUDGE_SERVER_URL")
+    monkeypatch.setenv("REWARD_SERVER_URL", one_server.url)
+    return one_server
 
 
 def test_relay(reward_server: RewardServer, judge: FaultServer, tmp_path: Path) -> None:
@@ -61,7 +68,9 @@ def test_sample_with_a_server(reward_server: RewardServer, judge: FaultServer) -
     assert ["Bearer own", "none"] == sorted(keys)
 
 
-def test_cost_behind_a_reward_server(judge: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cost_behind_a_reward_server(
+    needs_process: None, judge: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The client is told what the server's judge took; once the server's budget is spent it asks once, gets an error at
     once, and may ask on for what is in the cache. The server's metrics have the cost by route."""
     judge.set(usage={"prompt_tokens": 30, "completion_tokens": 4})
@@ -96,7 +105,7 @@ def test_cap_that_bounds_nothing(
     """A cap of a process whose judge the reward server asks is no cap of that server's, which is said."""
     monkeypatch.setenv("REWARDSTACK_MAX_REQUESTS", "1")
     monkeypatch.setattr(factory, "_warn_of_caps", factory._warn_of_caps.__wrapped__)
-    assert ["ok", "ok"] == [one.status for one in score([sample("first"), sample("second")])]
+    assert ["ok", "ok"] == [one.status for one in score([sample("capped"), sample("also capped")])]
     assert "not what the reward server asks in its place; set them there" in caplog.text
 
 
@@ -117,13 +126,13 @@ def test_over_http(reward_server: RewardServer, judge: FaultServer) -> None:
 def test_explained(reward_server: RewardServer, judge: FaultServer) -> None:
     """The reward server, which asks the judge, tells what it asked and what came."""
     judge.set(content="REWARD: 0.250")
-    found = explained(sample("a", "b"))
+    found = explained(sample("explained", "b"))
     [told] = named(found.steps, "request for a verdict")
     assert (told["reply"], told["verdict"]) == ("REWARD: 0.250", 0.25)
     assert found.score is not None and (found.score.value, found.score.source) == (0.25, "llm_judge")
 
 
-def test_reward_server_without_a_judge(tmp_path: Path) -> None:
+def test_reward_server_without_a_judge(needs_process: None, tmp_path: Path) -> None:
     """It names the variable that it lacks; it asks no other reward server in its turn."""
     with running(tmp_path, "--workers", "1", REWARD_SERVER_URL="http://127.0.0.1:9") as one:
         reply = one.post("/v1/score", {"items": [{"data_source": JUDGE, "solution_str": "a", "ground_truth": "b"}]})
