@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.helm.rendering import render
@@ -13,8 +11,6 @@ VALUES = [one for one in snippets() if (one.page, one.language) == ("docs/kubern
 
 
 @pytest.mark.parametrize("snippet", VALUES, ids=lambda snippet: f"line-{snippet.line}")
-def test_values(needs_helm: None, snippet: Snippet, tmp_path: Path) -> None:
+def test_values(needs_helm: None, snippet: Snippet) -> None:
     """Each block renders."""
-    file = tmp_path / "values.yaml"
-    file.write_text(snippet.text)
-    assert render(file).objects
+    assert render(snippet.text).objects

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -16,12 +16,19 @@ import yaml
 from rewardstack.client import route_table
 from rewardstack.settings import Settings
 from services.stack.chart_page import page
-from tests.helm.rendering import CHART, Refused, Rendering, render
+from tests.helm.rendering import CHART, Refused, Rendering, is_tool, render
+from tests.support.table import Table
 
 BASE: dict[str, Any] = {"rules": {"image": "rewardstack:0.1.0"}}
 SMALL = {
     "model": "Qwen/Qwen3-4B",
     "route": {"template": "Is it right? {CANDIDATE_SOLUTION}", "options": {"max_new_tokens": 4096}},
+}
+EXTRA = [{"name": "VLLM_CPU_KVCACHE_SPACE", "value": "8"}, {"name": "HF_HUB_OFFLINE", "value": "1"}]
+ON_CPUS = {"judge": {"device": "cpu", "extraEnv": EXTRA}, "embedding": {"device": "cpu"}}
+NUMBERS = {
+    "settings": {"MAX_BODY_BYTES": 134217728, "VERIFY_TIMEOUT": 2.5, "VERIFY_PROCESSES": 3},
+    "judge": {"user": 1000650000, "drainSeconds": 2000000},
 }
 
 REFUSED = json.loads((Path(__file__).parent / "cases/refused.json").read_text(encoding="utf-8"))
@@ -38,17 +45,16 @@ Rendered = Callable[[dict[str, Any]], Rendering]
 
 
 @pytest.fixture
-def rendered(needs_helm: None, tmp_path: Path) -> Rendered:
-    """Renders the chart with some values and an image of the reward server."""
+def rendered(needs_helm: None) -> Rendered:
+    """Render the chart with some values and an image of the reward server."""
+    return lambda values: render(yaml.safe_dump({**BASE, **values}))
 
-    numbers = itertools.count()
 
-    def made(values: dict[str, Any]) -> Rendering:
-        file = tmp_path / f"values-{next(numbers)}.yaml"  # what was rendered of a file is remembered
-        file.write_text(yaml.safe_dump({**BASE, **values}))
-        return render(file)
-
-    return made
+@pytest.fixture
+def needs_notes(needs_helm: None) -> None:
+    """Notes, which a `helm` binary prints only when it installs into a cluster."""
+    if not is_tool():
+        pytest.skip("helm prints no notes without a cluster")
 
 
 def test_judges_are_routes(rendered: Rendered, tmp_path: Path) -> None:
@@ -97,7 +103,6 @@ def test_judges_without_a_default_one(rendered: Rendered) -> None:
     """Nobody is told of a default judge that is not there, and those by name are asked at the gateway."""
     found = rendered({"judges": {"default": {"enabled": False}, "small": SMALL}})
     assert "LLM_JUDGE_SERVER_URL" not in found.one("ConfigMap", "settings")["data"]
-    assert "LLM_JUDGE_SERVER_URL" not in found.notes
     (judge,) = json.loads(found.one("ConfigMap", "routes")["data"]["routes.json"])["judges"].values()
     assert judge["address"] == "http://r-gateway.default.svc.cluster.local:8000/judges/small"
 
@@ -119,12 +124,7 @@ def test_what_of_a_judge_is_whole(rendered: Rendered) -> None:
 
 def test_large_numbers(rendered: Rendered) -> None:
     """Whole numbers from a million on are written as programs read them, without an exponent."""
-    found = rendered(
-        {
-            "settings": {"MAX_BODY_BYTES": 134217728, "VERIFY_TIMEOUT": 2.5},
-            "judge": {"user": 1000650000, "drainSeconds": 2000000},
-        }
-    )
+    found = rendered(NUMBERS)
     settings = found.one("ConfigMap", "settings")["data"]
     assert (settings["MAX_BODY_BYTES"], settings["VERIFY_TIMEOUT"]) == ("134217728", "2.5")
     assert found.one("ConfigMap", "gateway-settings")["data"]["MAX_BODY_BYTES"] == "134217728"
@@ -134,15 +134,16 @@ def test_large_numbers(rendered: Rendered) -> None:
 
 
 def test_keys_that_a_pod_has(rendered: Rendered) -> None:
-    """Each pod is given the keys that its program reads, and no other's."""
-    keys = dict.fromkeys(("reward_server_api_keys", "llm_judge_server_api_key", "hf_token"), "k")
+    """Keys are in a Secret and in no other object; each pod mounts the keys that its program reads, and no others."""
+    keys = {name: f"{name}-to-find" for name in ("reward_server_api_keys", "llm_judge_server_api_key", "hf_token")}
     found = rendered({"keys": {"values": keys}})
-    given = {}
+    assert [one["kind"] for one in found.objects if "-to-find" in yaml.safe_dump(one)] == ["Secret"]
+    mounted = {}
     for one in found.of("Deployment"):
         volumes = [volume for volume in one["spec"]["template"]["spec"]["volumes"] if volume["name"] == "keys"]
-        given[one["metadata"]["name"]] = {item["key"] for volume in volumes for item in volume["secret"]["items"]}
+        mounted[one["metadata"]["name"]] = {item["key"] for volume in volumes for item in volume["secret"]["items"]}
     scoring = {"reward_server_api_keys", "llm_judge_server_api_key"}
-    assert given == {
+    assert mounted == {
         "r-gateway": set(),
         "r-rules": scoring,
         "r-worker": scoring,
@@ -172,9 +173,7 @@ def test_processes_that_verify(rendered: Rendered) -> None:
     assert {"name": "VERIFY_PROCESSES", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu"}}} in container[
         "env"
     ]
-    (container,) = rendered({"settings": {"VERIFY_PROCESSES": 3}}).one("Deployment", "rules")["spec"]["template"][
-        "spec"
-    ]["containers"]
+    (container,) = rendered(NUMBERS).one("Deployment", "rules")["spec"]["template"]["spec"]["containers"]
     assert "VERIFY_PROCESSES" not in {one["name"] for one in container.get("env", ())}
 
 
@@ -219,23 +218,18 @@ def test_ipv6(rendered: Rendered) -> None:
 
 
 def test_variables_of_a_model_server(rendered: Rendered) -> None:
-    """What the chart gives a judge is given once, and by the values where they name it."""
-    given = [{"name": "VLLM_CPU_KVCACHE_SPACE", "value": "8"}, {"name": "HF_HUB_OFFLINE", "value": "1"}]
-    found = rendered({"judge": {"device": "cpu", "extraEnv": given}})
+    """A judge has each variable once, with the value of `extraEnv` if that names it."""
+    found = rendered(ON_CPUS)
     (container,) = found.one("Deployment", "judge")["spec"]["template"]["spec"]["containers"]
     own = {"HOME": "/tmp", "USER": "vllm", "VLLM_NO_USAGE_STATS": "1", "XDG_CACHE_HOME": "/cache"}
-    assert container["env"] == [*({"name": name, "value": value} for name, value in own.items()), *given]
+    assert container["env"] == [*({"name": name, "value": value} for name, value in own.items()), *EXTRA]
 
 
 @pytest.mark.parametrize(
     ("values", "judge", "embedding"),
     [
         ({}, ["vllm", "serve"], ["/entrypoint.sh"]),
-        (
-            {"judge": {"device": "cpu"}, "embedding": {"device": "cpu"}},
-            ["vllm", "serve"],
-            ["text-embeddings-router"],
-        ),
+        (ON_CPUS, ["vllm", "serve"], ["text-embeddings-router"]),
         ({"judge": {"gpu": {"program": ["/start"]}}}, ["/start"], ["/entrypoint.sh"]),
     ],
 )
@@ -259,29 +253,43 @@ def test_programs_of_the_images(
         ({"keys": {"values": {"reward_server_api_keys": "k"}}}, ["REWARD_SERVER_API_KEY=..."], ["JUDGE_SERVER_API"]),
         ({"gateway": {"service": {"type": "LoadBalancer"}}}, ["get service r-gateway", "no key"], ["port-forward"]),
         ({"judge": {"scaling": {"by": "keda"}}}, ["scaling of judge needs a Prometheus"], ["no key"]),
+        ({"judges": {"default": {"enabled": False}, "small": SMALL}}, [], ["LLM_JUDGE_SERVER_URL"]),
     ],
 )  # fmt: skip
-def test_notes(rendered: Rendered, values: dict[str, Any], seen: list[str], unseen: list[str]) -> None:
-    """What is printed at the end names what is installed, and nothing else."""
+def test_notes(
+    needs_notes: None, rendered: Rendered, values: dict[str, Any], seen: list[str], unseen: list[str]
+) -> None:
+    """The notes name what is installed, and nothing else."""
     notes = rendered(values).notes
     assert [part for part in seen if part not in notes] == []
     assert [part for part in unseen if part in notes] == []
 
 
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: str(case["values"]))
-def test_refused(rendered: Rendered, case: dict[str, str]) -> None:
-    """A name that the values do not have, a value of another kind, and halves of a pair are refused by their name."""
-    values = yaml.safe_load(case["values"])
-    # What the schema refuses is asked of it alone, for Helm takes seconds; that Helm asks it, a test below shows.
-    if errors := schema_errors(values):
-        assert [error for error in errors if case["named"] in error] != [], errors
-    else:
-        with pytest.raises(Refused, match=re.escape(case["named"])):
-            rendered(values)
+def test_refused_by_schema(table: Table) -> None:
+    """The schema refuses an unknown name and a value of another type, and names it."""
+    for case in refused("schema"):
+        with table.case(case["values"]):
+            errors = schema_errors(yaml.safe_load(case["values"]))
+            assert [error for error in errors if case["named"] in error] != [], errors
 
 
-def test_helm_asks_the_schema(rendered: Rendered) -> None:
-    """A name that the values do not have, and a value of another kind, keep Helm from rendering anything."""
+def test_refused_by_templates(rendered: Rendered, table: Table) -> None:
+    """The templates refuse what the schema cannot, such as half of a pair, and name it."""
+    for case in refused("templates"):
+        with table.case(case["values"]):
+            values = yaml.safe_load(case["values"])
+            assert schema_errors(values) == []
+            with pytest.raises(Refused, match=re.escape(case["named"])):
+                rendered(values)
+
+
+def refused(by: str) -> list[dict[str, str]]:
+    """The cases that the schema refuses, or the templates."""
+    return [case for case in REFUSED if case["by"] == by]
+
+
+def test_helm_applies_the_schema(rendered: Rendered) -> None:
+    """Helm renders nothing if the schema refuses a name or a value."""
     with pytest.raises(Refused, match="replica"):
         rendered({"rules": {**BASE["rules"], "replica": 3}})
     with pytest.raises(Refused, match="/gateway/resolver"):
@@ -290,10 +298,16 @@ def test_helm_asks_the_schema(rendered: Rendered) -> None:
 
 def schema_errors(values: dict[str, Any]) -> list[str]:
     """Path and message of each error of the chart's schema in these values, over its defaults."""
-    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
-    defaults = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    schema, defaults = schema_and_defaults()
     errors = jsonschema.Draft7Validator(schema).iter_errors(merged(merged(defaults, BASE), values))
     return [f"/{'/'.join(map(str, error.absolute_path))}: {error.message}" for error in errors]
+
+
+@functools.cache
+def schema_and_defaults() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The chart's schema and its values."""
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    return schema, yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 
 
 def merged(values: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
