@@ -1,4 +1,4 @@
-"""The command as people run it, in a process of its own, and the real services it talks to."""
+"""The command `rewardstack`, in the test's process or in its own, and the real services that it talks to."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ import requests
 from tests.support.servers import Redis, free_port
 from tests.support.waiting import eventually
 
+from .in_process import Result, run_in_process
+
 COMMAND = (sys.executable, "-m", "rewardstack")
 KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR")
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,22 +24,13 @@ SOURCES = os.pathsep.join([str(ROOT / "client"), str(ROOT / "services" / "rules"
 
 
 @dataclass
-class Result:
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
-
-
-@dataclass
 class Cli:
-    """Runs `rewardstack` in a clean environment, in a directory of its own.
+    """Runs `rewardstack` in a clean environment and in its own directory.
 
     Args:
         cwd: the directory.
-        variables: the environment beside what Python needs.
-        started: its processes.
+        variables: the environment in addition to what Python needs.
+        started: the processes that `start` has started.
     """
 
     cwd: Path
@@ -45,10 +38,12 @@ class Cli:
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def environment(self) -> dict[str, str]:
+        """Return the environment of the command."""
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         return {**kept, "PYTHONPATH": SOURCES, "COLUMNS": "200", **self.variables}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start the command as a process; the test needs `needs_process`."""
         process = subprocess.Popen(
             (*COMMAND, *arguments),
             cwd=self.cwd,
@@ -61,11 +56,18 @@ class Cli:
         self.started.append(process)
         return process
 
-    def __call__(self, *arguments: str) -> Result:
+    def process(self, *arguments: str) -> Result:
+        """Run the command as a process; the test needs `needs_process`."""
         process = self.start(*arguments)
         out, err = process.communicate(timeout=120)
         assert "Traceback" not in err
         return Result(process.returncode, out, err)
+
+    def __call__(self, *arguments: str) -> Result:
+        """Run the command in the test's process."""
+        result = run_in_process(arguments, self.cwd, self.environment())
+        assert "Traceback" not in result.err
+        return result
 
 
 @dataclass
@@ -93,7 +95,7 @@ class RewardServer:
 
 
 @pytest.fixture(scope="session")
-def reward_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
+def reward_server(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
     """A reward server under gunicorn, as `make up` starts it, without a cache."""
     port = free_port()
     variables = {name: value for name, value in os.environ.items() if not name.startswith("REWARD")}
@@ -115,7 +117,7 @@ def reward_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardSe
 
 
 @pytest.fixture
-def cli(needs_process: None, tmp_path: Path) -> Iterator[Cli]:
+def cli(tmp_path: Path) -> Iterator[Cli]:
     """The command, with nothing configured."""
     command = Cli(tmp_path)
     yield command

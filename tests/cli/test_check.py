@@ -15,6 +15,7 @@ import redis as redis_client
 
 from rewardstack.cache.key import PREFIX
 from rewardstack.cache.seal import Seal
+from rewardstack.cli.probes import cache
 from rewardstack.endpoints import VARIABLE
 from tests.support.endpoints import write_endpoints
 from tests.support.servers import Redis, free_port
@@ -195,7 +196,6 @@ CACHE_TROUBLES = {
     "no such database": ((), "redis://127.0.0.1:{port}/99", "a database that it does not have"),
     "full": (("--maxmemory", "100kb"), "redis://127.0.0.1:{port}/0", "maxmemory-policy allkeys-lru"),
     "replica": (("--replicaof", "127.0.0.1", "1"), "redis://127.0.0.1:{port}/0", "the primary's address"),
-    "no TLS": ((), "rediss://127.0.0.1:{port}/0", "plain redis:// rather than rediss://"),
     "no rights": (
         ("--user", "reader", "on", "nopass", "~*", "+@all", "-set"),
         "redis://reader:any@127.0.0.1:{port}/0",
@@ -244,14 +244,20 @@ def test_seals(
     assert (result.status, said in shown.replace(" │ │ │ │ │ │ ", " ")) == (status, True), result.out
 
 
-def test_a_cache_that_hangs_has_a_remedy(cli: Cli, start_redis: Callable[..., Redis]) -> None:
-    """A Redis that accepts and does not answer is given up."""
+@pytest.mark.parametrize(("hangs", "scheme"), [(True, "redis"), (False, "rediss")], ids=["hangs", "no TLS"])
+def test_a_silent_cache_has_a_remedy(
+    cli: Cli, start_redis: Callable[..., Redis], monkeypatch: pytest.MonkeyPatch, hangs: bool, scheme: str
+) -> None:
+    """A Redis that accepts and does not answer is given up; it may be one without TLS."""
+    monkeypatch.setattr(cache, "PATIENCE", 0.5)
     redis = start_redis()
-    redis.freeze()
-    cli.variables["REWARD_CACHE_URL"] = redis.url
+    if hangs:
+        redis.freeze()
+    cli.variables["REWARD_CACHE_URL"] = redis.url.replace("redis", scheme)
     result = cli("check")
     assert result.status == 1
     assert "it hangs" in result.out
+    assert "plain redis:// rather than rediss://" in result.out
 
 
 def test_services_taken_for_each_other_are_told_apart(cli: Cli, start_redis: Callable[..., Redis]) -> None:

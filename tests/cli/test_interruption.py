@@ -86,6 +86,7 @@ def test_a_killed_run_to_parquet_is_taken_up(scoring: Cli, reward_server: Reward
     assert ROWS <= reward_server.items() - before <= ROWS + CHUNK
 
 
+@pytest.mark.usefixtures("needs_process")
 def test_a_second_interrupt_drops_what_is_in_flight(cli: Cli, source: Path) -> None:
     """Where a service is silent, the first Ctrl-C waits for it and the second ends the run at once."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

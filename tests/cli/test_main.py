@@ -16,6 +16,23 @@ def test_version(cli: Cli) -> None:
     assert cli("--version").out == f"rewardstack {rewardstack.__version__}\n"
 
 
+@pytest.mark.usefixtures("needs_process")
+@pytest.mark.parametrize(("columns", "arguments"), [("80", ["routes"]), ("200", ["routes", "chess"])])
+def test_process(cli: Cli, columns: str, arguments: list[str]) -> None:
+    """`python -m rewardstack` prints and returns what the command does in the test's own process."""
+    cli.variables["COLUMNS"] = columns
+    assert cli.process(*arguments) == cli(*arguments)
+
+
+@pytest.mark.usefixtures("needs_process")
+def test_width_without_a_terminal(cli: Cli) -> None:
+    """Where neither a terminal nor `COLUMNS` sets a width, tables have 120 columns."""
+    environment = {name: value for name, value in cli.environment().items() if name != "COLUMNS"}
+    done = subprocess.run((*COMMAND, "routes"), env=environment, capture_output=True, text=True, check=True)
+    cli.variables["COLUMNS"] = "120"
+    assert done.stdout == cli("routes").out
+
+
 @pytest.mark.parametrize("command", ["score", "submit", "check", "routes", "prepare"])
 def test_each_command_has_help(cli: Cli, command: str) -> None:
     """The help lists the commands, and each has its own."""
@@ -31,15 +48,17 @@ def test_no_such_command_is_an_error(cli: Cli, arguments: list[str]) -> None:
     assert "usage: rewardstack" in result.err
 
 
+@pytest.mark.usefixtures("needs_process")
 def test_without_rich_the_extra_is_named(cli: Cli) -> None:
     """Where the extra `cli` is absent, the command says so instead of failing to import."""
     (cli.cwd / "sitecustomize.py").write_text("import sys\nsys.modules['rich'] = None\n")
     cli.variables["PYTHONPATH"] = f"{cli.cwd}:{SOURCES}"
-    result = cli("routes")
+    result = cli.process("routes")
     assert result.status == 2
     assert 'pip install "rewardstack[cli]"' in result.err
 
 
+@pytest.mark.usefixtures("needs_process")
 def test_a_reader_that_leaves_is_no_error_message(cli: Cli) -> None:
     """`rewardstack routes | true` ends without a word."""
     process = subprocess.Popen(

@@ -118,13 +118,14 @@ def test_an_empty_file_is_scored(scoring: Cli, tmp_path: Path) -> None:
     assert (out.num_rows, out.column_names) == (0, [*sample(0), "value", "status", "reason", "cached"])
 
 
+@pytest.mark.usefixtures("needs_process")
 def test_parquet_without_pyarrow_says_what_to_install(cli: Cli, tmp_path: Path) -> None:
     """Where the extra `data` is absent, JSONL works and parquet names the extra."""
     (tmp_path / "hide").mkdir()
     (tmp_path / "hide" / "sitecustomize.py").write_text("import sys\nsys.modules['pyarrow'] = None\n")
     cli.variables["PYTHONPATH"] = f"{tmp_path / 'hide'}:{SOURCES}"
     write_jsonl(tmp_path / "in.jsonl", samples(1))
-    result = cli("score", "in.jsonl", "-o", "out.parquet")
+    result = cli.process("score", "in.jsonl", "-o", "out.parquet")
     assert result.status == 2
     assert 'pip install "rewardstack[data]"' in result.err
-    assert "REWARD_SERVER_URL is not set" in cli("score", "in.jsonl", "-o", "out.jsonl").err
+    assert "REWARD_SERVER_URL is not set" in cli.process("score", "in.jsonl", "-o", "out.jsonl").err

@@ -144,6 +144,7 @@ def test_numbers_that_are_none_can_be_taken_up(scoring: Cli, reward_server: Rewa
     assert reward_server.items() == before
 
 
+@pytest.mark.usefixtures("needs_process")
 def test_two_runs_do_not_write_one_out(cli: Cli, tmp_path: Path) -> None:
     """While one run writes OUT, another is refused; once it is gone, however it went, it is not."""
     write_jsonl(tmp_path / "in.jsonl", samples(ROWS))
@@ -152,7 +153,7 @@ def test_two_runs_do_not_write_one_out(cli: Cli, tmp_path: Path) -> None:
         first = cli.start("score", "in.jsonl", "-o", "out.jsonl")
         silent.accept()[0].close()
         cli.variables["REWARD_SERVER_TIMEOUT"] = "0.3"
-        assert "another run is writing it" in again(cli).err
+        assert "another run is writing it" in cli.process("score", "in.jsonl", "-o", "out.jsonl").err
         first.send_signal(signal.SIGKILL)
         first.communicate()
         assert again(cli).status == 3
