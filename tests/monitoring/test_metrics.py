@@ -21,24 +21,64 @@ from tests.support.jobs import Queue, Worker
 from tests.support.servers import Redis, free_port
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.usefixtures("needs_redis")
-
 HOSTILE = Path(__file__).parents[1] / "rules/functions/hostile.py"
 GSM8K = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
 SLOW = {"data_source": "rule_remote_slow", "solution_str": "a"}
 IN_PROGRESS = "rewardstack_requests_in_progress"
+CACHE_BYTES = 64 * 2**20
 
 
-@pytest.fixture
-def server(needs_redis: None, tmp_path: Path) -> Iterator[RewardServer]:
+@pytest.fixture(scope="module")
+def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
     """A server with two processes and functions that misbehave."""
-    with running(tmp_path, "--workers", "2", REWARD_FUNCTIONS=HOSTILE, VERIFY_TIMEOUT=3, VERIFY_PROCESSES=1) as one:
+    variables = {"REWARD_FUNCTIONS": HOSTILE, "VERIFY_TIMEOUT": 120, "VERIFY_PROCESSES": 1}
+    with running(tmp_path_factory.mktemp("server"), "--workers", "2", **variables) as one:
         yield one
 
 
-def hangs(at: int) -> dict[str, str]:
-    """A sample over which a process hangs until it is killed; each `at` is another sample."""
-    return {"data_source": "rule_remote_hang", "solution_str": "slow", "ground_truth": str(at)}
+@pytest.fixture(scope="module")
+def cache(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
+    """The Redis of the result cache."""
+    one = Redis(tmp_path_factory.mktemp("cache"), "--maxmemory", str(CACHE_BYTES))
+    yield one
+    one.kill()
+
+
+@pytest.fixture(scope="module")
+def queue(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
+    """The Redis of the job queue."""
+    one = Queue(tmp_path_factory.mktemp("queue"))
+    yield one
+    one.kill()
+
+
+@pytest.fixture(scope="module")
+def connected(cache: Redis, queue: Queue, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
+    """A server with a result cache, a job queue and functions that misbehave."""
+    variables = {"REWARD_CACHE_URL": cache.url, "REWARD_QUEUE_URL": queue.url, "REWARD_FUNCTIONS": HOSTILE}
+    with running(tmp_path_factory.mktemp("connected"), "--workers", "1", **variables, VERIFY_TIMEOUT=1) as one:
+        yield one
+
+
+class Gate:
+    """Samples that are scored when the gate opens."""
+
+    def __init__(self, path: Path) -> None:
+        self.open = path.touch
+        self._path = path
+
+    def samples(self, count: int) -> list[dict[str, str]]:
+        """Return different samples that wait."""
+        fixed = {"data_source": "rule_remote_waits", "solution_str": str(self._path)}
+        return [{**fixed, "ground_truth": str(at)} for at in range(count)]
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    """A gate, which opens at the end of the test."""
+    one = Gate(tmp_path / "gate")
+    yield one
+    one.open()
 
 
 def told(server: RewardServer, name: str) -> float:
@@ -61,7 +101,7 @@ def in_background(work: Callable[[], object]) -> threading.Thread:
 
 
 def test_every_outcome_has_a_beginning(server: RewardServer) -> None:
-    """A route that was used tells 0 for what did not happen, so that its first failure is an increase."""
+    """A route that was used reports 0 for what did not happen, so that its first failure is an increase."""
     server.score(GSM8K)
     text = server.get("/metrics").text
 
@@ -72,27 +112,30 @@ def test_every_outcome_has_a_beginning(server: RewardServer) -> None:
 
 def test_seconds_of_a_sample(server: RewardServer) -> None:
     """A sample's time is counted by its route: a slow one's does not hide behind a quick one's."""
-    server.score(GSM8K, SLOW)
+    quick = 'rewardstack_item_seconds_bucket{le="0.5",route="rule:gsm8k"}'
+    before = told(server, quick)
+    server.score({**GSM8K, "solution_str": "#### 2"}, SLOW)
     text = server.get("/metrics").text
 
     assert metric(text, 'rewardstack_item_seconds_bucket{le="0.25",route="rule:slow"}') == 0
     assert metric(text, 'rewardstack_item_seconds_count{route="rule:slow"}') == 1
-    assert metric(text, 'rewardstack_item_seconds_bucket{le="0.5",route="rule:gsm8k"}') == 1
+    assert metric(text, quick) == before + 1
 
 
-def test_in_progress(server: RewardServer) -> None:
+def test_in_progress(server: RewardServer, gate: Gate) -> None:
     """A request counts while it is answered, over all processes; a scrape does not count itself."""
     assert told(server, IN_PROGRESS) == 0
-    threads = [in_background(partial(server.score, hangs(at))) for at in range(3)]
+    threads = [in_background(partial(server.score, one)) for one in gate.samples(3)]
     eventually(lambda: told(server, IN_PROGRESS) == 3)
+    gate.open()
     for thread in threads:
         thread.join()
     eventually(lambda: told(server, IN_PROGRESS) == 0)
 
 
-def test_in_progress_with_a_process_that_is_killed(server: RewardServer) -> None:
-    """What a killed process had under way is not under way for ever."""
-    threads = [in_background(partial(server.score, hangs(at))) for at in range(4)]
+def test_in_progress_with_a_process_that_is_killed(server: RewardServer, gate: Gate) -> None:
+    """The requests of a killed process are no longer in progress."""
+    threads = [in_background(partial(server.score, one)) for one in gate.samples(4)]
     eventually(lambda: told(server, IN_PROGRESS) == 4)
     before = workers(server)
     for pid in before:
@@ -103,99 +146,92 @@ def test_in_progress_with_a_process_that_is_killed(server: RewardServer) -> None
     assert told(server, IN_PROGRESS) == 0
 
 
-def test_verifiers(server: RewardServer) -> None:
-    """Busy and waiting verifications are seen while they last, and a killed one is counted by its reason."""
+def test_verifiers(server: RewardServer, gate: Gate) -> None:
+    """Busy and waiting verifications are counted while they last."""
     assert told(server, "rewardstack_verifier_up") == 1
-    thread = in_background(partial(server.score, *map(hangs, range(3))))
+    thread = in_background(partial(server.score, *gate.samples(3)))
     eventually(lambda: told(server, 'rewardstack_verifier_busy{lane="slow"}') == 1)
     eventually(lambda: told(server, 'rewardstack_verifier_waiting{lane="slow"}') == 2)
+    gate.open()
     thread.join()
-
-    assert told(server, 'rewardstack_verifier_killed_total{reason="timeout"}') == 3
-    assert told(server, 'rewardstack_verifier_killed_total{reason="died"}') == 0
-    server.score({"data_source": "rule_remote_leaves", "solution_str": "now"})
-    assert told(server, 'rewardstack_verifier_killed_total{reason="died"}') == 1
+    eventually(lambda: told(server, 'rewardstack_verifier_busy{lane="slow"}') == 0)
 
 
-def test_cache(tmp_path: Path) -> None:
-    """The cache's memory is told, and that it is away, and back, without the scrape waiting for it."""
-    cache = Redis(tmp_path, "--maxmemory", "64mb")
+def test_killed_verifiers(connected: RewardServer) -> None:
+    """A killed verification is counted by its reason."""
+    timeouts, deaths = (f'rewardstack_verifier_killed_total{{reason="{name}"}}' for name in ("timeout", "died"))
+    hanging = {"data_source": "rule_remote_hang", "solution_str": "slow"}
+    connected.score(*({**hanging, "ground_truth": str(at)} for at in range(3)))
+    assert (told(connected, timeouts), told(connected, deaths)) == (3, 0)
+    connected.score({"data_source": "rule_remote_leaves", "solution_str": "now"})
+    assert (told(connected, timeouts), told(connected, deaths)) == (3, 1)
+
+
+def test_cache(connected: RewardServer, cache: Redis) -> None:
+    """The metrics have the cache's memory, and whether it answers; a scrape does not wait for it."""
+    eventually(lambda: told(connected, "rewardstack_cache_up") == 1)
+    assert told(connected, "rewardstack_cache_limit_bytes") == CACHE_BYTES
+    assert 0 < told(connected, "rewardstack_cache_bytes") < CACHE_BYTES
+    cache.freeze()
     try:
-        with running(tmp_path, "--workers", "1", REWARD_CACHE_URL=cache.url) as server:
-            assert told(server, "rewardstack_cache_up") == 1
-            assert told(server, "rewardstack_cache_limit_bytes") == 64 * 2**20
-            assert 0 < told(server, "rewardstack_cache_bytes") < 64 * 2**20
-            cache.freeze()
-            started = time.monotonic()
-            text = server.get("/metrics").text
-            assert time.monotonic() - started < 5, "a scrape of Prometheus ends after 10 s"
-            assert "rewardstack_cache_up 0.0" in text and "rewardstack_cache_bytes" not in text
-            cache.thaw()
-            eventually(lambda: told(server, "rewardstack_cache_up") == 1)
+        started = time.monotonic()
+        text = connected.get("/metrics").text
+        assert time.monotonic() - started < 5, "a scrape of Prometheus ends after 10 s"
+        assert "rewardstack_cache_up 0.0" in text and "rewardstack_cache_bytes" not in text
     finally:
-        cache.kill()
+        cache.thaw()
+    eventually(lambda: told(connected, "rewardstack_cache_up") == 1)
 
 
-def test_a_queue_that_hangs(tmp_path: Path) -> None:
-    """A scrape is not held up for longer than Prometheus waits by a queue that does not answer."""
-    queue = Queue(tmp_path)
+def test_a_queue_that_hangs(connected: RewardServer, queue: Queue) -> None:
+    """A queue that does not answer delays a scrape by less than Prometheus waits."""
+    eventually(lambda: told(connected, "rewardstack_queue_up") == 1)
+    queue.freeze()
     try:
-        with running(tmp_path, "--workers", "1", REWARD_QUEUE_URL=queue.url) as server:
-            assert told(server, "rewardstack_queue_up") == 1
-            queue.freeze()
-            started = time.monotonic()
-            assert "rewardstack_queue_up 0.0" in server.get("/metrics").text
-            assert time.monotonic() - started < 8, "a scrape of Prometheus ends after 10 s"
+        started = time.monotonic()
+        assert "rewardstack_queue_up 0.0" in connected.get("/metrics").text
+        assert time.monotonic() - started < 8, "a scrape of Prometheus ends after 10 s"
     finally:
         queue.thaw()
-        queue.kill()
 
 
-def test_longest_wait(tmp_path: Path) -> None:
+def test_longest_wait(connected: RewardServer, queue: Queue, tmp_path: Path) -> None:
     """How long the first chunk has waited grows while there is no worker, and is 0 once one has taken it."""
-    queue = Queue(tmp_path)
-    variables = {"REWARD_QUEUE_URL": queue.url}
+    waits = "rewardstack_queue_oldest_seconds"
+    eventually(lambda: told(connected, waits) == 0)
+    started = time.monotonic()
+    connected.post("/jobs", {"items": [GSM8K]})
+    eventually(lambda: told(connected, waits) > 0.5)
+    waited = told(connected, waits)
+    connected.post("/jobs", {"items": [GSM8K]})
+    assert waited <= told(connected, waits) <= time.monotonic() - started + 1
+    worker = Worker(tmp_path, clean_environment(REWARD_QUEUE_URL=queue.url))
     try:
-        with running(tmp_path, "--workers", "1", **variables) as server:
-            assert told(server, "rewardstack_queue_oldest_seconds") == 0
-            server.post("/jobs", {"items": [GSM8K]})
-            time.sleep(1.2)
-            server.post("/jobs", {"items": [GSM8K]})
-            assert 1 < told(server, "rewardstack_queue_oldest_seconds") < 30
-            worker = Worker(tmp_path, clean_environment(**variables))
-            eventually(lambda: told(server, "rewardstack_queue_oldest_seconds") == 0)
-            worker.stop()
+        eventually(lambda: told(connected, waits) == 0)
     finally:
-        queue.kill()
+        worker.stop()
 
 
-def test_worker(tmp_path: Path) -> None:
-    """A worker tells what it has scored, by route, and its verifiers; its port is none of the reward server's."""
-    queue, port = Queue(tmp_path), free_port()
-    variables = {"REWARD_QUEUE_URL": queue.url}
-    worker = Worker(tmp_path, clean_environment(**variables, WORKER_METRICS_PORT=port))
+def test_worker(connected: RewardServer, queue: Queue, tmp_path: Path) -> None:
+    """A worker reports what it has scored, by route, and its verifiers, on its own port."""
+    port = free_port()
+    worker = Worker(tmp_path, clean_environment(REWARD_QUEUE_URL=queue.url, WORKER_METRICS_PORT=port))
     url = f"http://127.0.0.1:{port}/metrics"
     try:
-        with running(tmp_path, "--workers", "1", **variables) as server:
-            server.post("/jobs", {"items": [GSM8K] * 3})
-            worker.wait_until_ready()
-            items = 'rewardstack_items_total{route="rule:gsm8k",status="ok"}'
-            eventually(lambda: metric(requests.get(url, timeout=10).text, items) == 3)
-            assert metric(requests.get(url, timeout=10).text, "rewardstack_verifier_up") == 1
-            assert told(server, items) == 0
+        connected.post("/jobs", {"items": [GSM8K] * 3})
+        worker.wait_until_ready()
+        items = 'rewardstack_items_total{route="rule:gsm8k",status="ok"}'
+        eventually(lambda: metric(requests.get(url, timeout=10).text, items) == 3)
+        assert metric(requests.get(url, timeout=10).text, "rewardstack_verifier_up") == 1
+        assert told(connected, items) == 0
     finally:
         worker.kill()
-        queue.kill()
 
 
-def test_worker_whose_port_is_taken(tmp_path: Path) -> None:
+def test_worker_whose_port_is_taken(queue: Queue) -> None:
     """A worker that cannot have its port says so, and does not start."""
-    queue = Queue(tmp_path)
-    try:
-        environment = clean_environment(REWARD_QUEUE_URL=queue.url, WORKER_METRICS_PORT=queue.port)
-        command = [sys.executable, "-m", "rewardstack_rules.jobs.worker"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 1
-        assert f"WORKER_METRICS_PORT: port {queue.port}: Address already in use" in done.stderr
-    finally:
-        queue.kill()
+    environment = clean_environment(REWARD_QUEUE_URL=queue.url, WORKER_METRICS_PORT=queue.port)
+    command = [sys.executable, "-m", "rewardstack_rules.jobs.worker"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 1
+    assert f"WORKER_METRICS_PORT: port {queue.port}: Address already in use" in done.stderr

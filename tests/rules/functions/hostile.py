@@ -31,6 +31,14 @@ def slow(response: str, reference: str | None = None) -> float:
 
 
 @reward_function
+def waits(response: str, reference: str | None = None) -> float:
+    """Take until there is a file at the path that the response is."""
+    while not os.path.exists(response):
+        time.sleep(0.02)
+    return 1.0
+
+
+@reward_function
 def busy(response: str, reference: str | None = None) -> float:
     """Computes for ever."""
     while response == "slow":
