@@ -13,6 +13,7 @@ from sklearn.calibration import calibration_curve  # type: ignore[import-untyped
 
 from rewardstack.cli.evaluation import figures
 from rewardstack.cli.evaluation.figures import Labels, Values
+from tests.support.table import Table
 
 STEPS = 24
 """Scores are odd multiples of 1 / 48: there are ties, and none lies on the edge of a bin, which scikit-learn counts for
@@ -125,14 +126,13 @@ def test_no_scores() -> None:
     assert (found["rows"], found["bins"], found["roc"]) == (0, [], [])
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [*((one, other) for one in range(7) for other in range(7) if one + other), (40, 60), (600, 700), (3000, 3000)],
-)
-def test_mcnemar(first: int, second: int) -> None:
+def test_mcnemar(table: Table) -> None:
     """The p of two settings is SciPy's exact two-sided one of a fair coin."""
-    expected = binomtest(first, first + second).pvalue
-    assert figures.mcnemar(first, second) == pytest.approx(expected, rel=1e-9)
+    small = ((one, other) for one in range(7) for other in range(7) if one + other)
+    for first, second in (*small, (40, 60), (600, 700), (3000, 3000)):
+        with table.case(f"{first} {second}"):
+            expected = binomtest(first, first + second).pvalue
+            assert figures.mcnemar(first, second) == pytest.approx(expected, rel=1e-9)
 
 
 def test_mcnemar_without_a_difference() -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
+
+from tests.support.table import Table
+
+pytestmark = pytest.mark.usefixtures("needs_process")
 
 HERE = Path(__file__).resolve().parents[2] / "services/embedding"
 DOCKER, APPTAINER = HERE / "run_tei_docker.sh", HERE / "run_tei_apptainer.sh"
@@ -43,25 +48,27 @@ def attempt(
     return subprocess.run([str(script), "--dry-run", *arguments], env=own, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(
-    ("capability", "tag"),
-    [
-        ("", "cpu-1.9"),
-        ("7.5", "turing-1.9"),
-        ("8.0", "1.9"),
-        ("8.6", "86-1.9"),
-        ("8.9", "89-1.9"),
-        ("9.0", "hopper-1.9"),
-        ("10.0", "100-1.9"),
-        ("12.0", "120-1.9"),
-    ],
-)
-@pytest.mark.parametrize("script", [DOCKER, APPTAINER], ids=["docker", "apptainer"])
-def test_the_image_suits_the_gpu(script: Path, capability: str, tag: str, tmp_path: Path) -> None:
+TAGS = {
+    "": "cpu-1.9",
+    "7.5": "turing-1.9",
+    "8.0": "1.9",
+    "8.6": "86-1.9",
+    "8.9": "89-1.9",
+    "9.0": "hopper-1.9",
+    "10.0": "100-1.9",
+    "12.0": "120-1.9",
+}
+"""The image's tag for each compute capability."""
+
+
+def test_the_image_suits_the_gpu(tmp_path: Path, table: Table) -> None:
     """Each GPU gets the image that TEI builds for it, a machine without one the CPU's."""
-    command = run(script, tmp_path, capability)
-    name = f"{IMAGE}:{tag}"
-    assert name in command or any(name.replace("/", "_").replace(":", "_") in part for part in command)
+    for script, (capability, tag) in product((DOCKER, APPTAINER), TAGS.items()):
+        with table.case(f"{script.name} {capability}"):
+            (folder := tmp_path / f"{script.name}-{capability}").mkdir()
+            command = run(script, folder, capability)
+            name = f"{IMAGE}:{tag}"
+            assert name in command or any(name.replace("/", "_").replace(":", "_") in part for part in command)
 
 
 @pytest.mark.parametrize("script", [DOCKER, APPTAINER], ids=["docker", "apptainer"])

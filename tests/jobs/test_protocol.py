@@ -12,6 +12,7 @@ import requests
 
 from tests.jobs.conftest import CHUNK_SIZE, KEY, OTHER_KEY, Site, left_behind, sample, site
 from tests.rules.test_refusals import refusal
+from tests.support.table import Table
 from tests.support.waiting import eventually
 
 SAMPLES = [sample(at) for at in range(2 * CHUNK_SIZE + 1)]
@@ -98,40 +99,40 @@ def test_somebody_elses_job_is_no_job(idle: Site, method: str, path: str) -> Non
     assert idle.state(job_id, headers=KEY)["status"] == "queued"
 
 
-@pytest.mark.parametrize(
-    ("kind", "data", "status", "field"),
-    [
-        ("application/json", b"[]", 400, "body"),
-        ("application/json", b"{}", 400, "items"),
-        ("application/json", json.dumps({"items": [SAMPLES[0], 3]}), 400, "items[1]"),
-        ("application/json", json.dumps({"items": [sample(0, data_source=3)]}), 400, "items[0].data_source"),
-        ("application/json", json.dumps({"items": [sample(0, data_source="gsm9k")]}), 404, "data_source"),
-        ("application/x-ndjson", LINES + "{\n", 400, "line 12"),
-        ("application/x-ndjson", LINES + "[" * 50_000, 400, "line 12"),
-        ("application/x-ndjson", LINES + "7\n", 400, "items[11]"),
-        ("application/x-ndjson", LINES + json.dumps(sample(0, data_source="rule_remote_no")), 404, "data_source"),
-        (
-            "application/x-ndjson",
-            LINES + json.dumps(sample(0, extra_info={"server_url": "http://x"})),
-            *(400, "items[11].extra_info.server_url"),
-        ),
-        ("application/x-ndjson", b"\xff\xfe\x00", 400, "line 1"),
-        ("text/csv", LINES, 415, "Content-Type"),
-        ("multipart/form-data; boundary=x", b"--x--\r\n", 400, "body"),
-        ("multipart/form-data; boundary=x", 2 * FILE + b"--x--\r\n", 400, "body"),
-        ("multipart/form-data", b"--x--\r\n", 400, "body"),
-        ("application/x-ndjson", LINES * 200, 413, "body"),
-    ],
-)
-def test_malformed(idle: Site, kind: str, data: str | bytes, status: int, field: str) -> None:
-    """What is malformed is refused, naming the place, and nothing of it stays in the queue."""
-    before = left_behind(idle)
-    data = data.encode() if isinstance(data, str) else data
+MALFORMED: list[tuple[str, str | bytes, int, str]] = [
+    ("application/json", b"[]", 400, "body"),
+    ("application/json", b"{}", 400, "items"),
+    ("application/json", json.dumps({"items": [SAMPLES[0], 3]}), 400, "items[1]"),
+    ("application/json", json.dumps({"items": [sample(0, data_source=3)]}), 400, "items[0].data_source"),
+    ("application/json", json.dumps({"items": [sample(0, data_source="gsm9k")]}), 404, "data_source"),
+    ("application/x-ndjson", LINES + "{\n", 400, "line 12"),
+    ("application/x-ndjson", LINES + "[" * 50_000, 400, "line 12"),
+    ("application/x-ndjson", LINES + "7\n", 400, "items[11]"),
+    ("application/x-ndjson", LINES + json.dumps(sample(0, data_source="rule_remote_no")), 404, "data_source"),
+    (
+        "application/x-ndjson",
+        LINES + json.dumps(sample(0, extra_info={"server_url": "http://x"})),
+        *(400, "items[11].extra_info.server_url"),
+    ),
+    ("application/x-ndjson", b"\xff\xfe\x00", 400, "line 1"),
+    ("text/csv", LINES, 415, "Content-Type"),
+    ("multipart/form-data; boundary=x", b"--x--\r\n", 400, "body"),
+    ("multipart/form-data; boundary=x", 2 * FILE + b"--x--\r\n", 400, "body"),
+    ("multipart/form-data", b"--x--\r\n", 400, "body"),
+    ("application/x-ndjson", LINES * 200, 413, "body"),
+]
 
-    for body in (data, iter([data])):
-        reply = idle.server.post("/jobs", data=body, headers=KEY | {"Content-Type": kind})
-        assert refusal(reply) == (status, field)
-    assert left_behind(idle) == before
+
+def test_malformed(idle: Site, table: Table) -> None:
+    """What is malformed is refused, naming the place, and nothing of it stays in the queue."""
+    for at, (kind, data, status, field) in enumerate(MALFORMED):
+        with table.case(f"{at} {kind} {status} {field}"):
+            before = left_behind(idle)
+            content = data.encode() if isinstance(data, str) else data
+            for body in (content, iter([content])):
+                reply = idle.server.post("/jobs", data=body, headers=KEY | {"Content-Type": kind})
+                assert refusal(reply) == (status, field)
+            assert left_behind(idle) == before
 
 
 @pytest.mark.parametrize("key", ["", "a b", "ä", "x" * 256])

@@ -24,6 +24,7 @@ from tests.monitoring.test_files import ALERTS
 from tests.rules.conftest import RewardServer, clean_environment, running
 from tests.support.jobs import Queue, Worker
 from tests.support.servers import FaultServer, Redis, free_port
+from tests.support.table import Table
 from tests.support.vllm import VllmServer
 from tests.support.waiting import eventually
 
@@ -149,12 +150,12 @@ def of_models(row: Row) -> bool:
     return row in (JUDGE, EMBEDDING)
 
 
-@pytest.mark.parametrize(
-    "panel", [pytest.param(panel, id=f"{row.title}: {panel.title}") for row, panel in PANELS if not of_models(row)]
-)
-def test_panel(watched: Watched, panel: Panel) -> None:
+def test_panel(watched: Watched, table: Table) -> None:
     """Under load each query of each panel has an answer, with the labels that its legend names."""
-    check(watched.prometheus, panel)
+    for row, panel in PANELS:
+        if not of_models(row):
+            with table.case(f"{row.title}: {panel.title}"):
+                check(watched.prometheus, panel)
 
 
 @pytest.mark.parametrize("alert", ALERTS)

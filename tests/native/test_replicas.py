@@ -14,6 +14,7 @@ import pytest
 from services.stack.rundir import ROOT
 from services.up.native.replicas import ALIVE_SECONDS, Replicas
 from tests.support.replicas import VARIABLE, write
+from tests.support.table import Table
 
 ADDRESS = ["127.0.0.1:8000"]
 CASES = json.loads((ROOT / "tests/cases/replicas.json").read_text())
@@ -95,15 +96,18 @@ def content(case: dict[str, Any]) -> str | None:
     return "[" * 50_000 if case.get("text") == "DEEP" else case.get("text")
 
 
-@pytest.mark.parametrize("case", CASES["refused"], ids=lambda case: case["what"])
-def test_refused(scene: Scene, case: dict[str, Any]) -> None:
-    """A file that is malformed names nobody, which is said once, without what it holds."""
-    for written in (1.0, 2.0, 3.0):
-        path = scene.beat(case.get("url"), written)
-        if (text := content(case)) is not None:
-            path.write_text(text)
-        assert scene.replicas.alive() == []
-    assert len(scene.said) == 1 and str(path) in scene.said[0]
+def test_refused(tmp_path: Path, table: Table) -> None:
+    """A file that is malformed names nobody, which is logged once, without what it holds."""
+    for at, case in enumerate(CASES["refused"]):
+        with table.case(case["what"]):
+            (folder := tmp_path / str(at)).mkdir()
+            scene = Scene(folder)
+            for written in (1.0, 2.0, 3.0):
+                path = scene.beat(case.get("url"), written)
+                if (text := content(case)) is not None:
+                    path.write_text(text)
+                assert scene.replicas.alive() == []
+            assert len(scene.said) == 1 and str(path) in scene.said[0]
 
 
 @pytest.mark.parametrize("mode", CASES["modes"])

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
-from tests.support.snippets import ROOT, ROWS, Snippet, snippets
+from tests.support.snippets import ROOT, ROWS, snippets
+from tests.support.table import Table
 
 SNIPPETS = snippets()
 WAYS = {"test", "here", "reason"}
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=[f"{one.page}:{one.line}" for one in SNIPPETS])
-def test_accounted_for(snippet: Snippet) -> None:
+def test_accounted_for(table: Table) -> None:
     """A block is run by a test or by the harness, or has a reason."""
-    row = snippet.row()
-
-    assert row is not None, f"say in tests/cases/snippets.json who runs it, or why nobody can\n{snippet.text}"
-    assert len(WAYS & set(row)) == 1
+    for snippet in SNIPPETS:
+        with table.case(f"{snippet.page}:{snippet.line}"):
+            row = snippet.row()
+            assert row is not None, f"say in tests/cases/snippets.json who runs it, or why nobody can\n{snippet.text}"
+            assert len(WAYS & set(row)) == 1
 
 
 def test_no_row_is_left_over() -> None:
@@ -28,12 +27,12 @@ def test_no_row_is_left_over() -> None:
     assert [row for row in ROWS if row not in used] == []
 
 
-@pytest.mark.parametrize("name", sorted({row["test"] for row in ROWS if "test" in row}))
-def test_tests_are_there(name: str) -> None:
+def test_tests_are_there(table: Table) -> None:
     """A test that a row names is there, in a file that reads the row's page."""
-    path, _, function = name.partition("::")
-    source = (ROOT / path).read_text()
-
-    assert re.search(rf"^def {function}\(", source, re.MULTILINE)
-    pages = {row["page"].rpartition("/")[2] for row in ROWS if row.get("test") == name}
-    assert [page for page in pages if page not in source] == []
+    for name in sorted({row["test"] for row in ROWS if "test" in row}):
+        with table.case(name):
+            path, _, function = name.partition("::")
+            source = (ROOT / path).read_text()
+            assert re.search(rf"^def {function}\(", source, re.MULTILINE)
+            pages = {row["page"].rpartition("/")[2] for row in ROWS if row.get("test") == name}
+            assert [page for page in pages if page not in source] == []

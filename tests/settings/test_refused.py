@@ -18,6 +18,7 @@ from rewardstack_settings.table import TABLE
 from services.stack import settings as stack
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
+from tests.support.table import Table
 
 CASES = json.loads((ROOT / "tests/cases/settings.json").read_text())
 REFUSED = [(name, value, says) for says, values in CASES["refused"].items() for name, value in values]
@@ -71,30 +72,32 @@ def everyone(name: str, value: str, folder: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(("name", "value", "says"), REFUSED, ids=lambda text: text[:40])
-def test_refused(tmp_path: Path, name: str, value: str, says: str) -> None:
+def test_refused(tmp_path: Path, table: Table) -> None:
     """A malformed value is named with what it should be, in one wording; JSON schema refuses it where it can."""
-    setting = TABLE[name]
-    expected = complaint(setting, value)
-    assert expected.startswith(f"{name}: ") and says in expected
-    assert everyone(name, value, tmp_path) == {expected}
-    if not any(words in says for words in LOOSER):
-        assert not schema_takes(setting, value)
+    for at, (name, value, says) in enumerate(REFUSED):
+        with table.case(f"{name}={value[:40]!r} {at}"):
+            setting = TABLE[name]
+            expected = complaint(setting, value)
+            assert expected.startswith(f"{name}: ") and says in expected
+            assert everyone(name, value, tmp_path) == {expected}
+            if not any(words in says for words in LOOSER):
+                assert not schema_takes(setting, value)
 
 
-@pytest.mark.parametrize(("name", "value"), TAKEN)
-def test_taken(tmp_path: Path, name: str, value: str) -> None:
+def test_taken(tmp_path: Path, table: Table) -> None:
     """A value that one takes all take, and so does JSON schema."""
-    assert everyone(name, value, tmp_path) == {""}
-    assert schema_takes(TABLE[name], value)
+    for name, value in TAKEN:
+        with table.case(f"{name}={value}"):
+            assert everyone(name, value, tmp_path) == {""}
+            assert schema_takes(TABLE[name], value)
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_default(name: str) -> None:
+def test_default(table: Table) -> None:
     """A default is a value like any other; a variable that is set to nothing means the same."""
-    setting = TABLE[name]
-    assert setting.read("") == setting.read(setting.default)
-    assert schema_takes(setting, setting.default)
+    for name, setting in TABLE.items():
+        with table.case(name):
+            assert setting.read("") == setting.read(setting.default)
+            assert schema_takes(setting, setting.default)
 
 
 def test_service_links() -> None:

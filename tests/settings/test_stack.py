@@ -14,6 +14,7 @@ from services.stack import settings
 from services.stack.errors import StackError
 from services.up import consistency
 from tests.settings.conftest import Copy
+from tests.support.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = (ROOT / ".env").read_text()
@@ -36,19 +37,23 @@ def test_environment_wins(tmp_path: Path) -> None:
     assert load(tmp_path, REWARD_PORT="7000").url() == "http://localhost:7000"
 
 
-@pytest.mark.parametrize("name", settings.IN_DOTENV)
-def test_missing(tmp_path: Path, name: str) -> None:
+def test_missing(tmp_path: Path, table: Table) -> None:
     """A setting without a line in `.env` is named, even where the environment has it."""
-    text = re.sub(rf"^{name}=.*\n", "", SHIPPED, flags=re.MULTILINE)
-    with pytest.raises(StackError, match=rf"\.env: {name} is missing\n  remedy: put its line back: {name}="):
-        load(tmp_path, text, **{name: "1"})
+    for name in settings.IN_DOTENV:
+        with table.case(name):
+            text = re.sub(rf"^{name}=.*\n", "", SHIPPED, flags=re.MULTILINE)
+            with pytest.raises(StackError, match=rf"\.env: {name} is missing\n  remedy: put its line back: {name}="):
+                load(tmp_path, text, **{name: "1"})
 
 
-@pytest.mark.parametrize(("old", "new"), settings.RENAMED.items())
-def test_renamed(tmp_path: Path, old: str, new: str) -> None:
-    """A name from elsewhere is refused with the name it has here."""
-    with pytest.raises(StackError, match=rf"\.env: {old} is no setting; it is called {new} here"):
-        load(tmp_path, f"{SHIPPED}{old}=1\n")
+def test_renamed(tmp_path: Path, table: Table) -> None:
+    """The name that other software has for a setting is refused with the setting's own name."""
+    for old, new in settings.RENAMED.items():
+        with (
+            table.case(old),
+            pytest.raises(StackError, match=rf"\.env: {old} is no setting; it is called {new} here"),
+        ):
+            load(tmp_path, f"{SHIPPED}{old}=1\n")
 
 
 def test_renamed_in_the_environment(tmp_path: Path) -> None:
