@@ -1,7 +1,8 @@
 """A model server as the gateway sees one: `python model_upstream.py [PORT [ADDRESS]]` prints its port.
 
-Every path answers with its path, port and host. `POST /_set {"mode": …, "key": …}` makes it break, or ask for a key as
-vLLM does, under /v1 alone, and TEI for /info; `GET /_stats` tells how often each path was asked.
+Every path answers with its path, port and host. `POST /_set {"mode": …, "key": …}` makes it break, hold its answers
+until the mode changes, or ask for a key as vLLM does, under /v1 alone, and TEI for /info; `GET /_stats` tells how often
+each path was asked.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ HOST = socket.gethostname()
 
 async def answer(request: web.Request) -> web.StreamResponse:
     COUNTS[request.path] += 1
-    mode = STATE["mode"]
     await asyncio.sleep(STATE["delay"])
+    while STATE["mode"] == "hold":
+        await asyncio.sleep(0.02)
+    mode = STATE["mode"]
     guarded = STATE["key"] and request.path.startswith(("/v1", "/info"))
     if guarded and request.headers.get("Authorization") != STATE["key"]:
         return web.json_response({"error": "Unauthorized"}, status=401)

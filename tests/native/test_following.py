@@ -1,4 +1,7 @@
-"""The gateway follows model servers of other nodes as they come and go."""
+"""The gateway follows model servers of other nodes as they come and go.
+
+supervisord's clock has it look every five seconds; in `make test` it looks when the test says so.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ import os
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from xmlrpc.client import ServerProxy
 
 import pytest
+from supervisor.xmlrpc import SupervisorTransport
 
 from services.stack import packages, template
 from services.stack.rundir import RunDir
@@ -27,7 +32,7 @@ from tests.support.servers import FaultServer, free_port
 from tests.support.waiting import eventually
 
 UPSTREAM = Path(__file__).with_name("model_upstream.py")
-BEAT_SECONDS = 1.0
+BEAT_SECONDS = 0.2
 PATHS = {"judge": "/v1/chat/completions", "embedding": "/embed"}
 
 pytestmark = pytest.mark.usefixtures("needs_nginx")
@@ -62,6 +67,7 @@ class Scene:
     def __init__(self, run: RunDir, folder: Path, port: int, ends: ExitStack, service: ModelServer) -> None:
         self.log, self._folder, self._port, self._ends = run.log("supervisord-following"), folder, port, ends
         self.path, self._variable = PATHS[service.name], service.url
+        self.look: Callable[[], object] = lambda: None
 
     def add(self, name: str) -> Replica:
         """Start a replica."""
@@ -69,43 +75,68 @@ class Scene:
         self._ends.callback(made.remove)
         return made
 
-    def ask(self) -> int:
-        """The port of the replica that answers, or the status where none does."""
+    def ask(self, seconds: float = 60) -> int:
+        """Return the port of the replica that answers, or the status where none does; 0 without either."""
         request = urllib.request.Request(f"http://127.0.0.1:{self._port}{self.path}", b"{}")
         try:
-            with urllib.request.urlopen(request, timeout=60) as reply:
+            with urllib.request.urlopen(request, timeout=seconds) as reply:
                 return int(json.load(reply)["port"])
         except urllib.error.HTTPError as error:
             with error:
                 return error.code
+        except OSError:
+            return 0
+
+    def eventually(self, holds: Callable[[], bool]) -> None:
+        """Wait until something holds."""
+        eventually(lambda: (self.look(), holds())[1], self.log.read_text)
 
     def answers(self, *expected: Replica) -> None:
         """Wait until these answer and no other."""
         ports = {replica.server.port for replica in expected}
-        eventually(lambda: {self.ask() for _ in range(4)} == ports, self.log.read_text)
+        self.eventually(lambda: {self.ask() for _ in range(4)} == ports)
 
 
-@pytest.fixture(params=[JUDGE, EMBEDDING], ids=[*PATHS])
+CLOCK = "events = TICK_5"
+NIGHTLY = pytest.mark.nightly
+
+
+@pytest.fixture(
+    params=[
+        pytest.param((JUDGE, "events = REMOTE_COMMUNICATION"), id="judge"),
+        pytest.param((JUDGE, CLOCK), id="judge by the clock", marks=NIGHTLY),
+        pytest.param((EMBEDDING, CLOCK), id="embedding by the clock", marks=NIGHTLY),
+    ]
+)
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
     """A supervised gateway before nobody."""
-    service: ModelServer = request.param
+    service: ModelServer = request.param[0]
     folder, run, port = tmp_path / "replicas", RunDir(str(tmp_path / "run")), free_port()
     folder.mkdir()
     run.make()
     settings = load(**{"RULES": "off", service.switch: "off", service.port: port, service.folder: folder})
     made = stack.describe(settings, run, Place(packages.find()), [], None)
     made.secrets.write()
-    template.write(made.files(run), run.path)
+    files = made.files(run)
+    assert CLOCK in files["supervisord.conf"]
+    files["supervisord.conf"] = files["supervisord.conf"].replace(CLOCK, request.param[1])
+    template.write(files, run.path)
     supervision = Supervision(run)
     with ExitStack() as ends:
         ends.callback(supervision.stop)
         supervision.start(dict(os.environ), made.running)
-        yield Scene(run, folder, port, ends, service)
+        one = Scene(run, folder, port, ends, service)
+        if request.param[1] != CLOCK:
+            transport = SupervisorTransport(serverurl=f"unix://{run.supervisor_socket}")
+            ends.callback(transport.close)
+            supervisor = ServerProxy("http://localhost", transport=transport).supervisor
+            one.look = lambda: supervisor.sendRemoteCommEvent("look", "")
+        yield one
 
 
 def test_coming_and_going(scene: Scene) -> None:
     """Without a replica the gateway says 502; one that comes is asked, one that is cancelled is not any more."""
-    eventually(lambda: _status(scene) == 502)
+    scene.eventually(lambda: scene.ask() == 502)
     first = scene.add("first")
     scene.answers(first)
     second = scene.add("second")
@@ -113,27 +144,21 @@ def test_coming_and_going(scene: Scene) -> None:
     first.remove()
     scene.answers(second)
     second.remove()
-    eventually(lambda: scene.log.read_text().endswith("replicas: nobody\n"))
-    assert scene.ask() == 502
+    scene.eventually(lambda: scene.log.read_text().endswith("replicas: nobody\n"))
+    scene.eventually(lambda: scene.ask() == 502)
 
 
 def test_old_workers_finish(scene: Scene) -> None:
     """A request that is under way when the list changes is answered."""
     first = scene.add("first")
-    eventually(lambda: _status(scene) not in (0, 502))
-    first.server.set(delay=20.0)
+    scene.answers(first)
+    asked = first.server.stats()[scene.path]
+    first.server.set(mode="hold")
     with ThreadPoolExecutor(8) as pool:
         answers = [pool.submit(scene.ask) for _ in range(8)]
-        eventually(lambda: first.server.stats().get(scene.path, 0) >= 8)
+        eventually(lambda: first.server.stats()[scene.path] >= asked + 8)
         second = scene.add("second")
-        eventually(lambda: str(second.server.port) in scene.log.read_text())
+        scene.eventually(lambda: scene.ask(0.5) == second.server.port)
         assert not any(answer.done() for answer in answers)
+        first.server.set(mode="ok")
         assert {answer.result() for answer in answers} == {first.server.port}
-
-
-def _status(scene: Scene) -> int:
-    """As `ask`, 0 where nobody listens yet."""
-    try:
-        return scene.ask()
-    except urllib.error.URLError:
-        return 0
