@@ -9,7 +9,7 @@ import pytest
 from tests.jobs.conftest import ledger as ledger
 from tests.jobs.conftest import own as own
 from tests.jobs.conftest import queue as queue
-from tests.jobs.conftest import redis_server as redis_server
+from tests.jobs.conftest import shared as shared
 from tests.jobs.conftest import store as store
 from tests.native.conftest import tree as tree
 from tests.rules.conftest import RewardServer, running

@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from rewardstack.cache.key import tenant_of
-from tests.jobs.conftest import KEY, KEYS, OTHER_KEY, Site, sample, site
+from tests.jobs.conftest import FUNCTIONS, KEY, KEYS, OTHER_KEY, Site, sample, site
 from tests.jobs.test_documentation import values
 from tests.support.snippets import block
 from tests.support.waiting import eventually
@@ -21,9 +21,9 @@ WORDS = "a candidate's own words"
 
 
 @pytest.fixture(scope="module")
-def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def audited(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site with a worker and two keys."""
-    with site(tmp_path_factory.mktemp("audited"), REWARD_SERVER_API_KEYS=KEYS) as here:
+    with site(tmp_path_factory.mktemp("audited"), REWARD_SERVER_API_KEYS=KEYS, **FUNCTIONS) as here:
         here.add_worker()
         yield here
 

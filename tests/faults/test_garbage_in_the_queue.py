@@ -43,7 +43,7 @@ META: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def here(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server and a queue without workers: what is wrong there stays wrong."""
     with site(tmp_path_factory.mktemp("garbage")) as one:
         yield one

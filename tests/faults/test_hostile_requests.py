@@ -11,7 +11,7 @@ from tests.support.hostile.siege import Siege
 REQUESTS = 200
 
 
-def test_siege(tmp_path: Path) -> None:
+def test_siege(needs_redis: None, tmp_path: Path) -> None:
     """Each is answered or refused in words that name a field, costs no neighbour its score and ends no process."""
     with site(tmp_path, processes=2, VERIFY_TIMEOUT=1) as here:
         here.add_worker()

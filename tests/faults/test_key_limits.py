@@ -30,7 +30,7 @@ Reopen = Callable[..., JobStore]
 
 
 @pytest.fixture(scope="module")
-def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def limited(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site without workers, with two keys and limits on what they have in the queue."""
     variables: dict[str, Any] = {"REWARD_SERVER_API_KEYS": KEYS, "REWARD_KEY_OPEN_JOBS": MOST_JOBS}
     with site(tmp_path_factory.mktemp("limited"), REWARD_KEY_QUEUE_BYTES=MOST_BYTES, **variables) as here:

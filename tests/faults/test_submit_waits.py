@@ -11,7 +11,7 @@ from tests.cli.samples import write_jsonl
 from tests.jobs.conftest import sample, site
 
 
-def test_submit_waits_for_its_turn(tmp_path: Path) -> None:
+def test_submit_waits_for_its_turn(needs_redis: None, tmp_path: Path) -> None:
     """It says which limit it waits for, and submits once another job of its key has ended."""
     with site(tmp_path, REWARD_KEY_OPEN_JOBS=1) as here:
         before = here.submit(sample(0))

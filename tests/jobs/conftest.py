@@ -19,7 +19,8 @@ from tests.support.jobs import Queue, Worker
 from tests.support.waiting import eventually
 
 HERE = Path(__file__).parent
-FUNCTIONS = HERE / "functions" / "job_rewards.py"
+FUNCTIONS: dict[str, Any] = {"REWARD_FUNCTIONS": HERE / "functions" / "job_rewards.py"}
+"""For sites with the reward functions `slow` and `flaky`."""
 CHUNK_SIZE = 5
 ENDED = ("finished", "failed", "canceled")
 KEYS = "first-key,second-key"
@@ -57,7 +58,6 @@ class Site:
         self.variables = {
             "REWARD_QUEUE_URL": self.queue.url,
             "REWARD_JOB_CHUNK_SIZE": CHUNK_SIZE,
-            "REWARD_FUNCTIONS": FUNCTIONS,
             "JOB_TRACES": folder,
             "VERIFY_PROCESSES": 2,
             **variables,
@@ -65,9 +65,14 @@ class Site:
         self.server: RewardServer
         self.workers: list[Worker] = []
 
-    def add_worker(self) -> Worker:
-        """Another worker, ready."""
-        worker = Worker(self.folder, clean_environment(**self.variables), f"worker-{len(self.workers)}")
+    def add_worker(self, **variables: Any) -> Worker:
+        """Start another worker and wait until it is ready.
+
+        Args:
+            variables: of its environment, in addition to those of the site.
+        """
+        environment = clean_environment(**{**self.variables, **variables})
+        worker = Worker(self.folder, environment, f"worker-{len(self.workers)}")
         self.workers.append(worker)
         worker.wait_until_ready()
         return worker
@@ -126,30 +131,56 @@ def redis_server(needs_redis: None) -> None:
 
 
 @pytest.fixture(scope="session")
-def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def jobs(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site with a worker, for tests that harm nothing."""
-    with site(tmp_path_factory.mktemp("jobs")) as here:
+    with site(tmp_path_factory.mktemp("jobs"), **FUNCTIONS) as here:
         here.add_worker()
         yield here
 
 
 @pytest.fixture(scope="session")
-def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def idle(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site without workers, with two keys and a limit of 100,000 bytes."""
     variables: dict[str, Any] = {"REWARD_SERVER_API_KEYS": KEYS, "MAX_BODY_BYTES": 100_000}
     with site(tmp_path_factory.mktemp("idle"), **variables) as here:
         yield here
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[Site]:
-    """A site of the test's own, without workers."""
-    with site(tmp_path) as here:
+@pytest.fixture(scope="session")
+def shared(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The server and the queue that `own` lends to one test after another."""
+    with site(tmp_path_factory.mktemp("shared"), **FUNCTIONS) as here:
         yield here
 
 
+def renew_queue(here: Site) -> None:
+    """Start the queue of a site again, empty and with the options that it had first."""
+
+    def is_empty() -> bool:
+        try:
+            redis.Redis.from_url(here.queue.url).flushall()
+        except redis.ConnectionError:  # it still reads its files
+            return False
+        return here.server.get(f"/jobs/{'0' * 32}").status_code == 404
+
+    here.queue.kill()
+    here.queue.start()
+    eventually(is_empty)
+
+
+@pytest.fixture
+def own(shared: Site, tmp_path: Path) -> Iterator[Site]:
+    """A site of the test's own, without workers: an empty queue, and a server that scores nothing for others."""
+    renew_queue(shared)
+    here = Site(tmp_path, shared.queue, **FUNCTIONS)
+    here.server = shared.server
+    yield here
+    for worker in here.workers:
+        worker.kill()
+
+
 @pytest.fixture(scope="module")
-def queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
+def queue(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
     """A real Redis."""
     one = Queue(tmp_path_factory.mktemp("queue"))
     yield one

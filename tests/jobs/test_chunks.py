@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-import time
+import threading
 
 import pytest
 
 from rewardstack.core.wire import score_record
 from rewardstack.score import Request, Score
 from rewardstack_rules.jobs import lease as leases
-from rewardstack_rules.jobs import ledger as ledgers
 from rewardstack_rules.jobs.chunk import MOST_DEATHS
 from rewardstack_rules.jobs.delivery import Delivery
-from rewardstack_rules.jobs.ledger import Ledger
+from rewardstack_rules.jobs.ledger import LEASE, Chunk, Ledger
 from rewardstack_rules.jobs.store import Conflict, JobStore
 from rewardstack_rules.jobs.submission import CHUNK_CHARACTERS
 from rewardstack_rules.jobs.sweeper import Sweeper
 from tests.jobs.steps import SIZE, begin, lapse, replies, requests_of, results
+from tests.support.waiting import eventually
 
 
 def test_the_first_commit_counts(store: JobStore, ledger: Ledger) -> None:
@@ -52,17 +52,35 @@ def test_a_chunk_has_one_worker(store: JobStore, ledger: Ledger) -> None:
 
 def test_a_long_chunk_stays_its_workers(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as a worker works on it, a chunk is not sent to another, however long that takes; afterwards it is."""
-    for module in (ledgers, leases):
-        monkeypatch.setattr(module, "LEASE", 0.6)
+    monkeypatch.setattr(leases, "LEASE", 0.3)  # between renewals; that of the ledger is what each of them gives
     job_id = store.submit(requests_of("a"), "")
     sweeper, delivery = Sweeper(store.redis, "test"), Delivery(store.redis)
     delivery.queue.empty()
+    chunk = begin(ledger, job_id)
+    first = seconds_left(store, chunk)
 
-    with leases.Lease(ledger, begin(ledger, job_id)):
-        time.sleep(1.5)
-        assert (0, None) == (sweeper.sweep(), ledger.begin(job_id, 0))
-    time.sleep(1)
+    with leases.Lease(ledger, chunk):
+        for _ in range(3):
+            lapse_nearly(store, chunk)
+            eventually(lambda: seconds_left(store, chunk) > first / 2)
+            assert (0, None) == (sweeper.sweep(), ledger.begin(job_id, 0))
+    eventually(lambda: "lease" not in {thread.name for thread in threading.enumerate()})
+    assert 0 < seconds_left(store, chunk) <= LEASE
+    lapse(store, chunk)
     assert 1 == sweeper.sweep()
+
+
+def seconds_left(store: JobStore, chunk: Chunk) -> float:
+    """Seconds until the lease of a chunk ends."""
+    seconds, microseconds = store.redis.time()
+    return float(store.redis.zscore(chunk.keys["due"], str(chunk.number)) - seconds - microseconds / 1e6)
+
+
+def lapse_nearly(store: JobStore, chunk: Chunk) -> None:
+    """Time goes by: the lease of a chunk is nearly over."""
+    soon = store.redis.time()[0] + LEASE / 4
+    store.redis.hset(chunk.keys["tries"], f"{chunk.number}:until", soon)
+    store.redis.zadd(chunk.keys["due"], {str(chunk.number): soon}, xx=True)
 
 
 def test_a_chunk_that_has_a_result_is_done(store: JobStore, ledger: Ledger) -> None:

@@ -8,8 +8,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from rewardstack_rules.http.openapi import OPERATIONS
 from rewardstack_rules.jobs.metrics import COUNTERS
 from rewardstack_rules.jobs.state import JOB_STATUSES
@@ -44,16 +42,16 @@ def test_commands(jobs: Site, tmp_path: Path) -> None:
             assert_within(values(BLOCKS[at + 1][1]), values(done.stdout))
 
 
-@pytest.mark.parametrize("page", ["docs/jobs.md", "docs/cli.md"])
-def test_submit(page: str, jobs: Site, tmp_path: Path) -> None:
+def test_submit(jobs: Site, tmp_path: Path) -> None:
     """The command by which people have a file scored writes a row for each of its rows, all with a score."""
-    shutil.copy(ROOT / "examples" / "samples.jsonl", tmp_path / "rollouts.jsonl")
-    command = block(page, "bash", "rewardstack submit")
-    subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, env={**environment(), "REWARD_SERVER_URL": jobs.server.url}, check=True
-    )
-    before, after = (len((tmp_path / f"{name}.jsonl").read_text().splitlines()) for name in ("rollouts", "scored"))
-    assert before == after > 0
+    commands = {block(page, "bash", "rewardstack submit") for page in ("docs/jobs.md", "docs/cli.md")}
+    for at, command in enumerate(sorted(commands)):
+        (folder := tmp_path / f"{at}").mkdir()
+        shutil.copy(ROOT / "examples" / "samples.jsonl", folder / "rollouts.jsonl")
+        variables = {**environment(), "REWARD_SERVER_URL": jobs.server.url}
+        subprocess.run(["bash", "-c", command], cwd=folder, env=variables, check=True)
+        before, after = (len((folder / f"{name}.jsonl").read_text().splitlines()) for name in ("rollouts", "scored"))
+        assert before == after > 0
 
 
 def test_by_hand(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import requests
 
 from tests.cli.conftest import Cli
 from tests.cli.samples import read_jsonl, write_jsonl
-from tests.jobs.conftest import KEY, KEYS, Site, sample, site
+from tests.jobs.conftest import KEY, Site, sample
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
@@ -161,7 +161,7 @@ def test_the_server_goes_away(own: Site, command: Make, tmp_path: Path) -> None:
     assert process.stderr is not None
     assert "waiting: " in process.stderr.readline()
     own.queue.start()
-    own.add_worker()
+    own.add_worker(REWARD_FUNCTIONS="")
 
     process.communicate(timeout=60)
     assert (0, ROWS) == (process.returncode, len(read_jsonl(tmp_path / "out.jsonl")))
@@ -173,7 +173,7 @@ def test_a_canceled_job(own: Site, command: Make, tmp_path: Path) -> None:
     write_jsonl(tmp_path / "in.jsonl", rows())
     job_id = cli("submit", "in.jsonl", "-o", "out.jsonl").out.strip()
     requests.delete(f"{own.server.url}/jobs/{job_id}", timeout=60)
-    own.add_worker()
+    own.add_worker(REWARD_FUNCTIONS="")
 
     canceled = cli("submit", "in.jsonl", "--wait", "-o", "out.jsonl")
     assert canceled.status == 1 and f"job {job_id} was canceled; --force" in canceled.err
@@ -182,10 +182,9 @@ def test_a_canceled_job(own: Site, command: Make, tmp_path: Path) -> None:
     assert len(read_jsonl(tmp_path / "out.jsonl")) == ROWS
 
 
-def test_rows_without_a_score(own: Site, command: Make, tmp_path: Path) -> None:
+def test_rows_without_a_score(jobs: Site, command: Make, tmp_path: Path) -> None:
     """The exit status tells of rows that nobody could score."""
-    own.add_worker()
-    cli = command(own)
+    cli = command(jobs)
     write_jsonl(tmp_path / "in.jsonl", [*rows(2), {**rows(1)[0], "ground_truth": None}])
 
     assert cli("submit", "in.jsonl", "--wait", "-o", "out.jsonl").status == 3
@@ -234,12 +233,11 @@ def test_complaints(
     assert complaint in result.err.splitlines()[-1]
 
 
-def test_a_key(tmp_path: Path, command: Make) -> None:
+def test_a_key(idle: Site, command: Make, tmp_path: Path) -> None:
     """The command sends its key, and with another one finds nothing of the job."""
-    with site(tmp_path, REWARD_SERVER_API_KEYS=KEYS) as here:
-        cli = command(here)
-        write_jsonl(tmp_path / "in.jsonl", rows())
-        assert cli("submit", "in.jsonl").status == 1
-        cli.variables["REWARD_SERVER_API_KEY"] = "first-key"
-        job_id = cli("submit", "in.jsonl").out.strip()
-        assert here.state(job_id, headers=KEY)["items"] == ROWS
+    cli = command(idle)
+    write_jsonl(tmp_path / "in.jsonl", rows())
+    assert cli("submit", "in.jsonl").status == 1
+    cli.variables["REWARD_SERVER_API_KEY"] = "first-key"
+    job_id = cli("submit", "in.jsonl").out.strip()
+    assert idle.state(job_id, headers=KEY)["items"] == ROWS
