@@ -159,7 +159,7 @@ def test_key_of_the_embedding_server(scene: Callable[..., Scene]) -> None:
 def test_least_connections(scene: Callable[..., Scene]) -> None:
     """A busy judge is sent less: what comes goes to the one with the fewest requests."""
     started = scene(JUDGE_TIMEOUT=30)
-    started.judges[0].set(delay=4.0)
+    started.judges[0].set(delay=1.0)
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(lambda _: started.chat(), range(30))) == [200] * 30
     slow, *fast = started.asked()
@@ -183,9 +183,13 @@ def test_affinity_is_bounded(scene: Callable[..., Scene]) -> None:
     """Past JUDGE_MAX_CONNS the next judge takes what the chosen one has no room for."""
     started = scene(JUDGE_BALANCING="affinity", JUDGE_MAX_CONNS=2, JUDGE_TIMEOUT=30)
     for judge in started.judges:
-        judge.set(delay=3.0)
+        judge.set(mode="hold")
     with ThreadPoolExecutor(6) as pool:
-        assert list(pool.map(lambda _: started.chat(X_Prompt_Affinity="one"), range(6))) == [200] * 6
+        statuses = pool.map(lambda _: started.chat(X_Prompt_Affinity="one"), range(6))
+        eventually(lambda: sum(started.asked()) == 6)
+        for judge in started.judges:
+            judge.set(mode="ok")
+        assert list(statuses) == [200] * 6
     assert started.asked() == [2, 2, 2]
 
 
