@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import threading
-import time
+import socket
 from collections.abc import Callable
 
 import pytest
@@ -28,29 +27,31 @@ def reasons(count: int = 3, **extra: object) -> set[str]:
 
 
 CAUSES: dict[str, tuple[Callable[[FaultServer], object], float, list[str]]] = {
-    "dead": (FaultServer.kill, 1.5, ["{url}/", "connection refused", r"\('127.0.0.1', {port}\)"]),
-    "stopped": (FaultServer.freeze, 1.5, [r"{url} has sent nothing for \d\.\d s; 1 request of ours wait"]),
+    "dead": (FaultServer.kill, 0.5, ["{url}/", "connection refused", r"\('127.0.0.1', {port}\)"]),
+    "stopped": (FaultServer.freeze, 0.5, [r"{url} has sent nothing for \d\.\d s; 1 request of ours wait"]),
     "silent": (
         FaultServer.freeze,
-        5.0,
+        1.5,
         [r"{url}: no answer even to GET /health; {url} (accepted the connection and )?has sent nothing for \d"],
     ),
-    "stopped for long": (FaultServer.freeze, 5.5, ["{url}: accepts requests and does not answer"]),
-    "refuses": (lambda server: server.set(mode="503"), 2.0, [r"{url}/v1/score answered 503: mode 503 \(\d+ times\)"]),
-    "busy": (lambda server: server.set(delay=60), 2.6, ["{url} lives and is working on 1 request of ours, the oldest"]),
+    "stopped for long": (FaultServer.freeze, 1.5, ["{url}: accepts requests and does not answer"]),
+    "refuses": (lambda server: server.set(mode="503"), 1.2, [r"{url}/v1/score answered 503: mode 503 \(\d+ times\)"]),
+    "busy": (lambda server: server.set(delay=60), 1.2, ["{url} lives and is working on 1 request of ours, the oldest"]),
 }
+PATIENCE = {
+    "stopped": {"PING_TIMEOUT": 60.0, "SAID_AFTER": 60.0},
+    "silent": {"PING_TIMEOUT": 60.0, "SAID_AFTER": 0.2},
+    "stopped for long": {"PING_TIMEOUT": 0.2, "SAID_AFTER": 60.0},
+}
+"""When more becomes known of a server: before the samples' time is over, or not at all."""
 
 
-NEXT = {"silent": "PING_TIMEOUT", "stopped for long": "SAID_AFTER"}
-"""After which something else would be known of the server: not before the samples' time is over."""
-
-
+@pytest.mark.usefixtures("needs_process")
 @pytest.mark.parametrize("cause", CAUSES)
 def test_every_reason_has_its_cause(server: FaultServer, monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
-    """Whoever waited in vain is told the server, and whether it was gone, silent, refusing or busy."""
-    monkeypatch.setattr(endpoint, "SILENCE", 0.5)
-    if cause in NEXT:
-        monkeypatch.setattr(endpoint, NEXT[cause], 60.0)
+    """The reason of a sample that waited in vain names the server: gone, silent, refusing or busy."""
+    for name, seconds in ({"SILENCE": 0.1} | PATIENCE.get(cause, {})).items():
+        monkeypatch.setattr(endpoint, name, seconds)
     assert "ok" == score([Request("math", "warm")])[0].status
     befall, timeout, says = CAUSES[cause]
     befall(server)
@@ -61,8 +62,13 @@ def test_every_reason_has_its_cause(server: FaultServer, monkeypatch: pytest.Mon
 
 def test_name_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host whose name does not resolve is called that."""
+
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
     monkeypatch.setenv("REWARD_SERVER_URL", "http://nowhere.invalid:6000")
-    (reason,) = reasons(timeout=2.0)
+    (reason,) = reasons(timeout=0.5)
     assert "http://nowhere.invalid:6000/v1/reward_types: the host's name is not known: " in reason
 
 
@@ -71,15 +77,15 @@ def test_samples_behind_others_have_the_cause(server: FaultServer, monkeypatch: 
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
     assert "ok" == score([Request("math", "warm")])[0].status
     server.freeze()
-    assert {True} == {f"{server.url} has sent nothing for" in reason for reason in reasons(200, timeout=1.5)}
+    assert {True} == {f"{server.url} has sent nothing for" in reason for reason in reasons(200, timeout=0.7)}
 
 
 def test_the_calls_own_limit_is_named(server: FaultServer) -> None:
     """Where the call's limit ends it, the reason says so many seconds, not the service's timeout."""
     assert "ok" == score([Request("math", "warm")])[0].status
     server.freeze()
-    (one,) = score([Request("math", "limited")], timeout=1.5)
-    assert one.reason.startswith("no answer within 1.5 s; ") and server.url in one.reason
+    (one,) = score([Request("math", "limited")], timeout=0.7)
+    assert one.reason.startswith("no answer within 0.7 s; ") and server.url in one.reason
 
 
 @pytest.fixture
@@ -94,28 +100,45 @@ def test_said_once_while_it_lasts(soon: None, server: FaultServer, caplog: pytes
     assert "ok" == score([Request("math", "warm")])[0].status
     server.kill() if mode == "gone" else server.set(mode=mode)
     with caplog.at_level(logging.WARNING, "rewardstack"):
-        caller = threading.Thread(target=reasons, kwargs={"count": 300, "timeout": 2.0})
-        started = time.monotonic()
-        caller.start()
-        while SAID not in caplog.text and caller.is_alive():
-            time.sleep(0.01)
-        assert time.monotonic() - started < 1.9
-        caller.join()
-    (line,) = [record.getMessage() for record in caplog.records if SAID in record.getMessage()]
-    assert line.startswith(f"{server.url}/v1/score")
+        reasons(300, timeout=0.8)
+    (line,) = [record for record in caplog.records if SAID in record.getMessage()]
+    (end,) = [record for record in caplog.records if "300 of 300 samples failed" in record.getMessage()]
+    assert line.created < end.created - 0.1
+    assert line.getMessage().startswith(f"{server.url}/v1/score")
 
 
+@pytest.mark.nightly
 def test_silence_is_said_after_three_seconds(
     server: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A server that takes connections and sends nothing is said while the samples still wait."""
+    """A server that accepts connections and sends nothing is in the log while the samples still wait."""
+    assert_silence_is_said(server, monkeypatch, caplog, timeout=6.0, seconds="[345]")
+
+
+def test_silence_is_said(
+    soon: None, server: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same with a server whose silence is noticed and logged sooner."""
+    monkeypatch.setattr(endpoint, "SILENCE", 0.1)
+    monkeypatch.setattr(endpoint, "SAID_AFTER", 0.1)
+    assert_silence_is_said(server, monkeypatch, caplog, timeout=0.8, seconds="[01]")
+
+
+def assert_silence_is_said(
+    server: FaultServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    timeout: float,
+    seconds: str,
+) -> None:
+    """Score samples that a server never answers, and compare the log with the server's silence."""
     monkeypatch.setattr(endpoint, "PING_TIMEOUT", 60.0)
     assert "ok" == score([Request("math", "warm")])[0].status
     server.freeze()
     with caplog.at_level(logging.WARNING, "rewardstack"):
-        reasons(timeout=6.0)
-    said, _ = [record.getMessage() for record in caplog.records]
-    assert re.fullmatch(f"{server.url}: no answer even to GET /health; for [345] s now, and {SAID}", said)
+        reasons(timeout=timeout)
+    line, _ = [record.getMessage() for record in caplog.records]
+    assert re.fullmatch(f"{server.url}: no answer even to GET /health; for {seconds} s now, and {SAID}", line)
 
 
 async def test_incidents(soon: None, caplog: pytest.LogCaptureFixture) -> None:

@@ -155,17 +155,17 @@ def test_joining_twice(time: Time) -> None:
 def test_batch_behind_itself(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch that takes longer than a sample's timeout, but progresses, is scored to the end."""
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
-    server.set(delay=0.5)
-    scores = score([Request("math", f"behind itself {at}", "1", {"timeout": 2.5}) for at in range(64 * 6)])
+    server.set(delay=0.14)
+    scores = score([Request("math", f"behind itself {at}", "1", {"timeout": 0.8}) for at in range(64 * 6)])
     assert {"ok"} == {one.status for one in scores}
 
 
 def test_limit_of_a_call(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The call's own timeout ends such a batch all the same; what was scored by then stays scored."""
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
-    server.set(delay=0.5)
-    requests = [Request("math", f"limited {at}", "1", {"timeout": 2.5}) for at in range(64 * 6)]
-    statuses = [one.status for one in score(requests, timeout=2.0)]
+    server.set(delay=0.14)
+    requests = [Request("math", f"limited {at}", "1", {"timeout": 0.8}) for at in range(64 * 6)]
+    statuses = [one.status for one in score(requests, timeout=0.7)]
     assert {"ok", "failed"} == set(statuses)
     assert "ok" == statuses[0] and "failed" == statuses[-1]
 

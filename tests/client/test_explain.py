@@ -70,7 +70,7 @@ def test_a_setting_that_is_missing() -> None:
 def test_a_service_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a service does not answer, its exchange and the step that needed it have the error."""
     monkeypatch.setenv("REWARD_SERVER_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "1")
+    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "0.3")
     found = explained(RIGHT)
     [key], [exchange, *_] = named(found.steps, "key"), named(found.steps, "exchange")
     assert key["error"] and exchange["error"] and exchange["request"] == "GET /v1/reward_types"

@@ -118,6 +118,7 @@ def test_remembered_while_its_server_hangs(server: FaultServer, monkeypatch: pyt
     request = Request("math", "remembered", "1", {"timeout": 300})
     assert not score([request])[0].cached
     monkeypatch.setattr(discovery, "FRESH", -1.0)
+    monkeypatch.setattr(discovery, "BRIEF", 0.2)
     server.freeze()
     try:
         assert score([request])[0].cached

@@ -10,15 +10,16 @@ import pytest
 from rewardstack import Request, score
 from tests.support.servers import FaultServer
 
-TIMEOUT = 3.0
+TIMEOUT = 2.0
 BOUND = 1.8
 """Times the timeout: two rounds of requests, one after the other, take longer."""
 
 
+@pytest.mark.usefixtures("needs_process")
 @pytest.mark.parametrize("count", [1, 40])
 @pytest.mark.parametrize("connections", ["1", "8"])
 def test_one_timeout_is_all(server: FaultServer, monkeypatch: pytest.MonkeyPatch, count: int, connections: str) -> None:
-    """Requests that wait for a place behind others that are never answered do not begin to wait anew."""
+    """Requests that wait for a place behind others that are never answered do not begin to wait again."""
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", connections)
     extra: dict[str, Any] = {"timeout": 30}
     assert {"ok"} == {one.status for one in score([Request("math", "before", "1", extra)])}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
+
+pytestmark = pytest.mark.usefixtures("needs_process")
 
 SINGLE, DETAILS = "float | None", "dict[str, float | None]"
 CALLS = {
@@ -30,18 +33,11 @@ def revealed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     file = tmp_path_factory.mktemp("types") / "calls.py"
     names = "acompute_score, acompute_score_batched, compute_score, compute_score_batched"
     lines = "".join(f"    reveal_type({call})\n" for call in CALLS)
-    file.write_text(f"from rewardstack import {names}\n\nasync def main() -> None:\n{lines}")
+    fresh = f"# {uuid.uuid4()}: for a file that mypy has in its cache it does not repeat the types\n"
+    file.write_text(f"{fresh}from rewardstack import {names}\n\nasync def main() -> None:\n{lines}")
     root = Path(__file__).resolve().parents[2]
     # In a process of its own, for mypy raises the limit of recursion.
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--config-file",
-        str(root / "pyproject.toml"),
-        "--no-incremental",
-        str(file),
-    ]
+    command = [sys.executable, "-m", "mypy", "--config-file", str(root / "pyproject.toml"), str(file)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return [line.partition('"')[2].rpartition('"')[0] for line in done.stdout.splitlines() if "Revealed type" in line]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import threading
-import time
 from typing import Any
 
 import pytest
 
-from rewardstack import Request, Score, acompute_score, errors, score
+from rewardstack import Request, Score, acompute_score, ascore, errors, score
 from rewardstack.score import Usage
 from rewardstack.scorers.embedding.protocol import TEXT_MOST
 from tests.client.conftest import Script
@@ -105,25 +103,19 @@ def test_vectors_outlive_scores(server: FaultServer, redis: Redis, run_script: S
     assert texts == server.stats()["texts"]
 
 
-def test_concurrent_calls_share_vectors(server: FaultServer) -> None:
+async def test_concurrent_calls_share_vectors(server: FaultServer) -> None:
     """Calls that are under way at the same time share the texts of each other, references and candidates alike."""
-    server.set(delay=1.0)
+    server.set(delay=0.3)
     extras: list[dict[str, Any]] = [{}, {"length_penalty": "ratio"}, {"length_penalty": "sqrt"}]
-    found: list[Score] = []
 
-    def call(extra: dict[str, Any]) -> None:
+    async def call(extra: dict[str, Any]) -> list[Score]:
         requests = group(64)
         for one in requests:
             one.extra_info = extra
-        found.extend(score(requests))
+        return await ascore(requests)
 
-    threads = [threading.Thread(target=call, args=(extra,)) for extra in extras]
-    for thread in threads:
-        thread.start()
-        time.sleep(0.05)
-    for thread in threads:
-        thread.join()
-    assert {"ok"} == statuses(found)
+    found = await asyncio.gather(*map(call, extras))
+    assert [{"ok"}] * 3 == list(map(statuses, found))
     assert (72, []) == (server.stats()["texts"], server.stats()["twice"])
 
 
@@ -139,7 +131,7 @@ async def test_single_calls_go_out_together(server: FaultServer) -> None:
 
 def test_own_limit_of_the_server(server: FaultServer) -> None:
     """The batch is as large as the server says, and no more batches are sent at first than it works at."""
-    server.set(info={"model_id": "m", "max_client_batch_size": 10, "max_concurrent_requests": 40}, delay=0.5)
+    server.set(info={"model_id": "m", "max_client_batch_size": 10, "max_concurrent_requests": 40}, delay=0.3)
     assert {"ok"} == statuses(score(group(64)))
     stats = server.stats()
     assert [2] + [10] * 7 == sorted(len(batch) for batch in stats["batches"])

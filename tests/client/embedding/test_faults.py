@@ -16,6 +16,7 @@ import pytest
 from rewardstack import Request, Score, compute_score, register_route, score
 from rewardstack.client import _registered
 from rewardstack.errors import ScoringError
+from rewardstack.pipeline import fallback
 from rewardstack.pipeline.fallback import fall_back
 from rewardstack.score import OnError, Usage
 from rewardstack.scorers.embedding.lexical import LEXICAL_CHARACTERS, lexical_similarity
@@ -36,8 +37,8 @@ def spoil(server: FaultServer, fault: str) -> None:
 
 
 def three(label: str = "", **extra: Any) -> list[Request]:
-    """Three samples that give up after half a second."""
-    return [Request(SOURCE, f"{label} Candidate {at}", f"reference {at}", {"timeout": 0.5, **extra}) for at in range(3)]
+    """Three samples that give up after 0.3 seconds."""
+    return [Request(SOURCE, f"{label} Candidate {at}", f"reference {at}", {"timeout": 0.3, **extra}) for at in range(3)]
 
 
 def ratio(request: Request) -> float:
@@ -140,13 +141,15 @@ def test_part_of_a_route(server: FaultServer, routes: None) -> None:
     assert ("failed", 0.0) == (zero.status, zero.value)
 
 
-def test_within_the_limit_of_the_call(server: FaultServer) -> None:
+def test_within_the_limit_of_the_call(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call with a time limit keeps some of it for the substitutes."""
+    monkeypatch.setattr(fallback, "SHARE", 0.5)
     server.set(mode="hang")
     requests = [Request(SOURCE, f"candidate {at}", f"reference {at}") for at in range(100)]
-    assert {"fallback"} == {one.status for one in score(requests, timeout=5.0)}
+    assert {"fallback"} == {one.status for one in score(requests, timeout=1.5)}
 
 
+@pytest.mark.usefixtures("needs_process")
 def test_through_a_reward_server(server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the reward server alone knows the embedding server, it scores, substitutes, and is substituted itself."""
     with running(tmp_path, EMBEDDING_SERVER_URL=server.url) as reward_server:

@@ -3,7 +3,8 @@
 `python fake_judge.py [PORT]` prints its port. `POST /_set` changes what it answers: `content`, `reasoning` and `finish`
 of a message, `by_model` for contents by the model that is asked, `raw` for a whole body, `usage` for what it says of
 its tokens, `status`, `delay` in seconds, `delays` in turn, `stuck` for the number of requests that are never answered,
-`replies` for contents in turn, `models`, `refuse` for a path that is not there, `broken` for one that answers 500,
+`together` for the number of requests that must be in flight at once before any is answered, `replies` for contents
+in turn, `models`, `refuse` for a path that is not there, `broken` for one that answers 500,
 `ignores` for fields it does not know, `chances` of tokens; `reset` forgets everything.
 `GET /_stats` tells what it was asked. Its tokens are the words of a text, the texts of tokens its `specials`, words and
 signs, once what it `drops` is gone; a chat begins with all specials. Below `/judges/NAME` it answers likewise.
@@ -35,6 +36,7 @@ FRESH: dict[str, Any] = {
     "delay": 0.0,
     "delays": [],
     "stuck": 0,
+    "together": 0,
     "replies": [],
     "models": [{"id": "small", "root": "/models/small", "max_model_len": 4096}],
     "owned_by": "vllm",
@@ -48,6 +50,7 @@ FRESH: dict[str, Any] = {
 }
 STATE = dict(FRESH)
 COUNTS: collections.Counter[str] = collections.Counter()
+ARRIVED = asyncio.Event()
 BODIES: list[dict[str, Any]] = []
 PATHS: set[str] = set()
 ANSWERED: collections.Counter[str] = collections.Counter()
@@ -66,6 +69,7 @@ async def chat(request: web.Request) -> web.StreamResponse:
     stuck, STATE["stuck"] = STATE["stuck"] > 0, STATE["stuck"] - 1
     try:
         delay = STATE["delays"].pop(0) if STATE["delays"] else STATE["delay"]
+        await together()
         await asyncio.sleep(3600 if stuck else delay)
     finally:
         COUNTS["at_once"] -= 1
@@ -79,6 +83,15 @@ async def chat(request: web.Request) -> web.StreamResponse:
         return web.Response(body=STATE["raw"].encode(), content_type="application/json")
     reply = {"object": "chat.completion", "model": body["model"], "choices": [choice(body)]}
     return web.json_response(reply if STATE["usage"] is None else {**reply, "usage": STATE["usage"]})
+
+
+async def together() -> None:
+    """Wait until as many requests as are wanted were in flight at once."""
+    if COUNTS["most_at_once"] >= STATE["together"]:
+        ARRIVED.set()
+    else:
+        ARRIVED.clear()
+    await ARRIVED.wait()
 
 
 def choice(body: dict[str, Any]) -> dict[str, Any]:

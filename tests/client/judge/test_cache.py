@@ -177,6 +177,7 @@ def test_gone_for_long(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> N
     """A remembered verdict is read long before its deadline while the judge hangs that said long ago what it serves."""
     assert not cached(timeout=300)
     monkeypatch.setattr(discovery, "FRESH", -1.0)
+    monkeypatch.setattr(discovery, "BRIEF", 0.2)
     judge.freeze()
     try:
         assert cached(timeout=300)

@@ -170,18 +170,18 @@ def test_lost_votes(judge: FaultServer) -> None:
 
 def test_batch_size(judge: FaultServer) -> None:
     """`batch_size` bounds how many such samples are in flight; without it all are."""
-    judge.set(delay=0.3)
+    judge.set(delay=0.1, together=3)
     score([sample(f"bounded {at}", batch_size=3) for at in range(12)])
     assert 3 == judge.stats()["most_at_once"]
-    judge.set(delay=2.0)
-    score([sample(f"free {at}") for at in range(100)])
+    judge.set(delay=0.0, together=91)
+    score([sample(f"free {at}", timeout=30) for at in range(100)])
     assert 90 < judge.stats()["most_at_once"]
 
 
 def test_waiting_for_a_turn_is_no_delay(judge: FaultServer) -> None:
     """A sample's time does not run out while it waits for others of its batch that are being answered."""
-    judge.set(delay=0.5)
-    scores = score([sample(f"in turn {at}", batch_size=1, timeout=2.5) for at in range(6)])
+    judge.set(delay=0.14)
+    scores = score([sample(f"in turn {at}", batch_size=1, timeout=0.8) for at in range(6)])
     assert {"ok"} == {one.status for one in scores}
 
 
