@@ -28,9 +28,10 @@ def test_up_to_date() -> None:
     assert stale == []
 
 
-@pytest.fixture
-def extended(copy: Copy) -> Copy:
-    """A copy with one row more in the table, and what is written from it."""
+@pytest.fixture(scope="module")
+def extended(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    """A copy with one more row in the table, and the files written from it; tests leave it as it is."""
+    copy = Copy(tmp_path_factory.mktemp("extended") / "tree")
     table = copy.path / TABLE
     table.write_text(table.read_text().replace(BEFORE, ROW + BEFORE))
     status, said = copy.python("-m", "services.stack", "settings")

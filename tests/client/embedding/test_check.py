@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
+from tests.client.check_command import check
 from tests.support.servers import FaultServer
-
-pytestmark = pytest.mark.usefixtures("needs_process")
-
-
-def check() -> tuple[int, str]:
-    """Status and output of the command."""
-    command = [sys.executable, "-m", "rewardstack", "check"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    return done.returncode, " ".join((done.stdout + done.stderr).split())
-
 
 TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
     "key": ({"key": "secret"}, "set EMBEDDING_SERVER_API_KEY to one of the server's keys"),

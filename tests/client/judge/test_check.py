@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from rewardstack.scorers.judge.fences import BREAK
+from tests.client.check_command import check
 from tests.support.servers import FaultServer
-
-pytestmark = pytest.mark.usefixtures("needs_process")
 
 THOUGHTS = {"content": "", "reasoning": "The candidate is right."}
 TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
@@ -32,19 +31,15 @@ TROUBLES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def check() -> tuple[int, str]:
-    """Status and output of the command."""
-    command = [sys.executable, "-m", "rewardstack", "check"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    return done.returncode, " ".join((done.stdout + done.stderr).split())
-
-
+@pytest.mark.usefixtures("needs_process")
 def test_works(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge that works is shown with its model and a verdict."""
     monkeypatch.setenv("COLUMNS", "200")
     judge.set(content="REWARD: 0.750", specials=["<|im_end|>", "[|user|]", "<think>"])
-    status, text = check()
-    assert 0 == status and "verdict 0.750 in" in text and "small" in text
+    command = [sys.executable, "-m", "rewardstack", "check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert "verdict 0.750 in" in done.stdout and "small" in done.stdout
 
 
 @pytest.mark.parametrize(("state", "remedy"), TROUBLES.values(), ids=TROUBLES)

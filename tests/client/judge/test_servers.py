@@ -7,7 +7,7 @@ import logging
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,11 @@ import pytest
 from rewardstack import score
 from rewardstack.errors import ConfigError, SettingsError
 from rewardstack.scorers.judge.api import below
+from tests.client.check_command import run_check
 from tests.client.judge.conftest import JUDGE, sample
 from tests.client.judge.strict_judges import SERVERS, slug
 from tests.support.servers import FaultServer
-
-pytestmark = pytest.mark.usefixtures("needs_process")
+from tests.support.table import Table
 
 WITH_PROBABILITIES = [name for name, server in SERVERS.items() if server["top_logprobs"]]
 WITHOUT = [name for name in SERVERS if name not in WITH_PROBABILITIES]
@@ -63,21 +63,34 @@ class StrictJudge:
         return list(self._process.stats()["other_paths"].get(self.name, []))
 
 
+Ask = Callable[[str], StrictJudge]
+
+
 @pytest.fixture
-def judge(all_judges: FaultServer, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StrictJudge:
-    """The judge that the test names, for a client without memory of it."""
-    all_judges.set(reset=True)
-    judge = StrictJudge(all_judges, request.param)
-    monkeypatch.setenv("LLM_JUDGE_SERVER_URL", judge.url)
-    monkeypatch.setenv("LLM_JUDGE_SERVER_API_KEY", uuid.uuid4().hex)  # another key is another judge to the client
-    monkeypatch.setenv("JUDGE_REVISION", uuid.uuid4().hex)
-    monkeypatch.setenv("LLM_JUDGE_HEADERS", ": ".join(judge.server.get("header", ["X-Any", "thing"])))
-    monkeypatch.setenv("LLM_JUDGE_QUERY", "=".join(judge.server.get("query", ["any", "thing"])))
-    return judge
+def ask(all_judges: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """Names the judge of a case, for a client without memory of it."""
+
+    def name_judge(name: str) -> StrictJudge:
+        all_judges.set(reset=True)
+        judge = StrictJudge(all_judges, name)
+        monkeypatch.setenv("LLM_JUDGE_SERVER_URL", judge.url)
+        monkeypatch.setenv("LLM_JUDGE_SERVER_API_KEY", uuid.uuid4().hex)  # another key is another judge to the client
+        monkeypatch.setenv("JUDGE_REVISION", uuid.uuid4().hex)
+        monkeypatch.setenv("LLM_JUDGE_HEADERS", ": ".join(judge.server.get("header", ["X-Any", "thing"])))
+        monkeypatch.setenv("LLM_JUDGE_QUERY", "=".join(judge.server.get("query", ["any", "thing"])))
+        return judge
+
+    return name_judge
 
 
-def each(names: Any = tuple(SERVERS)) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("judge", list(names), ids=map(slug, names), indirect=True)
+@pytest.fixture
+def judge(ask: Ask, request: pytest.FixtureRequest) -> StrictJudge:
+    """The judge that the test names."""
+    return ask(request.param)
+
+
+def each(names: Sequence[str]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("judge", names, ids=map(slug, names), indirect=True)
 
 
 def test_pages() -> None:
@@ -86,15 +99,17 @@ def test_pages() -> None:
     assert all(server["pages"] for server in SERVERS.values())
 
 
-@each()
-def test_verdicts(judge: StrictJudge) -> None:
+def test_verdicts(ask: Ask, table: Table) -> None:
     """Every sample of a batch has its verdict; what the server does not take was found out before, and is not sent."""
-    scores = score([sample(f"It is {number}.") for number in range(32)])
-    assert [("ok", 0.75)] * 32 == [(one.status, one.value) for one in scores], scores[0].reason
-    assert judge.refused() <= 6
-    score([sample("Another.")])
-    (last,) = judge.bodies()[-1:]
-    assert judge.refused() < len(judge.bodies()) and set(last) <= set(judge.server["takes"])
+    for name in SERVERS:
+        with table.case(slug(name)):
+            judge = ask(name)
+            scores = score([sample(f"It is {number}.") for number in range(32)])
+            assert [("ok", 0.75)] * 32 == [(one.status, one.value) for one in scores], scores[0].reason
+            assert judge.refused() <= 6
+            score([sample("Another.")])
+            (last,) = judge.bodies()[-1:]
+            assert judge.refused() < len(judge.bodies()) and set(last) <= set(judge.server["takes"])
 
 
 @each(["openai", "openai, a model that thinks"])
@@ -126,24 +141,28 @@ def test_known_servers(judge: StrictJudge) -> None:
     assert (4, 0) == (len(judge.bodies()), judge.refused())
 
 
-@each()
-def test_form(judge: StrictJudge) -> None:
+def test_form(ask: Ask, table: Table) -> None:
     """The reply is held to its form where the server can do so."""
-    for template in ("default", "rubric", "binary"):
-        (one,) = score([sample(prompt_template=template)])
-        assert ("ok", 0.75) == (one.status, one.value), one.reason
-    (last,) = judge.bodies()[-1:]
-    held = {"structured_outputs", "guided_regex", "regex", "response_format"} & set(last)
-    assert bool(judge.server["forms"]) == bool(held)
+    for name in SERVERS:
+        with table.case(slug(name)):
+            judge = ask(name)
+            for template in ("default", "rubric", "binary"):
+                (one,) = score([sample(prompt_template=template)])
+                assert ("ok", 0.75) == (one.status, one.value), one.reason
+            (last,) = judge.bodies()[-1:]
+            held = {"structured_outputs", "guided_regex", "regex", "response_format"} & set(last)
+            assert bool(judge.server["forms"]) == bool(held)
 
 
-@each()
-def test_cache(judge: StrictJudge) -> None:
+def test_cache(ask: Ask, table: Table) -> None:
     """A deterministic verdict is remembered from the first one on."""
-    cold = {"temperature": 0, "seed": 1}
-    first, second = (score([sample("the same", **cold)])[0] for _ in range(2))
-    assert ("ok", False) == (first.status, first.cached)
-    assert second.cached
+    for name in SERVERS:
+        with table.case(slug(name)):
+            ask(name)
+            cold = {"temperature": 0, "seed": 1}
+            first, second = (score([sample("the same", **cold)])[0] for _ in range(2))
+            assert ("ok", False) == (first.status, first.cached)
+            assert second.cached
 
 
 @each(["openai, a model that thinks"])
@@ -166,6 +185,7 @@ def test_temperatures(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch) -> No
     assert not score([sample("cold 1", temperature=0)])[0].cached
 
 
+@pytest.mark.usefixtures("needs_process")
 @each(["openai, a model that thinks"])
 def test_a_second_run(judge: StrictJudge, tmp_path: Path) -> None:
     """A file is taken up again whose judge has no deterministic verdicts: their keys say nothing of who judges."""
@@ -207,16 +227,17 @@ def test_reasoning(judge: StrictJudge) -> None:
     assert last.get("reasoning_effort", "medium") == "medium"
 
 
-@each()
-def test_check(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`rewardstack check` is content with each of them, and wants no path that it has not."""
+def test_check(ask: Ask, monkeypatch: pytest.MonkeyPatch, table: Table) -> None:
+    """`rewardstack check` is content with each of them, and needs no path that it does not have."""
     monkeypatch.setenv("COLUMNS", "300")
-    command = [sys.executable, "-m", "rewardstack", "check"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert 0 == done.returncode, done.stdout + done.stderr
-    assert "verdict 0.750" in done.stdout and "small" in done.stdout
-    assert ("no verdict 'logprob'" in done.stdout) == (not judge.server["top_logprobs"])
-    assert ("label mass 0.90" in done.stdout) == bool(judge.server["top_logprobs"])
+    for name in SERVERS:
+        with table.case(slug(name)):
+            judge = ask(name)
+            done = run_check()
+            assert 0 == done.status, done.out + done.err
+            assert "verdict 0.750" in done.out and "small" in done.out
+            assert ("no verdict 'logprob'" in done.out) == (not judge.server["top_logprobs"])
+            assert ("label mass 0.90" in done.out) == bool(judge.server["top_logprobs"])
 
 
 @each(["openai", "llama.cpp"])
