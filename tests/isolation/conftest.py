@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from tests.isolation.processes import MakeClient
 from tests.support.waiting import eventually
 
 ENTRY = "isolation_entries:run"
+DEFAULTS: dict[str, Any] = {"entry": ENTRY, "memory_bytes": 256 * MIB, "fast": 2, "slow": 2}
 
 
 @pytest.fixture(autouse=True)
@@ -30,8 +31,7 @@ async def make_client(needs_process: None) -> AsyncIterator[MakeClient]:
     made: list[tuple[IsolationClient, Home]] = []
 
     def make(**fields: Any) -> IsolationClient:
-        defaults: dict[str, Any] = {"entry": ENTRY, "memory_bytes": 256 * MIB, "fast": 2, "slow": 2}
-        config = IsolationConfig(**(defaults | fields))
+        config = IsolationConfig(**(DEFAULTS | fields))
         made.append((IsolationClient(config), prepare(config)))
         return made[-1][0]
 
@@ -46,3 +46,23 @@ async def make_client(needs_process: None) -> AsyncIterator[MakeClient]:
 def client(make_client: MakeClient) -> IsolationClient:
     """A client with two fast and two slow children."""
     return make_client()
+
+
+@pytest.fixture(scope="module")
+def lasting_config(needs_process: None) -> Iterator[IsolationConfig]:
+    """The configuration of a supervisor that lasts for a module; no client of `make_client` has it unless it asks."""
+    config = IsolationConfig(**(DEFAULTS | {"slow": 3}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parent)
+        home = prepare(config)
+        yield config
+    home.close()
+    eventually(lambda: not home.directory.exists())
+
+
+@pytest_asyncio.fixture
+async def lasting(lasting_config: IsolationConfig) -> AsyncIterator[IsolationClient]:
+    """A client whose supervisor the tests of a module share: none of them may harm its processes."""
+    one = IsolationClient(lasting_config)
+    yield one
+    one.close()

@@ -89,9 +89,18 @@ def sleep(seconds: float) -> float:
     return seconds
 
 
-def nice_after(seconds: float) -> int:
-    """The priority of this process, a while later."""
-    time.sleep(seconds)
+def wait_for(path: str) -> str:
+    """Uses no core until there is such a file."""
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    return path
+
+
+def nice_above(normal: int) -> int:
+    """The priority of this process once it is above the normal one, or half a minute later."""
+    end = time.monotonic() + 30
+    while os.nice(0) <= normal and time.monotonic() < end:
+        time.sleep(0.01)
     return os.nice(0)
 
 
@@ -109,7 +118,9 @@ ACTIONS: dict[str, Any] = {
     "echo": lambda value: value,
     "leave_behind": leave_behind,
     "pid": lambda _: os.getpid(),
-    "nice_after": nice_after,
+    "nice": lambda _: os.nice(0),
+    "nice_above": nice_above,
+    "wait_for": wait_for,
     "nice_after_work": nice_after_work,
     "environment": lambda _: sorted(os.environ),
     "threads": lambda _: len(os.listdir(f"/proc/{os.getppid()}/task")),

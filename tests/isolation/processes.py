@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Sequence
@@ -35,6 +36,15 @@ def supervisors_in(directory: Path) -> list[int]:
 def watched(supervisors: Sequence[int]) -> list[int]:
     """The supervisors among these processes, without those that watch over one."""
     return [pid for parent in supervisors for pid in below(parent) if pid in supervisors]
+
+
+async def until(client: IsolationClient, holds: Callable[[dict[str, int]], bool]) -> None:
+    """Wait until something holds for the counts of a client's supervisor."""
+    for _ in range(3000):
+        if holds(stats := await client.stats()):
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"waited in vain: {stats}")
 
 
 async def zygote_of(client: IsolationClient) -> int:

@@ -72,7 +72,8 @@ async def test_no_zombies(client: IsolationClient) -> None:
     os.kill(await zygote_of(client), signal.SIGKILL)
     await client.run([{"do": "loop"}] * 3, timeout=0.2)
     await client.run([{}] * 10, timeout=1)
-    await asyncio.sleep(0.2)
-    processes = below(await zygote_of(client))
+    zygote = await zygote_of(client)
+    eventually(lambda: len(below(zygote)) == 2)
+    processes = below(zygote)
     assert len(processes) == (await client.stats())["children"] == 2
     assert [alive(pid) for pid in processes] == [True, True]

@@ -7,21 +7,24 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from tests.isolation.processes import MakeClient
+from tests.isolation.processes import MakeClient, until
 
 
-async def test_ordinary_tasks_flow(make_client: MakeClient) -> None:
+async def test_ordinary_tasks_flow(make_client: MakeClient, tmp_path: Path) -> None:
     """With five times as many slow tasks as both lanes hold, ordinary ones flow, and every slow one ends well."""
     client = make_client(fast=1, slow=1)
-    slow = asyncio.create_task(client.run([{"do": "sleep", "with": 0.8}] * 10, timeout=30))
-    await asyncio.sleep(0.05)
+    path = tmp_path / "go on"
+    slow = asyncio.create_task(client.run([{"do": "wait_for", "with": str(path)}] * 10, timeout=60))
+    await until(client, lambda stats: stats["slow"] == 1)
     for _ in range(5):
         assert await client.run([{"with": 1}] * 20, timeout=5) == [{"value": 1}] * 20
     assert not slow.done()
-    assert await slow == [{"value": 0.8}] * 10
+    path.touch()
+    assert await slow == [{"value": str(path)}] * 10
 
 
 async def test_cap(make_client: MakeClient) -> None:
@@ -41,18 +44,24 @@ async def test_cap(make_client: MakeClient) -> None:
 async def test_deadline_over_both_lanes(make_client: MakeClient) -> None:
     """A task that was sent back to wait runs out of its own seconds, not of those it waited."""
     client = make_client(fast=2, slow=1)
-    results = await client.run([{"do": "sleep", "with": 0.6}, {"do": "loop"}, {"do": "sleep", "with": 0.4}], timeout=3)
+    results = await client.run(
+        [{"do": "sleep", "with": 0.6}, {"do": "loop"}, {"do": "sleep", "with": 0.4}], timeout=1.5
+    )
     assert results == [{"value": 0.6}, {"error": "timeout"}, {"value": 0.4}]
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["moved while it ran", "started in the slow lane"])
-async def test_slow_stands_back(make_client: MakeClient, waits: bool) -> None:
+async def test_slow_stands_back(make_client: MakeClient, tmp_path: Path, waits: bool) -> None:
     """A slow task's child has the lowest priority, however it came to the lane; ordinary ones have the normal one."""
     client = make_client(fast=1, slow=1, slow_after=0.5)
-    first = asyncio.create_task(client.run([{"do": "sleep", "with": 2.5}] * waits, timeout=30))
-    await asyncio.sleep(1.0 * waits)
-    tasks = [{"do": "nice_after", "with": 1.5}, {"do": "nice_after", "with": 0.0}]
-    assert await client.run(tasks, timeout=30) == [{"value": 19}, {"value": os.nice(0)}]
+    path = tmp_path / "go on"
+    first = asyncio.create_task(client.run([{"do": "wait_for", "with": str(path)}] * waits, timeout=60))
+    await until(client, lambda stats: stats["slow"] == waits)
+    tasks = [{"do": "nice_above", "with": os.nice(0)}, {"do": "nice"}]
+    second = asyncio.create_task(client.run(tasks, timeout=60))
+    await until(client, lambda stats: stats["slow_queued"] == waits)
+    path.touch()
+    assert await second == [{"value": 19}, {"value": os.nice(0)}]
     await first
 
 

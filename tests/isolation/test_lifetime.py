@@ -65,20 +65,28 @@ def test_single_process(end: str) -> None:
     eventually(lambda: not alive(supervisor) and not directory.exists())
 
 
-def test_forked_process_keeps_it() -> None:
+def test_forked_process_keeps_it(tmp_path: Path) -> None:
     """A forked process inherits the lifeline: the supervisor ends when that one has gone, too."""
-    supervisor, directory = run_user("if os.fork() == 0: os.close(1); import time; time.sleep(1.5)", "os._exit(0)")
+    path = tmp_path / "end"
+    wait = f"while not os.path.exists({str(path)!r}): time.sleep(0.05)"
+    supervisor, directory = run_user("import time", f"if os.fork() == 0:\n os.close(1)\n {wait}", "os._exit(0)")
     time.sleep(0.3)
     assert alive(supervisor)
+    path.touch()
     eventually(lambda: not alive(supervisor) and not directory.exists())
 
 
-def test_executed_process_does_not_keep_it() -> None:
+def test_executed_process_does_not_keep_it(tmp_path: Path) -> None:
     """A program that the process starts does not inherit the lifeline."""
-    supervisor, directory = run_user(
-        "import subprocess; p = subprocess.Popen(['sleep', '5'], stdout=2, close_fds=False); os._exit(0)"
-    )
-    eventually(lambda: not alive(supervisor) and not directory.exists(), seconds=3)
+    path = tmp_path / "pid"
+    start = "import subprocess; p = subprocess.Popen(['sleep', '600'], stdout=2, close_fds=False)"
+    supervisor, directory = run_user(start, f"open({str(path)!r}, 'w').write(str(p.pid))", "os._exit(0)")
+    program = int(path.read_text())
+    try:
+        eventually(lambda: not alive(supervisor) and not directory.exists())
+        assert alive(program)
+    finally:
+        os.kill(program, signal.SIGKILL)
 
 
 def test_fork_of_a_connected_process(make_client: MakeClient) -> None:
