@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,7 @@ async def test_slow_stands_back(make_client: MakeClient, tmp_path: Path, waits: 
     path = tmp_path / "go on"
     first = asyncio.create_task(client.run([{"do": "wait_for", "with": str(path)}] * waits, timeout=60))
     await until(client, lambda stats: stats["slow"] == waits)
-    tasks = [{"do": "nice_above", "with": os.nice(0)}, {"do": "nice"}]
+    tasks: list[dict[str, Any]] = [{"do": "nice_above", "with": os.nice(0)}, {"do": "nice"}]
     second = asyncio.create_task(client.run(tasks, timeout=60))
     await until(client, lambda stats: stats["slow_queued"] == waits)
     path.touch()
