@@ -20,6 +20,7 @@ from tests.support.needs import needs_curl as needs_curl
 from tests.support.needs import needs_engine as needs_engine
 from tests.support.needs import needs_helm as needs_helm
 from tests.support.needs import needs_model as needs_model
+from tests.support.needs import needs_model_images as needs_model_images
 from tests.support.needs import needs_mount as needs_mount
 from tests.support.needs import needs_nginx as needs_nginx
 from tests.support.needs import needs_openssl as needs_openssl
@@ -32,7 +33,7 @@ from tests.support.table import Table
 from tests.support.table import table as table
 from tests.support.vllm import vllm as vllm
 
-pytest_plugins = ["tests.support.cpu_limit"]
+pytest_plugins = ["tests.support.cpu_limit", "tests.support.skips"]
 
 ALONE = ("engine", "model")
 SCRIPTS = {"model": ("test_embedding_remote.py", "test_server_connectivity.py")}

@@ -30,7 +30,7 @@ ASKED = {
 """Paths that ask for a key."""
 UNLISTED = ("/metricsx", "/v1/load_lora_adapter", "/invocations", "/_stats", "/rerank", "/docs")
 
-pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.usefixtures("needs_model_images"), pytest.mark.timeout(900)]
 
 
 def program(image: str) -> str:
@@ -40,7 +40,7 @@ def program(image: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeStack]:
+def stack(needs_model_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeStack]:
     """Every service, with a key for each and a password."""
     run_dir = tmp_path_factory.mktemp("run")
     write_keys(run_dir)

@@ -79,7 +79,7 @@ def test_local_processes(tmp_path_factory: pytest.TempPathFactory) -> None:
         require_all(tree, [*control, "stop", "judge"], [*control, "start", "judge"])
 
 
-@pytest.mark.usefixtures("needs_engine", "needs_model")
+@pytest.mark.usefixtures("needs_model_images", "needs_model")
 def test_containers(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Everything holds of the stack in containers; from within its image every service answers."""
     name = f"rewardstack-{uuid.uuid4().hex[:8]}"

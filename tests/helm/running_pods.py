@@ -22,6 +22,7 @@ from services.stack import dotenv
 from services.stack.rundir import ROOT
 from tests.helm.pods import Cluster, Pod, cluster
 from tests.helm.rendering import render
+from tests.support import compose
 
 pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.timeout(1200)]
 
@@ -81,6 +82,8 @@ def image(needs_engine: None, tmp_path_factory: pytest.TempPathFactory) -> None:
 def vllm(needs_engine: None, scenario: Scenario) -> None:
     """The judge's image, where a scenario has one."""
     if scenario.name == "models":
+        if lacks := compose.missing_models():
+            pytest.skip(lacks)
         base = dotenv.read(ROOT / ".env")["VLLM_CPU_IMAGE"]
         recipe = f"FROM {base}\nRUN [ ! -d /models ] || chmod -R a+rX /models\n"
         command = ["docker", "build", "--tag", VLLM, "-"]

@@ -25,7 +25,6 @@ from tests.support.servers import free_port
 HERE = Path(__file__).parent
 STARTING_SECONDS = 600
 SERVICES = ("cache", "gateway", "queue", "rules", "worker")
-ENGINE, WHY_NONE = engine.find()
 
 pytestmark = [
     pytest.mark.usefixtures("needs_engine"),
@@ -243,12 +242,11 @@ def test_settings_that_became_wrong(stack: Containers) -> None:
 
 def test_programs_of_images(stack: Containers, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the judge's image starts is read from it, unless the environment says so."""
-    assert ENGINE is not None
     image = docker("inspect", "--format", "{{.Config.Image}}", stack.ids()["cache"]).strip()
     entrypoint = json.loads(docker("image", "inspect", "--format", "{{json .Config.Entrypoint}}", image))
-    assert images.programs(ENGINE, {"judge": {"image": image}}) == {"VLLM_PROGRAM": " ".join(entrypoint)}
+    assert images.programs(engine.require(), {"judge": {"image": image}}) == {"VLLM_PROGRAM": " ".join(entrypoint)}
     monkeypatch.setenv("VLLM_PROGRAM", "mine")
-    assert images.programs(ENGINE, {"judge": {"image": image}}) == {}
+    assert images.programs(engine.require(), {"judge": {"image": image}}) == {}
 
 
 def test_down_and_clean(stack: Containers) -> None:

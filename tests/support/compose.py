@@ -14,6 +14,7 @@ from unittest import mock
 
 from testcontainers.compose import DockerCompose
 
+from services.stack.errors import StackError
 from services.stack.rundir import ROOT
 from services.stack.settings import SETTINGS
 from services.up.compose import engine
@@ -25,7 +26,8 @@ PORTS = ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
 MODELS = ("judge", "embedding")
 """The services that load a model, each with a profile of its name."""
 COMMAND_SECONDS = 900.0
-
+PULL_SECONDS = 30.0
+"""For one of the smaller images; a machine that takes longer should pull them before it runs tests."""
 
 PASSED_ON = ("BUILD_NETWORK",)
 """The settings that say something of this machine, not of the stack."""
@@ -38,9 +40,39 @@ def of_this_machine() -> dict[str, str]:
 
 @functools.cache
 def missing() -> str:
-    """Why there is no stack in containers here; empty where there can be one."""
+    """Return why no stack without models can run in containers here; empty if one can."""
     found, reason = engine.find()
-    return "" if found else f"no container engine: {reason}"
+    if found is None:
+        return f"no container engine: {reason}"
+    images = _missing_images(found, models=False)
+    try:
+        # If the first one can be pulled, so can the others: Compose does that.
+        for image in images[:1]:
+            engine.ask(found.docker, "pull", "--quiet", image, seconds=PULL_SECONDS)
+    except StackError:
+        return f"container images are missing and cannot be pulled: {' '.join(images)}"
+    return ""
+
+
+@functools.cache
+def missing_models() -> str:
+    """Return why no stack with models can run in containers here; empty if one can."""
+    if lacks := missing():
+        return lacks
+    found = engine.require()
+    images = _missing_images(found, models=True)
+    # Some gigabytes, which no test pulls.
+    return f"container images are missing: {' '.join(images)}" if images else ""
+
+
+def _missing_images(found: engine.Engine, models: bool) -> list[str]:
+    """Return the images of `compose.yaml` that the engine lacks, of the services that load a model or of the others.
+
+    An image that is built here does not count; the one that it is built from does.
+    """
+    services = ComposeStack(["*"]).configuration()["services"].items()
+    images = {one["image"] for name, one in services if "build" not in one and (name in MODELS) == models}
+    return sorted(image for image in images if not engine.has_image(found, image))
 
 
 class Container(NamedTuple):

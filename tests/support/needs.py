@@ -16,7 +16,9 @@ import pytest
 from services.models import environment
 from services.models.environment import Models
 from services.stack import packages, settings
+from services.stack.errors import StackError
 from services.stack.rundir import ROOT
+from services.up.compose import engine
 from tests.helm.rendering import helm
 from tests.support import compose
 from tests.support.disk import Disk
@@ -116,6 +118,10 @@ def needs_helm(needs_process: None) -> None:
 def needs_compose(needs_process: None) -> None:
     """The command `docker compose`, with or without an engine."""
     _program("docker")
+    try:
+        engine.ask("docker", "compose", "version")
+    except StackError:
+        pytest.skip("docker has no command `compose`")
 
 
 @pytest.fixture(scope="session")
@@ -125,8 +131,15 @@ def needs_stack(needs_nginx: None, needs_redis: None) -> None:
 
 @pytest.fixture(scope="session")
 def needs_engine() -> None:
-    """A container engine with Compose."""
+    """A container engine with Compose, and the images of a stack without models."""
     if lacks := compose.missing():
+        pytest.skip(lacks)
+
+
+@pytest.fixture(scope="session")
+def needs_model_images(needs_engine: None) -> None:
+    """The images of the model servers."""
+    if lacks := compose.missing_models():
         pytest.skip(lacks)
 
 
