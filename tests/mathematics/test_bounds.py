@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rewardstack_rules.mathematics.bounds import (
     MAX_ANSWER,
     MAX_BARS,
@@ -14,6 +12,7 @@ from rewardstack_rules.mathematics.bounds import (
     refusal,
     too_large,
 )
+from tests.support.table import Table
 
 BIG = MAX_COUNT + 1
 CASES = [
@@ -61,7 +60,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "expected"), CASES, ids=[f"{answer[:30]} {len(answer)}" for answer, _ in CASES])
-def test_refusal(answer: str, expected: str) -> None:
+def test_refusal(table: Table) -> None:
     """What is beyond a limit is refused, or not computed, with a reason; what is within is not."""
-    assert (refusal(answer) or too_large(answer)) == expected
+    for answer, expected in CASES:
+        with table.case(f"{answer[:30]} {len(answer)}"):
+            assert (refusal(answer) or too_large(answer)) == expected

@@ -9,6 +9,7 @@ import pytest
 
 from rewardstack_rules.mathematics import Options, verify
 from rewardstack_rules.mathematics.extraction.extract import boxed, extract_answer
+from tests.support.table import Table
 
 CASES = [
     # marks
@@ -66,10 +67,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("response", "expected"), CASES, ids=[response[:40] for response, _ in CASES])
-def test_extract(response: str, expected: str | None) -> None:
+def test_extract(table: Table) -> None:
     """The answer is the part that the module's docstring says."""
-    assert extract_answer(response) == expected
+    for response, expected in CASES:
+        with table.case(repr(response)):
+            assert extract_answer(response) == expected
 
 
 def test_endless_box() -> None:

@@ -15,23 +15,26 @@ from rewardstack_rules.mathematics.lexicon.phrases import SAME
 from rewardstack_rules.mathematics.lexicon.units import UNITS
 from rewardstack_rules.mathematics.reading.numerals import number
 from rewardstack_rules.mathematics.reading.units import currency, named
+from tests.support.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOM = ROOT / "services/rules/rewardstack_rules/mathematics"
 
 
-@pytest.mark.parametrize("row", UNITS, ids=[row.symbols or row.names for row in UNITS])
-def test_units(row: tuple[str, ...]) -> None:
+def test_units(table: Table) -> None:
     """Each symbol and name of a unit names what the others of its row name."""
-    meanings = [{(one.size, one.dimensions) for one in named(name)} for text in row[:2] for name in text.split()]
-    assert set.intersection(*meanings)
+    for row in UNITS:
+        with table.case(f"{row.symbols} | {row.names}"):
+            names = [name for text in row[:2] for name in text.split()]
+            assert set.intersection(*({(one.size, one.dimensions) for one in named(name)} for name in names))
 
 
-@pytest.mark.parametrize("row", CURRENCIES, ids=[row.code for row in CURRENCIES])
-def test_currencies(row: tuple[str, ...]) -> None:
+def test_currencies(table: Table) -> None:
     """Each sign and code of a currency may stand before its amount, and means it."""
-    for sign in (row[0], *row[1].split()):
-        assert ((row[0], 1),) in {one.dimensions for one in currency(sign)}
+    for row in CURRENCIES:
+        with table.case(row.code):
+            for sign in (row[0], *row[1].split()):
+                assert ((row[0], 1),) in {one.dimensions for one in currency(sign)}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -53,12 +56,12 @@ def test_calendar(rows: dict[str, str], length: int) -> None:
     assert {len(names.split()) for names in rows.values()} == {length}
 
 
-@pytest.mark.parametrize("common", SAME)
-def test_phrases(common: str) -> None:
+def test_phrases(table: Table) -> None:
     """All phrases of a row say the same."""
-    assert [
-        said for said in SAME[common].split("|") if compare(f"\\text{{{said}}}", f"\\text{{{common}}}") is not True
-    ] == []
+    for common, row in SAME.items():
+        with table.case(common):
+            phrases = row.split("|")
+            assert [one for one in phrases if compare(f"\\text{{{one}}}", f"\\text{{{common}}}") is not True] == []
 
 
 def test_where_a_rule_goes() -> None:

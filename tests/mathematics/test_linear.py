@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
-LENGTH = 1_000_000
-"""Characters: a reader that goes back over the text for every character of it would take hours."""
-SECONDS = 60
-"""Generous: the slowest of these takes about a second."""
+from tests.mathematics.repetition_reader import Repetition, is_linear
+from tests.support.table import Table
 
-READ = """
-import sys
-from rewardstack_rules.mathematics.bounds import refusal
-from rewardstack_rules.mathematics.comparison.compare import readings
-from rewardstack_rules.mathematics.extraction.extract import extract_answer, reference_answer
-text = sys.stdin.read()
-answers = extract_answer(text), reference_answer(text)
-for answer in answers:
-    if answer is not None and not refusal(answer):
-        readings(answer)
-"""
+LENGTHS = [10_000, 100_000, 1_000_000]
+"""Characters: a reader that goes back over the text for every character of it would take hours for the longest."""
+SHORT_LENGTHS = [99, 990]
+"""Characters within the bounds on an answer, so that it is parsed."""
 PARTS = [
     "<answer>",
     "</answer>",
@@ -117,30 +110,43 @@ PARTS = [
 PREFIXES = ["", "Answer: ", "\\boxed{1}", "$ ", "\\boxed", "<answer>"]
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_repetitions_are_read_at_once(part: str) -> None:
-    """A million characters of one part, behind whatever opens an answer, are read."""
-    for prefix in PREFIXES:
-        text = prefix + part * ((LENGTH - len(prefix)) // len(part))
+@pytest.mark.nightly
+@pytest.mark.timeout(1200)
+def test_repetitions_are_read_in_linear_time(table: Table) -> None:
+    """Ten times the text of one part, behind whatever opens an answer, takes about ten times the CPU time to read."""
+    long = [Repetition(form=f"{prefix}{{}}", part=part, lengths=LENGTHS) for part in PARTS for prefix in PREFIXES]
+    check(long, table)
+
+
+@pytest.mark.nightly
+def test_short_repetitions_are_parsed_in_linear_time(table: Table) -> None:
+    """Ten times the notation, within the bounds on an answer, takes about ten times the CPU time to parse."""
+    check([Repetition(form="\\boxed{{}}\n\n{}", part=part, lengths=SHORT_LENGTHS) for part in PARTS], table)
+
+
+def check(cases: list[Repetition], table: Table) -> None:
+    """Check that each case is read to its end, without an error, in linear time."""
+    for case, outcome in measurements(cases):
+        with table.case(f"{case['part']!r} in {case['form']!r}"):
+            assert isinstance(outcome, list), outcome
+            assert is_linear(outcome), f"CPU seconds of {case['lengths']} characters: {outcome}"
+            assert len(outcome) == len(case["lengths"])
+
+
+def measurements(cases: list[Repetition]) -> Iterator[tuple[Repetition, list[float] | str]]:
+    """Yield what a child process measures for each case, or what went wrong; a case that ends the child costs one."""
+    while cases:
         done = subprocess.run(
-            [sys.executable, "-c", READ],
-            input=text.encode(),
+            [sys.executable, "-m", "tests.mathematics.repetition_reader"],
+            input="".join(json.dumps(case) + "\n" for case in cases),
             capture_output=True,
+            text=True,
             check=False,
-            timeout=SECONDS,
             env={"PYTHONPATH": ":".join(sys.path)},
         )
-        assert (0, b"") == (done.returncode, done.stderr)
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_short_repetitions_are_read_at_once(part: str) -> None:
-    """Within the bounds on an answer, notation is read without going back."""
-    text = f"\\boxed{{{part * (990 // len(part))}}}\n\n{part * (990 // len(part))}"
-    subprocess.run(
-        [sys.executable, "-c", READ],
-        input=text.encode(),
-        check=True,
-        timeout=SECONDS,
-        env={"PYTHONPATH": ":".join(sys.path)},
-    )
+        outcomes = [json.loads(line) for line in done.stdout.splitlines()]
+        yield from zip(cases, outcomes, strict=False)
+        if len(outcomes) < len(cases):
+            yield cases[len(outcomes)], f"the child process ended with {done.returncode}: {done.stderr}"
+        assert done.stderr == ""
+        cases = cases[len(outcomes) + 1 :]

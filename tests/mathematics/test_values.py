@@ -13,15 +13,17 @@ import pytest
 from rewardstack_rules.mathematics import Question, decide
 from rewardstack_rules.mathematics.comparison.compare import compare
 from rewardstack_rules.mathematics.reading.undone import undone
-from tests.mathematics.fuzz import MOST_FLIPS, flips, near_misses, questions
+from tests.mathematics.fuzz import MOST_FLIPS, Flip, flips, near_misses, questions
 from tests.mathematics.writings import WRITINGS
+from tests.support.math_verify_guard import child_process
+from tests.support.table import Table
 
 FILES = sorted((Path(__file__).parents[1] / "cases" / "values").glob("*.json"))
 CASES = [case for path in FILES for case in json.loads(path.read_text())]
 WRITTEN = 150
-"""Questions of the cases that are written anew."""
-NEAR = 10_000
-"""Pairs of numbers and functions that are nearly equal."""
+"""Questions of the cases that are written in other ways."""
+SOME_NEAR, NEAR = 500, 10_000
+"""Pairs of numbers and functions that are nearly equal: in each run, and each night."""
 POLICIES = {
     "a decimal stands for what rounds to it, and a comma may be decimal": r"\d[.,]\d",
     "a value is said with the decimal that it is about": r"≈|\\approx",
@@ -31,10 +33,12 @@ POLICIES = {
 """Why an answer that equals a reference need not be equalled by it, as `docs/rules.md` has it, by what both show."""
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{case['answer']} | {case['reference']}" for case in CASES])
-def test_values(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_values(path: Path, table: Table) -> None:
     """Two answers are the same, are not, or it is left to their texts, as the data says with a reason."""
-    assert compare(case["answer"], case["reference"]) is case["same"], case["reason"]
+    for case in json.loads(path.read_text()):
+        with table.case(f"{case['answer']} | {case['reference']}"):
+            assert compare(case["answer"], case["reference"]) is case["same"], case["reason"]
 
 
 def test_either_order() -> None:
@@ -49,35 +53,45 @@ def _is_done(case: dict[str, Any]) -> bool:
     return undone(case["answer"]) == undone(case["reference"])
 
 
+@pytest.mark.usefixtures("needs_process")
 def test_order_of_cases() -> None:
     """With answer and reference swapped a verdict is the same, except where a policy says why it is not."""
-    asked = [one for one in questions() if not undone(one.answer + one.expected[0])]
-    swapped = [(one, Question(one.expected[0], (one.answer,))) for one in asked]
-    turned = [one for one, other in swapped if bool(decide(one).right) is not bool(decide(other).right)]
+    with child_process() as child:
+        turned = child.submit(turned_questions).result()
     reasons = {one: [name for name, sign in POLICIES.items() if _shows(sign, one)] for one in turned}
     assert [one for one, names in reasons.items() if not names] == []
     assert {name for names in reasons.values() for name in names} == {*POLICIES}
+
+
+def turned_questions() -> list[Question]:
+    """Return the questions of the cases whose verdict changes when answer and reference are swapped."""
+    asked = [one for one in questions() if not undone(one.answer + one.expected[0])]
+    swapped = [(one, Question(one.expected[0], (one.answer,))) for one in asked]
+    return [one for one, other in swapped if bool(decide(one).right) is not bool(decide(other).right)]
 
 
 def _shows(sign: str, question: Question) -> bool:
     return any(re.search(sign, text) for text in (question.answer, *question.expected))
 
 
+@pytest.mark.nightly
 def test_how_it_is_written() -> None:
     """What changes the looks of an answer or reference, not its meaning, changes one verdict in a thousand at most."""
-    found = list(flips(Random(18).sample(questions(), WRITTEN)))
+    with child_process() as child:
+        found = child.submit(written_flips).result()
     assert len(found) > WRITTEN * len(WRITINGS)
     assert len([flip for flip in found if flip]) <= MOST_FLIPS * len(found)
 
 
-def test_no_case_is_left() -> None:
-    """No answer of the cases is right only because math_verify says so, which a clock may end."""
-    assert [one for one in questions() if decide(one)[::2] == (True, "math_verify")] == []
+def written_flips() -> list[Flip | None]:
+    """Return for some questions and each way to write them the verdict that changes, or None."""
+    return list(flips(Random(18).sample(questions(), WRITTEN)))
 
 
-def test_near_misses() -> None:
+@pytest.mark.parametrize("count", [SOME_NEAR, pytest.param(NEAR, marks=pytest.mark.nightly)])
+def test_near_misses(count: int) -> None:
     """Of numbers and functions that differ by very little none is taken for equal."""
-    assert [pair for pair in near_misses(Random(18), NEAR) if compare(*pair) is not False] == []
+    assert [pair for pair in near_misses(Random(18), count) if compare(*pair) is not False] == []
 
 
 @pytest.mark.parametrize(

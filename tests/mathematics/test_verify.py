@@ -12,36 +12,45 @@ import pytest
 
 from rewardstack_rules.mathematics import Verdict, verify, warm_up
 from rewardstack_rules.mathematics.bounds import MAX_RESPONSE
+from tests.support.math_verify_guard import child_process, without_math_verify
+from tests.support.table import Table
 
 DIGITS = "1" * 900_000
 
 
-@pytest.mark.parametrize(
-    ("response", "references", "expected"),
-    [
-        ("\\boxed{5}", ["4", "5"], Verdict(True)),
-        ("\\boxed{5}", ["\\frac{1}{", "5"], Verdict(True)),
-        ("\\boxed{5}", ["", "4"], Verdict(False, "wrong answer")),
-        ("\\boxed{5}", ["\\frac{1}{", "4"], Verdict(False, "wrong answer")),
-        ("", ["5"], Verdict(False, "no answer")),
-        ("\\boxed{\\frac{1}{}", ["\\frac{1}{"], Verdict(None, "the reference cannot be read")),
-        ("\\boxed{5}", [], Verdict(None, "the reference is empty")),
-        ("\\boxed{5}", [" ", ""], Verdict(None, "the reference is empty")),
-        ("", [""], Verdict(None, "the reference is empty")),
-        ("", ["\\frac{1}{"], Verdict(None, "the reference cannot be read")),
-        ("\\boxed{5}", [DIGITS], Verdict(None, "the reference is too long")),
-        ("\\boxed{5}", ["9^{9^{9^9}}"], Verdict(False, "wrong answer")),
-        (f"\\boxed{{{DIGITS}}}", ["5"], Verdict(False, "answer too long")),
-        ("x" * (MAX_RESPONSE + 1), ["5"], Verdict(False, "response too long")),
-        ("x" * (MAX_RESPONSE + 1), [""], Verdict(None, "the reference is empty")),
-        ("\\boxed{9^{9^{9^{9}}}}", ["5"], Verdict(False, "wrong answer")),
-        ("\\boxed{9^{9^{9^{9}}}}", ["9^{9^{9^{9}}}"], Verdict(True)),
-        ("\\boxed{9^{9^{9^{8}}}}", ["9^{9^{9^{9}}}"], Verdict(False, "wrong answer")),
-    ],
-)
-def test_references_and_reasons(response: str, references: list[str], expected: Verdict) -> None:
+REFERENCES = [
+    ("\\boxed{5}", ["4", "5"], Verdict(True)),
+    ("\\boxed{5}", ["\\frac{1}{", "5"], Verdict(True)),
+    ("\\boxed{5}", ["", "4"], Verdict(False, "wrong answer")),
+    ("\\boxed{5}", ["\\frac{1}{", "4"], Verdict(False, "wrong answer")),
+    ("", ["5"], Verdict(False, "no answer")),
+    ("\\boxed{\\frac{1}{}", ["\\frac{1}{"], Verdict(None, "the reference cannot be read")),
+    ("\\boxed{5}", [], Verdict(None, "the reference is empty")),
+    ("\\boxed{5}", [" ", ""], Verdict(None, "the reference is empty")),
+    ("", [""], Verdict(None, "the reference is empty")),
+    ("", ["\\frac{1}{"], Verdict(None, "the reference cannot be read")),
+    ("\\boxed{5}", [DIGITS], Verdict(None, "the reference is too long")),
+    ("\\boxed{5}", ["9^{9^{9^9}}"], Verdict(False, "wrong answer")),
+    (f"\\boxed{{{DIGITS}}}", ["5"], Verdict(False, "answer too long")),
+    ("x" * (MAX_RESPONSE + 1), ["5"], Verdict(False, "response too long")),
+    ("x" * (MAX_RESPONSE + 1), [""], Verdict(None, "the reference is empty")),
+    ("\\boxed{9^{9^{9^{9}}}}", ["5"], Verdict(False, "wrong answer")),
+    ("\\boxed{9^{9^{9^{9}}}}", ["9^{9^{9^{9}}}"], Verdict(True)),
+    ("\\boxed{9^{9^{9^{8}}}}", ["9^{9^{9^{9}}}"], Verdict(False, "wrong answer")),
+]
+
+
+def reference_name(response: str, references: list[str]) -> str:
+    """Return the id of a case."""
+    return f"{response[:30]!r} {len(response)}, {[reference[:20] for reference in references]}"
+
+
+def test_references_and_reasons(table: Table) -> None:
     """Any reference can make an answer right; only one that can be read can make it wrong; bounds say so."""
-    assert verify(response, references)[:2] == expected[:2]
+    for response, references, expected in REFERENCES:
+        with table.case(reference_name(response, references)):
+            verdict = without_math_verify(verify, response, references)
+            assert verdict is None or verdict[:2] == expected[:2]
 
 
 HOSTILE = [
@@ -79,18 +88,51 @@ HOSTILE = [
 ]
 
 
+def name_of(text: str) -> str:
+    """Return the id of a hostile text."""
+    return f"{text[:20]!r} {len(text)}"
+
+
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("response", HOSTILE, ids=[f"{text[:20]!r} {len(text)}" for text in HOSTILE])
-def test_hostile_response(response: str) -> None:
+def test_hostile_response(table: Table) -> None:
     """Whatever a response holds, it is that response's wrong answer, and neither an error nor a hang."""
-    assert verify(response, ["5"]).right is False
+    for response in HOSTILE:
+        with table.case(name_of(response)):
+            verdict = without_math_verify(verify, response, ["5"])
+            assert verdict is None or verdict.right is False
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("reference", HOSTILE, ids=[f"{text[:20]!r} {len(text)}" for text in HOSTILE])
-def test_hostile_reference(reference: str) -> None:
+def test_hostile_reference(table: Table) -> None:
     """Whatever a reference holds, an answer that is not it is not right, and there is neither an error nor a hang."""
-    assert verify("\\boxed{77}", [reference]).right is not True
+    for reference in HOSTILE:
+        with table.case(name_of(reference)):
+            verdict = without_math_verify(verify, "\\boxed{77}", [reference])
+            assert verdict is None or verdict.right is not True
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.usefixtures("needs_process")
+def test_what_reaches_math_verify(table: Table) -> None:
+    """The cases that the tests above leave out, for they reach math_verify, hold in a child process."""
+    with child_process() as child:
+
+        def decide_in_child(response: str, references: list[str]) -> Verdict | None:
+            """Return the verdict if it takes math_verify."""
+            needs_no_child = without_math_verify(verify, response, references)
+            return None if needs_no_child else child.submit(verify, response, references).result()
+
+        for response, references, expected in REFERENCES:
+            if verdict := decide_in_child(response, references):
+                with table.case(reference_name(response, references)):
+                    assert verdict[:2] == expected[:2]
+        for text in HOSTILE:
+            if verdict := decide_in_child(text, ["5"]):
+                with table.case(f"response {name_of(text)}"):
+                    assert verdict.right is False
+            if verdict := decide_in_child("\\boxed{77}", [text]):
+                with table.case(f"reference {name_of(text)}"):
+                    assert verdict.right is not True
 
 
 def test_thread_and_signals() -> None:
@@ -104,6 +146,7 @@ def test_thread_and_signals() -> None:
     assert signal.getsignal(signal.SIGALRM) is handler
 
 
+@pytest.mark.usefixtures("needs_process")
 def test_silent() -> None:
     """math_verify's warnings about timeouts that it does not have do not reach the log."""
     code = "from rewardstack_rules.mathematics import verify; print(verify('\\\\boxed{2x}', ['x+x']).right)"
