@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from rewardstack import Request, Score, llm_judge_remote, score
+from rewardstack import Request, Score, endpoints, llm_judge_remote, score
 from rewardstack.endpoints import VARIABLE
 from rewardstack.errors import SettingsError
+from rewardstack.transport import endpoint
 from tests.client.conftest import Script
 from tests.client.embedding.conftest import STAND_IN
 from tests.client.judge.conftest import FAKE_JUDGE
-from tests.rules.conftest import running
+from tests.rules.conftest import RewardServer, running
 from tests.support.endpoints import write_endpoints
 from tests.support.servers import FAULT_SERVER, FaultServer
 from tests.support.waiting import eventually
@@ -88,6 +89,8 @@ def test_moves_in_mid_run(
     end: Callable[[FaultServer], None],
 ) -> None:
     """With slow samples under way and more that wait for a place, the server goes and another is named: all are ok."""
+    monkeypatch.setattr(endpoint, "SILENCE", 0.5)
+    monkeypatch.setattr(endpoint, "PING_TIMEOUT", 1.0)
     (tmp_path / "routes.toml").write_text(NAMED)
     monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.toml"))
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "4")
@@ -104,15 +107,16 @@ def test_moves_in_mid_run(
     assert keys == ({"Bearer new"} if script == FAKE_JUDGE else set())
 
 
-def test_its_whole_patience(file: Path, serve: Serve) -> None:
+def test_its_whole_patience(file: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """What has waited for the old server most of its timeout waits for the new one as long as for any."""
+    monkeypatch.setattr(endpoints, "LOOK", 0.1)
     old, new = serve(FAULT_SERVER), serve(FAULT_SERVER)
     write_endpoints(file, {"REWARD_SERVER_URL": old.url})
     assert statuses(score(samples("math", 1))) == {"ok"}
     old.kill()
-    new.set(delay=4.0)
-    with scoring(samples("math", timeout=6.0)) as scores:
-        time.sleep(4.0)
+    new.set(delay=1.6)
+    with scoring(samples("math", timeout=2.8)) as scores:
+        time.sleep(1.6)
         write_endpoints(file, {"REWARD_SERVER_URL": new.url})
     assert statuses(scores) == {"ok"}
 
@@ -134,11 +138,12 @@ def test_the_old_server_goes_on(file: Path, serve: Serve, monkeypatch: pytest.Mo
     assert statuses(scores) == {"ok"}
 
 
-def test_one_of_several_leaves(file: Path, serve: Serve) -> None:
+def test_one_of_several_leaves(file: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several servers one leaves while it works and another comes: what is on its way there is answered there."""
+    monkeypatch.setattr(endpoints, "LOOK", 0.1)
     first, second, third = (serve(FAULT_SERVER) for _ in range(3))
     for one in (first, second):
-        one.set(delay=3.0)
+        one.set(delay=1.0)
     write_endpoints(file, {"REWARD_SERVER_URL": f"{first.url},{second.url}"})
     with scoring(samples("math", 10 * 64)) as scores:
         eventually(lambda: first.stats()["requests"] and second.stats()["requests"])
@@ -152,11 +157,12 @@ def test_one_of_several_leaves(file: Path, serve: Serve) -> None:
 
 def test_named_no_more(file: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """What waits for a server that the file does not name any more is scored there while it lives."""
+    monkeypatch.setattr(endpoints, "LOOK", 0.1)
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
     server = serve(FAULT_SERVER)
-    server.set(delay=1.5)
+    server.set(delay=0.6)
     write_endpoints(file, {"REWARD_SERVER_URL": server.url})
-    with scoring(samples("math", 3 * 64, timeout=6.0)) as scores:
+    with scoring(samples("math", 3 * 64, timeout=2.4)) as scores:
         eventually(lambda: server.stats()["requests"])
         write_endpoints(file)
     assert statuses(scores) == {"ok"}
@@ -164,21 +170,26 @@ def test_named_no_more(file: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
         score(samples("math"))
 
 
-def test_the_next_jobs_key(file: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
+    """A real reward server that has the next job's key."""
+    with running(tmp_path_factory.mktemp("keyed"), "--workers", "1", REWARD_SERVER_API_KEYS="of-the-next-job") as one:
+        yield one
+
+
+def test_the_next_jobs_key(file: Path, keyed: RewardServer) -> None:
     """A server that takes another key than the file has yet, as the next job's at the same address, is waited for."""
-    with running(tmp_path, REWARD_SERVER_API_KEYS="of-the-next-job") as server:
-        write_endpoints(file, {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_API_KEY": "of-the-last-job"})
-        with scoring([Request("gsm8k", f"#### {at}", f"{at}") for at in range(SAMPLES)]) as scores:
-            time.sleep(2.0)
-            write_endpoints(file, {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_API_KEY": "of-the-next-job"})
+    write_endpoints(file, {"REWARD_SERVER_URL": keyed.url, "REWARD_SERVER_API_KEY": "of-the-last-job"})
+    with scoring([Request("gsm8k", f"#### {at}", f"{at}") for at in range(SAMPLES)]) as scores:
+        time.sleep(2.0)
+        write_endpoints(file, {"REWARD_SERVER_URL": keyed.url, "REWARD_SERVER_API_KEY": "of-the-next-job"})
     assert statuses(scores) == {"ok"} and {one.value for one in scores} == {1.0}
 
 
-def test_a_key_that_is_wrong_for_good(file: Path, tmp_path: Path) -> None:
+def test_a_key_that_is_wrong_for_good(file: Path, keyed: RewardServer) -> None:
     """Where the file's key stays one that the server does not take, the reason says so, without the key."""
-    with running(tmp_path, REWARD_SERVER_API_KEYS="right") as server:
-        write_endpoints(file, {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_API_KEY": "hush"})
-        [found] = score([Request("gsm8k", "#### 1", "1", {"timeout": 2.0})], on_error="none")
+    write_endpoints(file, {"REWARD_SERVER_URL": keyed.url, "REWARD_SERVER_API_KEY": "hush"})
+    [found] = score([Request("gsm8k", "#### 1", "1", {"timeout": 2.0})], on_error="none")
     assert found.status == "failed" and "hush" not in found.reason
     assert "401" in found.reason and f"its key is not the one that {VARIABLE} has for it" in found.reason
 

@@ -14,19 +14,37 @@ from typing import Any
 import pytest
 
 from rewardstack import Request, acompute_score, rule_remote, score
+from rewardstack.transport import endpoint, outage
 from tests.support.servers import FaultServer, fault_server, free_port
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
-SAMPLES = 1024
 WORKERS = 8
 TIMEOUT = 5.0
 MOST = 8.0
 """Seconds that all samples may take where the server is dead and the timeout is `TIMEOUT`."""
 REFUSED = "connection refused, nothing listens there"
 WORDS = {"refused": [REFUSED], "silent": ["accepts requests and does not answer", "no answer even to GET /health"]}
-Caller = Callable[[], list[dict[str, Any]]]
+Caller = Callable[[int], list[dict[str, Any]]]
+
+
+@pytest.fixture(autouse=True, params=[0.4, pytest.param(1.0, marks=pytest.mark.nightly)])
+def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float:
+    """The factor of all times in a test; at 1 the client's own hold."""
+    factor = float(request.param)
+    for module, name in (
+        *((endpoint, name) for name in ("SILENCE", "PING_TIMEOUT", "SAID_AFTER")),
+        *((outage, name) for name in ("REFUSED_FOR", "PROBE_TIMEOUT")),
+    ):
+        monkeypatch.setattr(module, name, factor * getattr(module, name))
+    return factor
+
+
+@pytest.fixture
+def count(pace: float) -> int:
+    """The number of samples."""
+    return 1024 if pace == 1 else 256
 
 
 @pytest.fixture
@@ -37,26 +55,26 @@ def silent() -> Iterator[socket.socket]:
 
 
 @pytest.fixture
-def dead(request: pytest.FixtureRequest, silent: socket.socket, monkeypatch: pytest.MonkeyPatch) -> str:
+def dead(request: pytest.FixtureRequest, silent: socket.socket, monkeypatch: pytest.MonkeyPatch, pace: float) -> str:
     """What is wrong with the reward server that the environment names."""
     port = silent.getsockname()[1] if request.param == "silent" else free_port()
     monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{port}")
-    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", f"{TIMEOUT}")
+    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", f"{pace * TIMEOUT}")
     monkeypatch.setenv("REWARD_TYPE", "math")
     return str(request.param)
 
 
-def one_by_one(workers: int = WORKERS) -> list[dict[str, Any]]:
+def one_by_one(count: int) -> list[dict[str, Any]]:
     """Samples as verl scores them, one a call in a pool of threads."""
-    with ThreadPoolExecutor(workers) as pool:
-        return [*pool.map(lambda at: rule_remote.compute_score("x", f"{at}", "1", None, details=True), range(SAMPLES))]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return [*pool.map(lambda at: rule_remote.compute_score("x", f"{at}", "1", None, details=True), range(count))]
 
 
-def all_at_once() -> list[dict[str, Any]]:
+def all_at_once(count: int) -> list[dict[str, Any]]:
     """Samples as verl's reward loop scores them, one a call on an event loop."""
 
     async def together() -> list[dict[str, Any]]:
-        calls = (acompute_score("rule_remote_math", f"{at}", "1", None, details=True) for at in range(SAMPLES))
+        calls = (acompute_score("rule_remote_math", f"{at}", "1", None, details=True) for at in range(count))
         return await asyncio.gather(*calls)
 
     return asyncio.run(together())
@@ -64,26 +82,26 @@ def all_at_once() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("dead", ["refused", "silent"], indirect=True)
 @pytest.mark.parametrize("call", [one_by_one, all_at_once])
-def test_one_timeout_is_all(dead: str, call: Caller, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_timeout_is_all(dead: str, call: Caller, count: int, pace: float, caplog: pytest.LogCaptureFixture) -> None:
     """A dead server costs its timeout once, not once a worker and wave; every sample is `failed`, with the cause."""
     began = time.monotonic()
-    found = call()
+    found = call(count)
 
-    assert time.monotonic() - began <= MOST
-    assert [1.0] * SAMPLES == [one["failed"] for one in found]
+    assert time.monotonic() - began <= pace * MOST
+    assert [1.0] * count == [one["failed"] for one in found]
     said = [record.getMessage() for record in caplog.records if "samples failed" in record.getMessage()]
     assert said and all("127.0.0.1" in line for line in said)
 
 
 @pytest.mark.parametrize("dead", ["refused", "silent"], indirect=True)
-def test_whoever_comes_later_is_told_at_once(dead: str) -> None:
+def test_whoever_comes_later_is_told_at_once(dead: str, pace: float) -> None:
     """A sample that comes while the server is away fails with the same cause, and without its timeout."""
     score([Request("math", "first", "1")])
     score([Request("math", "second", "1")])
     began = time.monotonic()
     (later,) = score([Request("math", "later", "1")])
 
-    assert time.monotonic() - began < TIMEOUT / 2
+    assert time.monotonic() - began < pace * TIMEOUT / 2
     assert "failed" == later.status
     assert any(words in later.reason for words in WORDS[dead])
     assert "so nothing waits for it until it is back" in later.reason
@@ -109,9 +127,9 @@ def taken(silent: socket.socket) -> Iterator[list[socket.socket]]:
 
 
 @pytest.mark.parametrize("dead", ["silent"], indirect=True)
-def test_probes_are_few(dead: str, taken: list[socket.socket]) -> None:
+def test_probes_are_few(dead: str, taken: list[socket.socket], count: int) -> None:
     """A server that accepts and never answers is asked by a few probes, not by every sample that comes."""
-    score([Request("math", f"first {at}", "1") for at in range(SAMPLES)])
+    score([Request("math", f"first {at}", "1") for at in range(count)])
     score([Request("math", "found away", "1")])
     before = len(taken)
     assert {"failed"} == {score([Request("math", f"later {at}", "1")])[0].status for at in range(200)}
@@ -119,33 +137,35 @@ def test_probes_are_few(dead: str, taken: list[socket.socket]) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.5, 2.0])
-def test_a_restart_is_waited_for(server: FaultServer, seconds: float) -> None:
+def test_a_restart_is_waited_for(server: FaultServer, seconds: float, pace: float) -> None:
     """A server that refuses connections for as long as a restart takes costs no sample."""
     assert "ok" == score([Request("math", "before", "1")])[0].status
     server.kill()
     with ThreadPoolExecutor(WORKERS) as pool:
         calls = [pool.submit(score, [Request("math", f"restart {at}", "1")]) for at in range(4 * WORKERS)]
-        time.sleep(seconds)
+        time.sleep(pace * seconds)
         with fault_server(server.port):
             assert {"ok"} == {call.result()[0].status for call in calls}
 
 
-def test_refused_is_known_soon(server: FaultServer) -> None:
+def test_refused_is_known_soon(server: FaultServer, pace: float) -> None:
     """A refused connection ends the wait long before a long timeout does."""
     assert "ok" == score([Request("math", "before", "1")])[0].status
     server.kill()
     began = time.monotonic()
     (refused,) = score([Request("math", "refused", "1", {"timeout": 60})])
 
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < pace * 20
     assert "failed" == refused.status
     assert refused.reason.startswith(f"{server.url}/v1/score: {REFUSED}")
 
 
 @pytest.mark.parametrize("fault", ["killed", "frozen"])
-def test_it_is_found_when_it_is_back(server: FaultServer, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+def test_it_is_found_when_it_is_back(
+    server: FaultServer, monkeypatch: pytest.MonkeyPatch, fault: str, pace: float
+) -> None:
     """Samples are scored again soon after the server is back, without anything being done."""
-    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "3")
+    monkeypatch.setenv("REWARD_SERVER_TIMEOUT", f"{pace * 3}")
     assert "ok" == score([Request("math", "before", "1")])[0].status
     server.kill() if fault == "killed" else server.freeze()
     assert {"failed"} == {score([Request("math", f"away {at}", "1")])[0].status for at in range(4)}
@@ -156,15 +176,15 @@ def test_it_is_found_when_it_is_back(server: FaultServer, monkeypatch: pytest.Mo
         assert {"ok"} == {one.status for one in score([Request("math", f"after {at}", "1") for at in range(640)])}
 
 
-def test_the_patient_wait_on(server: FaultServer) -> None:
+def test_the_patient_wait_on(server: FaultServer, pace: float) -> None:
     """What may wait longer is not ended by what gave up sooner: its own timeout counts, from when the server went."""
     assert "ok" == score([Request("math", "before", "1")])[0].status
     server.freeze()
     with ThreadPoolExecutor(2) as pool:
         patient = pool.submit(score, [Request("math", "patient", "1", {"timeout": 60})])
-        hasty = pool.submit(score, [Request("math", f"hasty {at}", "1", {"timeout": 3}) for at in range(128)])
+        hasty = pool.submit(score, [Request("math", f"hasty {at}", "1", {"timeout": pace * 3}) for at in range(128)])
         assert {"failed"} == {one.status for one in hasty.result()}
         later = pool.submit(score, [Request("math", "later", "1", {"timeout": 60})])
-        time.sleep(3)
+        time.sleep(pace * 3)
         server.thaw()
         assert ["ok", "ok"] == [one.result()[0].status for one in (patient, later)]

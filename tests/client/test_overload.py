@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from rewardstack import Request, Score, score
+from rewardstack.transport import endpoint
 from tests.client.conftest import Script
 from tests.support.servers import FaultServer, fault_server, free_port
 
@@ -35,12 +36,13 @@ def statuses(scores: list[Score]) -> set[str]:
     return {one.status if one.status == "ok" else f"{one.status}: {one.reason}" for one in scores}
 
 
+@pytest.mark.parametrize("seconds", [2, pytest.param(10, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("refusal", [429, 503])
-def test_ten_seconds_of_refusals(server: FaultServer, refusal: int) -> None:
-    """Ten seconds of 429 or 503 under a deadline of 60 s leave every sample `ok`, with hardly an attempt wasted."""
+def test_seconds_of_refusals(server: FaultServer, refusal: int, seconds: int) -> None:
+    """Seconds of 429 or 503 under a deadline of 60 s leave every sample `ok`, with hardly an attempt wasted."""
     score([Request("math", "warm")])
     server.set(mode=str(refusal))
-    timer = after(10, lambda: server.set(mode="ok"))
+    timer = after(seconds, lambda: server.set(mode="ok"))
     assert {"ok"} == statuses(score(requests("refused")))
     timer.join()
     counts = server.stats()
@@ -61,7 +63,7 @@ def test_refusals_for_now(server: FaultServer, refusal: int) -> None:
     """A request that came too slowly, or that a gateway lost, is sent again, more often than a server's errors are."""
     score([Request("math", "warm")])
     server.set(mode=str(refusal))
-    timer = after(3, lambda: server.set(mode="ok"))
+    timer = after(2, lambda: server.set(mode="ok"))
     assert {"ok"} == statuses(score([Request("math", f"sent again after {refusal}")]))
     timer.join()
 
@@ -87,13 +89,14 @@ def _recover(server: FaultServer) -> None:
     server.set(mode="ok")
 
 
+@pytest.mark.parametrize("seconds", [2.4, pytest.param(30.0, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
     ("begin", "end"),
     [(_refuse, _recover), (FaultServer.freeze, FaultServer.thaw)],
     ids=["refuses", "frozen"],
 )
-def test_attempts_in_an_outage(server: FaultServer, begin: Change, end: Change) -> None:
-    """In an outage of 30 s the server is sent at most 1.2 attempts a sample, however the samples arrive."""
+def test_attempts_in_an_outage(server: FaultServer, begin: Change, end: Change, seconds: float) -> None:
+    """In an outage the server is sent at most 1.2 attempts a sample, however the samples arrive."""
     score([Request("math", "warm")])
     begin(server)
     results: list[Score] = []
@@ -107,8 +110,8 @@ def test_attempts_in_an_outage(server: FaultServer, begin: Change, end: Change) 
     threads = [threading.Thread(target=one, args=(at,)) for at in range(100)]
     for at, thread in enumerate(threads):
         thread.start()
-        time.sleep(0.2 if at < 50 else 0)
-    time.sleep(20)
+        time.sleep(seconds / 3 / 50 if at < 50 else 0)
+    time.sleep(seconds * 2 / 3)
     end(server)
     for thread in threads:
         thread.join()
@@ -120,6 +123,8 @@ def test_attempts_in_an_outage(server: FaultServer, begin: Change, end: Change) 
 @pytest.mark.parametrize("fault", ["dead", "frozen", "refuses"])
 def test_one_of_two_urls(server: FaultServer, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """With one of two URLs dead, stopped or refusing, every sample is `ok`."""
+    monkeypatch.setattr(endpoint, "SILENCE", 0.5)
+    monkeypatch.setattr(endpoint, "PING_TIMEOUT", 1.0)
     with fault_server() as other:
         monkeypatch.setenv("REWARD_SERVER_URL", f"{other.url},{server.url}")
         score(requests("both"))
@@ -195,7 +200,7 @@ FEW_DESCRIPTORS = """
     logging.getLogger("rewardstack").addHandler(handler)
     resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))
     for label in ("a", "b"):
-        scores = score([Request("math", f"{label} {at}") for at in range(64 * 200)])
+        scores = score([Request("math", f"{label} {at}") for at in range(64 * 100)])
         assert {"ok"} == {one.status for one in scores}, scores[0]
     print(len(warnings), warnings[0])
 """
