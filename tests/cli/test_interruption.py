@@ -1,4 +1,4 @@
-"""A run over 10,000 rows that is interrupted, and taken up again: counted by the reward server itself."""
+"""A run over 4,000 rows that is interrupted, and taken up again: counted by the reward server itself."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import pytest
 from .conftest import Cli, RewardServer
 from .samples import own, read_jsonl, read_parquet, samples, statuses, values, write_jsonl
 
-ROWS = 10_000
-CHUNK = 512
+ROWS = 4_000
+CHUNK = 256
+FIRST = 2 * CHUNK
+"""Rows that a run has scored, at least, when it is interrupted."""
 
 
 @pytest.fixture
@@ -46,11 +48,11 @@ def test_nothing_is_scored_twice_after_an_interruption(
     """Ctrl-C (and SIGTERM) finishes what is in flight and says how to go on; the next run scores exactly the rest."""
     before, out = reward_server.items(), source.with_name("out.jsonl")
     process = scoring.start("score", "in.jsonl", "-o", "out.jsonl", "--chunk-size", str(CHUNK))
-    _, err = interrupt(process, out, 1000, number)
+    _, err = interrupt(process, out, FIRST, number)
     assert process.returncode == status
     kept = read_jsonl(out)
-    assert 1000 <= len(kept) < ROWS
-    assert f"{len(kept):,} of 10,000 rows are in out.jsonl; the same command goes on from there" in err
+    assert FIRST <= len(kept) < ROWS
+    assert f"{len(kept):,} of {ROWS:,} rows are in out.jsonl; the same command goes on from there" in err
     assert reward_server.items() - before == len(kept)
 
     result = scoring("score", "in.jsonl", "-o", "out.jsonl")
@@ -63,7 +65,7 @@ def test_a_killed_run_scores_at_most_a_chunk_twice(scoring: Cli, reward_server: 
     """After SIGKILL the next run takes up what is on disk; only rows that were in flight are scored again."""
     before, out = reward_server.items(), source.with_name("out.jsonl")
     process = scoring.start("score", "in.jsonl", "-o", "out.jsonl", "--chunk-size", str(CHUNK))
-    interrupt(process, out, 1000, signal.SIGKILL)
+    interrupt(process, out, FIRST, signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     assert out.read_bytes().count(b"\n") < ROWS
 
@@ -77,7 +79,7 @@ def test_a_killed_run_to_parquet_is_taken_up(scoring: Cli, reward_server: Reward
     before, out = reward_server.items(), source.with_name("out.parquet")
     partial = source.with_name("out.parquet.partial")
     process = scoring.start("score", "in.jsonl", "-o", "out.parquet", "--chunk-size", str(CHUNK))
-    interrupt(process, partial, 1000, signal.SIGKILL)
+    interrupt(process, partial, FIRST, signal.SIGKILL)
     assert not out.exists()
 
     assert scoring("score", "in.jsonl", "-o", "out.parquet").status == 0
@@ -100,4 +102,4 @@ def test_a_second_interrupt_drops_what_is_in_flight(cli: Cli, source: Path) -> N
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=10)
     assert process.returncode == 130
-    assert "0 of 10,000 rows are in out.jsonl; the same command goes on from there" in err
+    assert f"0 of {ROWS:,} rows are in out.jsonl; the same command goes on from there" in err

@@ -11,6 +11,7 @@ import pytest
 
 from rewardstack import endpoints
 from rewardstack.cli.data.source import Source
+from rewardstack.cli.jobs import server as job_server
 from rewardstack.cli.jobs.job_file import JobFile
 from rewardstack.cli.jobs.scoring import JobScoring
 from rewardstack.cli.jobs.server import PAUSE, JobServer
@@ -63,12 +64,13 @@ async def test_a_refused_key_is_said() -> None:
 async def test_a_server_that_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An outage is waited out also where the file of servers names another server in the end, with another key."""
     monkeypatch.setattr(endpoints, "LOOK", 0.0)
+    monkeypatch.setattr(job_server, "PAUSE", 0.2)
     file = tmp_path / "endpoints.json"
     write_endpoints(file, {"REWARD_SERVER_URL": f"http://127.0.0.1:{free_port()}", "REWARD_SERVER_API_KEY": "old"})
     with scripted_server(Answer({"status": "finished"})) as server:
         async with JobServer(Settings.from_env({endpoints.VARIABLE: str(file)})) as jobs:
             asked = asyncio.create_task(jobs.state("one"))
-            await asyncio.sleep(PAUSE / 2)
+            await asyncio.sleep(0.1)
             write_endpoints(file, {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_API_KEY": "new"})
             assert await asked == {"status": "finished"}
         assert [one["headers"]["Authorization"] for one in server.asked] == ["Bearer new"]

@@ -83,6 +83,7 @@ def test_an_environment_on_a_full_disk(needs_mount: None, tmp_path: Path) -> Non
             venv.create(tmp_path / "venv")
 
 
+@pytest.mark.usefixtures("needs_process")
 def test_what_is_said_has_no_room() -> None:
     """Where the output of a command goes to a full disk, that is the line, and not the disk of the stack."""
     with open("/dev/full", "w") as full:
@@ -94,6 +95,7 @@ def test_what_is_said_has_no_room() -> None:
     )
 
 
+@pytest.mark.usefixtures("needs_process")
 def test_nobody_reads() -> None:
     """A command whose reader has gone, as `| head` does, ends without a word."""
     reader, writer = os.pipe()
@@ -111,6 +113,7 @@ def saying(stdout: IO[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.usefixtures("needs_process")
 @pytest.mark.parametrize("command", ["services.up", "services.stack"])
 def test_interrupted_while_it_is_loaded(command: str, tmp_path: Path) -> None:
     """Ctrl-C while a command is still loaded ends it without a word."""
