@@ -11,6 +11,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -27,17 +28,30 @@ SHOWN = [after for before, after in pairwise(blocks_of(PAGE)) if before[1] in CO
 DIFFERS = rf"\b[0-9a-f]{{16}}\b|{FIGURES}"
 
 
-@pytest.fixture
-def reader(tmp_path: Path) -> Path:
-    """The home of somebody who has the tree, MATH-500 and a model's solutions to the same problems."""
+class Reader(NamedTuple):
+    """Somebody who has typed the page's commands.
+
+    Args:
+        home: the folder with what the commands wrote.
+        printed: what they printed.
+    """
+
+    home: Path
+    printed: str
+
+
+@pytest.fixture(scope="module")
+def reader(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Reader:
+    """Somebody who has the tree, MATH-500 and a model's solutions to the same problems."""
+    home = tmp_path_factory.mktemp("reader")
     for name in ("examples", "scripts"):
-        (tmp_path / name).symlink_to(ROOT / name)
+        (home / name).symlink_to(ROOT / name)
     rows = lines_of(PAIRS)
     members = [{"problem": one["problem"], "solution": one["response"]} for one in rows if one["label"] == "member"]
     others = [{"problem": one["problem"], "response": one["response"]} for one in rows if one["label"] != "member"]
-    write_lines(tmp_path / "MATH-500/test.jsonl", members)
-    write_lines(tmp_path / "qwen_solutions.jsonl", others)
-    return tmp_path
+    write_lines(home / "MATH-500/test.jsonl", members)
+    write_lines(home / "qwen_solutions.jsonl", others)
+    return Reader(home, "".join(run(commands, home) for commands in COMMANDS))
 
 
 def run(commands: str, home: Path) -> str:
@@ -50,27 +64,22 @@ def run(commands: str, home: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.usefixtures("needs_process")
-def test_commands(reader: Path) -> None:
+def test_commands(reader: Reader) -> None:
     """Its commands prepare what they say; the script comes to the same as the command above it."""
-    for commands in COMMANDS:
-        run(commands, reader)
-
-    written = sorted(str(path.parent.relative_to(reader)) for path in reader.rglob("train.parquet"))
+    home = reader.home
+    written = sorted(str(path.parent.relative_to(home)) for path in home.rglob("train.parquet"))
     assert written == ["data/gsm8k", "data/math500_mia", "data/pairs", "math500_mia"]
     for split in ("train", "test"):
-        by_script = rows_of(reader / f"math500_mia/{split}.parquet")
-        assert by_script == rows_of(reader / f"data/math500_mia/{split}.parquet")
-    assert len(rows_of(reader / "math500_mia/train.parquet")) == 22
+        by_script = rows_of(home / f"math500_mia/{split}.parquet")
+        assert by_script == rows_of(home / f"data/math500_mia/{split}.parquet")
+    assert len(rows_of(home / "math500_mia/train.parquet")) == 22
 
 
-@pytest.mark.usefixtures("needs_process")
-def test_shown(reader: Path, refused: Refused, tmp_path: Path) -> None:
+def test_shown(reader: Reader, refused: Refused, tmp_path: Path) -> None:
     """What stands below commands is what they print; so is the error that it shows."""
     assert len(SHOWN) == 2
-    printed = "".join(run(commands, reader) for commands in COMMANDS)
     for _, text in SHOWN:
-        assert_shown(text, printed, DIFFERS)
+        assert_shown(text, reader.printed, DIFFERS)
     [error] = [text for kind, text in blocks_of(PAGE) if not kind and text.startswith("rewardstack: error")]
     rows = [{"problem": "A", "response": "x", "label": label} for label in ("member", "maybe")]
     said = refused("math500-mia", write_lines(tmp_path / "responses.jsonl", rows))
