@@ -115,6 +115,7 @@ def test_stopped_and_cleaned_away(tree: Tree) -> None:
     assert not (tree.path / ".run").exists()
 
 
+@pytest.mark.nightly
 def test_killed_supervisor(tree: Tree) -> None:
     """What a supervisord that was killed left is ended by `make clean`, without any package."""
     assert tree.run("up").returncode == 0

@@ -122,6 +122,7 @@ def test_changed_under_load(stack: Tree) -> None:
     assert {reply["arguments"][-1] for reply in replies} == {"7"}
 
 
+@pytest.mark.nightly
 def test_key(stack: Tree) -> None:
     """The judge has its key, which stands on no command line; a new one restarts it and what asks it."""
     up(stack, LLM_JUDGE_SERVER_API_KEY="another-key")
@@ -133,6 +134,7 @@ def test_key(stack: Tree) -> None:
     assert KEY not in said + "".join(str(process.cmdline()) for process in working_in(stack))
 
 
+@pytest.mark.nightly
 def test_named_judges(stack: Tree) -> None:
     """Judges of a routes file are started beside the default one, and what reward requests name is asked of them.
 
@@ -163,6 +165,7 @@ def test_named_judges(stack: Tree) -> None:
     assert [last.get(name) == after[name] for name in names[5:]] == [True, True, True, False]
 
 
+@pytest.mark.nightly
 def test_never_well(stack: Tree) -> None:
     """A judge that is `auto` and dies is left out with its cause and a remedy and started no more; the rest is up."""
     behave(stack, "die")
@@ -185,10 +188,13 @@ def test_never_well_and_asked_for(stack: Tree) -> None:
     assert re.search(r"error: judge(-2)?: it ends while it is starting: RuntimeError", result.stdout), result.stdout
     states = {state.name: state.state for state in Supervision(RunDir(str(stack.path / ".run"))).states()}
     assert (states["judge"], states["judge-2"]) == ("STOPPED", "STOPPED")
+    behave(stack, "well")
 
 
+@pytest.mark.nightly
 def test_interrupted_while_it_dies(stack: Tree) -> None:
     """A judge that dies since a `make up` that was interrupted was never well: the next one leaves it out."""
+    behave(stack, "die")
     with stack.start("up", JUDGE="auto", JUDGE_VLLM_ARGS="--seed 10", UP_TIMEOUT="60") as process:
         assert process.stdout
         next(line for line in process.stdout if "waiting until" in line)

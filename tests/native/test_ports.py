@@ -150,15 +150,3 @@ def test_make_up_names_the_holder(tree: Tree, taken: int) -> None:
     assert result.returncode == 1
     assert f"CACHE_PORT: port {taken} is taken by" in result.stdout
     assert tree.run("status").stdout.startswith("error: nothing runs here")
-
-
-def test_another_stack_of_the_tree(tree: Tree, tmp_path: Path) -> None:
-    """A stack in another directory is told as such, with what ends it and a command that starts this one beside it."""
-    assert tree.run("up").returncode == 0
-    beside = str(tmp_path / "beside")
-    said = tree.run("plan", RUN_DIR=beside).stdout
-    assert f") of the stack in {tree.path}/.run\n" in said and "Debian" not in said
-    assert f"{COMMAND}RUN_DIR={tree.path}/.run make down\n" in said
-    chosen = dict(word.split("=") for word in said.splitlines()[-1].split()[:-2])
-    assert [*chosen] == ["RUN_DIR", "REWARD_PORT"] and chosen["RUN_DIR"] == beside
-    assert tree.run("plan", **chosen).returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import signal
@@ -10,13 +11,18 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 import redis
 
 from services.stack import processes
+from services.stack.errors import COMMAND
+from services.stack.rundir import RunDir
 from services.up.native.session import directory
+from services.up.native.supervision import Supervision
+from tests.native.test_jobs import submit, write_rows
 from tests.native.tree import ROOT, Tree
 from tests.support.servers import free_port
 from tests.support.waiting import SECONDS, eventually
@@ -38,6 +44,7 @@ SAMPLES = len((ROOT / "examples/samples.jsonl").read_text().splitlines())
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
     """A running stack that the tests of this module share; each leaves one running, with settings of its own."""
     tree = Tree(tmp_path_factory.mktemp("stack") / "tree")
+    tree.environment |= {"WORKERS": "2", "REWARD_JOB_CHUNK_SIZE": "7"}
     try:
         first = tree.run("up")
         assert (first.returncode, statuses(first.stdout)) == (0, [("ok", "no")] * SAMPLES), first.stdout
@@ -64,9 +71,9 @@ def statuses(table: str) -> list[tuple[str, str]]:
 
 
 def pids(stack: Tree, services: tuple[str, ...] = SERVICES) -> dict[str, int]:
-    """Process id by service, as `make status` shows them."""
-    lines = (line.split() for line in stack.run("status").stdout.splitlines())
-    return {line[0]: int(line[2]) for line in lines if line and line[0] in services and line[2].isdigit()}
+    """Return the process id of each service that has a process."""
+    states = Supervision(RunDir(str(stack.path / ".run"))).states()
+    return {state.name: state.pid for state in states if state.name in services and state.pid}
 
 
 def wait_until_well(stack: Tree, seconds: float = SECONDS) -> None:
@@ -95,7 +102,29 @@ def test_second_up_is_cached(stack: Tree) -> None:
     assert pids(stack) == before
 
 
-@pytest.mark.parametrize("service", SERVICES)
+def test_status(stack: Tree) -> None:
+    """`make status` has a row for the queue and for each worker, all of them healthy, with their processes."""
+    up(stack)
+    shown = stack.run("status")
+    assert shown.returncode == 0, shown.stdout
+    rows = [line.split() for line in shown.stdout.splitlines()]
+    names = ["cache", "queue", "rules", "worker", "worker-2", "gateway"]
+    assert [row[0] for row in rows if row[-1] == "ok"] == names
+    assert {row[0]: int(row[2]) for row in rows if row[-1] == "ok"} == pids(stack, tuple(names))
+
+
+def test_a_job_comes_back(stack: Tree, tmp_path: Path) -> None:
+    """A file that is submitted to the stack comes back complete, in order, each row with its score."""
+    up(stack)
+    expected = write_rows(tmp_path / "in.jsonl")
+    submit(stack, str(tmp_path / "in.jsonl"), "--wait", "-o", str(tmp_path / "out.jsonl"))
+    scored = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [(row["status"], row["value"]) for row in scored] == [("ok", value) for value in expected]
+
+
+@pytest.mark.parametrize(
+    "service", [pytest.param(name, marks=() if name == "rules" else pytest.mark.nightly) for name in SERVICES]
+)
 def test_killed_service_comes_back(stack: Tree, service: str) -> None:
     """A service whose main process is killed is started again, and the children it left are ended."""
     wait_until_well(stack)
@@ -106,6 +135,7 @@ def test_killed_service_comes_back(stack: Tree, service: str) -> None:
     assert before.items() - pids(stack).items() == {(service, before[service])}
 
 
+@pytest.mark.nightly
 def test_killed_supervisor(stack: Tree) -> None:
     """`make up` ends what a killed supervisord left behind, and starts anew on the same ports."""
     wait_until_well(stack)
@@ -127,6 +157,18 @@ def test_changed_setting(stack: Tree) -> None:
     assert "==> restarting cache (changed: cache.conf)\n" in said
 
 
+def test_changed_port(stack: Tree) -> None:
+    """The gateway listens on another port while nginx keeps its process."""
+    up(stack)
+    before, port = pids(stack), str(free_port())
+    up(stack, REWARD_PORT=port)
+    assert pids(stack) == before
+    assert post(port, b" ") == 400
+    with pytest.raises(urllib.error.URLError, match="refused"):
+        post(stack.environment["REWARD_PORT"], b" ")
+
+
+@pytest.mark.nightly
 def test_changed_gateway(stack: Tree) -> None:
     """A setting of the gateway, its port too, takes hold while nginx keeps its process."""
     up(stack, JUDGE_TIMEOUT="500")
@@ -138,6 +180,7 @@ def test_changed_gateway(stack: Tree) -> None:
     assert post(stack.environment["REWARD_PORT"], b" " * 3000) == 400
 
 
+@pytest.mark.nightly
 def test_changed_code(stack: Tree) -> None:
     """`make up` after a change of a file that code reads restarts reward server and workers alone."""
     mine = stack.path / "mine.py"
@@ -155,13 +198,26 @@ def test_a_plan_beside_it(stack: Tree) -> None:
     up(stack)
     before = pids(stack)
     assert "nothing is restarted" in stack.run("plan").stdout
-    shown = stack.run("plan", REWARD_THREADS="3", WORKERS="2", JUDGE_REPLICA="2").stdout.splitlines()
+    shown = stack.run("plan", REWARD_THREADS="3", WORKERS="3", JUDGE_REPLICA="2").stdout.splitlines()
     assert [line for line in shown if line.startswith(("restarting", "starting", "stopping"))] == [
         "restarting rules (changed: REWARD_THREADS)",
-        "starting worker-2",
+        "starting worker-3",
     ]
     assert "warning: JUDGE_REPLICA is no setting and has no effect; did you mean JUDGE_REPLICAS?" in shown
     assert pids(stack) == before
+
+
+def test_a_plan_of_another_stack(stack: Tree, tmp_path: Path) -> None:
+    """A stack in another directory is named as the holder of a port, with what ends it and a command that starts this
+    one beside it."""
+    up(stack)
+    beside = str(tmp_path / "beside")
+    said = stack.run("plan", RUN_DIR=beside).stdout
+    assert f") of the stack in {stack.path}/.run\n" in said and "Debian" not in said
+    assert f"{COMMAND}RUN_DIR={stack.path}/.run make down\n" in said
+    chosen = dict(word.split("=") for word in said.splitlines()[-1].split()[:-2])
+    assert [*chosen] == ["RUN_DIR", "REWARD_PORT"] and chosen["RUN_DIR"] == beside
+    assert stack.run("plan", **chosen).returncode == 0
 
 
 def test_a_reward_function_that_cannot_be_loaded(stack: Tree) -> None:
@@ -191,9 +247,11 @@ def test_logs(stack: Tree) -> None:
     assert [name for name in SERVICES if f"{stack.path.name}/.run/logs/{name}.log" not in every] == []
     one = stack.run("logs", "--service", "cache").stdout
     assert "cache.log" in one and "rules.log" not in one
-    assert "the services are cache, queue, rules, worker, gateway" in stack.run("logs", "--service", "nginx").stdout
+    unknown = stack.run("logs", "--service", "nginx").stdout
+    assert "the services are cache, queue, rules, worker, worker-2, gateway" in unknown
 
 
+@pytest.mark.nightly
 def test_secrets(stack: Tree) -> None:
     """With API keys, a port of the cache and its secret the samples are scored all the same; no secret is shown, nor on
     a command line; the URL of the cache that is printed works in a shell, and the cache asks for its password."""
@@ -216,6 +274,7 @@ def test_secrets(stack: Tree) -> None:
         stranger.ping()
 
 
+@pytest.mark.nightly
 def test_service_that_does_not_come_up(stack: Tree) -> None:
     """A service that fails is named with its error and a remedy below its last log lines, and `make up` fails."""
     broken = stack.path / "broken.jsonl"
@@ -226,6 +285,7 @@ def test_service_that_does_not_come_up(stack: Tree) -> None:
     assert re.search(ended, result.stdout) and "--- last lines of " in result.stdout
 
 
+@pytest.mark.nightly
 def test_service_that_takes_too_long(stack: Tree) -> None:
     """`make up` waits UP_TIMEOUT seconds and no longer."""
     slow = stack.path / "slow.py"

@@ -1,4 +1,4 @@
-"""TLS at the gateway, with the real services."""
+"""TLS at the gateway, alone and with the real services."""
 
 from __future__ import annotations
 
@@ -9,50 +9,104 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from services.stack import packages, template
+from services.stack.rundir import RunDir
+from services.up.native import stack
+from services.up.native.health import probe
+from services.up.native.stack import Stack
+from services.up.native.supervision import Supervision
+from tests.native.nginx import load
 from tests.native.test_stack import pids
 from tests.native.tree import Tree
-from tests.support.certificates import certificate
+from tests.support.certificates import Certificate, certificate
+from tests.support.servers import free_port
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.usefixtures("needs_stack", "needs_openssl"), pytest.mark.timeout(600)]
 
 
-def shown(tree: Tree) -> str:
-    """The certificate that the gateway shows."""
-    return ssl.get_server_certificate(("127.0.0.1", int(tree.environment["REWARD_PORT"])))
+def shown(port: int) -> str:
+    """Return the certificate that the gateway shows."""
+    return ssl.get_server_certificate(("127.0.0.1", port))
 
 
-def test_from_up_to_renewal(tree: Tree, tmp_path: Path) -> None:
-    """With a certificate that signs itself every part speaks TLS; the same gateway shows the one that follows it."""
-    first = certificate(tmp_path)
-    tree.environment |= first.settings
-    url = tree.url.replace("http://127.0.0.1", "https://localhost")
-
-    up = tree.run("up")
-    assert up.returncode == 0, up.stdout
-    assert f"export REWARD_SERVER_URL={url}\n" in up.stdout
-    assert f"export SSL_CERT_FILE={first.certificate}\n" in up.stdout
-    assert shown(tree) == first.certificate.read_text()
-    before = pids(tree)
-    assert len(before) == 5, tree.run("status").stdout
-    given = json.loads((tree.path / ".run/programs/rules.json").read_text())["environment"]
-    assert given["SSL_CERT_FILE"] == str(first.certificate)
-    check(url, str(first.certificate))
-
+def refuses_plain_http(port: int) -> None:
+    """A request without TLS is answered by a sentence."""
     with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(f"{tree.url}/health", timeout=20)
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=20)
     with caught.value as reply:
         assert (reply.code, json.load(reply)) == (
             400,
             {"error": "this port speaks TLS: its address begins with https://"},
         )
 
+
+@pytest.fixture
+def supervision(tmp_path: Path) -> Iterator[tuple[RunDir, Supervision]]:
+    """A run directory, and what starts a stack there; the stack is gone at the end."""
+    run = RunDir(str(tmp_path / "run"))
+    run.make()
+    made = Supervision(run)
+    yield run, made
+    made.stop()
+
+
+def write(run: RunDir, port: int, shows: Certificate) -> Stack:
+    """Write the files of a stack of nothing but a gateway that shows a certificate."""
+    described = stack.describe(load(REWARD_PORT=port, **shows.settings), run, stack.Place(packages.find()), [], None)
+    described = replace(described, programs=[one for one in described.programs if one.name == "gateway"])
+    described.secrets.write()
+    template.write(described.files(run), run.path)
+    return described
+
+
+def test_renewal(supervision: tuple[RunDir, Supervision], tmp_path: Path) -> None:
+    """The gateway shows its certificate, refuses plain HTTP with a sentence, and shows the certificate that follows."""
+    (run, supervised), port = supervision, free_port()
+    first = certificate(tmp_path)
+    supervised.start(dict(os.environ), write(run, port, first).running)
+    running = run.recall()
+    assert running
+    eventually(lambda: not probe("gateway", run, running))
+    assert shown(port) == first.certificate.read_text()
+    refuses_plain_http(port)
+
+    second = certificate(tmp_path)
+    write(run, port, second)
+    supervised.reload_gateway()
+    assert shown(port) == second.certificate.read_text()
+
+
+@pytest.mark.nightly
+def test_from_up_to_renewal(tree: Tree, tmp_path: Path) -> None:
+    """With a certificate that signs itself every part speaks TLS; the same gateway shows the one that follows it."""
+    first = certificate(tmp_path)
+    tree.environment |= first.settings
+    url = tree.url.replace("http://127.0.0.1", "https://localhost")
+    port = int(tree.environment["REWARD_PORT"])
+
+    up = tree.run("up")
+    assert up.returncode == 0, up.stdout
+    assert f"export REWARD_SERVER_URL={url}\n" in up.stdout
+    assert f"export SSL_CERT_FILE={first.certificate}\n" in up.stdout
+    assert shown(port) == first.certificate.read_text()
+    before = pids(tree)
+    assert len(before) == 5, tree.run("status").stdout
+    given = json.loads((tree.path / ".run/programs/rules.json").read_text())["environment"]
+    assert given["SSL_CERT_FILE"] == str(first.certificate)
+    check(url, str(first.certificate))
+
+    refuses_plain_http(port)
+
     second = certificate(tmp_path)
     assert tree.run("up").returncode == 0
-    assert shown(tree) == second.certificate.read_text()
+    assert shown(port) == second.certificate.read_text()
     assert pids(tree)["gateway"] == before["gateway"]
     down = tree.run("down")
     assert (down.returncode, (tree.path / ".run/secrets/tls_key").exists()) == (0, False)
