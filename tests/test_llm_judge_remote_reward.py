@@ -25,7 +25,7 @@ from rewardstack.settings import DEFAULTS
 MODULE = Path(rewardstack.__file__).with_name("llm_judge_remote.py")
 SOURCE = "llm_judge_remote_test"
 PROBLEM = "What is 2 + 2?"
-PATIENCE = 1.0
+PATIENCE = 0.5
 """Seconds that a test waits for a judge that is not there."""
 DETAILS = {"score", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
 
@@ -84,7 +84,7 @@ def test_unreachable_batch() -> None:
             compute_score_batched([SOURCE] * 50, [f"{at}" for at in range(50)], ["4"] * 50, [extra] * 50) == [0.0] * 50
         )
     assert len([line for line in heard.lines if "samples failed" in line]) == 1, heard.lines
-    assert time.monotonic() - started < 10 * PATIENCE
+    assert time.monotonic() - started < 20 * PATIENCE
 
 
 def test_failure_is_told_from_zero() -> None:

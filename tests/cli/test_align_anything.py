@@ -80,7 +80,8 @@ def machine(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "align_anything.py").touch()
     path = os.pathsep.join([str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]])
     sources = os.pathsep.join([SOURCES, str(tmp_path)])
-    return {"PATH": path, "PYTHONPATH": sources, "OUTPUT_DIR": str(tmp_path / "out"), "REWARD_WORKERS": "1"}
+    small = {"REWARD_WORKERS": "1", "VERIFY_PROCESSES": "1"}
+    return {"PATH": path, "PYTHONPATH": sources, "OUTPUT_DIR": str(tmp_path / "out"), **small}
 
 
 def train(environment: dict[str, str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
