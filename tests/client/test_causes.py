@@ -164,11 +164,13 @@ async def test_incidents(soon: None, caplog: pytest.LogCaptureFixture) -> None:
     assert one.error is None
 
 
-def test_scripts_try_everything(capsys: pytest.CaptureFixture[str]) -> None:
+def test_scripts_try_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The scripts that try a server go through all checks where nobody is there, and report each."""
     from tests import test_llm_judge_remote_server_integration as judges
     from tests import test_server_connectivity as embeddings
 
+    for script in (embeddings, judges):
+        monkeypatch.setattr(script, "BRIEF", 0.2)
     url = f"http://127.0.0.1:{free_port()}"
     assert len(embeddings.CHECKS) == embeddings.check_all(embeddings.Server(url, ""))
     assert [*judges.SECTIONS] == judges.try_all(judges.Judge(url, samples=2, injections=2))

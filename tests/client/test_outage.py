@@ -44,7 +44,7 @@ def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> flo
 @pytest.fixture
 def count(pace: float) -> int:
     """The number of samples."""
-    return 1024 if pace == 1 else 256
+    return 1024 if pace == 1 else 64
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def test_a_taken_port_is_said(python: str) -> None:
 
 
 @pytest.mark.skipif(find_spec("sentence_transformers") is not None, reason="this interpreter has all that is needed")
-def test_missing_packages_are_named(tmp_path: Path) -> None:
+def test_missing_packages_are_named(needs_process: None, tmp_path: Path) -> None:
     """An interpreter without the packages, and no environment that has them, is told what to install."""
     done = start(sys.executable, MODELS_DIR=str(tmp_path))
     assert done.returncode == 1
@@ -86,7 +86,7 @@ def test_missing_packages_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(find_spec("sentence_transformers") is not None, reason="this interpreter has all that is needed")
-def test_another_interpreter_takes_over(tmp_path: Path) -> None:
+def test_another_interpreter_takes_over(needs_process: None, tmp_path: Path) -> None:
     """An interpreter without the packages hands over to the one of MODELS_DIR, with the same arguments."""
     other = tmp_path / "venv/bin/python"
     other.parent.mkdir(parents=True)
