@@ -9,7 +9,9 @@ import pytest
 
 from rewardstack.core.json_types import MOST_DEEP
 from tests.jobs.conftest import Site, sample
+from tests.support.table import Table
 
+FIELDS = ("ground_truth", "extra_info")
 DEPTHS = (MOST_DEEP + 1, 300, 600)
 """Python 3.11 reads JSON nested less than 1,000 deep, later ones read more."""
 
@@ -25,21 +27,21 @@ def items(field: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("field", ["ground_truth", "extra_info"])
-def test_in_a_job(own: Site, field: str) -> None:
+def test_in_a_job(own: Site, table: Table) -> None:
     """Each is unscored, says why, and ends with the job; the others are right."""
-    job_id = own.submit(*items(field))
-    own.add_worker()
-    own.end_of(job_id)
+    jobs = {field: own.submit(*items(field)) for field in FIELDS}
+    own.add_worker(REWARD_FUNCTIONS="")
+    for field, job_id in jobs.items():
+        with table.case(field):
+            own.end_of(job_id)
+            found = [json.loads(line) for line in own.server.get(f"/jobs/{job_id}/results").text.splitlines()]
 
-    found = [json.loads(line) for line in own.server.get(f"/jobs/{job_id}/results").text.splitlines()]
-
-    assert [one["status"] for one in found] == ["ok", "unscored", "ok"] * len(DEPTHS)
-    assert {one["reason"] for one in found[1::3]} == {found[1]["reason"]}
-    assert f"more than {MOST_DEEP} deep" in found[1]["reason"]
+            assert [one["status"] for one in found] == ["ok", "unscored", "ok"] * len(DEPTHS)
+            assert {one["reason"] for one in found[1::3]} == {found[1]["reason"]}
+            assert f"more than {MOST_DEEP} deep" in found[1]["reason"]
 
 
-@pytest.mark.parametrize("field", ["ground_truth", "extra_info"])
+@pytest.mark.parametrize("field", FIELDS)
 def test_in_a_batch(own: Site, field: str) -> None:
     """So it is where the scores are waited for."""
     found = own.server.score(*items(field))

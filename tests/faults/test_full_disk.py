@@ -35,7 +35,7 @@ def slow(response, reference=None):
     return float(response == f"#### {reference}")
 """
 
-pytestmark = [pytest.mark.usefixtures("needs_mount"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.nightly, pytest.mark.usefixtures("needs_mount"), pytest.mark.timeout(600)]
 
 
 @pytest.fixture

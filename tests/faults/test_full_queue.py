@@ -11,9 +11,9 @@ from rewardstack_rules.jobs.store import JobStore
 from tests.jobs.conftest import Site, sample
 from tests.jobs.steps import begin, replies, requests_of, results
 
-ROOM = 8 * 2**20
+ROOM = 4 * 2**20
 """Bytes that the queue has beside what it needs when it is empty."""
-MANY = 1000
+MANY = 500
 """Samples in a job."""
 
 
@@ -33,7 +33,7 @@ def test_what_was_taken_is_finished(own: Site) -> None:
     assert "Retry-After" in refused.headers and "raise QUEUE_MAX_MEMORY" in refused.json()["error"]
     assert len(taken) > 1
 
-    own.add_worker()
+    own.add_worker(REWARD_FUNCTIONS="")
 
     for job_id in taken:
         assert own.end_of(job_id, 60)["statuses"]["ok"] == MANY

@@ -8,7 +8,7 @@ from tests.jobs.conftest import site
 from tests.support.hostile.kinds import KINDS
 from tests.support.hostile.siege import Siege
 
-REQUESTS = 200
+REQUESTS = 52
 
 
 def test_siege(needs_redis: None, tmp_path: Path) -> None:

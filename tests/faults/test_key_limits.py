@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from rewardstack_rules.jobs.ledger import Ledger
 from rewardstack_rules.jobs.limits import LimitReached
 from rewardstack_rules.jobs.store import Conflict, JobStore
 from rewardstack_rules.settings import Settings
+from tests.cli.conftest import Cli
+from tests.cli.samples import write_jsonl
 from tests.jobs.conftest import KEY, KEYS, OTHER_KEY, Site, sample, site
 from tests.jobs.steps import SIZE, begin, replies, requests_of
 from tests.support.jobs import Queue
@@ -54,6 +57,23 @@ def reopen(queue: Queue) -> Reopen:
         return JobStore(Settings.from_env({name: str(value) for name, value in given.items()}))
 
     return make
+
+
+def test_submit_waits_for_its_turn(empty: Site, tmp_path: Path) -> None:
+    """`rewardstack submit` says which limit it waits for, and submits once another job of its key has ended."""
+    before, _ = (empty.submit(sample(0), headers=KEY) for _ in range(MOST_JOBS))
+    write_jsonl(tmp_path / "in.jsonl", [sample(0), sample(1)])
+    variables = {"REWARD_SERVER_URL": empty.server.url, "REWARD_SERVER_API_KEY": KEY["X-API-Key"]}
+    process = Cli(tmp_path, variables).start("submit", "in.jsonl")
+    try:
+        assert process.stderr is not None
+        assert "429: REWARD_KEY_OPEN_JOBS" in process.stderr.readline()
+        requests.delete(f"{empty.server.url}/jobs/{before}", headers=KEY, timeout=60)
+        printed, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+
+    assert (process.returncode, empty.state(printed.strip(), headers=KEY)["items"]) == (0, 2)
 
 
 def noise(size: int) -> str:

@@ -77,23 +77,6 @@ def test_a_trainer_waits(rated: RewardServer, monkeypatch: pytest.MonkeyPatch) -
         assert ["ok"] == [one.status for one in score([Request("rule_remote_gsm8k", f"#### {at}, waiting", "5")])]
 
 
-def test_without_the_cache(tmp_path: Path, needs_redis: None) -> None:
-    """Where the Redis that counts hangs, requests are answered, and each process counts for itself."""
-    redis = Redis(tmp_path)
-    try:
-        with running(tmp_path, "--workers", "1", REWARD_KEY_RATE=RATE, REWARD_CACHE_URL=redis.url) as server:
-            redis.freeze()
-            assert server.score(ITEM)[0]["status"] == "ok"
-            replies, seconds = storm(lambda _: server.post("/v1/score", {"items": [ITEM]}))
-    finally:
-        redis.thaw()
-        redis.kill()
-
-    assert {reply.status_code for reply in replies} == {200, 429}
-    assert sum(reply.status_code == 200 for reply in replies) <= RATE * (seconds + 2)
-    assert "counts no requests" in server.log.read_text()
-
-
 def test_no_limit_unless_set(server: RewardServer) -> None:
     """Where the setting is empty nothing is refused."""
     replies, _ = storm(lambda _: server.post("/v1/score", {"items": [ITEM]}))
@@ -113,3 +96,17 @@ def test_behind_a_gateway(rated: RewardServer, tmp_path: Path) -> None:
 
     assert {status for status, _ in replies} == {200, 429}
     assert all("REWARD_KEY_RATE" in text for status, text in replies if status == 429)
+
+
+def test_without_the_cache(cache: Redis, rated: RewardServer) -> None:
+    """Where the Redis that counts hangs, requests are answered, and each of the two processes counts for itself."""
+    cache.freeze()
+    try:
+        assert rated.score(ITEM, headers=OTHER_KEY)[0]["status"] == "ok"
+        replies, seconds = storm(lambda _: rated.post("/v1/score", {"items": [ITEM]}, headers=KEY))
+    finally:
+        cache.thaw()
+
+    assert {reply.status_code for reply in replies} == {200, 429}
+    assert sum(reply.status_code == 200 for reply in replies) <= 2 * RATE * (seconds + 2)
+    assert "counts no requests" in rated.log.read_text()

@@ -11,7 +11,6 @@ import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -64,14 +63,20 @@ def ordinary(server: RewardServer, until: threading.Event) -> list[float]:
     return took
 
 
-@pytest.fixture
-def attacked(needs_process: None, tmp_path: Path) -> Iterator[RewardServer]:
-    """A server of two processes, of the test's own."""
-    with running(tmp_path, "--workers", "2") as one:
+@pytest.fixture(scope="module")
+def attacked(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
+    """A server of two processes."""
+    with running(tmp_path_factory.mktemp("attacked"), "--workers", "2") as one:
         yield one
 
 
-@pytest.mark.parametrize(("form", "answer"), [(b'{"items": [%b[]]}', 413), (TEXT, 200)], ids=["lists", "text"])
+@pytest.mark.parametrize(
+    ("form", "answer"),
+    [
+        pytest.param(b'{"items": [%b[]]}', 413, id="lists"),
+        pytest.param(TEXT, 200, id="text", marks=pytest.mark.nightly),
+    ],
+)
 def test_at_once(attacked: RewardServer, form: bytes, answer: int) -> None:
     """Six bodies of 60 MB at once cost no process its life or much memory, and no ordinary sample its score."""
     before = psutil.Process(attacked.process.pid).children()
@@ -96,10 +101,10 @@ def most_memory(process: psutil.Process) -> int:
     return int(kilobytes) * 1024
 
 
-@pytest.fixture
-def tight(tmp_path: Path) -> Iterator[Site]:
+@pytest.fixture(scope="module")
+def tight(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server of one process that holds 1 MiB of bodies at once, and takes jobs."""
-    with site(tmp_path, REWARD_BYTES_IN_FLIGHT=MIB) as one:
+    with site(tmp_path_factory.mktemp("tight"), REWARD_BYTES_IN_FLIGHT=MIB) as one:
         yield one
 
 
@@ -111,6 +116,7 @@ def test_bytes_in_flight(tight: Site, chunked: bool) -> None:
     def other() -> requests.Response:
         return post(tight.server, "/v1/score", iter([body]) if chunked else body)
 
+    eventually(lambda: held(tight.server) == 0)
     with closing(half_sent(tight.server, body)) as sender:
         eventually(lambda: held(tight.server) > 0)
         refused = other()
@@ -127,6 +133,7 @@ def test_bytes_in_flight(tight: Site, chunked: bool) -> None:
 def test_a_form_in_flight(tight: Site) -> None:
     """So is a form with a file, which is kept while its lines are read."""
     samples = b"\n".join([json.dumps(sample(0) | {"extra_info": {"filler": "x" * 8192}}).encode()] * 256)
+    eventually(lambda: held(tight.server) == 0)
     with closing(half_sent(tight.server, batch(MIB))):
         eventually(lambda: held(tight.server) > 0)
         refused = tight.server.post("/jobs", files={"file": samples})
@@ -138,6 +145,7 @@ def test_a_form_in_flight(tight: Site) -> None:
 
 def test_alone(tight: Site) -> None:
     """A body that is larger than all that may be in flight is read where it is alone."""
+    eventually(lambda: held(tight.server) == 0)
     assert post(tight.server, "/v1/score", batch(3 * MIB)).status_code == 200
 
 
@@ -164,7 +172,7 @@ def half_sent(server: RewardServer, body: bytes) -> socket.socket:
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def here(needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server with every endpoint."""
     with site(tmp_path_factory.mktemp("large")) as one:
         yield one

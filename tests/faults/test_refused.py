@@ -37,7 +37,7 @@ def test_a_refused_connection_is_said_while_it_lasts(
     assert 1 == caplog.text.count(REFUSED)
 
 
-def test_every_sample_says_what_stood_in_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_sample_says_what_stood_in_its_way(needs_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the deadline each sample names the refusal, also one whose turn never came."""
     monkeypatch.setenv("REWARD_SERVER_URL", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "1")

@@ -51,10 +51,11 @@ def decider(monkeypatch: pytest.MonkeyPatch) -> Decider:
     return one
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def evaluator() -> MakeEvaluator:
     """Makes what a reward server or a worker scores with."""
-    return lambda: Evaluator(Settings.from_env({}), load_registry(()))
+    registry = load_registry(())
+    return lambda: Evaluator(Settings.from_env({}), registry)
 
 
 def ask(evaluator: Evaluator, tenant: str, words: str) -> str:
