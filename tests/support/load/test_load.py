@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rewardstack import Request
 from tests.support.load.lanes import Lane
 from tests.support.load.load import Load, steady
 from tests.support.load.outcomes import Known
 from tests.support.servers import FaultServer, fault_server
 from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.usefixtures("needs_process")
 
 TEXTS = ("a", "bb", "ccc", "dddd")
 """The faulty server's score of a text is its length."""
