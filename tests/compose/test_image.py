@@ -19,7 +19,7 @@ print(json.dumps({found.name: found.version for found in importlib.metadata.dist
 """
 """Prints the packages that are installed."""
 
-pytestmark = pytest.mark.usefixtures("needs_engine")
+pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ ASKED = {
 """Paths that ask for a key."""
 UNLISTED = ("/metricsx", "/v1/load_lora_adapter", "/invocations", "/_stats", "/rerank", "/docs")
 
-pytestmark = [pytest.mark.usefixtures("needs_model_images"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.usefixtures("needs_model_images"), pytest.mark.nightly, pytest.mark.timeout(900)]
 
 
 def program(image: str) -> str:

@@ -16,9 +16,8 @@ from tests.support.compose import ComposeStack, running
 from tests.support.waiting import eventually
 
 FILES = "compose.yaml:tests/compose/upstream.yaml"
-"""That a change may take to be followed, however busy the machine."""
 
-pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.nightly, pytest.mark.timeout(600)]
 
 
 def ask(stack: ComposeStack, affinity: str = "") -> tuple[int, str]:

@@ -18,11 +18,12 @@ from tests.support.certificates import certificate
 from tests.support.compose import PORTS, ComposeStack
 
 
-@pytest.fixture
-def run_dir(needs_openssl: None, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def run_dir(needs_openssl: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run directory with a certificate for localhost."""
-    secrets.write(settings.load(ROOT, certificate(tmp_path).settings), RunDir(str(tmp_path)))
-    return tmp_path
+    folder = tmp_path_factory.mktemp("run")
+    secrets.write(settings.load(ROOT, certificate(folder).settings), RunDir(str(folder)))
+    return folder
 
 
 @pytest.mark.usefixtures("needs_compose")
@@ -36,7 +37,7 @@ def test_published(run_dir: Path) -> None:
     }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def gateway(needs_engine: None, run_dir: Path) -> Iterator[ComposeStack]:
     """A gateway with nothing behind it; its own health check speaks no TLS."""
     stack = ComposeStack((), COMPOSE_FILE="compose.yaml:compose.tls.yaml", RUN_DIR=str(run_dir))

@@ -12,7 +12,7 @@ from tests.support.waiting import eventually
 SECONDS = 180.0
 """For the check that is due, the time that it is given, and what the engine takes to start a container again."""
 
-pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.nightly, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from tests.support.compose import ComposeStack, running
 
 pytestmark = [
     pytest.mark.usefixtures("needs_engine"),
+    pytest.mark.nightly,
     pytest.mark.timeout(900),
 ]
 

@@ -29,7 +29,7 @@ KEYS = {
     "EMBEDDING_SERVER_API_KEY": "embedding-key",
 }
 """Of clients; the stack asks for the same ones."""
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 
 @contextmanager

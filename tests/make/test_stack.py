@@ -28,6 +28,7 @@ SERVICES = ("cache", "gateway", "queue", "rules", "worker")
 
 pytestmark = [
     pytest.mark.usefixtures("needs_engine"),
+    pytest.mark.nightly,
     pytest.mark.timeout(900),
 ]
 
