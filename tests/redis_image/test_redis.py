@@ -47,6 +47,7 @@ def test_a_cache_that_is_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -
         assert {("ok", False)} == {(one.status, one.cached) for one in scored("known", 100)}
 
 
+@pytest.mark.nightly
 def test_a_queue_that_is_killed(start: Start, tmp_path: Path) -> None:
     """A job that was taken is there after a crash of the queue, and comes to its end."""
     queue = start("queue")
@@ -59,6 +60,7 @@ def test_a_queue_that_is_killed(start: Start, tmp_path: Path) -> None:
     assert (state["status"], state["statuses"]["ok"]) == ("finished", 23)
 
 
+@pytest.mark.nightly
 def test_a_full_queue(start: Start, tmp_path: Path) -> None:
     """A queue that is full takes no job, and drops none that it has."""
     queue = start("queue", QUEUE_MAX_MEMORY="4mb")
