@@ -23,8 +23,8 @@ ROOM = ROOT / "services/rules/rewardstack_rules/mathematics"
 
 def test_units(table: Table) -> None:
     """Each symbol and name of a unit names what the others of its row name."""
-    for row in UNITS:
-        with table.case(f"{row.symbols} | {row.names}"):
+    for at, row in enumerate(UNITS):
+        with table.case(f"{at}: {row.symbols} | {row.names}"):
             names = [name for text in row[:2] for name in text.split()]
             assert set.intersection(*({(one.size, one.dimensions) for one in named(name)} for name in names))
 
