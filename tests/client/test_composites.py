@@ -37,6 +37,7 @@ def reward_server(
     """A real reward server with the scripted functions, and with the table's routes, too."""
     with running(
         tmp_path_factory.mktemp("server"),
+        *("--workers", "1"),
         REWARD_FUNCTIONS=HERE / "scripted_rewards.py",
         REWARDSTACK_ROUTES=routes_file,
         REWARD_CACHE_ITEMS=0,

@@ -36,7 +36,7 @@ def reward_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardSe
     folder = tmp_path_factory.mktemp("server")
     [function] = [one for blocks in SECTIONS.values() for one in blocks if one.file == "my_rewards.py"]
     (folder / function.file).write_text(function.text)
-    with running(folder, REWARD_FUNCTIONS=folder / function.file) as one:
+    with running(folder, "--workers", "1", REWARD_FUNCTIONS=folder / function.file) as one:
         yield one
 
 

@@ -28,7 +28,7 @@ JUDGES = re.compile(r"http://localhost:(800[01])")
 @pytest.fixture(scope="module")
 def reward_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
     """A real reward server with the functions that it comes with."""
-    with running(tmp_path_factory.mktemp("server")) as one:
+    with running(tmp_path_factory.mktemp("server"), "--workers", "1") as one:
         yield one
 
 

@@ -152,7 +152,7 @@ def test_within_the_limit_of_the_call(server: FaultServer, monkeypatch: pytest.M
 @pytest.mark.usefixtures("needs_process")
 def test_through_a_reward_server(server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the reward server alone knows the embedding server, it scores, substitutes, and is substituted itself."""
-    with running(tmp_path, EMBEDDING_SERVER_URL=server.url) as reward_server:
+    with running(tmp_path, "--workers", "1", EMBEDDING_SERVER_URL=server.url) as reward_server:
         monkeypatch.delenv("EMBEDDING_SERVER_URL")
         monkeypatch.setenv("REWARD_SERVER_URL", reward_server.url)
         options = {"length_penalty": "ratio", "length_threshold": 1.0}
