@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rewardstack_rules.mathematics import verify
 from tests.mathematics.math_verify_alone import verdicts
-from tests.support.math_verify_guard import child_process, without_math_verify
+from tests.support.math_verify_limit import without_limit
 from tests.support.table import Table
 
 FILES = sorted((Path(__file__).parents[1] / "cases" / "mathematics").glob("*.json"))
@@ -22,32 +20,15 @@ PARTS = 4
 """In which it is asked about the others, half a minute for all of them: each has its time, and a processor."""
 
 
-def named_cases(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the cases of a file, each with its id: its place in the file, its reference and its reason."""
-    for place, case in enumerate(json.loads(path.read_text())):
-        yield f"{place}: {case['reference'][:30]} | {case['reason']}", case
-
-
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+@without_limit
 def test_case(path: Path, table: Table) -> None:
-    """The verdict is the one that the data gives a reason for; a case that reaches math_verify is left out."""
-    for name, case in named_cases(path):
-        with table.case(name):
-            verdict = without_math_verify(verify, case["response"], [case["reference"]])
-            assert verdict is None or verdict.right is case["right"], case["reason"]
-
-
-@pytest.mark.usefixtures("needs_process")
-def test_cases_that_reach_math_verify(table: Table) -> None:
-    """The cases that `test_case` leaves out have their verdicts, and math_verify makes none of them right."""
-    with child_process() as child:
-        for path in FILES:
-            for name, case in named_cases(path):
-                if without_math_verify(verify, case["response"], [case["reference"]]) is None:
-                    with table.case(f"{path.stem}, {name}"):
-                        verdict = child.submit(verify, case["response"], [case["reference"]]).result()
-                        assert verdict.right is case["right"], case["reason"]
-                        assert not verdict.right, "right only because math_verify says so"
+    """The verdict is the one that the data gives a reason for; no answer is right only because math_verify says so."""
+    for place, case in enumerate(json.loads(path.read_text())):
+        with table.case(f"{place}: {case['reference'][:30]} | {case['reason']}"):
+            verdict = verify(case["response"], [case["reference"]])
+            assert verdict.right is case["right"], case["reason"]
+            assert (verdict.right, verdict.by) != (True, "math_verify")
 
 
 def test_cases_are_unique() -> None:

@@ -10,7 +10,8 @@ import pytest
 from rewardstack_rules.mathematics import verify
 from tests.mathematics.math_verify_alone import verdicts
 from tests.mathematics.pairs import Pair, pairs
-from tests.support.math_verify_guard import child_process
+from tests.support.math_verify_limit import without_limit
+from tests.support.table import Table
 
 SEED = 20_260
 EACH = 8
@@ -19,17 +20,12 @@ PAIRS = list(pairs(SEED, EACH))
 RESPONSES = [(pair.reference, f"Therefore it is $\\boxed{{{pair.answer}}}$.") for pair in PAIRS]
 
 
-@pytest.mark.usefixtures("needs_process")
-def test_pairs_are_decided_as_they_were_made() -> None:
+@without_limit
+def test_pairs_are_decided_as_they_were_made(table: Table) -> None:
     """Every pair has the verdict that follows from how it was made."""
-    with child_process() as child:
-        decided = child.submit(own_verdicts).result()
-    assert [] == [pair for pair, right in zip(PAIRS, decided, strict=True) if right is not pair.right]
-
-
-def own_verdicts() -> list[bool | None]:
-    """Return whether each response is right."""
-    return [verify(response, [reference]).right for reference, response in RESPONSES]
+    for place, (pair, (reference, response)) in enumerate(zip(PAIRS, RESPONSES, strict=True)):
+        with table.case(f"{place}: {pair.transformation}"):
+            assert verify(response, [reference]).right is pair.right, pair
 
 
 @pytest.mark.nightly

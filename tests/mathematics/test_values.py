@@ -13,9 +13,9 @@ import pytest
 from rewardstack_rules.mathematics import Question, decide
 from rewardstack_rules.mathematics.comparison.compare import compare
 from rewardstack_rules.mathematics.reading.undone import undone
-from tests.mathematics.fuzz import MOST_FLIPS, Flip, flips, near_misses, questions
+from tests.mathematics.fuzz import MOST_FLIPS, flips, near_misses, questions
 from tests.mathematics.writings import WRITINGS
-from tests.support.math_verify_guard import child_process
+from tests.support.math_verify_limit import without_limit
 from tests.support.table import Table
 
 FILES = sorted((Path(__file__).parents[1] / "cases" / "values").glob("*.json"))
@@ -54,20 +54,15 @@ def _is_done(case: dict[str, Any]) -> bool:
 
 
 @pytest.mark.usefixtures("needs_process")
+@without_limit
 def test_order_of_cases() -> None:
     """With answer and reference swapped a verdict is the same, except where a policy says why it is not."""
-    with child_process() as child:
-        turned = child.submit(turned_questions).result()
+    asked = [one for one in questions() if not undone(one.answer + one.expected[0])]
+    swapped = [(one, Question(one.expected[0], (one.answer,))) for one in asked]
+    turned = [one for one, other in swapped if bool(decide(one).right) is not bool(decide(other).right)]
     reasons = {one: [name for name, sign in POLICIES.items() if _shows(sign, one)] for one in turned}
     assert [one for one, names in reasons.items() if not names] == []
     assert {name for names in reasons.values() for name in names} == {*POLICIES}
-
-
-def turned_questions() -> list[Question]:
-    """Return the questions of the cases whose verdict changes when answer and reference are swapped."""
-    asked = [one for one in questions() if not undone(one.answer + one.expected[0])]
-    swapped = [(one, Question(one.expected[0], (one.answer,))) for one in asked]
-    return [one for one, other in swapped if bool(decide(one).right) is not bool(decide(other).right)]
 
 
 def _shows(sign: str, question: Question) -> bool:
@@ -75,17 +70,12 @@ def _shows(sign: str, question: Question) -> bool:
 
 
 @pytest.mark.nightly
+@without_limit
 def test_how_it_is_written() -> None:
     """What changes the looks of an answer or reference, not its meaning, changes one verdict in a thousand at most."""
-    with child_process() as child:
-        found = child.submit(written_flips).result()
+    found = list(flips(Random(18).sample(questions(), WRITTEN)))
     assert len(found) > WRITTEN * len(WRITINGS)
     assert len([flip for flip in found if flip]) <= MOST_FLIPS * len(found)
-
-
-def written_flips() -> list[Flip | None]:
-    """Return for some questions and each way to write them the verdict that changes, or None."""
-    return list(flips(Random(18).sample(questions(), WRITTEN)))
 
 
 @pytest.mark.parametrize("count", [SOME_NEAR, pytest.param(NEAR, marks=pytest.mark.nightly)])

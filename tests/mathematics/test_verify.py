@@ -12,7 +12,7 @@ import pytest
 
 from rewardstack_rules.mathematics import Verdict, verify, warm_up
 from rewardstack_rules.mathematics.bounds import MAX_RESPONSE
-from tests.support.math_verify_guard import child_process, without_math_verify
+from tests.support.math_verify_limit import without_limit
 from tests.support.table import Table
 
 DIGITS = "1" * 900_000
@@ -40,17 +40,12 @@ REFERENCES = [
 ]
 
 
-def reference_name(response: str, references: list[str]) -> str:
-    """Return the id of a case."""
-    return f"{response[:30]!r} {len(response)}, {[reference[:20] for reference in references]}"
-
-
+@without_limit
 def test_references_and_reasons(table: Table) -> None:
     """Any reference can make an answer right; only one that can be read can make it wrong; bounds say so."""
     for response, references, expected in REFERENCES:
-        with table.case(reference_name(response, references)):
-            verdict = without_math_verify(verify, response, references)
-            assert verdict is None or verdict[:2] == expected[:2]
+        with table.case(f"{response[:30]!r} {len(response)}, {[reference[:20] for reference in references]}"):
+            assert verify(response, references)[:2] == expected[:2]
 
 
 HOSTILE = [
@@ -88,51 +83,22 @@ HOSTILE = [
 ]
 
 
-def name_of(text: str) -> str:
-    """Return the id of a hostile text."""
-    return f"{text[:20]!r} {len(text)}"
-
-
 @pytest.mark.timeout(60)
+@without_limit
 def test_hostile_response(table: Table) -> None:
     """Whatever a response holds, it is that response's wrong answer, and neither an error nor a hang."""
     for response in HOSTILE:
-        with table.case(name_of(response)):
-            verdict = without_math_verify(verify, response, ["5"])
-            assert verdict is None or verdict.right is False
+        with table.case(f"{response[:20]!r} {len(response)}"):
+            assert verify(response, ["5"]).right is False
 
 
 @pytest.mark.timeout(60)
+@without_limit
 def test_hostile_reference(table: Table) -> None:
     """Whatever a reference holds, an answer that is not it is not right, and there is neither an error nor a hang."""
     for reference in HOSTILE:
-        with table.case(name_of(reference)):
-            verdict = without_math_verify(verify, "\\boxed{77}", [reference])
-            assert verdict is None or verdict.right is not True
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.usefixtures("needs_process")
-def test_what_reaches_math_verify(table: Table) -> None:
-    """The cases that the tests above leave out, for they reach math_verify, hold in a child process."""
-    with child_process() as child:
-
-        def decide_in_child(response: str, references: list[str]) -> Verdict | None:
-            """Return the verdict if it takes math_verify."""
-            needs_no_child = without_math_verify(verify, response, references)
-            return None if needs_no_child else child.submit(verify, response, references).result()
-
-        for response, references, expected in REFERENCES:
-            if verdict := decide_in_child(response, references):
-                with table.case(reference_name(response, references)):
-                    assert verdict[:2] == expected[:2]
-        for text in HOSTILE:
-            if verdict := decide_in_child(text, ["5"]):
-                with table.case(f"response {name_of(text)}"):
-                    assert verdict.right is False
-            if verdict := decide_in_child("\\boxed{77}", [text]):
-                with table.case(f"reference {name_of(text)}"):
-                    assert verdict.right is not True
+        with table.case(f"{reference[:20]!r} {len(reference)}"):
+            assert verify("\\boxed{77}", [reference]).right is not True
 
 
 def test_thread_and_signals() -> None:

@@ -19,6 +19,7 @@ from rewardstack_rules.http.openapi import OPERATIONS
 from tests.rules.conftest import ROOT, RewardServer, clean_environment, running
 from tests.support.servers import free_port
 from tests.support.snippets import Snippet, blocks_of, snippets, staying
+from tests.support.table import Table
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
@@ -55,16 +56,17 @@ def test_start(snippet: Snippet, tmp_path: Path) -> None:
     assert ("mentions" in json.dumps(rules)) == ("REWARD_FUNCTIONS" in command)
 
 
-@pytest.mark.parametrize(("command", "reply"), CURLS, ids=[command.splitlines()[0] for command, _ in CURLS])
-def test_curl(needs_curl: None, documented: RewardServer, command: str, reply: list[tuple[str, str]]) -> None:
+def test_curl(needs_curl: None, documented: RewardServer, table: Table) -> None:
     """Each command works as printed, and answers what is printed below it."""
-    here = command.replace("http://localhost:6000", documented.url)
-    done = subprocess.run(["bash", "-c", here], capture_output=True, text=True, check=True)
+    for place, (command, reply) in enumerate(CURLS):
+        with table.case(f"{place}: {command.splitlines()[0]}"):
+            here = command.replace("http://localhost:6000", documented.url)
+            done = subprocess.run(["bash", "-c", here], capture_output=True, text=True, check=True)
 
-    if reply and reply[0][0] == "json":
-        assert_within(json.loads(reply[0][1]), json.loads(done.stdout))
-    else:
-        assert "rewardstack_requests_total" in done.stdout
+            if reply and reply[0][0] == "json":
+                assert_within(json.loads(reply[0][1]), json.loads(done.stdout))
+            else:
+                assert "rewardstack_requests_total" in done.stdout
 
 
 def assert_within(expected: Any, actual: Any) -> None:

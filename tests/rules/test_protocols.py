@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,16 +16,11 @@ from rewardstack_rules.settings import Settings
 from tests.client.judge.conftest import FAKE_JUDGE
 from tests.rules.conftest import ROOT, RewardServer
 from tests.support.servers import FaultServer
+from tests.support.table import Table
 
 CASES = {path.stem: json.loads(path.read_text()) for path in (ROOT / "tests/cases/protocols").glob("*.json")}
 VERIFIED: dict[str, Any] = {"responses_create_params": {}, "response": {"output": []}}
 JSON = {"Content-Type": "application/json"}
-
-
-def parameters(*trainers: str) -> Any:
-    """The trainers' cases, each by its name."""
-    cases = [(trainer, case) for trainer in trainers for case in CASES[trainer]]
-    return pytest.mark.parametrize("case", [pytest.param(case, id=f"{name}: {case['case']}") for name, case in cases])
 
 
 def roll_result(server: RewardServer, ident: Any, method: str = "GET") -> requests.Response:
@@ -33,25 +29,28 @@ def roll_result(server: RewardServer, ident: Any, method: str = "GET") -> reques
     return requests.request(method, url, data=body, headers=JSON, timeout=60)
 
 
-@parameters("align_anything", "openrlhf", "slime", "nemo_gym")
-def test_one_answer(server: RewardServer, case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("trainer", ["align_anything", "openrlhf", "slime", "nemo_gym"])
+def test_one_answer(server: RewardServer, trainer: str, table: Table) -> None:
     """The reply is the case's, key by key in their order."""
-    reply = server.post(case["path"], case["body"])
+    for case in CASES[trainer]:
+        with table.case(case["case"]):
+            reply = server.post(case["path"], case["body"])
 
-    assert (case["status"], json.dumps(case["reply"])) == (reply.status_code, json.dumps(reply.json()))
-    assert ("Retry-After" in reply.headers) == (case["status"] == 503)
+            assert (case["status"], json.dumps(case["reply"])) == (reply.status_code, json.dumps(reply.json()))
+            assert ("Retry-After" in reply.headers) == (case["status"] == 503)
 
 
-@parameters("roll")
-def test_submit_and_result(server: RewardServer, case: dict[str, Any]) -> None:
+def test_submit_and_result(server: RewardServer, table: Table) -> None:
     """ROLL submits and then asks; what is refused is refused when it is submitted."""
-    submitted = server.post(case["path"], case["body"])
-    reply = submitted
-    if submitted.status_code == 200:
-        assert (list(submitted.json()), submitted.json()["errcode"]) == (["reward_request_id", "errcode"], 0)
-        reply = roll_result(server, submitted.json()["reward_request_id"])
+    for case in CASES["roll"]:
+        with table.case(case["case"]):
+            submitted = server.post(case["path"], case["body"])
+            reply = submitted
+            if submitted.status_code == 200:
+                assert (list(submitted.json()), submitted.json()["errcode"]) == (["reward_request_id", "errcode"], 0)
+                reply = roll_result(server, submitted.json()["reward_request_id"])
 
-    assert (case["status"], json.dumps(case["reply"])) == (reply.status_code, json.dumps(reply.json()))
+            assert (case["status"], json.dumps(case["reply"])) == (reply.status_code, json.dumps(reply.json()))
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -144,19 +143,19 @@ def test_what_cannot_be_sent_back(server: RewardServer, text: str) -> None:
     assert (400, "body") == (reply.status_code, reply.json()["field"])
 
 
-@pytest.mark.parametrize("depth", [200, 450, 600, 900, 960, 985, 5000])
-@pytest.mark.parametrize("path", ["/get_reward?reward_type=echo", "/verify?reward_type=echo", "/v1/score"])
-def test_deep_nesting(server: RewardServer, path: str, depth: int) -> None:
+def test_deep_nesting(server: RewardServer, table: Table) -> None:
     """However deeply a body is nested, it is scored or refused."""
     item = {"data_source": "rule_remote_echo", "solution_str": "r", "extra_info": {"x": "..."}}
-    body = {
+    bodies: dict[str, dict[str, Any]] = {
         "/get_reward?reward_type=echo": {"prompts": ["..."], "responses": ["r"]},
         "/verify?reward_type=echo": VERIFIED | {"x": "..."},
         "/v1/score": {"items": [item]},
-    }[path]
-    data = json.dumps(body).replace('"..."', "[" * depth + "]" * depth)
+    }
+    for path, depth in product(bodies, [200, 450, 600, 900, 960, 985, 5000]):
+        with table.case(f"{path} {depth}"):
+            data = json.dumps(bodies[path]).replace('"..."', "[" * depth + "]" * depth)
 
-    assert server.post(path, data=data, headers=JSON).status_code in (200, 400)
+            assert server.post(path, data=data, headers=JSON).status_code in (200, 400)
 
 
 def test_rows_without_secrets() -> None:
@@ -188,6 +187,7 @@ JUDGED: dict[str, dict[str, Any]] = {
 """Of each protocol a sample for the judge, by its path."""
 
 
+@pytest.mark.usefixtures("needs_process")
 @pytest.mark.parametrize("path", JUDGED)
 def test_a_spent_budget(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     """Whatever the protocol, what a run may not spend any more is refused for good, and the header says so."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,12 +12,14 @@ import requests
 
 from rewardstack.core.deadline import HEADER
 from tests.rules.conftest import RewardServer
+from tests.support.table import Table
 
 JSON = {"Content-Type": "application/json"}
 ITEM = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
 PATHS = ["/v1/score", "/v1/explain", "/get_reward", "/roll/submit", "/roll/result"]
 PATHS += ["/verify", "/seed_session", "/aggregate_metrics"]
 DEEP = "[" * 100_000
+NO_OBJECTS = [b"", b"{", b"null", b"[]", b"3", b'"a"', b"\xff\xfe\x00", DEEP.encode(), b'{"a": 1}}', b"\x00" * 100]
 
 
 def refusal(reply: requests.Response) -> tuple[int, Any]:
@@ -26,13 +29,11 @@ def refusal(reply: requests.Response) -> tuple[int, Any]:
     return reply.status_code, reply.json()["field"]
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize(
-    "data", [b"", b"{", b"null", b"[]", b"3", b'"a"', b"\xff\xfe\x00", DEEP.encode(), b'{"a": 1}}', b"\x00" * 100]
-)
-def test_bodies_that_are_no_objects(server: RewardServer, path: str, data: bytes) -> None:
+def test_bodies_that_are_no_objects(server: RewardServer, table: Table) -> None:
     """What is no JSON object is 400."""
-    assert refusal(server.post(path, data=data, headers=JSON)) == (400, "body")
+    for path, data in product(PATHS, NO_OBJECTS):
+        with table.case(f"{path} {data[:20]!r}"):
+            assert refusal(server.post(path, data=data, headers=JSON)) == (400, "body")
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
@@ -145,32 +146,32 @@ def test_key_in_the_address(guarded: RewardServer) -> None:
     assert requests.post(address, json={"items": [ITEM]}, timeout=60).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"Authorization": "Bearer wrong"},
-        {"Authorization": "Bearer"},
-        {"Authorization": "Bearer "},
-        {"Authorization": "Basic first-key"},
-        {"Authorization": f"Basic {b64encode(b'first-key:wrong').decode()}"},
-        {"XRL-Authorization": "first-key"},
-        {"Authorization": "first-key"},
-        {"X-API-Key": ""},
-        {"X-API-Key": "first-key,second-key"},
-        {"X-API-Key": "first-ke\u00ff"},
-        {"X-API-Key": "first-key\u00e9"},
-    ],
-)
-@pytest.mark.parametrize("path", ["/v1/score", "/roll/result", "/openapi.json", "/metrics", "/nothing"])
-def test_no_key(guarded: RewardServer, path: str, headers: dict[str, str]) -> None:
+NO_KEYS: list[dict[str, str]] = [
+    {},
+    {"Authorization": "Bearer wrong"},
+    {"Authorization": "Bearer"},
+    {"Authorization": "Bearer "},
+    {"Authorization": "Basic first-key"},
+    {"Authorization": f"Basic {b64encode(b'first-key:wrong').decode()}"},
+    {"XRL-Authorization": "first-key"},
+    {"Authorization": "first-key"},
+    {"X-API-Key": ""},
+    {"X-API-Key": "first-key,second-key"},
+    {"X-API-Key": "first-ke\u00ff"},
+    {"X-API-Key": "first-key\u00e9"},
+]
+
+
+def test_no_key(guarded: RewardServer, table: Table) -> None:
     """Without a key nothing but /health and /ready answers, and what is there is not told."""
-    encoded = {name: value.encode("latin-1") for name, value in headers.items()}
+    for path, headers in product(["/v1/score", "/roll/result", "/openapi.json", "/metrics", "/nothing"], NO_KEYS):
+        with table.case(f"{path} {headers}"):
+            encoded = {name: value.encode("latin-1") for name, value in headers.items()}
 
-    reply = guarded.get(path, headers=encoded)
+            reply = guarded.get(path, headers=encoded)
 
-    assert refusal(reply) == (401, "Authorization")
-    assert reply.headers["WWW-Authenticate"] == "Bearer"
+            assert refusal(reply) == (401, "Authorization")
+            assert reply.headers["WWW-Authenticate"] == "Bearer"
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready"])

@@ -6,10 +6,12 @@ import json
 import socket
 import time
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 
 from tests.rules.conftest import RewardServer
+from tests.support.table import Table
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
@@ -49,35 +51,37 @@ def limited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return server
 
 
-@pytest.mark.parametrize("connection", ["close", "keep-alive"])
-@pytest.mark.parametrize(
-    ("path", "kind", "key", "status"),
-    [
-        ("/v1/score", "application/json", "a-key", 413),
-        ("/v1/score", "application/json", "wrong", 401),
-        ("/v1/score", "text/plain", "a-key", 415),
-        ("/nothing", "application/json", "a-key", 404),
-        ("/health", "application/json", "a-key", 405),
-    ],
-)
-@pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunked"])
-def test_sent_to_its_end(
-    limited: RewardServer, path: str, kind: str, key: str, status: int, connection: str, chunked: bool
-) -> None:
-    """A client that reads only once it has sent all reads the refusal, whatever it was refused for."""
-    length = "Transfer-Encoding: chunked\r\n" if chunked else f"Content-Length: {LARGE}\r\n"
-    head = HEAD.format(path=path, kind=kind, connection=connection, more=f"X-API-Key: {key}\r\n{length}")
-    with connect(limited) as client:
-        client.sendall(head.encode())
-        part = b" " * 1_000_000
-        for _ in range(LARGE // len(part)):
-            client.sendall(b"%x\r\n%b\r\n" % (len(part), part) if chunked else part)
-        if chunked:
-            client.sendall(b"0\r\n\r\n")
-        time.sleep(0.2)  # a reset, were there one, would by now have thrown away the reply
-        code, reply = read_reply(client)
+REFUSED = [
+    ("/v1/score", "application/json", "a-key", 413),
+    ("/v1/score", "application/json", "wrong", 401),
+    ("/v1/score", "text/plain", "a-key", 415),
+    ("/nothing", "application/json", "a-key", 404),
+    ("/health", "application/json", "a-key", 405),
+]
+"""Path, content type and key of large requests, and the status of the reply."""
 
-    assert (status, {"error", "field"}) == (code, set(reply))
+
+def test_sent_to_its_end(limited: RewardServer, table: Table) -> None:
+    """A client that reads only once it has sent all reads the refusal, whatever it was refused for."""
+    for (path, kind, key, status), connection, chunked in product(REFUSED, ("close", "keep-alive"), (False, True)):
+        with table.case(f"{status}, {connection}, {'chunked' if chunked else 'length'}"), connect(limited) as client:
+            length = "Transfer-Encoding: chunked\r\n" if chunked else f"Content-Length: {LARGE}\r\n"
+            more = f"X-API-Key: {key}\r\n{length}"
+            client.sendall(HEAD.format(path=path, kind=kind, connection=connection, more=more).encode())
+            send_large_body(client, chunked)
+            time.sleep(0.2)  # a reset, were there one, would by now have thrown away the reply
+            code, reply = read_reply(client)
+
+            assert (status, {"error", "field"}) == (code, set(reply))
+
+
+def send_large_body(client: socket.socket, chunked: bool) -> None:
+    """Send a body of LARGE spaces to its end."""
+    part = b" " * 1_000_000
+    for _ in range(LARGE // len(part)):
+        client.sendall(b"%x\r\n%b\r\n" % (len(part), part) if chunked else part)
+    if chunked:
+        client.sendall(b"0\r\n\r\n")
 
 
 @pytest.mark.parametrize(

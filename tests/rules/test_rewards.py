@@ -1,4 +1,4 @@
-"""The built-in reward functions: the cases stand in `tests/cases/rewards*.json`, each with its reason."""
+"""The built-in reward functions: the cases are in `tests/cases/rewards*.json`, each with its reason."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from rewardstack_rules.functions.builtin.repetition import repetition
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.scoring.task import evaluate
 from tests.rules.conftest import RewardServer
+from tests.support.math_verify_limit import without_limit
+from tests.support.table import Table
 
 FILES = sorted((Path(__file__).parents[1] / "cases").glob("rewards*.json"))
 CASES = [case for file in FILES for case in json.loads(file.read_text())]
@@ -28,21 +30,27 @@ HACKS = json.loads((Path(__file__).parents[1] / "cases" / "hacks.json").read_tex
 REGISTRY = load_registry([])
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{case['rule']}: {case['why']}" for case in CASES])
-def test_value(case: dict[str, Any]) -> None:
-    """A reward function gives each case the value, and the parts, that stand in the data."""
-    outcome = evaluate(REGISTRY.get(case["rule"]), case["response"], case["references"], case.get("extra", {}))
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+@without_limit
+def test_value(path: Path, table: Table) -> None:
+    """A reward function gives each case the value, and the parts, that are in the data."""
+    for place, case in enumerate(json.loads(path.read_text())):
+        with table.case(f"{place}: {case['rule']}: {case['why']}"):
+            outcome = evaluate(REGISTRY.get(case["rule"]), case["response"], case["references"], case.get("extra", {}))
 
-    assert (case["value"], case.get("parts")) == (outcome.value, outcome.parts)
-    assert case["value"] is not None or outcome.reason != ""
+            assert (case["value"], case.get("parts")) == (outcome.value, outcome.parts)
+            assert case["value"] is not None or outcome.reason != ""
 
 
-@pytest.mark.parametrize("hack", HACKS, ids=[f"{hack['function']}: {hack['reason']}" for hack in HACKS])
-def test_hack(hack: dict[str, Any]) -> None:
+@without_limit
+def test_hack(table: Table) -> None:
     """What is no answer pays nothing, but where the documents declare that it does."""
-    outcome = evaluate(REGISTRY.get(hack["function"]), hack["response"], hack["references"], hack.get("extra", {}))
+    for place, hack in enumerate(HACKS):
+        with table.case(f"{place}: {hack['function']}: {hack['reason']}"):
+            rule = REGISTRY.get(hack["function"])
+            outcome = evaluate(rule, hack["response"], hack["references"], hack.get("extra", {}))
 
-    assert outcome.value == hack["pays"]
+            assert outcome.value == hack["pays"]
 
 
 def test_range() -> None:

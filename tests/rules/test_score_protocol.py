@@ -10,6 +10,7 @@ import pytest
 
 from rewardstack.core.deadline import HEADER
 from tests.rules.conftest import RewardServer
+from tests.support.table import Table
 from tests.support.waiting import eventually
 
 CASES = json.loads((Path(__file__).resolve().parents[1] / "cases" / "chat_responses.json").read_text())
@@ -76,38 +77,39 @@ def test_best_reference(server: RewardServer) -> None:
     assert score["value"] == 1.0
 
 
-@pytest.mark.parametrize(
-    ("change", "status", "reason"),
-    [
-        ({"solution_str": None}, "unscored", "solution_str"),
-        ({"solution_str": 42}, "unscored", "solution_str"),
-        ({"solution_str": {"text": "#### 42"}}, "unscored", "solution_str"),
-        ({"solution_str": ["#### 42"]}, "unscored", "solution_str"),
-        ({"ground_truth": None}, "unscored", "ground_truth"),
-        ({"ground_truth": ""}, "unscored", "ground_truth"),
-        ({"ground_truth": []}, "unscored", "ground_truth"),
-        ({"ground_truth": {"a": 1}}, "unscored", "ground_truth"),
-        ({"ground_truth": "many"}, "unscored", "the reference holds no number"),
-        ({"extra_info": [1]}, "unscored", "extra_info"),
-        ({"extra_info": {"timeout": "soon"}}, "unscored", "extra_info.timeout"),
-        ({"solution_str": ""}, "ok", "no answer"),
-        ({"solution_str": "\ud800#### 41"}, "ok", ""),
-        ({"solution_str": "\u0000"}, "ok", ""),
-        ({"solution_str": "<answer>" * 20000}, "ok", ""),
-        ({"data_source": "math", "solution_str": "\ud800"}, "ok", ""),
-        ({"data_source": "math_verifier", "solution_str": "<answer>" * 20000}, "ok", ""),
-        ({"data_source": "math", "solution_str": "x" * 10_000_000}, "ok", "longer than 2000000 characters"),
-        ({"data_source": "math", "ground_truth": "\U0001f600" * 5_000_000}, "unscored", "too long"),
-        ({"data_source": "math", "ground_truth": None}, "unscored", "ground_truth"),
-    ],
-)
-def test_one_bad_sample(server: RewardServer, change: dict[str, Any], status: str, reason: str) -> None:
-    """A bad sample is its own outcome, worth 0, with a reason; its neighbours are scored."""
-    before, bad, after = server.score(RIGHT, RIGHT | change, RIGHT)
+BAD_SAMPLES: list[tuple[dict[str, Any], str, str]] = [
+    ({"solution_str": None}, "unscored", "solution_str"),
+    ({"solution_str": 42}, "unscored", "solution_str"),
+    ({"solution_str": {"text": "#### 42"}}, "unscored", "solution_str"),
+    ({"solution_str": ["#### 42"]}, "unscored", "solution_str"),
+    ({"ground_truth": None}, "unscored", "ground_truth"),
+    ({"ground_truth": ""}, "unscored", "ground_truth"),
+    ({"ground_truth": []}, "unscored", "ground_truth"),
+    ({"ground_truth": {"a": 1}}, "unscored", "ground_truth"),
+    ({"ground_truth": "many"}, "unscored", "the reference holds no number"),
+    ({"extra_info": [1]}, "unscored", "extra_info"),
+    ({"extra_info": {"timeout": "soon"}}, "unscored", "extra_info.timeout"),
+    ({"solution_str": ""}, "ok", "no answer"),
+    ({"solution_str": "\ud800#### 41"}, "ok", ""),
+    ({"solution_str": "\u0000"}, "ok", ""),
+    ({"solution_str": "<answer>" * 20000}, "ok", ""),
+    ({"data_source": "math", "solution_str": "\ud800"}, "ok", ""),
+    ({"data_source": "math_verifier", "solution_str": "<answer>" * 20000}, "ok", ""),
+    ({"data_source": "math", "solution_str": "x" * 10_000_000}, "ok", "longer than 2000000 characters"),
+    ({"data_source": "math", "ground_truth": "\U0001f600" * 5_000_000}, "unscored", "too long"),
+    ({"data_source": "math", "ground_truth": None}, "unscored", "ground_truth"),
+]
 
-    assert (status, 0.0) == (bad["status"], bad["value"])
-    assert reason in bad["reason"]
-    assert (before["value"], after["value"]) == (1.0, 1.0)
+
+def test_one_bad_sample(server: RewardServer, table: Table) -> None:
+    """A bad sample is its own outcome, worth 0, with a reason; its neighbors are scored."""
+    for change, status, reason in BAD_SAMPLES:
+        with table.case(f"{change!r:.60}"):
+            before, bad, after = server.score(RIGHT, RIGHT | change, RIGHT)
+
+            assert (status, 0.0) == (bad["status"], bad["value"])
+            assert reason in bad["reason"]
+            assert (before["value"], after["value"]) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(
