@@ -78,7 +78,7 @@ def pretended(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -
     vars(ray).update(exceptions=errors, cancel=lambda _: None)
     monkeypatch.setitem(sys.modules, "ray", ray)
     monkeypatch.setenv("LLM_JUDGE_RAY_ACTOR", next(NAMES))
-    monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "1")
+    monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "30")
     monkeypatch.setenv("JUDGE_REVISION", request.node.name)
     yield
     ray_actor._handles.clear()
@@ -111,18 +111,28 @@ def broken(_: dict[str, Any]) -> Answer:
 @pytest.mark.parametrize(
     ("chat", "says"),
     [
-        (lambda _: (503, {"error": {"message": "no engine is up; engine 1: it restarts"}}), "no engine is up"),
-        (lambda _: (429, {"error": {"message": "2048 requests are in flight"}}), "2048 requests are in flight"),
         (lambda _: (400, {"error": {"message": "the prompt is malformed"}}), "the prompt is malformed"),
         (lambda _: (500, {"error": {"message": "out of memory"}}), "out of memory"),
         (lambda _: (200, {"choices": []}), "judge"),
         (broken, "a fault of the actor's own"),
     ],
-    ids=["no engine", "full", "refused", "error", "no reply", "exception"],
+    ids=["refused", "error", "no reply", "exception"],
 )
 def test_failures(chat: Callable[[dict[str, Any]], Answer], says: str) -> None:
     """What is no answer fails every sample with its reason; none is a score."""
     actor(chat)
+    scores = rewardstack.score(samples(3))
+    assert statuses(scores) == {"failed": 3}
+    assert all(says in one.reason for one in scores), scores[0].reason
+
+
+@pytest.mark.parametrize(
+    ("status", "says"), [(503, "no engine is up; engine 1: it restarts"), (429, "2048 requests are in flight")]
+)
+def test_busy(monkeypatch: pytest.MonkeyPatch, status: int, says: str) -> None:
+    """What does not end in the time of a sample fails it with its reason."""
+    monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "0.6")
+    actor(lambda _: (status, {"error": {"message": says}}))
     scores = rewardstack.score(samples(3))
     assert statuses(scores) == {"failed": 3}
     assert all(says in one.reason for one in scores), scores[0].reason
