@@ -5,13 +5,17 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
 from threading import Thread
 
 import pytest
 
 from rewardstack.errors import OverloadError
+from rewardstack_rules.http import connection as http_connection
 from rewardstack_rules.http.connection import FAST_RATE, PacedSocket, Places
 from rewardstack_rules.http.gunicorn_worker import Connection
+from tests.support.table import Table
 
 GRACE = 30
 """Seconds that a client has earned by what it has sent."""
@@ -30,13 +34,21 @@ def places() -> Places:
 @pytest.fixture
 def pair(places: Places) -> Iterator[tuple[PacedSocket, socket.socket]]:
     """A connection, and its client's end."""
+    with connected(places) as ends:
+        yield ends
+
+
+@contextmanager
+def connected(places: Places) -> Iterator[tuple[PacedSocket, socket.socket]]:
+    """Connect, and yield both ends, the server's first."""
     accepted, client = socket.socketpair()
     with PacedSocket(accepted, places) as one, client:
         yield one, client
 
 
-def test_a_silence_after_much(pair: tuple[PacedSocket, socket.socket]) -> None:
+def test_a_silence_after_much(pair: tuple[PacedSocket, socket.socket], monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that sent much and then falls silent needs a place soon, not as late as what it sent has earned."""
+    monkeypatch.setattr(http_connection, "SILENCE", 0.1)
     connection, _ = pair
     connection.begin(GRACE * FAST_RATE)
     started = time.monotonic()
@@ -87,15 +99,13 @@ READY = {
 """What a client sends, and whether a thread would then have nothing to wait for."""
 
 
-@pytest.mark.parametrize("case", READY)
-@pytest.mark.parametrize("early", [False, True], ids=["sent", "pipelined"])
-def test_what_needs_a_thread(pair: tuple[PacedSocket, socket.socket], case: str, early: bool) -> None:
-    """A thread is given to what it can answer at once, also where that came with an earlier request."""
-    sent, ready = READY[case]
-    accepted, client = pair
-    connection = Connection(None, accepted, None, None)
-    if early:
-        connection.add(sent)
-    else:
-        client.sendall(sent)
-    assert connection.is_ready() is ready
+def test_what_needs_a_thread(places: Places, table: Table) -> None:
+    """A request gets a thread once that need not wait for it, also if it came with an earlier request."""
+    for (name, (sent, ready)), pipelined in product(READY.items(), (False, True)):
+        with table.case(f"{name}, {'pipelined' if pipelined else 'sent'}"), connected(places) as (accepted, client):
+            connection = Connection(None, accepted, None, None)
+            if pipelined:
+                connection.add(sent)
+            else:
+                client.sendall(sent)
+            assert connection.is_ready() is ready

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from rewardstack import Request, score
 from rewardstack.core.json_types import TOO_DEEP
 from rewardstack_rules.http.protocols.body import LEVELS, pruned
 from tests.rules.conftest import RewardServer
+from tests.support.table import Table
 
 LONG = 9 * 2**20
 """Characters beside what is nested."""
@@ -82,17 +84,17 @@ def test_a_nested_sample_in_a_long_body(server: RewardServer) -> None:
     assert ["ok", "unscored", "ok"] == [one["status"] for one in reply.json()["scores"]]
 
 
-@pytest.mark.parametrize("levels", [104, 600, 900, 990, 1500, 100_000])
-@pytest.mark.parametrize("trainer", TRAINERS)
-def test_a_nested_sample_in_another_protocol(server: RewardServer, trainer: str, levels: int) -> None:
+def test_a_nested_sample_in_another_protocol(server: RewardServer, table: Table) -> None:
     """Every protocol has its own words for a sample that is too deep, and uses them however deep it is."""
-    path, text, status, words = TRAINERS[trainer]
+    for trainer, levels in product(TRAINERS, [104, 600, 900, 990, 1500, 100_000]):
+        with table.case(f"{trainer}, {levels}"):
+            path, text, status, words = TRAINERS[trainer]
 
-    data = text.replace("NESTED", nested(levels))
-    reply = server.post(f"{path}?reward_type=gsm8k", data=data, headers={"Content-Type": "application/json"})
+            data = text.replace("NESTED", nested(levels))
+            reply = server.post(f"{path}?reward_type=gsm8k", data=data, headers={"Content-Type": "application/json"})
 
-    assert reply.status_code == status, reply.text[:200]
-    assert words in reply.text
+            assert reply.status_code == status, reply.text[:200]
+            assert words in reply.text
 
 
 @pytest.mark.parametrize("levels", [104, 600, 1500, 100_000])

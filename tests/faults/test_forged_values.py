@@ -19,6 +19,7 @@ from services.stack.rundir import ROOT
 from tests.rules.conftest import RewardServer, running
 from tests.rules.test_operations import metric
 from tests.support.servers import FaultServer, Redis
+from tests.support.table import Table
 from tests.support.waiting import eventually
 
 FAKE_JUDGE = ROOT / "tests/client/judge/fake_judge.py"
@@ -216,17 +217,18 @@ def is_vector(data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("forgery", FORGED)
-def test_scores(site: Site, ask: Ask, source: str, forgery: str) -> None:
+def test_scores(site: Site, ask: Ask, source: str, table: Table) -> None:
     """Without a secret no value is believed that its scorer cannot have given."""
-    check(site, ask, "", source, FORGED[forgery], is_score)
+    for name, forge in FORGED.items():
+        with table.case(name):
+            check(site, ask, "", source, forge, is_score)
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("forgery", UNSEALED)
-def test_scores_without_a_seal(site: Site, ask: Ask, source: str, forgery: str) -> None:
+def test_scores_without_a_seal(site: Site, ask: Ask, table: Table) -> None:
     """With a secret no value without a seal is believed, whatever it says."""
-    check(site, ask, SECRET, source, UNSEALED[forgery], is_score)
+    for source, (name, forge) in itertools.product(SOURCES, UNSEALED.items()):
+        with table.case(f"{source}, {name}"):
+            check(site, ask, SECRET, source, forge, is_score)
 
 
 @pytest.mark.parametrize("forgery", FORGED_SEALS)
