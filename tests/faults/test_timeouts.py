@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+from rewardstack_rules.http.app import create_app
+from rewardstack_rules.settings import Settings
+from tests.support.table import Table
 
-from tests.rules.conftest import RewardServer
 
-
-@pytest.mark.parametrize("timeout", [0, -1, -0.5])
-def test_roll_without_time_is_refused(server: RewardServer, timeout: float) -> None:
-    """A ROLL trainer that gives a sample no time is told so: it is its own mistake, not an overload to wait for."""
+def test_roll_without_time_is_refused(table: Table) -> None:
+    """A ROLL trainer that gives a sample no time is refused for its own mistake, not for an overload to wait for."""
     body = {"prompt": "p", "response": "#### 5", "reward_type": "gsm8k", "reward_info": {"ground_truth": "5"}}
+    client = create_app(Settings.from_env({})).test_client()
+    for timeout in (0, -1, -0.5):
+        with table.case(f"{timeout:g}"):
+            reply = client.post("/roll/submit", json={**body, "timeout": timeout})
 
-    reply = server.post("/roll/submit", {**body, "timeout": timeout})
-
-    assert (400, "timeout") == (reply.status_code, reply.json()["field"]), reply.text
+            assert (400, "timeout") == (reply.status_code, reply.get_json()["field"]), reply.text

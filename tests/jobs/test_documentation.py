@@ -1,4 +1,4 @@
-"""`docs/jobs.md` holds: its commands work as printed, and answer what is printed below them."""
+"""`docs/jobs.md` and the server's own document hold: commands work as printed, requests are answered as described."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rewardstack_rules.jobs.metrics import COUNTERS
 from rewardstack_rules.jobs.state import JOB_STATUSES
 from tests.jobs.conftest import Site
 from tests.rules.conftest import ROOT
+from tests.rules.fuzz import Fuzzer
 from tests.rules.test_documentation import assert_within, environment
 from tests.support.servers import free_port
 from tests.support.snippets import block, blocks_of, staying
@@ -20,6 +21,7 @@ from tests.support.snippets import block, blocks_of, staying
 TEXT = (ROOT / "docs" / "jobs.md").read_text()
 BLOCKS = blocks_of("docs/jobs.md")
 SETUP = "rewardstack submit", "redis-server"
+REQUESTS = 80
 
 
 def test_commands(jobs: Site, tmp_path: Path) -> None:
@@ -73,6 +75,14 @@ def values(text: str) -> list[object]:
         found.append(value)
         rest = rest[end:].strip()
     return found
+
+
+def test_generated_requests(jobs: Site) -> None:
+    """No request to the jobs is answered by 500, or otherwise than the server's own document says."""
+    fuzzer = Fuzzer(jobs.server.url, seed=0, under="/jobs")
+    fuzzer.run(REQUESTS)
+
+    assert {("POST /jobs", 202), ("POST /jobs", 400), ("GET /jobs/{job_id}", 404)} <= set(fuzzer.counts)
 
 
 def test_endpoints_and_names() -> None:
