@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from rewardstack_rules.isolation import watch
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.watch import TICK, Watchdog
 from tests.isolation.processes import alive, below, stat_of, zygote_of
@@ -137,3 +139,13 @@ def test_starved(start: Start) -> None:
 def test_hung(start: Start, code: str) -> None:
     """A process that says nothing and asks for no core is hung."""
     eventually(Watchdog(start(code), ticks=10).is_hung)
+
+
+def test_stuck_in_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that says nothing and has all the core time that it asks for is hung."""
+    seconds = itertools.count(step=1000)
+    monkeypatch.setattr(watch, "cpu_seconds", lambda pid: next(seconds))
+    monkeypatch.setattr(watch, "state", lambda pid: "R")
+    watchdog = Watchdog(os.getpid(), ticks=3)
+
+    assert [watchdog.is_hung() for _ in range(3)] == [False, False, True]
