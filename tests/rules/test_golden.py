@@ -13,35 +13,32 @@ from rewardstack_rules.golden import GoldenResponses, load_golden, responses
 from rewardstack_rules.golden.nearest import MAX_LENGTH
 from rewardstack_rules.settings import Settings
 from tests.rules.conftest import DATASET, RewardServer
+from tests.support.table import Table
+
+LOOKUPS: dict[str, tuple[str, list[str] | None]] = {
+    "exact": ("What is 6 * 7?", ["42"]),
+    "white space": ("  What is\n6 * 7? ", ["42"]),
+    "several": ("Name a prime.", ["2", "3"]),
+    "a number": ("How many?", ["12"]),
+    "two answers": ("What is shown?", None),
+    "case": ("WHAT is 6 * 7?", ["42"]),
+    "a tag, which is much of it": ("<image>What is 6 * 7?", None),
+    "typos": ("Whatt is 6 * 7", ["42"]),
+    "another number": ("What is 6 * 8?", None),
+    "another sign": ("What is 6 + 7?", None),
+    "near two answers": ("What is shown", None),
+    "unlike": ("Who is it?", None),
+    "empty": ("", None),
+    "one character": ("?", None),
+    "too long": ("\ud800" * 20_000, None),
+}
 
 
-@pytest.mark.parametrize(
-    ("prompt", "answer"),
-    [
-        ("What is 6 * 7?", ["42"]),
-        ("  What is\n6 * 7? ", ["42"]),
-        ("Name a prime.", ["2", "3"]),
-        ("How many?", ["12"]),
-        ("What is shown?", None),
-        ("WHAT is 6 * 7?", ["42"]),
-        ("<image>What is 6 * 7?", None),
-        ("Whatt is 6 * 7", ["42"]),
-        ("What is 6 * 8?", None),
-        ("What is 6 + 7?", None),
-        ("What is shown", None),
-        ("Who is it?", None),
-        ("", None),
-        ("?", None),
-        ("\ud800" * 20_000, None),
-    ],
-    ids=[
-        *("exact", "white space", "several", "a number", "two answers", "case", "a tag, which is much of it", "typos"),
-        *("another number", "another sign", "near two answers", "unlike", "empty", "one character", "too long"),
-    ],
-)
-def test_lookup(dataset: Path, prompt: str, answer: list[str] | None) -> None:
+def test_lookup(dataset: Path, table: Table) -> None:
     """A prompt is found as it is, with other white space, or by likeness; not where rows contradict each other."""
-    assert load_golden(dataset, 0.9).find(prompt) == answer
+    for name, (prompt, answer) in LOOKUPS.items():
+        with table.case(name):
+            assert load_golden(dataset, 0.9).find(prompt) == answer
 
 
 def test_exact_beats_normalised(tmp_path: Path) -> None:
@@ -103,9 +100,9 @@ def test_long_question(size: int, answer: list[str] | None) -> None:
 
 
 def test_many_questions() -> None:
-    """Among 20,000 questions much like each other each is found with a typo, asked for again as well, from threads."""
-    golden = GoldenResponses([(question(number), (str(number),)) for number in range(20_000)], 0.9)
-    wanted = list(range(0, 20_000, 100)) * 2
+    """Among 10,000 questions much like each other each is found with a typo, asked for again as well, from threads."""
+    golden = GoldenResponses([(question(number), (str(number),)) for number in range(10_000)], 0.9)
+    wanted = list(range(0, 10_000, 50)) * 2
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda number: golden.find(question(number).replace("basket", "bassket")), wanted))

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import socket
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,12 +23,10 @@ from tests.rules.conftest import RewardServer
 from tests.support.servers import Redis
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.usefixtures("needs_process")
-
 ITEM = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
 MINE = {"data_source": "rule_remote_mine", "solution_str": "a"}
 SOURCE = """\
-import time
+import pathlib, time
 from rewardstack_rules import reward_function
 
 @reward_function
@@ -92,13 +89,14 @@ def test_stop_under_way(start: Start, tmp_path: Path) -> None:
     """SIGTERM lets a request under way end, and nothing is left of the server."""
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    (mine := tmp_path / "mine.py").write_text(f"{SOURCE}    time.sleep(1.5)\n    return 1.0\n")
+    body = f"    pathlib.Path({str(begun := tmp_path / 'begun')!r}).touch()\n    time.sleep(1)\n    return 1.0\n"
+    (mine := tmp_path / "mine.py").write_text(SOURCE + body)
     server = start("--workers", "2", REWARD_FUNCTIONS=mine, TMPDIR=temporary)
     left = [*temporary.iterdir()]
 
     with ThreadPoolExecutor() as pool:
         under_way = pool.submit(server.score, MINE)
-        time.sleep(0.5)
+        eventually(begun.exists)
         server.stop()
 
     assert under_way.result()[0]["value"] == 1.0

@@ -44,19 +44,20 @@ def test_recycled_workers(start: Start, tmp_path: Path) -> None:
     )
     first = set(workers(server))
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: server.score(ITEM), range(150)))
+        list(pool.map(lambda _: server.score(ITEM), range(60)))
     eventually(lambda: len(workers(server)) == 2 and not first & set(workers(server)))
 
     text = server.get("/metrics").text
 
-    assert metric(text, SCORED) == 150
-    assert metric(text, 'rewardstack_request_seconds_count{endpoint="/v1/score"}') == 150
-    assert metric(text, 'rewardstack_items_total{route="rule:gsm8k",status="ok"}') == 150
+    assert metric(text, SCORED) == 60
+    assert metric(text, 'rewardstack_request_seconds_count{endpoint="/v1/score"}') == 60
+    assert metric(text, 'rewardstack_items_total{route="rule:gsm8k",status="ok"}') == 60
     eventually(lambda: len(files(counts)) <= 2 + 3 * len(workers(server)))
     assert {"counter_ended.db", "histogram_ended.db"} <= files(counts)
 
 
-def test_scrapes_never_go_back(start: Start) -> None:
+@pytest.mark.parametrize("killed", [2, pytest.param(6, marks=pytest.mark.nightly)])
+def test_scrapes_never_go_back(start: Start, killed: int) -> None:
     """While workers are killed each scrape tells at least what the one before it told."""
     server = start("--workers", "2")
     done, seen = threading.Event(), [0.0]
@@ -69,7 +70,7 @@ def test_scrapes_never_go_back(start: Start) -> None:
     thread = threading.Thread(target=scrape)
     thread.start()
     try:
-        for _ in range(6):
+        for _ in range(killed):
             for _ in range(10):
                 server.score(ITEM)
             replace_worker(server)
@@ -79,7 +80,7 @@ def test_scrapes_never_go_back(start: Start) -> None:
 
     assert len(seen) > 10
     assert sorted(seen) == seen
-    assert metric(server.get("/metrics").text, SCORED) == 60
+    assert metric(server.get("/metrics").text, SCORED) == 10 * killed
 
 
 @pytest.fixture
@@ -134,15 +135,16 @@ def test_fold_of_one_that_counted_nothing(counts: Path) -> None:
     assert {"counter_1.db", "counter_2.db", "counter_3.db"} <= files(counts)
 
 
-def test_comparisons_are_counted(start: Start) -> None:
+def test_comparisons_are_counted(server: RewardServer) -> None:
     """Answers of mathematics that isolated processes compared are counted by what compared them, each question once."""
+    compared = 'rewardstack_math_compared_total{by="values"}'
     rows = [
         {"data_source": "math", "solution_str": f"\\boxed{{{n}\\sqrt{{8}}x}}", "ground_truth": f"{2 * n}\\sqrt{{2}}x"}
-        for n in (3, 5, 5)
+        for n in (2003, 2005, 2005)
     ]
+    before = metric(server.get("/metrics").text, compared)
 
-    server = start("--workers", "2")
     scores = server.score(*rows)
 
     assert [score["value"] for score in scores] == [1.0] * 3
-    assert metric(server.get("/metrics").text, 'rewardstack_math_compared_total{by="values"}') == 2
+    assert metric(server.get("/metrics").text, compared) == before + 2

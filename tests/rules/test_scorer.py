@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.registry import Registry, Rule
 from rewardstack_rules.isolation.client import IsolationClient
+from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.launch import prepare
 from rewardstack_rules.scoring.isolated import isolation_config
 from rewardstack_rules.scoring.rule import MAX_ISOLATED, InlineRule, IsolatedRule, Isolation, LocalSample
@@ -31,17 +32,24 @@ from rewardstack_rules.settings import Settings
 HOSTILE = Path(__file__).parent / "functions" / "hostile.py"
 
 
-@pytest_asyncio.fixture
-async def isolated(needs_process: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[IsolationClient]:
+@pytest.fixture(scope="module")
+def config(needs_process: None) -> Iterator[IsolationConfig]:
     """Isolated processes, two fast and two slow, that know the hostile functions."""
-    monkeypatch.setenv("REWARD_FUNCTIONS", str(HOSTILE))
-    config = replace(isolation_config(Settings.from_env()), fast=2, slow=2)
-    home = prepare(config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REWARD_FUNCTIONS", str(HOSTILE))
+        made = replace(isolation_config(Settings.from_env()), fast=2, slow=2)
+        home = prepare(made)
+        yield made
+        home.close()
+
+
+@pytest_asyncio.fixture
+async def isolated(config: IsolationConfig) -> AsyncIterator[IsolationClient]:
+    """A client of the isolated processes."""
     one = IsolationClient(config)
     yield one
     one.close()
     await asyncio.sleep(0)
-    home.close()
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def test_address(environment: dict[str, str], address: str) -> None:
         (["--workers", "-1"], "REWARD_WORKERS: '-1' is not a whole number from 1 to 1024"),
     ],
 )
-def test_start_with_a_wrong_setting(arguments: list[str], complaint: str) -> None:
+def test_start_with_a_wrong_setting(needs_process: None, arguments: list[str], complaint: str) -> None:
     """The command ends with one line that says what is wrong."""
     command = [sys.executable, "-m", "rewardstack_rules.run_reward_server", "--host", "127.0.0.1", *arguments]
 

@@ -17,16 +17,22 @@ from rewardstack_rules.metrics.causes import CAUSES, OTHER, cause_of
 from tests.page.stack import SCRIPT
 from tests.rules.conftest import RewardServer
 from tests.rules.test_operations import metric
+from tests.support.waiting import eventually
 
 RIGHT = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
 GUARDS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
 
 
-def told(server: RewardServer, **options: Any) -> dict[str, Any]:
-    """What the server tells, made after this was called."""
-    time.sleep(1.1)
-    found: dict[str, Any] = server.get("/v1/status", **options).json()
-    return found
+def told(server: RewardServer) -> dict[str, Any]:
+    """Return a report that the server made after this was called; it keeps one for a second."""
+    asked, found = round(time.time(), 3), list[dict[str, Any]]()
+
+    def is_new() -> bool:
+        found.append(server.get("/v1/status").json())
+        return bool(found[-1]["at"] >= asked)
+
+    eventually(is_new)
+    return found[-1]
 
 
 def test_figures_are_those_of_metrics(server: RewardServer) -> None:
@@ -67,11 +73,11 @@ def test_causes(server: RewardServer) -> None:
     server.score({**RIGHT, "ground_truth": None}, {**RIGHT, "solution_str": 42})
 
     reply = told(server)
-    found = {(one["cause"], one["status"]): one for one in reply["causes"]}
+    found = {(one["cause"], one["route"], one["status"]): one for one in reply["causes"]}
 
-    assert ("the reward function raised an exception", "failed") in found
-    assert ("the reference is missing", "unscored") in found
-    last = found["the reference is missing", "unscored"]["last_minute"]
+    assert ("the reward function raised an exception", "rule:raises", "failed") in found
+    assert ("the reference is missing", "rule:gsm8k", "unscored") in found
+    last = found["the reference is missing", "rule:gsm8k", "unscored"]["last_minute"]
     assert time.time() - last < 300
     assert "document.title" not in str(reply)
 

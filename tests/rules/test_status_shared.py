@@ -16,10 +16,12 @@ from rewardstack_rules.status.figures import samples as samples_of_all
 from rewardstack_rules.status.ring import PREFIX, REPLICAS, Ring
 from rewardstack_rules.status.series import KEPT, MINUTES, Series
 from rewardstack_rules.status.snapshot import ITEMS, SECONDS, Snapshot, pack, unpack
-from tests.rules.conftest import RewardServer
+from tests.rules.conftest import HERE, RewardServer
+from tests.rules.test_status import told
 from tests.support.servers import Redis
 from tests.support.waiting import eventually
 
+QUICK = HERE / "functions/quick_recorder.py"
 RIGHT = {"data_source": "gsm8k", "solution_str": "#### 1", "ground_truth": "1"}
 Start = Callable[..., RewardServer]
 
@@ -140,10 +142,17 @@ def test_what_is_not_believed(data: bytes | None) -> None:
     assert unpack(data) is None
 
 
-def test_two_replicas(redis: Redis, start: Start) -> None:
+@pytest.fixture
+def replica(redis: Redis, start: Start) -> Start:
+    """Starts a server that shares its counts at once."""
+    settings = {"REWARD_CACHE_URL": redis.url, "REWARD_CACHE": "off", "REWARD_FUNCTIONS": QUICK}
+    return lambda *arguments: start(*arguments, **settings)
+
+
+def test_two_replicas(redis: Redis, replica: Start) -> None:
     """Each of two servers tells the samples of both; when one is killed its hour stays, and it is said to be down."""
-    first = start("--workers", "2", REWARD_CACHE_URL=redis.url, REWARD_CACHE="off")
-    second = start("--workers", "2", REWARD_CACHE_URL=redis.url, REWARD_CACHE="off")
+    first = replica("--workers", "2")
+    second = replica("--workers", "2")
     first.score(*[RIGHT] * 3)
     second.score(*[RIGHT] * 4)
 
@@ -160,27 +169,26 @@ def test_two_replicas(redis: Redis, start: Start) -> None:
     assert samples(told(first)) == 7
 
 
-@pytest.mark.parametrize("arguments", [(), ("--workers", "2")], ids=["one process", "workers"])
-def test_one_that_ends_in_order_is_not_missed(redis: Redis, start: Start, arguments: tuple[str, ...]) -> None:
-    """A server that was stopped counts for the hour, and is neither up nor down."""
-    first = start(REWARD_CACHE_URL=redis.url, REWARD_CACHE="off")
-    second = start(*arguments, REWARD_CACHE_URL=redis.url, REWARD_CACHE="off")
-    second.score(*[RIGHT] * 4)
-    eventually(lambda: samples(told(first)) == 4)
-    assert len(told(first)["scope"]["replicas"]) == 2
+def test_one_that_ends_in_order_is_not_missed(replica: Start) -> None:
+    """A server that was stopped, of one process or of several, counts for the hour, and is neither up nor down."""
+    first, one, several = replica(), replica(), replica("--workers", "2")
+    one.score(*[RIGHT] * 4)
+    several.score(*[RIGHT] * 3)
+    eventually(lambda: samples(told(first)) == 7)
+    assert len(told(first)["scope"]["replicas"]) == 3
 
-    second.stop()
+    for left, stopped in ((2, one), (1, several)):
+        stopped.stop()
 
-    reply = told(first)
-    assert [one["asked"] for one in reply["scope"]["replicas"]] == [True]
-    assert [one["up"] for one in reply["services"] if one["service"] == "reward server"] == [True]
-    assert samples(reply) == 4
+        reply = told(first)
+        assert [one["asked"] for one in reply["scope"]["replicas"]] == [True] + [False] * (left - 1)
+        assert [one["up"] for one in reply["services"] if one["service"] == "reward server"] == [True] * left
+        assert samples(reply) == 7
 
 
-def test_a_restart_keeps_the_hour(redis: Redis, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restart_keeps_the_hour(redis: Redis, replica: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that is started again at the same address goes on with its last hour."""
-    variables = {"REWARD_CACHE_URL": redis.url, "REWARD_CACHE": "off"}
-    server = start(**variables)
+    server = replica()
     server.score(*[RIGHT] * 5)
     ring = redis_client.Redis.from_url(redis.url)
     eventually(lambda: any(b"items" in one for key in ring.keys(f"{PREFIX}:of:*") for one in ring.hvals(key)))
@@ -188,7 +196,7 @@ def test_a_restart_keeps_the_hour(redis: Redis, start: Start, monkeypatch: pytes
     server.process.wait()
 
     monkeypatch.setattr("tests.rules.conftest.free_port", lambda: int(server.url.rpartition(":")[2]))
-    again = start(**variables)
+    again = replica()
 
     eventually(lambda: samples(told(again)) == 5)
     again.score(RIGHT)
@@ -196,9 +204,9 @@ def test_a_restart_keeps_the_hour(redis: Redis, start: Start, monkeypatch: pytes
     assert [one["up"] for one in told(again)["scope"]["replicas"]] == [True]
 
 
-def test_redis_away(redis: Redis, start: Start) -> None:
+def test_redis_away(redis: Redis, replica: Start) -> None:
     """Without the Redis that was there the server tells its own figures and the others' last ones, and says so."""
-    server, other = (start(REWARD_CACHE_URL=redis.url, REWARD_CACHE="off") for _ in range(2))
+    server, other = replica(), replica()
     other.score(*[RIGHT] * 4)
     eventually(lambda: samples(told(server)) == 4)
     redis.kill()
@@ -225,13 +233,6 @@ def test_what_is_written(redis: Redis) -> None:
     for minute, snapshot in ring.read({"a <b>": 0}, 999 + 3 * KEPT)["a <b>"].snapshots:
         series.put(minute, snapshot)
     assert counts(series, 999 + 3 * KEPT) == [1.0] * MINUTES
-
-
-def told(server: RewardServer) -> dict[str, Any]:
-    """What a server tells, made after this was called."""
-    time.sleep(1.1)
-    found: dict[str, Any] = server.get("/v1/status").json()
-    return found
 
 
 def samples(reply: dict[str, Any]) -> int:
