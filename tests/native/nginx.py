@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import urllib.error
 import urllib.request
@@ -12,6 +13,8 @@ from services.gateway import config as gateway
 from services.stack import packages, settings, template
 from services.stack.rundir import ROOT, RunDir
 from tests.support.servers import free_port, wait_for_port
+
+STOP_SECONDS = 10.0
 
 
 class Gateway:
@@ -58,9 +61,13 @@ class Gateway:
                 return error.code, error.read().decode()
 
     def stop(self) -> str:
-        """Stop it; returns all that it logged."""
-        self.process.terminate()
-        self.process.wait()
+        """Stop it once each request has its line in the log; returns all that it logged."""
+        self.process.send_signal(signal.SIGQUIT)
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.terminate()
+            self.process.wait()
         return self.log.read_text()
 
 

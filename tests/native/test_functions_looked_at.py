@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from services.stack.errors import StackError
 from services.up.native import up
 from services.up.native.programs import Program
 from tests.native.nginx import load
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
 
@@ -28,17 +30,25 @@ time.sleep({seconds})
 
 def test_too_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that takes its time is left to the reward server, and nothing stays of the attempt, nor of its children."""
-    monkeypatch.setattr(up, "LOADING_SECONDS", 5.0)
+    started, communicate = tmp_path / "started", subprocess.Popen.communicate
+
+    def communicate_briefly(process: subprocess.Popen[str], input: None = None, timeout: float = 0) -> tuple[str, str]:
+        assert timeout == up.LOADING_SECONDS
+        eventually(started.exists)
+        return communicate(process, input, 0.1)
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", communicate_briefly)
     seconds = f"{time.time():.3f}"
     (tmp_path / "slow.py").write_text(CHILD.format(seconds=seconds))
     up.require_functions(load(REWARD_FUNCTIONS=tmp_path / "slow.py"), [RULES])
-    assert (tmp_path / "started").exists()
+    assert started.exists()
     left = [process for process in psutil.process_iter() if seconds in " ".join(processes.command(process))]
     assert left == []
 
 
-def test_wrong(tmp_path: Path) -> None:
+def test_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that cannot be loaded is an error with its reason."""
+    monkeypatch.setattr(up, "LOADING_SECONDS", 100.0)
     (tmp_path / "wrong.py").write_text("import no_such_module\n")
     with pytest.raises(StackError, match="REWARD_FUNCTIONS: .*no_such_module"):
         up.require_functions(load(REWARD_FUNCTIONS=tmp_path / "wrong.py"), [RULES])
