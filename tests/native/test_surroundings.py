@@ -98,7 +98,6 @@ def test_an_engine_that_hangs(program: Callable[[str], None], tmp_path: Path, mo
     assert choice.choose(asked, RunDir(asked["RUN_DIR"])) == ("native", "docker info: no answer in 0.2 s")
 
 
-@pytest.mark.usefixtures("needs_process")
 def test_no_more_than_is_bearable() -> None:
     """A program that hangs is waited for 20 seconds at most."""
     assert max(machine.NVIDIA_SMI_SECONDS, engine.FIRST_SECONDS) <= 20

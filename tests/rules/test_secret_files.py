@@ -14,8 +14,6 @@ from rewardstack.errors import SettingsError
 from rewardstack.settings import DEFAULTS as CLIENT
 from rewardstack_rules.settings import DEFAULTS
 
-pytestmark = pytest.mark.usefixtures("needs_process")
-
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_read(tmp_path: Path, name: str) -> None:
@@ -66,7 +64,7 @@ def test_they_are_settings() -> None:
     ],
     ids=["gunicorn", "worker", "run_reward_server", "rewardstack"],
 )
-def test_every_program_reads_them(command: list[str]) -> None:
+def test_every_program_reads_them(needs_process: None, command: list[str]) -> None:
     """Each program stops where a secret's file is not there, naming the variable."""
     environ = {**os.environ, "REWARD_SERVER_API_KEYS_FILE": "/nowhere"}
     done = subprocess.run([sys.executable, *command], env=environ, capture_output=True, text=True, timeout=60)
