@@ -66,7 +66,7 @@ def test_prefix(run: RunDir) -> None:
     assert (given["INSIDE"], given["OWN"]) == ("yes", "1")
 
 
-def test_last_group_is_ended() -> None:
+def test_last_group_is_ended(needs_process: None) -> None:
     """Children that outlived a killed main process are gone before the service starts anew."""
     parent = subprocess.Popen([sys.executable, "-c", LEAVE_A_CHILD])
     parent.wait()
