@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from prometheus_client import generate_latest
+
 from rewardstack_rules.metrics.directory import make_metrics_dir
+from rewardstack_rules.metrics.files import fold
+from rewardstack_rules.metrics.scrape import counted
 
 
 def test_left_behind(tmp_path: Path) -> None:
@@ -20,3 +24,12 @@ def test_left_behind(tmp_path: Path) -> None:
 
     new = Path(make_metrics_dir(str(tmp_path)))
     assert set(tmp_path.iterdir()) == {used, new}
+
+
+def test_process_that_is_starting(tmp_path: Path) -> None:
+    """A process whose file is still empty breaks neither a scrape nor the counts of those that have ended."""
+    (tmp_path / "counter_4000000.db").touch()
+
+    fold(tmp_path, pid=4000000)
+    with counted(str(tmp_path)) as registry:
+        assert generate_latest(registry) == b""

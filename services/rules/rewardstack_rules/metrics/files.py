@@ -7,8 +7,8 @@ way when it ended counts no more.
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from prometheus_client.mmap_dict import MmapedDict
@@ -27,6 +27,16 @@ def reading(directory: Path) -> Iterator[None]:
     with (directory / LOCK).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         yield
+
+
+def filled(files: Iterable[Path]) -> list[Path]:
+    """Return the files that exist and hold counts: prometheus_client makes one empty before it writes to it."""
+    found = []
+    for file in files:
+        with suppress(FileNotFoundError):
+            if file.stat().st_size:
+                found.append(file)
+    return found
 
 
 def fold(directory: Path, pid: int) -> None:
@@ -52,7 +62,7 @@ def fold(directory: Path, pid: int) -> None:
 
 def _move(sources: list[Path], target: Path) -> None:
     total = MmapedDict(str(target))
-    for source in filter(Path.exists, sources):
+    for source in filled(sources):
         for key, value, stamp, _ in MmapedDict.read_all_values_from_file(str(source)):
             total.write_value(key, total.read_value(key)[0] + value, stamp)
         source.unlink()

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client import REGISTRY, CollectorRegistry, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
-from rewardstack_rules.metrics.files import reading
+from rewardstack_rules.metrics.files import filled, reading
+
+
+class _Processes(Collector):
+    """Collect the counts of all processes of a server."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the sums; a process that is just starting, whose file is still empty, has counted nothing."""
+        files = filled(self._directory.glob("*.db"))
+        return MultiProcessCollector.merge([str(file) for file in files], accumulate=True)
 
 
 @contextmanager
@@ -23,6 +36,6 @@ def counted(directory: str) -> Iterator[CollectorRegistry]:
         yield REGISTRY
         return
     registry = CollectorRegistry()
-    MultiProcessCollector(registry, directory)
+    registry.register(_Processes(Path(directory)))
     with reading(Path(directory)):
         yield registry
