@@ -48,9 +48,13 @@ async def until(client: IsolationClient, holds: Callable[[dict[str, int]], bool]
 
 
 async def zygote_of(client: IsolationClient) -> int:
-    """The process id of a client's zygote."""
-    [pid] = below((await client.stats())["pid"])
-    return pid
+    """Return the process id of a client's zygote; one that was killed has its successor soon."""
+    for _ in range(3000):
+        if found := [pid for pid in below((await client.stats())["pid"]) if alive(pid)]:
+            [zygote] = found
+            return zygote
+        await asyncio.sleep(0.02)
+    raise AssertionError("the supervisor has no zygote")
 
 
 def alive(pid: int) -> bool:
