@@ -97,8 +97,10 @@ def test_table_of_rules() -> None:
 
 
 def test_start_script(needs_curl: None, tmp_path: Path) -> None:
-    """The original's start script runs as printed, the module's path changed, and finds the server started."""
+    """The original's start script, with the module's path changed, finds the server started."""
     script = (ROOT / "tests" / "cases" / "start_remote_rm.sh").read_text()
+    wait = "until grep -q 'Running on' $OUTPUT_DIR/reward_server.log; do sleep 0.1; done"  # in place of 20 s
+    assert "sleep $TIMEOUT" in script
     dataset = tmp_path / "math_verify_dataset" / "mathvl_345_example.json"
     dataset.parent.mkdir()
     dataset.write_text('[{"question": "6 * 7", "answer": "42"}]')
@@ -107,7 +109,7 @@ def test_start_script(needs_curl: None, tmp_path: Path) -> None:
         """-d '{"prompts": ["6 * 7"], "responses": ["<think>easy</think><answer>$42$</answer>"]}'"""
         "\nkill $REWARD_SERVER_PID\nwait $REWARD_SERVER_PID\n"
     )
-    here = script.replace("REWARD_PORT=6000", f"REWARD_PORT={free_port()}") + check
+    here = script.replace("REWARD_PORT=6000", f"REWARD_PORT={free_port()}").replace("sleep $TIMEOUT", wait) + check
 
     done = subprocess.run(["bash", "-c", here], cwd=tmp_path, env=environment(), capture_output=True, text=True)
 
