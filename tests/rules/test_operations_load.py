@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -135,7 +135,7 @@ def test_workers_come_and_go(
 def test_isolated_processes_killed(start: Start, trace: Path, items: int) -> None:
     """Isolated processes that are killed cost no item: the one they ran gets another process."""
     server = start("--workers", "2", REWARD_FUNCTIONS=trace.with_name("slow.py"), VERIFY_PROCESSES=2)
-    killed: list[int] = []
+    port, killed = server.url.rpartition(":")[2], list[int]()
 
     def ask(at: int) -> float:
         body = {"query": ["p" + "a" * (at + 1)], "prompts": ["p"], "labels": [""]}
@@ -145,9 +145,10 @@ def test_isolated_processes_killed(start: Start, trace: Path, items: int) -> Non
         return float(reward)
 
     def act() -> None:
-        if pids := children_of(server.url.rpartition(":")[2]):
-            killed.append(random.choice(pids))
-            os.kill(killed[-1], signal.SIGKILL)
+        eventually(lambda: children_of(port))
+        with suppress(IndexError, ProcessLookupError):
+            os.kill(pid := random.choice(children_of(port)), signal.SIGKILL)
+            killed.append(pid)
 
     with again_and_again(act, 0.2, items // 10), ThreadPoolExecutor(8) as pool:
         rewards = list(pool.map(ask, range(items)))
