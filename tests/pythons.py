@@ -23,7 +23,18 @@ from tests.support.needs import MARKERS, NIGHTLY
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
 TESTS = ("tests/client", "tests/cli", "tests/data", "tests/settings", "tests/test_open_files.py")
-PYTEST = ("-q", "-p", "no:cacheprovider", "--numprocesses", "auto", "--dist", "worksteal")
+# Without the CPU limit of fast tests: the first imports in a new environment compile everything.
+PYTEST = (
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:tests.support.cpu_limit",
+    "--numprocesses",
+    "auto",
+    "--dist",
+    "worksteal",
+)
 ASK = "import ensurepip, platform, venv; print(platform.python_version())"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Generator
 
@@ -18,9 +17,9 @@ PROPERTY = "cpu_seconds"
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail a fast test whose call phase takes more CPU time than the limit."""
-    start = _cpu_seconds()
+    start = time.process_time()
     result = yield
-    spent = _cpu_seconds() - start
+    spent = time.process_time() - start
     if is_fast(item):
         if spent > PRINTED:
             item.user_properties.append((PROPERTY, spent))
@@ -48,9 +47,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(f"fast tests that take more than {PRINTED:g} s of CPU time")
         for nodeid, seconds in sorted(spent.items(), key=lambda pair: -pair[1]):
             terminalreporter.line(f"{seconds:5.1f} s  {nodeid}")
-
-
-def _cpu_seconds() -> float:
-    """Return the CPU time of this process and of the children that it has waited for."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
