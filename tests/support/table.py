@@ -18,7 +18,7 @@ class Table:
 
     @contextmanager
     def case(self, name: str) -> Iterator[None]:
-        """Run one case; a failure is recorded, and the test goes on with the next case.
+        """Run one case; a failure is recorded, and the test continues with the next case.
 
         Args:
             name: the id of the case, unique within the test.
