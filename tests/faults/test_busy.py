@@ -29,6 +29,7 @@ def held(response, reference=None):
 
 
 @pytest.mark.usefixtures("needs_process")
+@pytest.mark.nightly
 def test_all_threads_are_taken(tmp_path: Path) -> None:
     """Where every thread has a sample that takes long the server says that it lives, and that it is not ready."""
     (tmp_path / "held.py").write_text(HELD)

@@ -17,6 +17,7 @@ MANY = 500
 """Samples in a job."""
 
 
+@pytest.mark.nightly
 def test_what_was_taken_is_finished(own: Site) -> None:
     """Jobs are refused long before the memory is spent, with the remedy; each that was taken is scored to its end."""
     link = redis.Redis.from_url(own.queue.url)
@@ -39,6 +40,7 @@ def test_what_was_taken_is_finished(own: Site) -> None:
         assert own.end_of(job_id, 60)["statuses"]["ok"] == MANY
 
 
+@pytest.mark.nightly
 def test_spent_memory_does_not_keep_a_job(own: Site) -> None:
     """Where no byte is left a job can be canceled, which frees its samples."""
     job_id = own.submit(*(sample(at) for at in range(MANY)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.jobs.conftest import site
 from tests.support.hostile.kinds import KINDS
 from tests.support.hostile.siege import Siege
@@ -11,6 +13,7 @@ from tests.support.hostile.siege import Siege
 REQUESTS = 52
 
 
+@pytest.mark.nightly
 def test_siege(needs_redis: None, tmp_path: Path) -> None:
     """Each is answered or refused in words that name a field, costs no neighbour its score and ends no process."""
     with site(tmp_path, processes=2, VERIFY_TIMEOUT=1) as here:

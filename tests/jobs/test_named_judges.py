@@ -73,6 +73,7 @@ def scored_there(records: list[dict[str, Any]]) -> dict[str, Outcome]:
     return dict(zip(EXPECTED, said, strict=True))
 
 
+@pytest.mark.nightly
 def test_everywhere(named: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sample of a named judge, and of each kind of route over such, is scored alike on every way."""
     path, url = named

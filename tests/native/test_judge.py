@@ -107,6 +107,7 @@ class Load:
             self.scored += 1
 
 
+@pytest.mark.nightly
 def test_changed_under_load(stack: Tree) -> None:
     """With other flags and one more replica no reward request fails, and all but the judge keep their processes."""
     up(stack)
@@ -180,6 +181,7 @@ def test_never_well(stack: Tree) -> None:
     assert "judge" in pids(stack, ("judge",))
 
 
+@pytest.mark.nightly
 def test_never_well_and_asked_for(stack: Tree) -> None:
     """Where it is `on`, `make up` fails, and names it; none of its replicas is started any more."""
     behave(stack, "die")
