@@ -10,7 +10,6 @@ import pytest
 from rewardstack_rules.mathematics import verify
 from tests.mathematics.math_verify_alone import verdicts
 from tests.mathematics.pairs import Pair, pairs
-from tests.support.math_verify_limit import without_limit
 from tests.support.table import Table
 
 SEED = 20_260
@@ -20,7 +19,6 @@ PAIRS = list(pairs(SEED, EACH))
 RESPONSES = [(pair.reference, f"Therefore it is $\\boxed{{{pair.answer}}}$.") for pair in PAIRS]
 
 
-@without_limit
 def test_pairs_are_decided_as_they_were_made(table: Table) -> None:
     """Every pair has the verdict that follows from how it was made."""
     for place, (pair, (reference, response)) in enumerate(zip(PAIRS, RESPONSES, strict=True)):

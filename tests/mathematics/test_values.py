@@ -15,7 +15,6 @@ from rewardstack_rules.mathematics.comparison.compare import compare
 from rewardstack_rules.mathematics.reading.undone import undone
 from tests.mathematics.fuzz import MOST_FLIPS, flips, near_misses, questions
 from tests.mathematics.writings import WRITINGS
-from tests.support.math_verify_limit import without_limit
 from tests.support.table import Table
 
 FILES = sorted((Path(__file__).parents[1] / "cases" / "values").glob("*.json"))
@@ -54,7 +53,6 @@ def _is_done(case: dict[str, Any]) -> bool:
 
 
 @pytest.mark.usefixtures("needs_process")
-@without_limit
 def test_order_of_cases() -> None:
     """With answer and reference swapped a verdict is the same, except where a policy says why it is not."""
     asked = [one for one in questions() if not undone(one.answer + one.expected[0])]
@@ -70,7 +68,6 @@ def _shows(sign: str, question: Question) -> bool:
 
 
 @pytest.mark.nightly
-@without_limit
 def test_how_it_is_written() -> None:
     """What changes the looks of an answer or reference, not its meaning, changes one verdict in a thousand at most."""
     found = list(flips(Random(18).sample(questions(), WRITTEN)))

@@ -78,7 +78,6 @@ def test_where_an_answer_stood(server: RewardServer, solution: str, answer: str 
         ("7", "7", "the text alone", None),
         ("7.0", "7", "a shortcut", None),
         ("2x", "x+x", "an isolated process", {"values"}),
-        (r"\int x dx", r"\int y dy", "an isolated process", {"math_verify"}),
         ("3 m", "300 cm", "an isolated process", {"values"}),
     ],
 )

@@ -20,7 +20,6 @@ from rewardstack_rules.functions.builtin.repetition import repetition
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.scoring.task import evaluate
 from tests.rules.conftest import RewardServer
-from tests.support.math_verify_limit import without_limit
 from tests.support.table import Table
 
 FILES = sorted((Path(__file__).parents[1] / "cases").glob("rewards*.json"))
@@ -31,7 +30,6 @@ REGISTRY = load_registry([])
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-@without_limit
 def test_value(path: Path, table: Table) -> None:
     """A reward function gives each case the value, and the parts, that are in the data."""
     for place, case in enumerate(json.loads(path.read_text())):
@@ -42,7 +40,6 @@ def test_value(path: Path, table: Table) -> None:
             assert case["value"] is not None or outcome.reason != ""
 
 
-@without_limit
 def test_hack(table: Table) -> None:
     """What is no answer pays nothing, but where the documents declare that it does."""
     for place, hack in enumerate(HACKS):

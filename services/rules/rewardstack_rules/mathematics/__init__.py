@@ -1,21 +1,20 @@
 """Whether an answer to a problem of mathematics is right: `verify`.
 
-The stages are rooms: the answer is found in the response (`extraction`); its text becomes tokens, and those a tree
+The stages are folders: the answer is found in the response (`extraction`); its text becomes tokens, and those a tree
 (`reading`); trees are compared by their types (`comparison`), down to expressions, which are by their values
-(`numbers`). What words mean in which language is data (`lexicon`). `bounds` refuses what no parser should see;
-math_verify is asked about what is not read (`symbolic`).
+(`numbers`). What words mean in which language is data (`lexicon`). `bounds` refuses what no parser should see; what the
+parser cannot read is compared as text.
 
 `verify` is `ask`, which reads the text, and `decide`, which compares. `decide` may run for ever or take all memory on
-what passes the bounds, so it belongs into a process that can be killed (`rewardstack_rules.isolation`); `ask` and
-`decide_plainly` need none, and load no library. No clock is asked, but by math_verify's share of it (`limit`). What
-they found and compared they tell (`trail`) to who explains a verdict (`explanation`), or counts them.
+what passes the bounds, so it belongs in a process that can be killed (`rewardstack_rules.isolation`); `ask` and
+`decide_plainly` need none, and load no library. No verdict depends on a clock. What they found and compared they tell
+(`trail`) to who explains a verdict (`explanation`), or counts them.
 """
 
 from rewardstack_rules.mathematics.explanation import read_out
 from rewardstack_rules.mathematics.question import EXTRACTIONS, Options, Question, Verdict, ask
 from rewardstack_rules.mathematics.shortcut import decide_plainly
-from rewardstack_rules.mathematics.verification import decide, decide_aloud, verify
-from rewardstack_rules.mathematics.warming import warm_up
+from rewardstack_rules.mathematics.verification import decide, decide_aloud, verify, warm_up
 
 __all__ = [
     "EXTRACTIONS",

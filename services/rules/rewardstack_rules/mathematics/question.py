@@ -22,8 +22,7 @@ class Verdict(NamedTuple):
     Args:
         right: whether it is right; None where the references do not allow to say so.
         reason: why it is wrong or has no verdict; empty where it is right.
-        by: `math_verify` where that was asked, `undecided` where nothing could tell, so that the answer is wrong; else
-            empty.
+        by: `undecided` where a comparison reached a bound, so that the answer is wrong; else empty.
     """
 
     right: bool | None

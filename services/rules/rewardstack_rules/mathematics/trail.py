@@ -9,8 +9,6 @@ from typing import TypeVar
 T = TypeVar("T")
 MOST = 64
 """Of what is told at most: an answer of many parts takes many comparisons."""
-ASKED = "math_verify"
-"""What is told where an answer or its reference is not read, so that math_verify is asked."""
 UNDECIDED = "undecided"
 """What is told where it could not be found out within the bounds whether two are equal."""
 

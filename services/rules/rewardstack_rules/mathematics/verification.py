@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from rewardstack_rules.mathematics.bounds import refusal
 from rewardstack_rules.mathematics.question import DEFAULT, Options, Question, Verdict, ask
-from rewardstack_rules.mathematics.trail import ASKED, UNDECIDED, told_by
+from rewardstack_rules.mathematics.reading.lexer import is_same_text
+from rewardstack_rules.mathematics.trail import UNDECIDED, told_by
 
 
 def verify(solution: str, references: Sequence[str], options: Options = DEFAULT) -> Verdict:
@@ -26,6 +27,11 @@ def verify(solution: str, references: Sequence[str], options: Options = DEFAULT)
     return asked if isinstance(asked, Verdict) else decide(asked)
 
 
+def warm_up() -> None:
+    """Load what verdicts need; call it in the process that children are forked from."""
+    verify(r"\boxed{\sqrt{8}x}", [r"2\sqrt{2}x"])
+
+
 def decide(question: Question) -> Verdict:
     """The verdict on a question; as dangerous as `verify`."""
     return decide_aloud(question)[0]
@@ -35,14 +41,14 @@ def decide_aloud(question: Question) -> tuple[Verdict, list[str]]:
     """The verdict on a question, and the comparisons that were made; as dangerous as `verify`."""
     verdict, told = told_by(lambda: _decided(question))
     undecided = UNDECIDED in told and verdict.right is False
-    return verdict._replace(by=UNDECIDED if undecided else ASKED if ASKED in told else ""), told
+    return verdict._replace(by=UNDECIDED if undecided else ""), told
 
 
 def _decided(question: Question) -> Verdict:
     # Imported here: it loads libraries that only isolated processes need.
+    from rewardstack_rules.mathematics.comparison.compare import is_readable
     from rewardstack_rules.mathematics.comparison.decimals import tolerating
     from rewardstack_rules.mathematics.comparison.simplified import is_simplified
-    from rewardstack_rules.mathematics.readable import readable
 
     answer, expected, fault = question.answer, question.expected, question.fault
     with tolerating(question.tolerance):
@@ -52,16 +58,15 @@ def _decided(question: Question) -> Verdict:
     if equal:
         return Verdict(False, "not simplified")
     refusals = [refusal(reference) for reference in expected]
-    if any(not refused and readable(reference) for refused, reference in zip(refusals, expected, strict=True)):
+    if any(not refused and is_readable(reference) for refused, reference in zip(refusals, expected, strict=True)):
         return Verdict(False, fault or "wrong answer")
     # Nobody knows: wrong is an answer only beside a reference that can be read.
     return Verdict(None, f"the reference is {refusals[0]}" if refusals[0] else "the reference cannot be read")
 
 
 def _equal(answer: str, reference: str) -> bool:
-    """By their values, where both are read; else by what math_verify says."""
-    from rewardstack_rules.mathematics import symbolic
+    """Compare by value where both are read, else as text."""
     from rewardstack_rules.mathematics.comparison.compare import compare
 
     decided = compare(answer, reference)
-    return symbolic.equal(answer, reference) if decided is None else decided
+    return is_same_text(answer, reference) if decided is None else decided

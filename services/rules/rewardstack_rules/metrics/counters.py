@@ -56,7 +56,7 @@ DISTRUSTED = Counter(
 )
 COMPARED = Counter(
     "rewardstack_math_compared_total",
-    "Answers of mathematics compared in isolated processes: by their `values`, by `math_verify`, or left `undecided`.",
+    "Answers of mathematics compared in isolated processes: by their `values`, or left `undecided`.",
     ["by"],
 )
 CAUSES = Counter(

@@ -13,7 +13,7 @@ from rewardstack_rules.mathematics.reading.commas import is_certain, with_decima
 from rewardstack_rules.mathematics.reading.lexer import LETTERS, Token, UnreadError, lex
 from rewardstack_rules.mathematics.reading.quantities import UNIT_SIGNS
 from rewardstack_rules.mathematics.reading.remarks import without_remarks
-from rewardstack_rules.mathematics.reading.syntax import Choice, Date, Node, Relation, Time, is_expression
+from rewardstack_rules.mathematics.reading.syntax import Choice, Date, Node, Relation, Remark, Time, is_expression
 from rewardstack_rules.mathematics.reading.undone import undone
 from rewardstack_rules.mathematics.reading.wording import remainder, remark
 from rewardstack_rules.mathematics.trail import tell
@@ -72,6 +72,11 @@ def readings(text: str) -> tuple[Node, ...]:
         with suppress(UnreadError):
             found.append(remark(tokens))
     return tuple(found)
+
+
+def is_readable(reference: str) -> bool:
+    """Return whether a reference, within the bounds, says anything that an answer could equal."""
+    return any(not isinstance(reading, Remark) for reading in readings(reference))
 
 
 @lru_cache(maxsize=REMEMBERED)
