@@ -64,6 +64,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         rank = MARKERS.index(needs[0]) if needs else len(MARKERS)
         ranks[groups[item]] = min(rank, ranks.get(groups[item], rank))
         item.add_marker(pytest.mark.xdist_group(groups[item]))
+    # Files late in the alphabet take longest (jobs, page, rules): last, one would keep the others waiting.
+    items.sort(key=lambda item: groups[item], reverse=True)
     items.sort(key=lambda item: ranks[groups[item]])
 
 

@@ -29,7 +29,6 @@ IMPORTERS = {
 """Modules that import at run time, and how."""
 NAMED = {
     "rewardstack.transport.ray_actor": {"rewardstack.ray_judge"},  # in the text of an error
-    "rewardstack_rules.functions.fingerprint": {"rewardstack.core.fields", "rewardstack.core.json_types"},
     "rewardstack_rules.run_reward_server": {"rewardstack_rules.http.gunicorn_conf"},
     "rewardstack_settings.table": {"rewardstack.ray_judge"},  # in the text of a setting
     "services.judge.run_vllm_server": {"services.up.native.judges"},  # which replaces its process

@@ -27,6 +27,7 @@ def items(field: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.nightly
 def test_in_a_job(own: Site, table: Table) -> None:
     """Each is unscored, says why, and ends with the job; the others are right."""
     jobs = {field: own.submit(*items(field)) for field in FIELDS}

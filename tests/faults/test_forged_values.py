@@ -216,6 +216,7 @@ def is_vector(data: bytes) -> bool:
     return not is_score(data)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("source", SOURCES)
 def test_scores(site: Site, ask: Ask, source: str, table: Table) -> None:
     """Without a secret no value is believed that its scorer cannot have given."""

@@ -59,6 +59,7 @@ def reopen(queue: Queue) -> Reopen:
     return make
 
 
+@pytest.mark.nightly
 def test_submit_waits_for_its_turn(empty: Site, tmp_path: Path) -> None:
     """`rewardstack submit` says which limit it waits for, and submits once another job of its key has ended."""
     before, _ = (empty.submit(sample(0), headers=KEY) for _ in range(MOST_JOBS))

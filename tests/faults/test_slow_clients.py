@@ -145,6 +145,7 @@ def test_each_attack(guarded: Site, table: Table) -> None:
             assert "Error handling" not in guarded.server.log.read_text()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("requests_sent", UNREAD)
 def test_unread_replies(guarded: Site, requests_sent: str) -> None:
     """Clients that never read their replies hold no thread that others need."""

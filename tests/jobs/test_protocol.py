@@ -178,6 +178,7 @@ def test_malformed_parts(jobs: Site, query: str) -> None:
     assert refusal(reply) == (400, query.partition("=")[0])
 
 
+@pytest.mark.nightly
 def test_results_before_the_end(own: Site) -> None:
     """Before a job is complete its results are refused, unless they may be partial; these have no gaps."""
     own.add_worker()
@@ -214,6 +215,7 @@ def test_cancel(own: Site) -> None:
     assert 'rewardstack_job_chunks_total{event="dropped"} 1.0' in own.server.get("/metrics").text
 
 
+@pytest.mark.nightly
 def test_expiry(tmp_path: Path) -> None:
     """After its time a job is forgotten, and nothing of it is left."""
     with site(tmp_path, REWARD_JOB_TTL=1) as here:

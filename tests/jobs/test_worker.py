@@ -100,6 +100,7 @@ def test_a_stalled_worker_is_late(own: Site) -> None:
     assert (own.state(job_id), results(own, job_id)) == (state, before)
 
 
+@pytest.mark.nightly
 def test_stopped_workers(own: Site) -> None:
     """SIGTERM ends a worker after its chunk, with status 0, and an idle one at once; the rest waits for another."""
     worker = own.add_worker()
@@ -168,6 +169,7 @@ def test_deliveries_that_are_lost(own: Site) -> None:
     assert own.end_of(job_id)["statuses"]["ok"] == 3 * CHUNK_SIZE
 
 
+@pytest.mark.nightly
 def test_failures_of_the_infrastructure(jobs: Site) -> None:
     """What the infrastructure failed is tried again, and nothing else is; then it is a score like all others."""
     (jobs.folder / "broken").touch()

@@ -130,6 +130,7 @@ def test_one(folder: Path, model: str) -> None:
     assert list((folder / "tmp").iterdir()) == []
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("needs_nginx")
 def test_replicas(folder: Path, model: str) -> None:
     """Several replicas stand behind one address; the key reaches them and no command line; one that dies comes back."""

@@ -228,6 +228,7 @@ def test_worker(connected: RewardServer, queue: Queue, tmp_path: Path) -> None:
         worker.kill()
 
 
+@pytest.mark.nightly
 def test_worker_whose_port_is_taken(queue: Queue) -> None:
     """A worker that cannot have its port says so, and does not start."""
     environment = clean_environment(REWARD_QUEUE_URL=queue.url, WORKER_METRICS_PORT=queue.port)

@@ -99,6 +99,7 @@ def test_what_cannot_be_removed(bare: Tree, tmp_path: Path) -> None:
     assert done.stdout.startswith("error: rm: not .venv/a\n  remedy: whose these are, or root (sudo make clean), ")
 
 
+@pytest.mark.nightly
 def test_stopped_and_cleaned_away(tree: Tree) -> None:
     """A stack that runs is named by `make status`, stopped by `make down` and removed by `make clean`."""
     assert tree.run("up").returncode == 0

@@ -106,6 +106,7 @@ SITUATIONS: dict[str, tuple[Callable[[Stack], None], str, str]] = {
 """What is done to a stack, in this order, what the page says of it at once, and what it then holds somewhere."""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_situations(browser: Browser, stack: Stack, situation: str) -> None:
     """Narrow and wide, light and dark: no error, nobody else is asked, and axe-core finds nothing serious."""

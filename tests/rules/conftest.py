@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ import pytest
 import requests
 
 from rewardstack.settings import DEFAULTS as CLIENT_DEFAULTS
-from rewardstack_rules.functions import builtin
 from rewardstack_rules.settings import DEFAULTS
 from tests.support.servers import Redis, free_port
 
@@ -108,14 +106,6 @@ def running(folder: Path, *arguments: str, **variables: Any) -> Iterator[RewardS
     finally:
         server.process.terminate()
         server.process.wait(START_SECONDS)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def remembered_fingerprints() -> Iterator[None]:
-    """Compute the fingerprints of the built-in functions once in a run: `load_registry` takes 0.6 s for them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(builtin, "fingerprint", cache(builtin.fingerprint))
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,12 +53,13 @@ def test_unrelated_source(file: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "patched"),
     [
+        ("VERDICT_VERSION", "another"),
         ("_version", lambda name: "0.0" if name == "numpy" else "1"),
         ("platform", type("platform", (), {"python_version": staticmethod(lambda: "2.7")})),
     ],
 )
-def test_versions(file: Path, monkeypatch: pytest.MonkeyPatch, change: str, patched: Callable[..., str]) -> None:
-    """It changes with the version of a library that is imported, and with Python's."""
+def test_versions(file: Path, monkeypatch: pytest.MonkeyPatch, change: str, patched: Any) -> None:
+    """It changes with the version of a library that is imported, with Python's, and with that of the verdicts."""
     before = fingerprint(file)
     monkeypatch.setattr(module, change, patched)
 
@@ -70,9 +71,3 @@ def test_nothing_is_imported(file: Path) -> None:
     (file.parent / "near" / "deep.py").write_text("raise RuntimeError\n")
 
     fingerprint(file)
-
-
-@pytest.mark.parametrize("name", module.DECIDING)
-def test_own_sources(name: str) -> None:
-    """The parts of this package that decide values are where their names say."""
-    assert list(module._local(name))

@@ -118,6 +118,7 @@ def test_reload(start: Start, tmp_path: Path) -> None:
     assert (first, server.score(MINE)[0]["value"]) == (1.0, 2.0)
 
 
+@pytest.mark.nightly
 def test_changed_without_reload(start: Start, tmp_path: Path) -> None:
     """Where worker and isolated processes have different versions of a function the sample fails, saying what to do."""
     (mine := tmp_path / "mine.py").write_text(f"{SOURCE}    return 1.0\n")
@@ -143,6 +144,7 @@ def test_unix_socket(start: Start, tmp_path: Path) -> None:
         assert client.recv(65536).startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("command", ["run_reward_server", "reward_server"])
 def test_single_process(start: Start, command: str) -> None:
     """Without --workers one process serves, says when it is ready, and stops on SIGTERM."""

@@ -76,6 +76,7 @@ def again_and_again(act: Callable[[], None], seconds: float, times: int) -> Iter
         thread.join()
 
 
+@pytest.mark.nightly
 def test_stop_under_load(start: Start, trace: Path) -> None:
     """At SIGTERM every request that the server was sent is answered; then it closes the connection, and says so."""
     server = start("--workers", "2", REWARD_FUNCTIONS=trace.with_name("slow.py"))
@@ -107,6 +108,7 @@ def test_stop_under_load(start: Start, trace: Path) -> None:
     assert Counter(asked) == Counter(ident for ident in logged if ident)
 
 
+@pytest.mark.nightly
 @many_or_few
 @pytest.mark.parametrize(("harm", "seconds"), [("worker killed", 1.2), ("reload", 3.0)])
 def test_workers_come_and_go(

@@ -36,6 +36,7 @@ def replace_worker(server: RewardServer) -> None:
     eventually(lambda: len(workers(server)) == len(before) and set(workers(server)) != set(before))
 
 
+@pytest.mark.nightly
 def test_recycled_workers(start: Start, tmp_path: Path) -> None:
     """Workers that are replaced every few requests count nothing twice, forget nothing and leave no files behind."""
     counts = tmp_path / "counts"

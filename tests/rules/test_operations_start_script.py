@@ -43,6 +43,7 @@ def test_it_starts_a_server(needs_curl: None, tmp_path: Path) -> None:
     assert json.loads(done.stdout.splitlines()[-1]) == {"rewards": [1.5], "statuses": ["ok"]}
 
 
+@pytest.mark.nightly
 def test_it_says_why_not(tmp_path: Path) -> None:
     """Where the server does not start it fails at once, with what the server's log says."""
     done = run(tmp_path, REWARD_TYPE="gsm9k")

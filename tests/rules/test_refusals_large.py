@@ -61,6 +61,7 @@ REFUSED = [
 """Path, content type and key of large requests, and the status of the reply."""
 
 
+@pytest.mark.nightly
 def test_sent_to_its_end(limited: RewardServer, table: Table) -> None:
     """A client that reads only once it has sent all reads the refusal, whatever it was refused for."""
     for (path, kind, key, status), connection, chunked in product(REFUSED, ("close", "keep-alive"), (False, True)):

@@ -124,6 +124,7 @@ def test_cheap_samples_never_touch_redis(server: RewardServer, redis: Redis) -> 
     assert before == (commands(redis), keys(redis))
 
 
+@pytest.mark.nightly
 def test_another_server_finds_the_rest(
     tmp_path: Path, server: RewardServer, redis: Redis, variables: dict[str, str]
 ) -> None:

@@ -149,6 +149,7 @@ def replica(redis: Redis, start: Start) -> Start:
     return lambda *arguments: start(*arguments, **settings)
 
 
+@pytest.mark.nightly
 def test_two_replicas(redis: Redis, replica: Start) -> None:
     """Each of two servers tells the samples of both; when one is killed its hour stays, and it is said to be down."""
     first = replica("--workers", "2")
@@ -169,6 +170,7 @@ def test_two_replicas(redis: Redis, replica: Start) -> None:
     assert samples(told(first)) == 7
 
 
+@pytest.mark.nightly
 def test_one_that_ends_in_order_is_not_missed(replica: Start) -> None:
     """A server that was stopped, of one process or of several, counts for the hour, and is neither up nor down."""
     first, one, several = replica(), replica(), replica("--workers", "2")

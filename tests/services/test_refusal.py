@@ -113,6 +113,7 @@ def saying(stdout: IO[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("needs_process")
 @pytest.mark.parametrize("command", ["services.up", "services.stack"])
 def test_interrupted_while_it_is_loaded(command: str, tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def test_wrong_scores_are_seen() -> None:
     assert all(one.is_wrong(mixed.samples) for one in load.outcomes)
 
 
+@pytest.mark.nightly
 def test_a_trainer_that_dies_is_seen() -> None:
     """A trainer that ends before its samples have come back is a fault, with its last words."""
     with fault_server() as server, steady([LANE], {"server": {"REWARD_SERVER_URL": server.url}}) as load:

@@ -1,6 +1,7 @@
-"""What a reward function is made of, hashed: its own source, the local sources it imports, its libraries' versions.
+"""What a user's reward function is made of, hashed: its source, the local sources it imports, its libraries' versions.
 
-The cache key holds the fingerprint, so that a changed function never meets its predecessor's scores.
+The cache key holds the fingerprint, so that a changed function never meets its predecessor's scores. For this package
+and the client, `VERDICT_VERSION` stands in the place of their sources.
 """
 
 from __future__ import annotations
@@ -15,18 +16,10 @@ from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 
-OWN_PACKAGE = "rewardstack_rules"
-READING = f"{OWN_PACKAGE}.functions.adapters"
-DECIDING = (
-    f"{OWN_PACKAGE}.functions.builtin",
-    f"{OWN_PACKAGE}.functions.outcome",
-    f"{OWN_PACKAGE}.mathematics",
-    READING,
-    "rewardstack.core.fields",
-    "rewardstack.core.json_types",
-)
-"""The parts of this package, and of the client's, that decide values; the rest serves them, and may change without
-changing a score."""
+VERDICT_VERSION = "1"
+"""The version of what the built-in reward functions return. Raise it with every change of a value or reason; a renamed
+comment keeps every cached score. `tests/rules/test_verdict_version.py` fails where it was forgotten."""
+OWN_PACKAGES = ("rewardstack_rules", "rewardstack", "rewardstack_settings")
 
 
 def fingerprint(path: Path) -> str:
@@ -46,16 +39,15 @@ def fingerprint(path: Path) -> str:
 
 
 def _parts(path: Path) -> set[str]:
-    """`name==version` of each library, and the hash of each local source, that the file needs."""
-    parts = {f"python=={platform.python_version()}"}
-    pending, seen = [(path, ""), *_local(READING)], {path}
+    """Return `name==version` of each library, and the hash of each local source, that the file needs."""
+    parts = {f"python=={platform.python_version()}", f"verdicts=={VERDICT_VERSION}"}
+    pending, seen = [(path, "")], {path}
     while pending:
         source, package = pending.pop()
         text = source.read_bytes()
         parts.add(blake2b(text, digest_size=16).hexdigest())
         for module in _imports(text, package):
-            library = "" if module.startswith(DECIDING) else _library(module)
-            if library:
+            if library := _library(module):
                 parts.add(library)
                 continue
             for found, parent in _local(module):
@@ -80,7 +72,7 @@ def _imports(source: bytes, package: str) -> Iterator[str]:
 def _library(module: str) -> str:
     """`name==version` of the installed library that a module belongs to, empty for the standard and local ones."""
     top = module.partition(".")[0]
-    if top == OWN_PACKAGE or top in sys.stdlib_module_names:
+    if top in OWN_PACKAGES or top in sys.stdlib_module_names:
         return ""
     names = _distributions().get(top, ())
     return " ".join(f"{name}=={_version(name)}" for name in sorted(set(names)))
@@ -101,7 +93,7 @@ def _version(name: str) -> str:
 def _local(module: str) -> Iterator[tuple[Path, str]]:
     """The sources of a local module and the package its relative imports start from; nothing is imported for it."""
     top, *inner = module.split(".")
-    if top in sys.stdlib_module_names or (top in (OWN_PACKAGE, "rewardstack") and not module.startswith(DECIDING)):
+    if top in OWN_PACKAGES or top in sys.stdlib_module_names:
         return
     spec = importlib.util.find_spec(top)
     if spec is None or not spec.origin or not spec.origin.endswith(".py"):

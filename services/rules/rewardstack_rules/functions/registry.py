@@ -22,7 +22,7 @@ class Rule:
     Args:
         name: what a `data_source` or `reward_type` calls it.
         evaluate: the function, in the one shape of `adapters.RewardFunction`.
-        fingerprint: hash of all that its values depend on.
+        fingerprint: `VERDICT_VERSION` of a built-in function, else a hash of all that its values depend on.
         needs_reference: whether a sample without a reference is unscored.
         fields: what it reads of `extra_info`; `("*",)` for all of it.
         range: the lowest and the highest value it gives.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rewardstack_rules.functions.adapters import RewardFunction, read_shape
@@ -21,7 +19,7 @@ from rewardstack_rules.functions.builtin.math_verifier import VERIFIER as MATH_V
 from rewardstack_rules.functions.builtin.multiple_choice import multiple_choice
 from rewardstack_rules.functions.builtin.regex_format import regex_format
 from rewardstack_rules.functions.builtin.repetition import repetition
-from rewardstack_rules.functions.fingerprint import fingerprint
+from rewardstack_rules.functions.fingerprint import VERDICT_VERSION
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.functions.verifier import FIELDS
@@ -41,8 +39,7 @@ ISOLATED = (regex_format, json_schema)
 def built_in_rules() -> Iterator[Rule]:
     """The rules that every server has."""
     for name, (verifier, values) in VERIFIERS.items():
-        mark = fingerprint(_file(verifier.value))
-        yield Rule(name, verifier.evaluate, mark, fields=FIELDS, range=values, verifier=verifier)
+        yield Rule(name, verifier.evaluate, VERDICT_VERSION, fields=FIELDS, range=values, verifier=verifier)
     yield from (_rule(function, isolated=False) for function in (*COMPARING, *MEASURING))
     yield from (_rule(function, isolated=True) for function in ISOLATED)
 
@@ -52,7 +49,7 @@ def _rule(function: Callable[..., Any], *, isolated: bool) -> Rule:
     return Rule(
         function.__name__,
         shape.evaluate if shape.needs_reference else _once(shape.evaluate),
-        fingerprint(_file(function)),
+        VERDICT_VERSION,
         shape.needs_reference,
         shape.fields,
         range=(0.0, 1.0),
@@ -68,7 +65,3 @@ def _once(evaluate: RewardFunction) -> RewardFunction:
         return evaluate(response, (), extra)
 
     return evaluate_once
-
-
-def _file(function: object) -> Path:
-    return Path(inspect.getfile(function))  # type: ignore[arg-type]
