@@ -169,7 +169,6 @@ def test_deliveries_that_are_lost(own: Site) -> None:
     assert own.end_of(job_id)["statuses"]["ok"] == 3 * CHUNK_SIZE
 
 
-@pytest.mark.nightly
 def test_failures_of_the_infrastructure(jobs: Site) -> None:
     """What the infrastructure failed is tried again, and nothing else is; then it is a score like all others."""
     (jobs.folder / "broken").touch()

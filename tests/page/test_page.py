@@ -127,7 +127,7 @@ def test_situations(browser: Browser, stack: Stack, situation: str) -> None:
 
 def test_figures_are_those_of_metrics(browser: Browser, stack: Stack) -> None:
     """Each route's samples by status, those from the cache and those since the start are those of `/metrics`."""
-    stack.load(5, seed=3)
+    stack.load(20, seed=3)
     opened(browser, stack)
     refreshed(browser)
     text = stack.server.get("/metrics", headers=HEADERS).text

@@ -108,7 +108,6 @@ def test_stop_under_load(start: Start, trace: Path) -> None:
     assert Counter(asked) == Counter(ident for ident in logged if ident)
 
 
-@pytest.mark.nightly
 @many_or_few
 @pytest.mark.parametrize(("harm", "seconds"), [("worker killed", 1.2), ("reload", 3.0)])
 def test_workers_come_and_go(
