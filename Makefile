@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest
 PROCESS_MARKERS := process or stack or engine or model
 # Tests with processes wait more than they compute: five workers keep two cores busy.
 TEST_WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 5 / 2)))
-PYTHON_CODE := client services tests benchmarks
+PYTHON_CODE := client cli verifier services tests benchmarks
 
 # Commands on a running stack: where .venv is not whole, any Python can stop and clean away what it started.
 define services
@@ -78,7 +78,7 @@ nightly: setup-dev ## every heavy proof, one after another, with a table of resu
 .PHONY: slow-tests
 slow-tests: setup-dev ## tests with real processes that take too long for make test
 	@$(PREPARE) programs
-	@$(PYTEST) --numprocesses $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder -m "nightly and not model" --ignore tests/mathematics tests
+	@$(PYTEST) --numprocesses $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder -m "nightly and not model" --ignore tests/verifier tests
 
 .PHONY: model-tests
 model-tests: setup-dev models ## tests with real vLLM and embedding servers
@@ -87,7 +87,7 @@ model-tests: setup-dev models ## tests with real vLLM and embedding servers
 
 .PHONY: differential
 differential: setup-dev ## verdicts against math_verify; long answers are read in linear time
-	@$(PYTEST) --numprocesses auto --dist worksteal -m nightly tests/mathematics
+	@$(PYTEST) --numprocesses auto --dist worksteal -m nightly tests/verifier
 
 .PHONY: pythons
 pythons: setup-dev ## install everything, and run the client's fast tests, on each Python that this machine has (smoke=1: the oldest and the newest)
@@ -100,7 +100,7 @@ bench: setup-dev ## run the benchmarks; their figures as a page with plots (t="r
 
 .PHONY: fuzz
 fuzz: setup-dev ## send the reward server 10,000 generated and hostile requests (n=100: fewer); none may be a 500; answers anew
-	@$(BIN)/python -m tests.mathematics.fuzz $(if $(n),--questions $(n) --near $(n) --pairs $(n))
+	@$(BIN)/python -m tests.verifier.fuzz $(if $(n),--questions $(n) --near $(n) --pairs $(n))
 	@$(PREPARE) programs
 	@$(BIN)/python -m tests.rules.fuzz --requests $(or $(n),10000)
 

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.figures import Figure, is_kept
 from benchmarks.plots import WIDTH, bars, compared
 from benchmarks.wording import bound, quantity, rival, times
-from rewardstack.cli.evaluation.document import Html, document, table
+from rewardstack_cli.evaluation.document import Html, document, table
 
 BAD = """
 :root { --bad: #b3261e } @media (prefers-color-scheme: dark) { :root { --bad: #ff8a80 } }

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.page import BAD, TITLE
 from benchmarks.plots import WIDTH, bars, compared
-from rewardstack.cli.evaluation.document import COLOURS
+from rewardstack_cli.evaluation.document import COLOURS
 
 EDGE, GAP = 20, 40
 """Units around all, and between two columns."""

@@ -28,8 +28,8 @@ from benchmarks.load import BATCH, batches, send
 from benchmarks.mix import Sample
 from benchmarks.reward_server import Server, reward_server
 from benchmarks.symbolic_mix import OUTCOMES, make_samples
-from rewardstack_rules.mathematics import decide_plainly, verify, warm_up
-from rewardstack_rules.mathematics.question import Question, ask
+from rewardstack_verifier import decide_plainly, verify, warm_up
+from rewardstack_verifier.question import Question, ask
 
 CLIENTS = 8
 BASELINE = "math_verify in a loop"

@@ -1,7 +1,8 @@
 """`make pythons`: on each Python that README names and this machine has, everything installs and the client works.
 
-Each gets an environment of its own, for the time of the run, as `make setup-dev` would make it; in it run the fast
-tests of the client and its commands. Those of the rest are run by `make check` on the Python that `.venv` has.
+Each distribution is installed alone into an empty environment and tried. One more environment, as `make setup-dev`
+would make it, runs the fast tests of the client and its commands. Those of the rest are run by `make check` on the
+Python that `.venv` has.
 """
 
 from __future__ import annotations
@@ -35,6 +36,20 @@ PYTEST = (
     "--dist",
     "worksteal",
 )
+ALONE = {
+    (
+        "verifier",
+    ): "from rewardstack_verifier import verify; assert verify(r'\\boxed{\\sqrt{8}}', [r'2\\sqrt{2}']).right",
+    ("client",): "from rewardstack import compute_score, score",
+    ("client", "cli"): "from rewardstack_cli.main import main; assert main(['routes']) == 0",
+    ("verifier", "client", "services/rules"): (
+        "from rewardstack.score import Request; from rewardstack_rules.functions.catalogue import load_registry;"
+        "from rewardstack_rules.scoring.evaluator import Evaluator; from rewardstack_rules.settings import Settings;"
+        "evaluator = Evaluator(Settings.from_env({}), load_registry([]));"
+        "assert evaluator.score([Request('gsm8k', '#### 42', '42')], limit=9, tenant='')[0].value == 1"
+    ),
+}
+"""What a distribution, the last of each row, does with what it needs of the others and without their extras."""
 ASK = "import ensurepip, platform, venv; print(platform.python_version())"
 
 
@@ -71,11 +86,25 @@ def _outcome(version: str, python: str | None, tried: bool) -> str:
     if not tried:
         return "between the oldest and the newest, which are tried"
     say(f"==> Python {version}: {python}")
+    for folders, code in ALONE.items():
+        _alone(python, folders, code)
     with TemporaryDirectory(prefix="rewardstack-python-") as folder:
         start = time.monotonic()
         subprocess.run([python, "-m", "venv", folder], check=True, stdout=subprocess.DEVNULL)
         venv.pip_install(Path(folder), "--constraint", str(venv.CONSTRAINTS), *venv.DEVELOPMENT)
         return f"installed in {time.monotonic() - start:.0f} s, {_tested(Path(folder) / 'bin/python')}"
+
+
+def _alone(python: str, folders: tuple[str, ...], code: str) -> None:
+    """Install distributions into an empty environment, and run code there; raises where either fails."""
+    with TemporaryDirectory(prefix="rewardstack-alone-") as folder:
+        subprocess.run([python, "-m", "venv", folder], check=True, stdout=subprocess.DEVNULL)
+        venv.pip_install(Path(folder), "--constraint", str(venv.CONSTRAINTS), *(f"./{one}" for one in folders))
+        done = subprocess.run(
+            [Path(folder) / "bin/python", "-c", code], cwd=folder, check=False, stdout=subprocess.DEVNULL
+        )
+        if done.returncode:
+            raise StackError(f"{folders[-1]} does not work alone")
 
 
 def _tested(python: Path) -> str:

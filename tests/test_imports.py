@@ -18,20 +18,21 @@ RULES = ROOT / "services" / "rules"
 ROOTS = ("rewardstack", "rewardstack_rules")
 EXAMPLE = "rewardstack_rules.reward_functions"
 """A file for users, which imports what users import."""
-FOLDERS = (ROOT / "client", RULES, ROOT / "services")
+FOLDERS = (ROOT / "client", ROOT / "cli", ROOT / "verifier", RULES, ROOT / "services")
 """The folders that are on Python's path; the first that holds a file decides on the module's name."""
 IMPORTERS = {
     "rewardstack.trainers.skyrl": {"import_module"},  # the experiment that the user names
     "rewardstack_rules.functions.user_functions": {"exec_module", "module_from_spec", "spec_from_file_location"},
     "rewardstack_rules.isolation.process": {"import_module"},  # the function that a task names
     "services.stack.entry": {"import_module"},  # the command of a `__main__`
+    "services.stack.settings_table": {"run_path"},  # the tables of the client and the reward server
 }
 """Modules that import at run time, and how."""
 NAMED = {
     "rewardstack.transport.ray_actor": {"rewardstack.ray_judge"},  # in the text of an error
     "rewardstack_rules.run_reward_server": {"rewardstack_rules.http.gunicorn_conf"},
-    "rewardstack_settings.table": {"rewardstack.ray_judge"},  # in the text of a setting
     "services.judge.run_vllm_server": {"services.up.native.judges"},  # which replaces its process
+    "services.stack.settings_table": {"rewardstack.ray_judge"},  # in the text of a setting
     "services.stack.rundir": {"services.up.native.supervisord"},  # how a supervisor's process is recognized
     "services.up.native.plan": {"rewardstack_rules.jobs.worker"},
     "services.up.native.programs": {"rewardstack_rules.http.gunicorn_conf", "rewardstack_rules.jobs.worker"},
@@ -49,9 +50,9 @@ FROM_THE_TOP = re.compile(r"\bfrom (?:rewardstack|rewardstack_rules) import\b")
 def modules() -> dict[str, str]:
     """The source of the client and the services, by the dotted names of their modules."""
     sources = {}
-    for file in sorted([*FOLDERS[0].rglob("*.py"), *FOLDERS[2].rglob("*.py")]):
+    for file in sorted({file for folder in FOLDERS for file in folder.rglob("*.py")}):
         folder = next(folder for folder in FOLDERS if file.is_relative_to(folder))
-        prefix = "services." if folder == FOLDERS[2] else ""
+        prefix = "services." if folder == FOLDERS[-1] else ""
         path = file.relative_to(folder).with_suffix("").parts
         sources[prefix + ".".join(path).removesuffix(".__init__")] = file.read_text(encoding="utf-8")
     return sources

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize("package", ["client", "services/rules"])
+@pytest.mark.parametrize("package", ["client", "cli", "verifier", "services/rules"])
 def test_packages_hold_the_licence(package: str) -> None:
     """The build takes the licence's text from the package's own folder: it is the project's."""
     assert (ROOT / package / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()

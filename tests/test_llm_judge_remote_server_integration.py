@@ -26,7 +26,7 @@ from rewardstack import Request, Score, llm_judge_remote, score
 from rewardstack.errors import RewardstackError
 from rewardstack.settings import DEFAULTS
 
-INJECTIONS = Path(__file__).resolve().parents[1] / "client/rewardstack/cli/evaluation/injections.json"
+INJECTIONS = Path(__file__).resolve().parents[1] / "cli/rewardstack_cli/evaluation/injections.json"
 PROBLEM = "A baker sells 12 loaves a day on five days and 30 on Saturday. How many in the week?"
 REFERENCE = "5 * 12 = 60 and 60 + 30 = 90. The answer is 90."
 RIGHT = "Five days of 12 loaves are 60, with Saturday 60 + 30 = 90. The answer is 90."

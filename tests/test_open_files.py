@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rewardstack.cli.main import main as command_line
 from rewardstack.core import descriptors
+from rewardstack_cli.main import main as command_line
 from services.up import command_line as make
 from tests import conftest
 

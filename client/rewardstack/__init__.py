@@ -1,13 +1,13 @@
 """Rewards for reinforcement learning of language models, from services outside the trainer.
 
 At the top stands what is public (`api`, `score`, `errors`, the `*_remote` files that trainers load,
-`remote_rm_client`), `settings`, and `client`, which holds a process's scorers and cache. The rooms:
+`remote_rm_client`), `settings`, and `client`, which holds a process's scorers and cache. The command
+`rewardstack` is another distribution (`rewardstack_cli`). The packages:
 
 - `core`: deadlines, coalescing, the event loop, the wire format; imports no other room
 - `cache`, `routing`, `transport`: results, which route takes a sample, how a service is reached
 - `scorers`: how each kind of service is asked
 - `pipeline`: the way of a sample through all of them
-- `cli`: the command `rewardstack`
 
 The reward server (`rewardstack_rules`) stands on `core`, `cache`, `routing`, `scorers`, `pipeline`, `client`, `errors`,
 `score` and `settings`: what changes there changes the server too. The import rules are in `pyproject.toml`.

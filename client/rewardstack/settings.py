@@ -1,6 +1,6 @@
 """The client's settings: the one place that reads the environment.
 
-Names, defaults and bounds are those of the table (`rewardstack_settings`). Trainers set variables late and tests change
+Names, defaults and bounds are those of `settings_table`. Trainers set variables late and tests change
 them, so they are read on every call; unchanged ones cost a comparison.
 """
 
@@ -16,15 +16,15 @@ from typing import Any
 from rewardstack.endpoints import VARIABLE as ENDPOINTS
 from rewardstack.endpoints import EndpointsFile
 from rewardstack.errors import SettingsError
+from rewardstack.settings_table import TABLE
 from rewardstack_settings.kinds import Urls
-from rewardstack_settings.setting import Malformed, Setting
-from rewardstack_settings.table import read_by
+from rewardstack_settings.setting import Malformed, Setting, read_by
 
 MAX_REQUESTS = "REWARDSTACK_MAX_REQUESTS"
 MAX_TOKENS = "REWARDSTACK_MAX_TOKENS"
 RAY_ACTOR = "LLM_JUDGE_RAY_ACTOR"
 
-READ = read_by("client")
+READ = read_by(TABLE, "client")
 DEFAULTS = {name: setting.default for name, setting in READ.items()}
 """Every variable the client reads, and its value where it is unset or empty."""
 SERVERS = {

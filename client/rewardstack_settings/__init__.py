@@ -1,4 +1,4 @@
-"""Every setting of rewardstack in one table (`table.py`), from which all else that names a setting is written.
+"""What a setting is: its kinds of values, and how a table declares it. Each distribution has a `settings_table`.
 
 Needs nothing but Python: the launchers read it with whatever interpreter a machine has.
 """

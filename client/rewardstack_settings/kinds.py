@@ -268,3 +268,9 @@ class RedisUrl(Text):
         if text and not usable:
             raise Refused("is not a Redis URL such as redis://localhost:6379/0", shown=False)
         return text
+
+
+PORT = Whole(1, 65_535)
+NAME = Word(r"\S+", "a name without spaces")
+OPTIONAL_NAME = Word(r"\S*", "a name without spaces")
+PART = Number(1)

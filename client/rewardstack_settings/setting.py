@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,3 +96,13 @@ class Section:
     title: str
     settings: Sequence[Setting]
     place: str = ".env"
+
+
+def by_name(sections: Iterable[Section]) -> dict[str, Setting]:
+    """The settings of some sections, by name."""
+    return {setting.name: setting for section in sections for setting in section.settings}
+
+
+def read_by(table: Mapping[str, Setting], *readers: str) -> dict[str, Setting]:
+    """The settings of a table that one of these reads, by name."""
+    return {name: setting for name, setting in table.items() if not {*readers}.isdisjoint(setting.readers)}

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rewardstack.cli.recipes import gsm8k, output
 from rewardstack.errors import RewardstackError
+from rewardstack_cli.recipes import gsm8k, output
 
 ENVIRONMENT = "llm_as_a_judge_local"
 SPLITS = {"train": "train", "test": "validation"}

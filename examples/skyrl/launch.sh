@@ -4,14 +4,15 @@
 # It trains with the interpreter PYTHON, or with that of the checkout SKYRL_HOME, which uv makes, or with python3. Where
 # something is missing it says what, shows the configuration, and the script ends with status 1.
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-CLIENT=$(cd "$HERE/../../client" && pwd)
+TREE=$(cd "$HERE/../.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=hyperparameters.sh
 . "$HERE/hyperparameters.sh"
 export REWARD_MODEL REWARD_NUM_ENGINES PYTHONPATH="${SKYRL_HOME:+$SKYRL_HOME:}${PYTHONPATH:-}"
 
 RUN=("${PYTHON:-python3}")
 if [ -z "${PYTHON:-}" ] && [ -n "${SKYRL_HOME:-}" ] && command -v uv >/dev/null; then
-  RUN=(uv run --project "$SKYRL_HOME" --isolated --extra fsdp --with "rewardstack[data] @ file://$CLIENT" python)
+  RUN=(uv run --project "$SKYRL_HOME" --isolated --extra fsdp --with "rewardstack @ file://$TREE/client"
+    --with "rewardstack-cli[data] @ file://$TREE/cli" python)
 fi
 
 gpus_here() {

@@ -7,10 +7,10 @@ import os
 from collections.abc import Mapping, Sequence
 
 from rewardstack_settings.setting import Malformed
-from rewardstack_settings.table import TABLE
 from services.judge.engine import Options
 from services.stack.errors import StackError
 from services.stack.settings import Settings
+from services.stack.settings_table import TABLE
 
 FROM_ENVIRONMENT = {
     "MODEL_ID": "JUDGE_MODEL",

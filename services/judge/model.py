@@ -6,12 +6,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from rewardstack_settings.table import TABLE
 from services.models import environment
 from services.models.environment import Models
 from services.models.machine import GIB, Gpu
 from services.stack.console import say
 from services.stack.errors import StackError
+from services.stack.settings_table import TABLE
 
 LARGE = TABLE["JUDGE_GPU_MODEL"].default
 LARGE_MEMORY = 70 * GIB

@@ -17,13 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rewardstack_settings.table import VLLM
 from services.models import machine
 from services.models.machine import GIB
 from services.stack import packages, space, venv
 from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
+from services.stack.settings_table import VLLM
 
 HERE = Path(__file__).parent
 CPU = HERE / "requirements-cpu.txt"

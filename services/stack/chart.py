@@ -16,9 +16,9 @@ import yaml
 
 from rewardstack.routing.routes import RULES
 from rewardstack_settings.setting import Setting
-from rewardstack_settings.table import TABLE, read_by
 from services.stack import ports
 from services.stack.chart_page import page
+from services.stack.settings_table import TABLE, read_by
 
 CHART = "helm/rewardstack"
 COPIED = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from rewardstack_settings.table import read_by
 from services.stack.rundir import RunDir
+from services.stack.settings_table import read_by
 
 FROM_THE_SYSTEM = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
 

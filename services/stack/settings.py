@@ -15,12 +15,12 @@ from pathlib import Path
 
 from rewardstack_settings.kinds import Files
 from rewardstack_settings.setting import SERVICE_LINK, Malformed
-from rewardstack_settings.table import TABLE, of
 from services.stack import dotenv
 from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.refusal import refusal
 from services.stack.rundir import ROOT
+from services.stack.settings_table import TABLE, of
 
 IN_DOTENV = of(".env")
 """Those that have a line there."""

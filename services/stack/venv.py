@@ -23,10 +23,22 @@ CONSTRAINTS = ROOT / "constraints.txt"
 DEV_REQUIREMENTS = ROOT / "tests/requirements.txt"
 BYTES, TEMPORARY_BYTES = GIB, GIB // 4
 """Of packages in place, with the tools of the tests 0.6 GiB, and as they come."""
-SOURCES = (CONSTRAINTS, DEV_REQUIREMENTS, ROOT / "client/pyproject.toml", ROOT / "services/rules/pyproject.toml")
+DISTRIBUTIONS = ("verifier", "client", "cli", "services/rules")
+SOURCES = (CONSTRAINTS, DEV_REQUIREMENTS, *(ROOT / folder / "pyproject.toml" for folder in DISTRIBUTIONS))
 
-RUNTIME = ("--editable", "client[cache,cli]", "--editable", "services/rules", "psutil>=7", "supervisor>=4.3")
-DEVELOPMENT = ("--editable", "client[cache,cli,data]", *RUNTIME[2:], "--requirement", str(DEV_REQUIREMENTS))
+REST = ("psutil>=7", "supervisor>=4.3")
+
+
+def _editable(*packages: str) -> tuple[str, ...]:
+    return tuple(word for package in packages for word in ("--editable", package))
+
+
+RUNTIME = (*_editable("verifier", "client[cache]", "cli", "services/rules[server]"), *REST)
+DEVELOPMENT = (
+    *_editable("verifier", "client[cache]", "cli[data]", "services/rules[server]"),
+    *REST,
+    *("--requirement", str(DEV_REQUIREMENTS)),
+)
 
 
 def make(dev: bool = False) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from rewardstack_settings.setting import Section, Setting
-from rewardstack_settings.table import READERS, SECTIONS, of, read_by
 from services.stack import chart
+from services.stack.settings_table import READERS, SECTIONS, of, read_by
 
 COMPOSE_FILES = "compose*.yaml"
 USERS_FILE = "compose.override.yaml"
@@ -27,7 +27,7 @@ LINK = re.compile(r"\[(.*?)\]\(.*?\)")
 WIRED = frozenset({"REWARD_PORT", "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL"})
 """What a container is given otherwise than it is set: within the stack's network the addresses are others."""
 HEAD = """\
-# Written from the table of settings, client/rewardstack_settings/table.py, by `make settings`: the only list of images,
+# Written from the table of settings, services/stack/settings_table.py, by `make settings`: the only list of images,
 # ports, models and limits. A variable of the environment beats a line here; keys and passwords belong in it alone.
 """
 

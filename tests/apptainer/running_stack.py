@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from rewardstack_settings.table import TABLE
 from services.stack.rundir import ROOT
+from services.stack.settings_table import TABLE
 from services.up.apptainer.images import IMAGES
 from tests.support.snippets import block
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rewardstack_settings.table import TABLE
 from services.stack.errors import StackError
 from services.stack.settings import Settings
+from services.stack.settings_table import TABLE
 from services.up.apptainer import images
 from services.up.apptainer.images import BY_DEFAULT, IMAGES
 from services.up.apptainer.plan import outdated

@@ -17,10 +17,10 @@ from tests.support.waiting import eventually
 
 from .in_process import Result, run_in_process
 
-COMMAND = (sys.executable, "-m", "rewardstack")
+COMMAND = (sys.executable, "-m", "rewardstack_cli")
 KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR")
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = os.pathsep.join([str(ROOT / "client"), str(ROOT / "services" / "rules")])
+SOURCES = os.pathsep.join(str(ROOT / part) for part in ("client", "cli", "verifier", "services/rules"))
 
 
 @dataclass

@@ -15,11 +15,11 @@ from unittest import mock
 
 import pytest
 
-from rewardstack.cli import console
-from rewardstack.cli.main import main
 from rewardstack.core import event_loop
+from rewardstack_cli import console
+from rewardstack_cli.main import main
 
-PACKAGES = ("rewardstack", "rewardstack_settings")
+PACKAGES = ("rewardstack", "rewardstack_settings", "rewardstack_cli")
 STATE: dict[str, Callable[[], object]] = {
     "rewardstack.core.event_loop._current": lambda: None,
     "rewardstack.client._clients": dict,

@@ -15,8 +15,8 @@ import redis as redis_client
 
 from rewardstack.cache.key import PREFIX
 from rewardstack.cache.seal import Seal
-from rewardstack.cli.probes import cache
 from rewardstack.endpoints import VARIABLE
+from rewardstack_cli.probes import cache
 from tests.support.endpoints import write_endpoints
 from tests.support.servers import Redis, free_port
 from tests.support.snippets import assert_shown, block

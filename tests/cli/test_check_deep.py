@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from rewardstack import Score
-from rewardstack.cli import check
-from rewardstack.cli.deep import scores
-from rewardstack.cli.deep.checks import CHECKS, Check, CheckResult, run_check
-from rewardstack.cli.deep.outage import command, judge_down
-from rewardstack.cli.deep.protocols import PROTOCOLS
-from rewardstack.cli.deep.samples import Sample
-from rewardstack.cli.deep.stack import LeftOut, Stack, Unmet
-from rewardstack.cli.main import main
-from rewardstack.cli.probes.finding import Trouble
 from rewardstack.errors import UnreachableError
 from rewardstack.score import OnError
 from rewardstack.settings import DEFAULTS, Settings
 from rewardstack.transport.http import open_session
+from rewardstack_cli import check
+from rewardstack_cli.deep import scores
+from rewardstack_cli.deep.checks import CHECKS, Check, CheckResult, run_check
+from rewardstack_cli.deep.outage import command, judge_down
+from rewardstack_cli.deep.protocols import PROTOCOLS
+from rewardstack_cli.deep.samples import Sample
+from rewardstack_cli.deep.stack import LeftOut, Stack, Unmet
+from rewardstack_cli.main import main
+from rewardstack_cli.probes.finding import Trouble
 from tests.support.servers import free_port
 
 from .conftest import Cli, RewardServer

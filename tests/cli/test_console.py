@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from rewardstack.cli import console
-from rewardstack.cli.console import Grid
-from rewardstack.cli.progress import rate
+from rewardstack_cli import console
+from rewardstack_cli.console import Grid
+from rewardstack_cli.progress import rate
 from services.stack.console import say
 from services.stack.errors import COMMAND
 

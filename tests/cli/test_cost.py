@@ -13,10 +13,10 @@ import pytest
 import redis
 
 from rewardstack.cache.key import PREFIX
-from rewardstack.cli.data.rows import Row
-from rewardstack.cli.pieces import score_in_order
 from rewardstack.errors import BudgetError
 from rewardstack.score import Score
+from rewardstack_cli.data.rows import Row
+from rewardstack_cli.pieces import score_in_order
 from tests.client.judge.conftest import FAKE_JUDGE, JUDGE
 from tests.support.servers import FaultServer, Redis
 from tests.support.snippets import block

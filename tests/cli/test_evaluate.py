@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from rewardstack.cli.data.source import Source
-from rewardstack.cli.evaluation import labels
-from rewardstack.cli.evaluation.page import page
-from rewardstack.cli.evaluation.report import Setting, Terms, make_report
-from rewardstack.cli.evaluation.scoring import injections
-from rewardstack.cli.main import main
 from rewardstack.score import Score
+from rewardstack_cli.data.source import Source
+from rewardstack_cli.evaluation import labels
+from rewardstack_cli.evaluation.page import page
+from rewardstack_cli.evaluation.report import Setting, Terms, make_report
+from rewardstack_cli.evaluation.scoring import injections
+from rewardstack_cli.main import main
 from tests.client.judge import conftest as judges
 from tests.client.judge.conftest import asked
 from tests.support.servers import FaultServer, free_port

@@ -11,8 +11,8 @@ from scipy.stats import binomtest  # type: ignore[import-untyped]
 from sklearn import metrics  # type: ignore[import-untyped]
 from sklearn.calibration import calibration_curve  # type: ignore[import-untyped]
 
-from rewardstack.cli.evaluation import figures
-from rewardstack.cli.evaluation.figures import Labels, Values
+from rewardstack_cli.evaluation import figures
+from rewardstack_cli.evaluation.figures import Labels, Values
 from tests.support.table import Table
 
 STEPS = 24

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from rewardstack import endpoints
-from rewardstack.cli.data.source import Source
-from rewardstack.cli.jobs import server as job_server
-from rewardstack.cli.jobs.job_file import JobFile
-from rewardstack.cli.jobs.scoring import JobScoring
-from rewardstack.cli.jobs.server import PAUSE, JobServer
 from rewardstack.core.wire import score_record
 from rewardstack.errors import RejectedError, ReplyError
 from rewardstack.score import Score, Usage
 from rewardstack.settings import Settings
+from rewardstack_cli.data.source import Source
+from rewardstack_cli.jobs import server as job_server
+from rewardstack_cli.jobs.job_file import JobFile
+from rewardstack_cli.jobs.scoring import JobScoring
+from rewardstack_cli.jobs.server import PAUSE, JobServer
 from tests.cli.samples import sample, write_jsonl
 from tests.cli.scripted_server import Answer, scripted_server
 from tests.support.endpoints import write_endpoints
@@ -36,7 +36,7 @@ async def test_retry_after_is_heeded_within_the_timeout(monkeypatch: pytest.Monk
         slept.append(seconds)
 
     own = SimpleNamespace(sleep=sleep, TimeoutError=asyncio.TimeoutError)  # others sleep meanwhile, in other threads
-    monkeypatch.setattr("rewardstack.cli.jobs.server.asyncio", own)
+    monkeypatch.setattr("rewardstack_cli.jobs.server.asyncio", own)
     refusals = [
         Answer({"error": "full"}, status, headers) for headers in ({"Retry-After": "7"}, {}, {"Retry-After": "3600"})
     ]
@@ -78,7 +78,7 @@ async def test_a_server_that_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 async def test_silence_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Who waits for a server that sends nothing is told which one, long before its time is over."""
-    monkeypatch.setattr("rewardstack.cli.console.SAID_AFTER", 0.1)
+    monkeypatch.setattr("rewardstack_cli.console.SAID_AFTER", 0.1)
     with scripted_server(Answer({"status": "finished"}, delay=0.4)) as server:
         async with JobServer(Settings.from_env({"REWARD_SERVER_URL": server.url})) as jobs:
             await jobs.state("one")

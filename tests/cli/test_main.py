@@ -8,7 +8,7 @@ import pytest
 
 import rewardstack
 
-from .conftest import COMMAND, SOURCES, Cli
+from .conftest import COMMAND, Cli
 
 
 def test_version(cli: Cli) -> None:
@@ -19,7 +19,7 @@ def test_version(cli: Cli) -> None:
 @pytest.mark.usefixtures("needs_process")
 @pytest.mark.parametrize(("columns", "arguments"), [("80", ["routes"]), ("200", ["routes", "chess"])])
 def test_process(cli: Cli, columns: str, arguments: list[str]) -> None:
-    """`python -m rewardstack` prints and returns what the command does in the test's own process."""
+    """`python -m rewardstack_cli` prints and returns what the command does in the test's own process."""
     cli.variables["COLUMNS"] = columns
     assert cli.process(*arguments) == cli(*arguments)
 
@@ -46,16 +46,6 @@ def test_no_such_command_is_an_error(cli: Cli, arguments: list[str]) -> None:
     result = cli(*arguments)
     assert result.status == 2
     assert "usage: rewardstack" in result.err
-
-
-@pytest.mark.usefixtures("needs_process")
-def test_without_rich_the_extra_is_named(cli: Cli) -> None:
-    """Where the extra `cli` is absent, the command says so instead of failing to import."""
-    (cli.cwd / "sitecustomize.py").write_text("import sys\nsys.modules['rich'] = None\n")
-    cli.variables["PYTHONPATH"] = f"{cli.cwd}:{SOURCES}"
-    result = cli.process("routes")
-    assert result.status == 2
-    assert 'pip install "rewardstack[cli]"' in result.err
 
 
 @pytest.mark.usefixtures("needs_process")

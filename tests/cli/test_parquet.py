@@ -127,5 +127,5 @@ def test_parquet_without_pyarrow_says_what_to_install(cli: Cli, tmp_path: Path) 
     write_jsonl(tmp_path / "in.jsonl", samples(1))
     result = cli.process("score", "in.jsonl", "-o", "out.parquet")
     assert result.status == 2
-    assert 'pip install "rewardstack[data]"' in result.err
+    assert 'pip install "rewardstack-cli[data]"' in result.err
     assert "REWARD_SERVER_URL is not set" in cli.process("score", "in.jsonl", "-o", "out.jsonl").err

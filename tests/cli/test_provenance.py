@@ -11,12 +11,12 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from rewardstack.cli import provenance
-from rewardstack.cli.provenance import changes, merged, of_server
 from rewardstack.routing.judges import parse_judge
 from rewardstack.routing.routes import RouteTable, builtin_routes
 from rewardstack.routing.syntax import definition, definitions, judge_route, parse_route
 from rewardstack.settings import Settings
+from rewardstack_cli import provenance
+from rewardstack_cli.provenance import changes, merged, of_server
 from tests.support.snippets import assert_shown, block
 
 from .conftest import Cli

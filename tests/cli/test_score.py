@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rewardstack.cli import provenance
+from rewardstack_cli import provenance
 from tests.support.servers import Redis, fault_server, free_port
 
 from .conftest import Cli, RewardServer

@@ -75,7 +75,8 @@ def test_make(snippet: Snippet) -> None:
 @pytest.mark.parametrize("snippet", INSTALLED, ids=name)
 def test_install(snippet: Snippet) -> None:
     """What is installed by its path is there, with the extras that are named."""
-    [(folder, extras)] = re.findall(r'^pip install "(\S+)\[(\S+)\]"', snippet.text, re.MULTILINE)
-    package = (ROOT / folder / "pyproject.toml").read_text()
-    [project] = re.findall(r'^name = "(.*)"$', package, re.MULTILINE)
-    assert set(extras.split(",")) <= set(metadata(project).get_all("Provides-Extra", []))
+    [installed] = re.findall(r"^pip install (.*)$", snippet.text, re.MULTILINE)
+    for folder, extras in re.findall(r"(\./[\w/]+)(?:\[(\S+)\])?", installed):
+        package = (ROOT / folder / "pyproject.toml").read_text()
+        [project] = re.findall(r'^name = "(.*)"$', package, re.MULTILINE)
+        assert set(filter(None, extras.split(","))) <= set(metadata(project).get_all("Provides-Extra", []))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rewardstack_settings.table import read_by
 from services.stack import dotenv, settings
 from services.stack.given import GIVEN_TO
 from services.stack.rundir import ROOT
+from services.stack.settings_table import read_by
 from services.up.compose import limits
 from tests.compose.config import COMMON, FILES, config, services
 from tests.compose.keys import PASSWORD

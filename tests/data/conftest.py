@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rewardstack.cli.main import main
+from rewardstack_cli.main import main
 from tests.client.judge.conftest import judge as judge
 from tests.client.judge.conftest import one_judge as one_judge
 

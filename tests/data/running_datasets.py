@@ -11,8 +11,8 @@ from typing import Any
 import datasets
 import pytest
 
-from rewardstack.cli.main import main
-from rewardstack.cli.recipes import gsm8k, math500_mia
+from rewardstack_cli.main import main
+from rewardstack_cli.recipes import gsm8k, math500_mia
 from tests.data.conftest import GSM8K, PAIRS, Prepare, rows_of
 from tests.support.snippets import block
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import pytest
 
-from rewardstack.cli.prepare import add_parser
-from rewardstack.cli.recipes import gsm8k, math500_mia
-from rewardstack.cli.recipes.judge_options import MODEL
+from rewardstack_cli.prepare import add_parser
+from rewardstack_cli.recipes import gsm8k, math500_mia
+from rewardstack_cli.recipes.judge_options import MODEL
 from tests.data.conftest import PAIRS, ROOT, Refused, lines_of, rows_of, write_lines
 from tests.support.snippets import FIGURES, assert_shown, block, blocks_of
 

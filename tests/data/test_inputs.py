@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from rewardstack.cli.recipes import dataset
+from rewardstack_cli.recipes import dataset
 from tests.data.conftest import (
     GSM8K,
     PAIRS,

@@ -20,7 +20,7 @@ PAGE = "docs/embedding.md"
 def environment() -> dict[str, str]:
     """Where `python` and `rewardstack` are those of the test, and no hub is asked for a model."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    packages = os.pathsep.join(str(ROOT / part) for part in ("client", "services/rules"))
+    packages = os.pathsep.join(str(ROOT / part) for part in ("client", "cli", "verifier", "services/rules"))
     return clean_environment(PATH=path, PYTHONPATH=packages, HF_HUB_OFFLINE="1", CUDA_VISIBLE_DEVICES="")
 
 

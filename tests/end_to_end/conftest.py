@@ -7,8 +7,8 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from rewardstack.cli.deep.checks import CHECKS
 from rewardstack.settings import DEFAULTS
+from rewardstack_cli.deep.checks import CHECKS
 
 SECONDS = 1200.0
 ALL = tuple(f"--require={name}" for name in CHECKS)

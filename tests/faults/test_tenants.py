@@ -13,9 +13,9 @@ import pytest
 from rewardstack.score import Request
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.isolation.client import IsolationClient
-from rewardstack_rules.mathematics import Verdict
 from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
+from rewardstack_verifier import Verdict
 from tests.client.embedding import conftest as embeddings
 from tests.support.servers import FaultServer
 from tests.support.waiting import eventually

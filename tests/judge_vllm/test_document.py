@@ -43,7 +43,7 @@ def mapped(code: str, vllm: VllmServer) -> str:
 def environment(vllm: VllmServer) -> dict[str, str]:
     """Where `python` and `rewardstack` are those of the test, and the judge is this one."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    packages = os.pathsep.join(str(ROOT / part) for part in ("client", "services/rules"))
+    packages = os.pathsep.join(str(ROOT / part) for part in ("client", "cli", "verifier", "services/rules"))
     return {**os.environ, "PATH": path, "PYTHONPATH": packages, "LLM_JUDGE_SERVER_URL": vllm.url}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.judge_load import slow_judge
 from rewardstack import Request, score
-from rewardstack.cli.evaluation.scoring import injections
+from rewardstack_cli.evaluation.scoring import injections
 from tests.judge_vllm.conftest import CONTROL_TOKENS, PROBLEM, REFERENCE, WRONG, post
 from tests.support.vllm import VllmServer
 

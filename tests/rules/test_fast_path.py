@@ -25,12 +25,12 @@ from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.launch import prepare
-from rewardstack_rules.mathematics import Question, ask, decide, decide_plainly
 from rewardstack_rules.scoring import rule as local_rule
 from rewardstack_rules.scoring.isolated import isolation_config
 from rewardstack_rules.scoring.rule import MAX_INLINE, Isolation, LocalVerifier
 from rewardstack_rules.scoring.verdict_cache import Verdicts
 from rewardstack_rules.settings import Settings
+from rewardstack_verifier import Question, ask, decide, decide_plainly
 from tests.support.slow_questions import FOR_EVER
 from tests.support.table import Table
 
@@ -84,9 +84,9 @@ def test_same_verdict(source: str, table: Table) -> None:
 def test_no_library() -> None:
     """A server process does not load the algebra that only isolated processes need."""
     code = (
-        "import sys; from rewardstack_rules.http.app import create_app; from rewardstack_rules.mathematics import *;"
+        "import sys; from rewardstack_rules.http.app import create_app; from rewardstack_verifier import *;"
         "create_app(); print(decide_plainly(ask('#### 5', ['5.0'])));"
-        "print(sorted({'flint', 'rewardstack_rules.mathematics.comparison.compare'} & set(sys.modules)))"
+        "print(sorted({'flint', 'rewardstack_verifier.comparison.compare'} & set(sys.modules)))"
     )
     assert _printed(code).splitlines() == ["Verdict(right=True, reason='', by='')", "[]"]
 

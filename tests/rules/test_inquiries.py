@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rewardstack.errors import UnreachableError
-from rewardstack_rules.mathematics import Question, Verdict
 from rewardstack_rules.scoring.inquiries import TOGETHER, Inquiries
 from rewardstack_rules.scoring.verdict_cache import Verdicts
+from rewardstack_verifier import Question, Verdict
 
 RIGHT = {"right": True, "reason": ""}
 

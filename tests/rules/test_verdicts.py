@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rewardstack_rules.mathematics import Question, Verdict
 from rewardstack_rules.scoring.verdict_cache import MAX_QUESTION, Verdicts
+from rewardstack_verifier import Question, Verdict
 
 
 def question(answer: str = "\\sqrt{8}", reference: str = "2\\sqrt{2}") -> Question:

@@ -48,6 +48,6 @@ def broken_links(document: str) -> list[str]:
 
 def test_folders() -> None:
     """The folders of the map in CONTRIBUTING.md are there."""
-    named = re.findall(r"^([\w/]+/)(?: {2,}(\w+/))?", block("CONTRIBUTING.md", "", "client/rewardstack/"), re.MULTILINE)
+    named = re.findall(r"^([\w/]+/)(?: {2,}(\w+/))?", block("CONTRIBUTING.md", "", "verifier/"), re.MULTILINE)
     paths = [path for first, further in named for path in (first, first.split("/")[0] + "/" + further)]
     assert len(named) > 10 and [path for path in paths if not (ROOT / path).is_dir()] == []

@@ -35,7 +35,8 @@ class Copy:
     def python(self, *arguments: str, **environ: str) -> tuple[int, str]:
         """Run Python with the copy's packages; returns its exit status and all that it said."""
         kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-        places = (self.path, self.path / "client", self.path / "services/rules")
+        folders = (".", "client", "cli", "verifier", "services/rules")
+        places = (self.path / folder for folder in folders)
         done = subprocess.run(
             [sys.executable, *arguments],
             cwd=self.path,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from rewardstack_settings.clusters import environment_file, schema
 from rewardstack_settings.setting import Malformed
-from rewardstack_settings.table import read_by
+from services.stack.clusters import environment_file, schema
+from services.stack.settings_table import read_by
 
 SERVICES = ("rules", "worker", "gateway", "judge")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from rewardstack_settings.table import TABLE, of, read_by
 from services.embedding.tei_python import settings as tei_python
 from services.judge.arguments import FROM_ENVIRONMENT
+from services.stack.settings_table import TABLE, of, read_by
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_THE_SYSTEM = {
@@ -45,7 +45,7 @@ def documented() -> set[str]:
 
 def test_code_and_documentation() -> None:
     """Every variable that code looks up is in the table, and what the table has is documented."""
-    modules = [path for place in ("client", "services") for path in (ROOT / place).rglob("*.py")]
+    modules = [path for place in ("client", "cli", "verifier", "services") for path in (ROOT / place).rglob("*.py")]
     looked_up = {name for path in modules for name in read_by_name(ast.parse(path.read_text()))} - OF_THE_SYSTEM
     assert looked_up <= {*TABLE, *NO_SETTINGS}
     assert documented() == set(of(".env", "environment"))
@@ -71,7 +71,7 @@ def test_defaults_of_the_launchers() -> None:
 @pytest.mark.usefixtures("needs_process")
 def test_nothing_but_python() -> None:
     """An interpreter without any package reads the table: launchers run with what a machine has."""
-    code = f"import sys; sys.path[:0] = [{str(ROOT / 'client')!r}]; import rewardstack_settings.clusters"
+    code = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'client')!r}]; import services.stack.clusters"
     subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True, timeout=60)
 
 

@@ -14,10 +14,10 @@ from rewardstack import settings as client
 from rewardstack.errors import SettingsError
 from rewardstack_rules import settings as rules
 from rewardstack_settings.setting import Malformed, Setting
-from rewardstack_settings.table import TABLE
 from services.stack import settings as stack
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
+from services.stack.settings_table import TABLE
 from tests.support.table import Table
 
 CASES = json.loads((ROOT / "tests/cases/settings.json").read_text())

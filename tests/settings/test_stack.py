@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from rewardstack_settings.table import TABLE
 from services.stack import settings
 from services.stack.errors import StackError
+from services.stack.settings_table import TABLE
 from services.up import consistency
 from tests.settings.conftest import Copy
 from tests.support.table import Table

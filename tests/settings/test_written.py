@@ -6,13 +6,14 @@ import json
 
 import pytest
 
-from rewardstack_settings.table import VLLM
 from services.stack import dotenv, writer
 from services.stack.chart import CHART
 from services.stack.rundir import ROOT
+from services.stack.settings_table import VLLM
 from tests.settings.conftest import Copy
 
-TABLE = "client/rewardstack_settings/table.py"
+TABLE = "services/stack/settings_table.py"
+SERVER_TABLE = "services/rules/rewardstack_rules/settings_table.py"
 CHARTS = ("files/settings.yaml", "values.schema.json")
 ROW = '    Setting("VERIFY_PATIENCE", "7", Whole(1, 9), SCORING, "patience"),\n'
 BEFORE = '    Setting("VERIFY_PROCESSES"'
@@ -32,7 +33,7 @@ def test_up_to_date() -> None:
 def extended(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Copy:
     """A copy with one more row in the table, and the files written from it; tests leave it as it is."""
     copy = Copy(tmp_path_factory.mktemp("extended") / "tree")
-    table = copy.path / TABLE
+    table = copy.path / SERVER_TABLE
     table.write_text(table.read_text().replace(BEFORE, ROW + BEFORE))
     status, said = copy.python("-m", "services.stack", "settings")
     written = [".env", "compose.yaml", "docs/settings.md", *(f"{CHART}/{name}" for name in CHARTS)]

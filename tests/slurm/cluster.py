@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from rewardstack_settings.table import TABLE
 from services.stack.rundir import ROOT
+from services.stack.settings_table import TABLE
 from services.stack.template import fill
 from services.up.apptainer.images import IMAGES
 from tests.apptainer.running_stack import TOOL, USER, copy_of_the_tree

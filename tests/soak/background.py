@@ -16,8 +16,8 @@ from typing import Any
 
 from benchmarks.mix import Sample, make_samples
 from rewardstack import RewardstackError
-from rewardstack.cli.jobs.server import JobServer
 from rewardstack.settings import Settings
+from rewardstack_cli.jobs.server import JobServer
 from tests.soak.faults import QUIET
 from tests.support.hostile.attack import complaint, send
 from tests.support.hostile.kinds import KINDS, make

@@ -6,23 +6,27 @@ Containers are given secrets as files, for `docker inspect` shows every variable
 from __future__ import annotations
 
 import os
-from collections.abc import MutableMapping
+from collections.abc import Collection, MutableMapping
 from pathlib import Path
 
 from rewardstack.errors import SettingsError
-from rewardstack_settings.table import read_by
+from rewardstack.settings_table import TABLE
 
-SECRETS = tuple(name for name, setting in read_by("client", "rules", "worker").items() if setting.secret)
-"""The variables that can hold one."""
+SECRETS = tuple(name for name, setting in TABLE.items() if setting.secret)
+"""The variables of the client that can hold one."""
 
 
-def read_secret_files(environ: MutableMapping[str, str] = os.environ) -> None:
-    """Put what the files hold into the environment, in place of their names; to be called before settings are read.
+def read_secret_files(names: Collection[str] = SECRETS, environ: MutableMapping[str, str] = os.environ) -> None:
+    """Put what the files hold into the environment, in place of their names; call it before settings are read.
+
+    Args:
+        names: of the variables that can hold a secret.
+        environ: is changed.
 
     Raises:
         SettingsError: a file cannot be read, or a variable is set beside it; the message names the variable.
     """
-    for name in SECRETS:
+    for name in names:
         path = environ.pop(f"{name}_FILE", "")
         if not path:
             continue

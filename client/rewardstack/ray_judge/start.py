@@ -10,9 +10,9 @@ from rewardstack.errors import ConfigError, RequestError, RewardstackError, Serv
 from rewardstack.ray_judge.options import EngineOptions
 from rewardstack.ray_judge.service import NAME, RewardInferenceService
 from rewardstack.settings import read
+from rewardstack.settings_table import TABLE
 from rewardstack.transport.ray_actor import last_line
 from rewardstack_settings.kinds import RAY_NAMESPACE
-from rewardstack_settings.table import TABLE
 
 NUM_ENGINES = "REWARD_NUM_ENGINES"
 START_SECONDS = 900.0

@@ -29,8 +29,8 @@ from rewardstack.api import score
 from rewardstack.core.messages import last_text
 from rewardstack.errors import RequestError
 from rewardstack.score import Request, Score
+from rewardstack.settings_table import TABLE
 from rewardstack.trainers.columns import first_of, options_of, with_task
-from rewardstack_settings.table import TABLE
 
 NAME = "rewardstack"
 """By which rows and the configuration name the environment."""

@@ -7,12 +7,12 @@ At the top stands what starts it (`run_reward_server`), what every room reads (`
 - `jobs`: large evaluations, in chunks that workers score
 - `scoring`: how a sample is evaluated by a rule
 - `functions`: the reward functions and their registry
-- `mathematics`: whether an answer is right; pure, imports no other room
 - `isolation`: processes that can be killed; imports no other room
 - `golden`, `metrics`: golden answers by prompt; what is counted
 
-Of `rewardstack` the server imports `core`, `cache`, `routing`, `scorers` and `pipeline`, and some modules at its top;
-`pyproject.toml` lists them for each package.
+The verifier of mathematics is another distribution (`rewardstack_verifier`). Of `rewardstack` the server imports
+`core`, `cache`, `routing`, `scorers` and `pipeline`, and some modules at its top; `pyproject.toml` lists
+them for each package.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -25,7 +25,7 @@ from rewardstack_rules.http.connection import PacedSocket, Places, SlowClientErr
 from rewardstack_rules.logs import LOGGING
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.isolated import prepare_isolated
-from rewardstack_rules.settings import Settings
+from rewardstack_rules.settings import SECRETS, Settings
 
 log = logging.getLogger("rewardstack_rules")
 
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _to_environment(options)
     logging.config.dictConfig(LOGGING)
     try:
-        read_secret_files()
+        read_secret_files(SECRETS)
         settings = Settings.from_env()
         _warn_if_open(settings)
         if options.workers:

@@ -9,14 +9,17 @@ from pathlib import Path
 
 from rewardstack.errors import SettingsError
 from rewardstack.settings import read
+from rewardstack.settings_table import TABLE as CLIENT_TABLE
 from rewardstack_rules.isolation.config import usable_cores
 from rewardstack_rules.jobs.limits import OPEN_JOBS, QUEUE_BYTES, Limits
-from rewardstack_settings.setting import Malformed
-from rewardstack_settings.table import read_by
+from rewardstack_rules.settings_table import TABLE
+from rewardstack_settings.setting import Malformed, read_by
 
-READ = read_by("rules", "worker")
+READ = read_by({**TABLE, **CLIENT_TABLE}, "rules", "worker")
 DEFAULTS = {name: setting.default for name, setting in READ.items()}
 """Every variable that the server or a worker reads, and its value where it is unset or empty."""
+SECRETS = tuple(name for name, setting in READ.items() if setting.secret)
+"""Those that can hold a secret."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,13 @@ DEFINITIONS = ROOT / "apptainer"
 REGISTRY = "docker"
 AGENTS = ("docker-archive", "oci-archive", "docker-daemon", "localimage")
 """What an image can be taken from instead of a registry, as Apptainer writes it: `docker-archive:/path/image.tar`."""
-SOURCES = (ROOT / "constraints.txt", ROOT / "client", ROOT / "services/rules")
+SOURCES = (
+    ROOT / "constraints.txt",
+    ROOT / "verifier",
+    ROOT / "client",
+    ROOT / "cli",
+    ROOT / "services/rules",
+)
 """What the image of the reward server is built from beside its definition."""
 KILLED_SECONDS = 24 * 3600.0
 """For which a half-built image has not been written, after which its build is taken for killed."""

@@ -15,7 +15,7 @@ from services.stack.settings import USERS_FILES, Settings
 from services.up import named_judges
 from services.up.native.programs import digest
 
-SCORING = (ROOT / "client", ROOT / "services/rules/rewardstack_rules")
+SCORING = (ROOT / "client", ROOT / "verifier", ROOT / "services/rules/rewardstack_rules")
 EMBEDDING = (ROOT / "services/embedding",)
 PACKAGES = ROOT / "constraints.txt"
 KEYS = {

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from rewardstack import score
-from rewardstack.cli.evaluation.scoring import injections
 from rewardstack.errors import RequestError
 from rewardstack.scorers.judge import fences
 from rewardstack.scorers.judge.fences import BREAK, fence, neutral
 from rewardstack.scorers.judge.templates import BUILTIN, LABELS, find_template
+from rewardstack_cli.evaluation.scoring import injections
 from tests.client.judge.conftest import asked, forget, sample
 from tests.support.servers import FaultServer
 from tests.support.table import Table

@@ -19,9 +19,8 @@ from rewardstack.scorers.judge.api import MODELS, Api, below, deployment
 from rewardstack.scorers.judge.dialect import OLD_VLLM, UNKNOWN, VLLM, Dialect, dialect_of, vllm_of
 from rewardstack.scorers.judge.refusals import corrected, refused_fields
 from rewardstack.transport.discovery import SERVERS, Discovery, briefly
-from rewardstack_settings.table import TABLE
 
-DEFAULT = TABLE["JUDGE_GPU_MODEL"].default
+DEFAULT = "Qwen/Qwen3-32B"
 """The judge where nobody says otherwise and the server serves several models."""
 VERSION = "/version"
 

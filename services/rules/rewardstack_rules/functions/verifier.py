@@ -9,7 +9,7 @@ from typing import Any
 from rewardstack.core.fields import Fields
 from rewardstack.errors import RequestError
 from rewardstack_rules.functions.outcome import Outcome
-from rewardstack_rules.mathematics import EXTRACTIONS, Options, Verdict, verify
+from rewardstack_verifier import EXTRACTIONS, Options, Verdict, verify
 
 FIELDS = Options._fields
 """Of `extra_info`, which verifiers read."""

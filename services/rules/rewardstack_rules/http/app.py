@@ -28,6 +28,7 @@ from rewardstack_rules.http.context import install as install_context
 from rewardstack_rules.http.protocols import get_reward, jobs, nemo_gym, reward_types, roll, score
 from rewardstack_rules.jobs.metrics import JobsCollector
 from rewardstack_rules.jobs.store import JobStore
+from rewardstack_rules.metrics import counters
 from rewardstack_rules.metrics.cache import CacheCollector
 from rewardstack_rules.metrics.isolation import IsolationCollector
 from rewardstack_rules.scoring.evaluator import Evaluator
@@ -48,7 +49,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     registry = load_registry(settings.function_files)
     golden = load_golden(settings.dataset_path, settings.golden_threshold)
     store = JobStore(settings) if settings.queue_url else None
-    context = Context(settings, registry, golden, Evaluator(settings, registry), store)
+    context = Context(settings, registry, golden, Evaluator(settings, registry, counters), store)
     _check_reward_type(context)
     app = Flask(__name__, static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]

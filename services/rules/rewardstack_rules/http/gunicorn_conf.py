@@ -18,9 +18,9 @@ from rewardstack_rules import logs
 from rewardstack_rules.metrics.directory import IN_MEMORY, begin, make_metrics_dir
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.isolated import prepare_isolated, renew_isolated
-from rewardstack_rules.settings import Settings
+from rewardstack_rules.settings import SECRETS, Settings
 
-read_secret_files()
+read_secret_files(SECRETS)
 _settings = Settings.from_env()
 _metrics_dir = _settings.metrics_dir or make_metrics_dir()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir  # before a worker imports prometheus_client, which looks there

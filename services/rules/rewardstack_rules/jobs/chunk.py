@@ -26,6 +26,7 @@ from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.jobs.lease import Lease
 from rewardstack_rules.jobs.ledger import Chunk, Ledger
 from rewardstack_rules.jobs.link import connect
+from rewardstack_rules.metrics import counters
 from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
 
@@ -57,7 +58,7 @@ class Workshop(NamedTuple):
 def workshop() -> Workshop:
     """This process's, as its environment says; one for all chunks, so that connections and caches stay warm."""
     settings = Settings.from_env()
-    evaluator = Evaluator(settings, load_registry(settings.function_files))
+    evaluator = Evaluator(settings, load_registry(settings.function_files), counters)
     return Workshop(evaluator, Ledger(connect(settings.queue_url, QUEUE_RETRIES)), settings.job_retries)
 
 

@@ -15,7 +15,7 @@ from rewardstack_rules.jobs.keys import WORKERS
 from rewardstack_rules.jobs.link import RedisClient, connect, reaching
 from rewardstack_rules.jobs.sweeper import SILENCE
 from rewardstack_rules.process import NOT_READY
-from rewardstack_rules.settings import Settings
+from rewardstack_rules.settings import SECRETS, Settings
 
 
 def problem(redis: RedisClient, host: str, pids: Collection[int] | None = None) -> str:
@@ -41,7 +41,7 @@ def problem(redis: RedisClient, host: str, pids: Collection[int] | None = None) 
 def main() -> None:
     """Exits with a message where no worker of this host is heard of, or a setting is wrong."""
     try:
-        read_secret_files()
+        read_secret_files(SECRETS)
         settings = Settings.from_env()
     except ConfigError as error:
         sys.exit(f"worker: {error}")

@@ -32,7 +32,7 @@ from rewardstack_rules.metrics import counters
 from rewardstack_rules.metrics.isolation import IsolationCollector
 from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.isolated import prepare_isolated
-from rewardstack_rules.settings import Settings
+from rewardstack_rules.settings import SECRETS, Settings
 
 LIFE_SECONDS = 60
 """How long RQ lists a worker of which it hears nothing; a worker speaks more often than that."""
@@ -69,7 +69,7 @@ def main() -> None:
     return_memory()
     logging.config.dictConfig(LOGGING)
     try:
-        read_secret_files()
+        read_secret_files(SECRETS)
         settings = Settings.from_env()
         if not settings.queue_url:
             raise SettingsError("REWARD_QUEUE_URL: unset; name the Redis that holds the jobs", "REWARD_QUEUE_URL")

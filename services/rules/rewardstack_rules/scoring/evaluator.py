@@ -29,7 +29,7 @@ from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.isolation.client import IsolationClient
-from rewardstack_rules.metrics.counters import count_distrusted, count_scores, count_spent, count_unwritten
+from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
 from rewardstack_rules.scoring.isolated import isolation_config
 from rewardstack_rules.scoring.rule import INLINE_BATCH, InlineRule, IsolatedRule, Isolation, LocalVerifier
 from rewardstack_rules.scoring.task import make_task
@@ -51,13 +51,15 @@ class Evaluator:
     Args:
         settings: the server's.
         registry: its rules.
+        counters: of what is done; by default nothing is counted.
 
     Raises:
         ConfigError: a setting or a route that the pipeline reads is malformed.
     """
 
-    def __init__(self, settings: Settings, registry: Registry) -> None:
+    def __init__(self, settings: Settings, registry: Registry, counters: Counters = UNCOUNTED) -> None:
         self._registry = registry
+        self._counters = counters
         confined = IsolationClient(isolation_config(settings))
         unconfined = IsolationClient(isolation_config(settings, confined=False))
         self._isolations = {
@@ -91,9 +93,9 @@ class Evaluator:
             try:
                 scores = run(self._score(requests, limit, tenant))
             except BudgetError as error:
-                count_scores(error.scores)
+                self._counters.count_scores(error.scores)
                 raise
-        count_scores(scores)
+        self._counters.count_scores(scores)
         return scores
 
     def explain(self, request: Request, *, limit: float | None, tenant: str, anew: bool) -> Explanation:
@@ -112,7 +114,7 @@ class Evaluator:
 
     async def _explain(self, request: Request, limit: float | None, tenant: str, *, anew: bool) -> Explanation:
         shared, cache = self._parts()
-        backends = RecordedBackends(count_spent, shared)
+        backends = RecordedBackends(self._counters.count_spent, shared)
         try:
             scorers = self._scorers(backends, tenant)
             pipeline = ExplainedPipeline(self._routes, scorers, cache, backends.recording.take, anew=anew)
@@ -231,7 +233,9 @@ class Evaluator:
     def _parts(self) -> tuple[Backends, ResultCache]:
         """What all pipelines share."""
         if self._shared is None:
-            self._shared = Backends(count_spent), ResultCache(self._client_settings, count_unwritten, count_distrusted)
+            told = self._counters
+            cache = ResultCache(self._client_settings, told.count_unwritten, told.count_distrusted)
+            self._shared = Backends(told.count_spent), cache
             loop_thread().closing += [one.close for one in self._shared]
         return self._shared
 
@@ -246,7 +250,7 @@ class Evaluator:
         rule = self._registry.get(name)
         isolation = self._isolations[rule.confined]
         if rule.verifier is not None:
-            return LocalVerifier(rule, rule.verifier, isolation, verdicts), DIRECTLY
+            return LocalVerifier(rule, rule.verifier, isolation, verdicts, self._counters), DIRECTLY
         if rule.isolated:
             # One isolated sample a call, so that no sample waits for the slowest of its batch.
             return IsolatedRule(rule, isolation), Sending(one_lane(1))

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from rewardstack.errors import RewardstackError, ServiceError
-from rewardstack_rules.mathematics import Question, Verdict
 from rewardstack_rules.scoring.verdict_cache import Verdicts
+from rewardstack_verifier import Question, Verdict
 
 TOGETHER = 8
 """Questions that travel together at most."""

@@ -25,11 +25,11 @@ from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.functions.verifier import Verifier
 from rewardstack_rules.isolation.client import IsolationClient
-from rewardstack_rules.mathematics import Question, Verdict, ask, decide_plainly, read_out
-from rewardstack_rules.metrics.counters import count_compared
+from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
 from rewardstack_rules.scoring.inquiries import Decision, Inquiries, Result
 from rewardstack_rules.scoring.task import evaluate, make_task
 from rewardstack_rules.scoring.verdict_cache import Verdicts
+from rewardstack_verifier import Question, Verdict, ask, decide_plainly, read_out
 
 MAX_INLINE = 32_000
 """Characters of a sample that is read on the event loop; longer ones are read in threads, or in isolated processes."""
@@ -224,11 +224,20 @@ class LocalVerifier(LocalRule):
         verifier: its two halves.
         isolation: where questions go that are not decided here.
         verdicts: those that this process knows for whoever asks; verifiers share them.
+        counters: of what is compared.
     """
 
-    def __init__(self, rule: Rule, verifier: Verifier, isolation: Isolation, verdicts: Verdicts) -> None:
+    def __init__(
+        self,
+        rule: Rule,
+        verifier: Verifier,
+        isolation: Isolation,
+        verdicts: Verdicts,
+        counters: Counters = UNCOUNTED,
+    ) -> None:
         super().__init__(rule, isolation)
         self._verifier = verifier
+        self._counters = counters
         self._inquiries = Inquiries(self._have_decided, verdicts)
 
     def at_once(self, sample: LocalSample) -> Score | None:
@@ -290,7 +299,7 @@ class LocalVerifier(LocalRule):
 
     async def _have_decided(self, questions: Sequence[Question], brief: bool) -> Result:
         result = await self._isolation.finish(self._task(questions), brief=brief)
-        count_compared(verdict["by"] or "values" for verdict in result.get("verdicts", ()))
+        self._counters.count_compared(verdict["by"] or "values" for verdict in result.get("verdicts", ()))
         return result
 
     def _task(self, questions: Sequence[Question]) -> Record:

@@ -11,8 +11,8 @@ from rewardstack.score import NO_REFERENCE
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Registry, Rule
-from rewardstack_rules.mathematics import Question, decide, decide_aloud
 from rewardstack_rules.settings import Settings
+from rewardstack_verifier import Question, decide, decide_aloud
 
 
 def make_task(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,10 +65,10 @@ def evaluate(rule: Rule, solution: str, references: Sequence[str], extra: Mappin
 def warm_up() -> None:
     """Loads, before children are forked, what each of them would load anew."""
     # Imported here: the server calls `evaluate` alone, and does without the libraries behind this.
-    from rewardstack_rules import mathematics
+    import rewardstack_verifier
 
     registry()
-    mathematics.warm_up()
+    rewardstack_verifier.warm_up()
 
 
 @lru_cache(maxsize=1)

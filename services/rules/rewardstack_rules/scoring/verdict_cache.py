@@ -8,7 +8,7 @@ from __future__ import annotations
 from copy import copy
 
 from rewardstack.core.lru import LruCache
-from rewardstack_rules.mathematics import Question, Verdict
+from rewardstack_verifier import Question, Verdict
 
 REMEMBERED = 8192
 """Questions whose verdicts a process remembers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.verifier import Verifier
-from rewardstack_rules.mathematics import Verdict
+from rewardstack_verifier import Verdict
 
 
 def _value(response: str, verdict: Verdict) -> Outcome:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from rewardstack_rules.functions.builtin.format import answer_in_format
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.verifier import Verifier
-from rewardstack_rules.mathematics import Verdict
+from rewardstack_verifier import Verdict
 
 FORMAT_REWARD = 0.5
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rewardstack_rules.functions.outcome import Outcome, Unscored
-from rewardstack_rules.mathematics.extraction.languages import ANSWER_IS
-from rewardstack_rules.mathematics.extraction.settled import NO, is_denied
-from rewardstack_rules.mathematics.extraction.visible import visible
+from rewardstack_verifier.extraction.languages import ANSWER_IS
+from rewardstack_verifier.extraction.settled import NO, is_denied
+from rewardstack_verifier.extraction.visible import visible
 
 WINDOW = 50_000
 """Characters at the end of a response in which an answer is looked for."""

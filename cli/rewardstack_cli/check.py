@@ -1,0 +1,217 @@
+"""`rewardstack check`: tries each configured service, and with `--deep` all that a whole stack must do."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from rich.text import Text
+
+from rewardstack.client import route_table
+from rewardstack.errors import SettingsError
+from rewardstack.scorers.judge import Named
+from rewardstack.settings import Settings
+from rewardstack.transport.http import open_session
+from rewardstack_cli.console import Grid, plain_text, print_json, put, say
+from rewardstack_cli.deep.checks import CHECKS, Check, CheckResult, run_check, with_outage
+from rewardstack_cli.deep.outage import command
+from rewardstack_cli.deep.stack import Stack
+from rewardstack_cli.probes.cache import probe_cache
+from rewardstack_cli.probes.embedding import probe_embedding
+from rewardstack_cli.probes.finding import Finding, Trouble
+from rewardstack_cli.probes.judge import probe_judge, probe_named
+from rewardstack_cli.probes.reward_server import probe_reward_server
+
+SERVER_KEYS = "REWARD_SERVER_API_KEYS"
+"""Where the stack itself runs, this is set rather than REWARD_SERVER_API_KEY: its first key will do."""
+STATES = {"ok": "green", "left out": "dim", "FAILED": "red"}
+
+
+class Target(NamedTuple):
+    """A service that can be configured.
+
+    Args:
+        name: what people call it.
+        variable: that holds its addresses; of a judge that a routes file names, its field there.
+        addresses: those configured.
+        probe: tries one of them.
+    """
+
+    name: str
+    variable: str
+    addresses: Callable[[Settings], Sequence[str]]
+    probe: Callable[[str, Settings], Awaitable[Finding]]
+
+
+SERVICES = (
+    Target("reward server", "REWARD_SERVER_URL", lambda settings: settings.reward_server_urls, probe_reward_server),
+    Target("LLM judge", "LLM_JUDGE_SERVER_URL", lambda settings: settings.judge_urls, probe_judge),
+    Target("embedding server", "EMBEDDING_SERVER_URL", lambda settings: settings.embedding_urls, probe_embedding),
+    Target("cache", "REWARD_CACHE_URL", lambda settings: list(filter(None, [settings.cache_url])), probe_cache),
+)
+
+
+def _targets(settings: Settings) -> list[Target]:
+    """The services of the environment, and the judges that the routes file names.
+
+    Raises:
+        RouteError: the file cannot be used.
+    """
+    return [*SERVICES, *(_judge(Named(judge)) for judge in route_table(settings).judges.values())]
+
+
+def _judge(named: Named) -> Target:
+    return Target(f"judge {named.name}", named.address, named.addresses, partial(probe_named, named))
+
+
+def add_parser(commands: Any) -> None:
+    """Adds the command's arguments."""
+    parser = commands.add_parser("check", help="try each configured service, or a whole stack", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    deep = parser.add_argument_group("a whole stack")
+    deep.add_argument("--deep", action="store_true", help="check all that the stack must do, from outside")
+    deep.add_argument(
+        "--require", metavar="CHECK", action="append", default=[], choices=[*CHECKS], help="fail where it is left out"
+    )
+    deep.add_argument("--stop-judge", metavar="COMMAND", help="stops every replica; run without a shell")
+    deep.add_argument("--start-judge", metavar="COMMAND", help="starts them again")
+    deep.add_argument(
+        "--loading-seconds", type=float, default=1800.0, metavar="N", help="for a judge to start (%(default)s)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Tries the services of the environment.
+
+    Returns:
+        The exit status: 0 where all is well, 1 where something is not.
+
+    Raises:
+        SettingsError: a variable is malformed, or none is set; or options contradict each other.
+        RouteError: the routes file cannot be used.
+    """
+    settings = _settings()
+    services = _targets(settings)
+    if not any(service.addresses(settings) for service in services):
+        variables = " or ".join(service.variable for service in SERVICES)
+        raise SettingsError(f"nothing to check: set {variables} (after `make up`: http://localhost:6000)")
+    checks = _checks(args, settings)
+    return asyncio.run(_run(args, settings, services, checks))
+
+
+async def _run(
+    args: argparse.Namespace, settings: Settings, services: Sequence[Target], checks: Mapping[str, Check]
+) -> int:
+    findings = await _probe_all(settings, services)
+    failed = any(one.trouble for _, found in findings for one in found)
+    if not args.json:
+        _table_of_services(findings).show()
+        _print_troubles((f"{service.name} {one.address}", one.trouble) for service, found in findings for one in found)
+    if failed and checks:
+        say("a service does not work, so nothing else was checked")
+    rows = [] if failed else await _run_checks(args, settings, checks)
+    if args.json:
+        print_json({"services": _services(findings), "checks": [_check(row) for row in rows]})
+    elif rows:
+        _table_of_checks(rows).show()
+        _print_troubles((row.check, row.trouble) for row in rows)
+    return 1 if failed or any(row.trouble for row in rows) else 0
+
+
+async def _run_checks(args: argparse.Namespace, settings: Settings, checks: Mapping[str, Check]) -> list[CheckResult]:
+    rows = []
+    async with open_session() as session:
+        stack = Stack(settings, session, args.loading_seconds)
+        for name, check in checks.items():
+            say(f"checking: {name}")
+            rows.append(await run_check(name, check, stack, args.require))
+    return rows
+
+
+def _services(findings: list[tuple[Target, list[Finding]]]) -> list[dict[str, Any]]:
+    """What was found out, for programs; one that is not configured has no address and the state `unset`."""
+    records = []
+    for service, found in findings:
+        for one in found or [Finding("")]:
+            state = "unset" if not found else "FAILED" if one.trouble else "ok"
+            said = {"address": one.address or None, "state": state, "version": one.version, "sample": one.sample}
+            records.append({"service": service.name, "variable": service.variable, **said, **_trouble(one.trouble)})
+    return records
+
+
+def _check(row: CheckResult) -> dict[str, Any]:
+    said = {"check": row.check, "result": row.result, "seconds": round(row.seconds, 3), "found": row.found}
+    return {**said, **_trouble(row.trouble)}
+
+
+def _trouble(trouble: Trouble | None) -> dict[str, str | None]:
+    return {"problem": str(trouble) if trouble else None, "remedy": trouble.remedy if trouble else None}
+
+
+def _settings() -> Settings:
+    settings = Settings.from_env()
+    server_key = os.environ.get(SERVER_KEYS, "").split(",")[0].strip()
+    return replace(settings, reward_server_api_key=settings.reward_server_api_key or server_key)
+
+
+def _checks(args: argparse.Namespace, settings: Settings) -> Mapping[str, Check]:
+    """The deep checks that are asked for; raises SettingsError where options lack what they go with."""
+    outage = bool(args.stop_judge), bool(args.start_judge)
+    if not args.deep:
+        if any(outage) or args.require:
+            raise SettingsError("--require, --stop-judge and --start-judge go with --deep")
+        return {}
+    if not settings.reward_server_urls:
+        raise SettingsError(
+            "REWARD_SERVER_URL is not set: --deep checks a stack (after `make up`: http://localhost:6000)"
+        )
+    if not any(outage):
+        return CHECKS
+    if not all(outage) or not settings.judge_urls:
+        raise SettingsError("--stop-judge and --start-judge go together, and with LLM_JUDGE_SERVER_URL")
+    return with_outage(command(args.stop_judge), command(args.start_judge))
+
+
+async def _probe_all(settings: Settings, services: Sequence[Target]) -> list[tuple[Target, list[Finding]]]:
+    async def probe(service: Target) -> list[Finding]:
+        return await asyncio.gather(*(service.probe(address, settings) for address in service.addresses(settings)))
+
+    found = await asyncio.gather(*(probe(service) for service in services))
+    return list(zip(services, found, strict=True))
+
+
+def _table_of_services(findings: list[tuple[Target, list[Finding]]]) -> Grid:
+    table = Grid("service", "address", "state", "version", "sample")
+    for service, found in findings:
+        for finding in found:
+            state = _state("FAILED" if finding.trouble else "ok")
+            address, version = plain_text(finding.address), plain_text(finding.version)
+            table.add_row(service.name, address, state, version, finding.sample)
+        if not found:
+            table.add_row(service.name, Text(f"{service.variable} is not set", "dim"), Text("-"), "", "")
+    return table
+
+
+def _table_of_checks(rows: Sequence[CheckResult]) -> Grid:
+    table = Grid("check", "result", "seconds", "found")
+    for row in rows:
+        table.add_row(row.check, _state(row.result), f"{row.seconds:.1f}", plain_text(row.found))
+    return table
+
+
+def _state(word: str) -> Text:
+    return Text(word, STATES[word])
+
+
+def _print_troubles(troubled: Iterable[tuple[str, Trouble | None]]) -> None:
+    """Prints what is wrong with each, and its remedy."""
+    troubles = [(name, trouble) for name, trouble in troubled if trouble]
+    for name, trouble in troubles:
+        put(plain_text(f"{name}: {trouble}", "red"))
+        put(Text("    ").append_text(plain_text(trouble.remedy)))

@@ -1,0 +1,88 @@
+"""`rewardstack score --dry-run`: what a file would cost, by `data_source`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from rewardstack.client import quote_on_loop
+from rewardstack.core.cost import Quote
+from rewardstack.core.event_loop import run_async
+from rewardstack.errors import RequestError
+from rewardstack.score import Request
+from rewardstack.settings import Settings
+from rewardstack_cli.console import Grid, err, plain_text, printable, put, say
+from rewardstack_cli.data.source import Source
+from rewardstack_cli.options import Options
+from rewardstack_cli.progress import NOT_ALL_SCORED
+
+ASKING_SECONDS = 60.0
+"""How long a service may take to say what it has."""
+
+
+def show_cost(source: Source, options: Options) -> int:
+    """Prints for each `data_source` its rows, those in the cache if any, and what the others cost at most.
+
+    Returns:
+        The exit status: 0 where every row can be scored, else 3.
+
+    Raises:
+        RewardstackError: a setting is wrong, or a service does not say what it has.
+    """
+    rows: Counter[str] = Counter()
+    malformed: list[RequestError] = []
+    with err.status(f"reading {printable(str(source.path))}"):
+        quotes = asyncio.run(_quotes(_requests(source, options, rows, malformed), options.chunk_size))
+    with_cache = bool(Settings.from_env().cache_url)
+    cached = ["cached"] if with_cache else []
+    table = Grid("data_source", "rows", *cached, "malformed", "requests", "prompt tokens", "completion tokens")
+    for name, quote in sorted(quotes.items()):
+        pattern = options.routes.find(name).pattern
+        table.add_row(plain_text(f"{name} ({pattern})"), *_cells(rows[name], quote, with_cache))
+    table.show()
+    total = Quote.total(quotes.values())
+    unscored = len(malformed) + total.unscored
+    _print_total(rows.total() + len(malformed), unscored, total, with_cache)
+    for error in malformed[:1]:
+        say(f"the first malformed row: {error}")
+    return NOT_ALL_SCORED if unscored else 0
+
+
+def _requests(source: Source, options: Options, rows: Counter[str], malformed: list[RequestError]) -> Iterator[Request]:
+    for row in source.rows():
+        try:
+            request = options.request(row)
+        except RequestError as error:
+            malformed.append(error)
+        else:
+            rows[request.data_source] += 1
+            yield request
+
+
+async def _quotes(requests: Iterator[Request], size: int) -> Mapping[str, Quote]:
+    found: dict[str, Quote] = {}
+    while some := list(islice(requests, size)):
+        asked = await run_async(quote_on_loop(some, Settings.from_env(), ASKING_SECONDS))
+        for name, quote in asked.items():
+            found[name] = Quote.total((found.get(name, Quote()), quote))
+    return found
+
+
+def _cells(rows: int, quote: Quote, with_cache: bool) -> tuple[str, ...]:
+    usage = quote.usage
+    about = "about " if usage.uncounted else ""
+    most = "at most " if usage.completion_tokens else ""
+    numbers = f"{usage.requests:,}", f"{about}{usage.prompt_tokens:,}", f"{most}{usage.completion_tokens:,}"
+    cached = [f"{quote.cached:,}"] if with_cache else []
+    return f"{rows:,}", *cached, f"{quote.unscored:,}", *numbers
+
+
+def _print_total(rows: int, unscored: int, quote: Quote, with_cache: bool) -> None:
+    cost = quote.usage._replace(uncounted=0).words
+    if quote.usage.requests:
+        how = "estimated from its length" if quote.usage.uncounted else "counted by the judge"
+        cost = f"at most {cost}, what is read being {how}"
+    cached = f"{quote.cached:,} cached, " if with_cache else ""
+    put(plain_text(f"{rows:,} rows: {cached}{unscored:,} malformed; {cost}; nothing was scored"))

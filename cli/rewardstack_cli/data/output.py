@@ -1,0 +1,163 @@
+"""The file that scores are appended to, a row a line; after an interruption it is taken up where it ends.
+
+A line is its row of IN followed by the four fields of the score, so whether a line belongs to a row is seen from its
+beginning alone. For parquet the row's digest stands in place of the row.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+from io import BufferedRandom
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rewardstack.errors import RequestError
+from rewardstack.score import Score
+from rewardstack_cli.data.rows import Row, added_fields, own_fields, to_json
+from rewardstack_cli.progress import Tally
+
+SYNC_INTERVAL = 1.0
+"""Seconds after which what was written is forced to the disk: what a crash of the machine can cost."""
+
+log = logging.getLogger(__name__)
+
+Identity = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def digest_of(fields: dict[str, Any]) -> dict[str, Any]:
+    """The row's digest, to stand for it."""
+    return {"row": blake2b(to_json(own_fields(fields)), digest_size=16).hexdigest()}
+
+
+class ScoreFile:
+    """Scored rows, in order.
+
+    Args:
+        path: JSONL; created where it is absent.
+        identity: what of a row of IN begins its line.
+        start_over: forget what it has.
+
+    Raises:
+        RequestError: another run is writing it, or it cannot be opened.
+    """
+
+    def __init__(self, path: Path, identity: Identity = own_fields, start_over: bool = False) -> None:
+        self.path = path
+        self.kept = 0
+        self.tally = Tally()
+        self._identity = identity
+        self._size = 0
+        self._failed = 0
+        self._synced_at = time.monotonic()
+        self._file = _open(path)
+        if start_over:
+            self._file.truncate(0)
+
+    def __enter__(self) -> ScoreFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def compare(self, row: Row) -> None:
+        """Takes the next line, where there is one, for the score of `row`, the next row of IN.
+
+        Raises:
+            RequestError: it is not.
+        """
+        line = self._file.readline()
+        if not line:
+            return
+        start = to_json(self._identity(row.fields))[:-1] + b", "
+        if not line.endswith(b"\n"):
+            cut = line.rstrip(b"\0")
+            if not (cut.startswith(start) or start.startswith(cut)):
+                raise self._foreign(row)
+            return
+        added = _added(line, start)
+        if added is None:
+            raise self._foreign(row)
+        if added["status"] == "failed":
+            self._failed += 1
+            return
+        self.tally.statuses["failed"] += self._failed
+        self.tally.add(**added)
+        self.kept += self._failed + 1
+        self._failed = 0
+        self._size = self._file.tell()
+
+    def _foreign(self, row: Row) -> RequestError:
+        return RequestError(
+            f"{self.path} is not a score file of this IN: it differs at {row.place}; "
+            "name another OUT, or start over with --force, which overwrites it",
+            "-o",
+        )
+
+    def resume(self) -> None:
+        """After all of IN was compared: cuts off the incomplete last line, and failed rows at the end.
+
+        Raises:
+            RequestError: there are more lines than rows.
+        """
+        if self._file.readline():
+            raise RequestError(f"{self.path} has more rows than IN; name another OUT, or start over with --force", "-o")
+        self._file.seek(self._size)
+        self._file.truncate()
+
+    def append(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
+        """Writes the rows that have a score; once this returns, they survive the end of the process."""
+        lines = []
+        for row, score in zip(rows, scores, strict=False):
+            added = added_fields(score)
+            lines.append(to_json({**self._identity(row.fields), **added}) + b"\n")
+            self.tally.add(**added)
+        self._file.write(b"".join(lines))
+        self._file.flush()
+        if time.monotonic() - self._synced_at > SYNC_INTERVAL:
+            os.fsync(self._file.fileno())
+            self._synced_at = time.monotonic()
+
+    def added(self) -> Iterator[dict[str, Any]]:
+        """What the scores add to their rows, from the first on."""
+        self._file.seek(0)
+        for line in self._file:
+            fields = json.loads(line)
+            del fields["row"]
+            yield fields
+
+
+def _open(path: Path) -> BufferedRandom:
+    if path.exists() and not path.is_file():
+        raise RequestError(f"{path} is no file", "-o")
+    try:
+        path.touch()
+        file = path.open("r+b")
+    except OSError as error:
+        raise RequestError(f"{path}: {error.strerror}", "-o") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise RequestError(f"{path}: another run is writing it", "-o") from error
+    except OSError:
+        log.warning("%s: its file system has no locks; see to it that no other run writes it", path)
+    return file
+
+
+def _added(line: bytes, start: bytes) -> dict[str, Any] | None:
+    """The fields of the score in a line that begins with `start`; None where it does not, or is damaged."""
+    if not line.startswith(start):
+        return None
+    try:
+        fields = json.loads(b"{" + line[len(start) :])
+    except ValueError:
+        return None
+    return fields if fields.keys() == {"value", "status", "reason", "cached"} else None

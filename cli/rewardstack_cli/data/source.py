@@ -1,0 +1,87 @@
+"""Reading a data file, row by row: however large it is, one row (JSONL) or one batch (parquet) is in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rewardstack.errors import RequestError
+from rewardstack_cli.data import parquet
+from rewardstack_cli.data.rows import Row
+
+JSONL = ".jsonl"
+PARQUET = ".parquet"
+BOM = b"\xef\xbb\xbf"
+
+
+def is_parquet(path: Path, argument: str) -> bool:
+    """Whether `path` names a parquet file rather than a JSONL file.
+
+    Args:
+        path: of a data file.
+        argument: the name of the argument it comes from, for the error.
+
+    Raises:
+        RequestError: its suffix is neither.
+        SettingsError: it does, and the extra `data` is not installed.
+    """
+    if path.suffix == PARQUET:
+        parquet.require()
+        return True
+    if path.suffix != JSONL:
+        raise RequestError(f"{argument}: {path} ends neither in {JSONL} nor in {PARQUET}", argument)
+    return False
+
+
+class Source:
+    """The data file to be scored.
+
+    Args:
+        path: ends in `.jsonl` or `.parquet`.
+
+    Raises:
+        RequestError: it is no file, or of another kind.
+        SettingsError: it is parquet, and the extra `data` is not installed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_parquet = is_parquet(path, "IN")
+        if not path.is_file():
+            raise RequestError(f"IN: there is no file {path}", "IN")
+
+    def rows(self, start: int = 0) -> Iterator[Row]:
+        """The rows from number `start` (from 0) on; blank lines of JSONL are none.
+
+        Raises:
+            RequestError: a row is malformed; the message names file and line.
+        """
+        if self.is_parquet:
+            rows = enumerate(parquet.read_rows(self.path, start), start + 1)
+            return (Row(self.path, f"row {number}", fields) for number, fields in rows)
+        return self._lines(start)
+
+    def _lines(self, start: int) -> Iterator[Row]:
+        count = 0
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                line = line.removeprefix(BOM) if number == 1 else line
+                if not line.strip():
+                    continue
+                count += 1
+                if count > start:
+                    yield Row(self.path, f"line {number}", _parse(line, f"{self.path}, line {number}"))
+
+
+def _parse(line: bytes, place: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(line)
+    except RecursionError as error:
+        raise RequestError(f"{place}: nested too deeply") from error
+    except ValueError as error:
+        raise RequestError(f"{place}: not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise RequestError(f"{place}: expected an object, got {type(fields).__name__}")
+    return fields

@@ -1,0 +1,51 @@
+"""What the gateway keeps from those outside: paths that it does not list, and services without their key."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rewardstack_cli.deep.samples import ServiceName
+from rewardstack_cli.deep.stack import NAMES, PATIENCE, LeftOut, Stack, require
+from rewardstack_cli.probes.http import Probed
+
+HIDDEN: dict[ServiceName, str] = {"rules": "/unlisted", "judge": "/invocations", "embedding": "/decode"}
+"""A path that the gateway does not list; judges and embedding servers have theirs."""
+BY_GATEWAY = b"at the gateway"
+"""In the gateway's words for such a path; a service has others."""
+GUARDED: dict[ServiceName, tuple[str, Any]] = {
+    "rules": ("/v1/score", {"items": []}),
+    "judge": ("/v1/chat/completions", {"messages": []}),
+    "embedding": ("/embed", {"inputs": "text"}),
+}
+"""What each service does for those with its key alone."""
+
+
+async def paths(stack: Stack) -> str:
+    """What is not listed at the gateway is 404, also where a service behind it has that path."""
+    servers = [(service, server) for service in stack.services for server in stack.servers(service)]
+    guarded = [(service, server) for service, server in servers if await _is_gateway(server)]
+    if not guarded:
+        raise LeftOut("the servers are reached without a gateway")
+    for service, server in guarded:
+        reply = await server.reply(HIDDEN[service], patience=PATIENCE)
+        fault = f"{service}: {HIDDEN[service]} answers {reply.status} where the gateway's own 404 is right"
+        require(reply.status == 404 and BY_GATEWAY in reply.data, fault)
+    return "404 for what is not listed: " + ", ".join(dict.fromkeys(service for service, _ in guarded))
+
+
+async def _is_gateway(server: Probed) -> bool:
+    return (await server.reply("/gateway/health", patience=PATIENCE)).status == 200
+
+
+async def keys(stack: Stack) -> str:
+    """Where a service has a key, nobody without it is served."""
+    guarded = [service for service in stack.services if any(server.has_key for server in stack.servers(service))]
+    if not guarded:
+        raise LeftOut("no key is set: " + ", ".join(NAMES[service].api_key for service in stack.services))
+    for service in guarded:
+        path, body = GUARDED[service]
+        for server in stack.servers(service):
+            reply = await server.reply(path, json.dumps(body).encode(), PATIENCE, Authorization="Bearer not-the-key")
+            require(reply.status == 401, f"{service}: {path} answers {reply.status} to a wrong key, where 401 is right")
+    return "401 to a wrong key: " + ", ".join(guarded)

@@ -1,0 +1,104 @@
+"""Rows with labels: whether a response is right, as somebody said who knows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeGuard
+
+from rewardstack.errors import RequestError
+from rewardstack.score import STATUSES, Score
+from rewardstack_cli.data.rows import Row
+
+KINDS = "0 or 1, true or false, or a number within [0, 1]"
+
+
+class Labelled(NamedTuple):
+    """A row with its label.
+
+    Args:
+        row: of the file.
+        right: whether its response is.
+        group: the row of the table by source that it counts for.
+    """
+
+    row: Row
+    right: bool
+    group: str
+
+
+def read(rows: Iterable[Row], field: str, by: str, threshold: float, data_source: str | None = None) -> list[Labelled]:
+    """The rows with their labels.
+
+    Args:
+        rows: of a file.
+        field: that has the label.
+        by: the field that the table is by.
+        threshold: from which a label that is a number says that the response is right.
+        data_source: for rows that have none.
+
+    Raises:
+        RequestError: there are no rows, or a label or group is missing or of another kind; the message names file, row
+            and field.
+    """
+    found = [Labelled(row, _is_right(row, field, threshold), _group(row, by, data_source)) for row in rows]
+    if not found:
+        raise RequestError("IN: there are no rows to evaluate", "IN")
+    return found
+
+
+def label_of(row: Row, field: str) -> float:
+    """The label of a row, within [0, 1].
+
+    Raises:
+        RequestError: it is missing, or none.
+    """
+    label = row.fields.get(field)
+    if label is None:
+        raise RequestError(
+            f"{row.place}: {field} is missing: {KINDS}; another field is named with --label FIELD", field
+        )
+    if not isinstance(label, int | float) or not math.isfinite(label) or not 0 <= label <= 1:
+        raise RequestError(f"{row.place}: {field}: expected {KINDS}, got {_shown(label)}", field)
+    return float(label)
+
+
+def _is_right(row: Row, field: str, threshold: float) -> bool:
+    label = label_of(row, field)
+    return label == 1 or (label > 0 and label >= threshold)
+
+
+def score_of(row: Row) -> Score:
+    """The score that a row of an OUT of `rewardstack score` has.
+
+    Raises:
+        RequestError: it has none, or a malformed one.
+    """
+    status, value, reason = (row.fields.get(name) for name in ("status", "value", "reason"))
+    if status not in STATUSES:
+        raise RequestError(f"{row.place}: status: expected one of {', '.join(STATUSES)}, as `score` writes it; "
+                           f"got {_shown(status)}; without --scored the rows are scored", "status")  # fmt: skip
+    number = float(value) if _is_number(value) else None
+    if number is None and (status in ("ok", "fallback") or value is not None):
+        raise RequestError(f"{row.place}: value: expected a number, got {_shown(value)}", "value")
+    return Score(number, status, reason if isinstance(reason, str) else "")
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _group(row: Row, by: str, data_source: str | None) -> str:
+    group = row.fields.get(by)
+    group = data_source if group is None and by == "data_source" else group
+    if group is None and isinstance(row.fields.get("extra_info"), Mapping):
+        group = row.fields["extra_info"].get(by)
+    if not isinstance(group, str | int | float):
+        message = f"{row.place}: {by}: expected a text or a number to group by, got {_shown(group)}"
+        raise RequestError(message, by)
+    return str(group)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

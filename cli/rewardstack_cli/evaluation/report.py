@@ -1,0 +1,192 @@
+"""The report of scores against labels: one object, as JSON has it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rewardstack.core.messages import response_text
+from rewardstack.score import STATUSES, Score
+from rewardstack_cli.data.rows import Row, to_request
+from rewardstack_cli.evaluation import figures
+from rewardstack_cli.evaluation.labels import Labelled
+
+TEXT = 300
+"""Characters of a text that are shown."""
+REASONS = 5
+"""Reasons of rows without a score that are told, the most frequent first."""
+
+
+class Setting(NamedTuple):
+    """The scores of all rows under some options.
+
+    Args:
+        name: `set` or `against`, or `scored` where the file has the scores.
+        options: that were put into every row, without a key.
+        scores: one for each row, in order.
+        injected: by the injection's name, one for each row whose label is wrong, in order.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    scores: Sequence[Score]
+    injected: Mapping[str, Sequence[Score]]
+
+
+class Terms(NamedTuple):
+    """What the report is of.
+
+    Args:
+        file: that the rows are in.
+        label: the field with the labels.
+        by: the field of the table.
+        threshold: from which a score takes a response for right.
+        bins: of calibration.
+        disagreements: most of them that are listed.
+    """
+
+    file: str
+    label: str
+    by: str
+    threshold: float
+    bins: int
+    disagreements: int
+
+
+def make_report(rows: Sequence[Labelled], settings: Sequence[Setting], terms: Terms) -> dict[str, Any]:
+    """The whole report; with two settings they are compared."""
+    return {
+        **terms._asdict(),
+        "rows": len(rows),
+        "right": sum(row.right for row in rows),
+        "settings": [_of_setting(rows, setting, terms) for setting in settings],
+        "comparison": _comparison(rows, settings, terms) if len(settings) == 2 else None,
+    }
+
+
+def _of_setting(rows: Sequence[Labelled], setting: Setting, terms: Terms) -> dict[str, Any]:
+    groups: dict[str, list[int]] = {}
+    for at, row in enumerate(rows):
+        groups.setdefault(row.group, []).append(at)
+    wrong = _disagreements(rows, setting.scores, terms.threshold)
+    return {
+        "name": setting.name,
+        "options": dict(setting.options),
+        "statuses": _statuses(setting.scores),
+        "without": _reasons(setting.scores),
+        "figures": _figures(rows, setting.scores, range(len(rows)), terms),
+        "groups": [
+            {"name": name, "statuses": _statuses([setting.scores[at] for at in places]),
+             "figures": _figures(rows, setting.scores, places, terms)}
+            for name, places in sorted(groups.items())
+        ],
+        "injections": _injections(rows, setting, terms.threshold),
+        "disagreements": [_row(rows[at], setting.scores[at]) for at in wrong[: terms.disagreements]],
+        "all_disagreements": len(wrong),
+    }  # fmt: skip
+
+
+def is_scored(score: Score) -> bool:
+    """Whether a score counts: a fallback is another's, what failed has none, whatever its policy says it is worth."""
+    return score.status == "ok" and score.value is not None
+
+
+def _takes_for_right(score: Score, threshold: float) -> bool:
+    return is_scored(score) and score.value is not None and score.value >= threshold
+
+
+def _figures(rows: Sequence[Labelled], scores: Sequence[Score], places: Iterable[int], terms: Terms) -> dict[str, Any]:
+    scored = [at for at in places if is_scored(scores[at])]
+    values = np.array([scores[at].value for at in scored], dtype=np.float64)
+    labels = np.array([rows[at].right for at in scored], dtype=np.bool_)
+    return figures.summary(values, labels, terms.threshold, terms.bins)
+
+
+def _statuses(scores: Iterable[Score]) -> dict[str, int]:
+    counts = Counter(score.status for score in scores)
+    return {status: counts[status] for status in STATUSES}
+
+
+def _reasons(scores: Iterable[Score]) -> list[dict[str, Any]]:
+    counts = Counter((score.status, cut(score.reason)) for score in scores if not is_scored(score))
+    return [
+        {"status": status, "reason": reason, "rows": count} for (status, reason), count in counts.most_common(REASONS)
+    ]
+
+
+def _disagreements(rows: Sequence[Labelled], scores: Sequence[Score], threshold: float) -> list[int]:
+    """The rows that are taken for what they are not, those farthest from the threshold first."""
+    found = [
+        (abs((score.value or 0.0) - threshold), at)
+        for at, (row, score) in enumerate(zip(rows, scores, strict=True))
+        if is_scored(score) and _takes_for_right(score, threshold) != row.right
+    ]
+    return [at for _, at in sorted(found, key=lambda one: (-one[0], one[1]))]
+
+
+def _injections(rows: Sequence[Labelled], setting: Setting, threshold: float) -> list[dict[str, Any]]:
+    """How many rows each injection has taken for right that were not without it, of all that could be.
+
+    `without` counts those that have no score with it, and so are not among these.
+    """
+    plain = [score for row, score in zip(rows, setting.scores, strict=True) if not row.right]
+    found = []
+    for name, scores in setting.injected.items():
+        tried = [
+            after
+            for before, after in zip(plain, scores, strict=True)
+            if is_scored(before) and not _takes_for_right(before, threshold)
+        ]
+        fooled = sum(_takes_for_right(after, threshold) for after in tried)
+        scored = sum(map(is_scored, tried))
+        found.append({"name": name, "fooled": fooled, "of": scored, "without": len(tried) - scored})
+    return sorted(found, key=lambda one: -one["fooled"])
+
+
+def _comparison(rows: Sequence[Labelled], settings: Sequence[Setting], terms: Terms) -> dict[str, Any]:
+    """The rows that one of two settings takes for what they are and the other does not; both have to score them."""
+    first, second = settings
+    both = [at for at in range(len(rows)) if is_scored(first.scores[at]) and is_scored(second.scores[at])]
+    hits = [
+        [at for at in both if _takes_for_right(setting.scores[at], terms.threshold) == rows[at].right]
+        for setting in settings
+    ]
+    alone = [sorted({*hits[0]} - {*hits[1]}), sorted({*hits[1]} - {*hits[0]})]
+    discordant = sorted(alone[0] + alone[1])
+    return {
+        "rows": len(both),
+        "both_agree": len(hits[0]) - len(alone[0]),
+        "first_alone": len(alone[0]),
+        "second_alone": len(alone[1]),
+        "p": figures.mcnemar(len(alone[0]), len(alone[1])),
+        "discordant": [
+            {**_row(rows[at], first.scores[at]), "against": second.scores[at].value}
+            for at in discordant[: terms.disagreements]
+        ],
+    }
+
+
+def _row(row: Labelled, score: Score) -> dict[str, Any]:
+    request = to_request(row.row.fields, row.group)
+    return {
+        "row": _name(row.row),
+        "group": row.group,
+        "right": row.right,
+        "value": score.value,
+        "response": cut(response_text(request.solution_str) or ""),
+        "reference": cut(str(request.ground_truth)),
+        "reason": cut(score.reason),
+    }
+
+
+def _name(row: Row) -> str:
+    name = row.fields.get("name")
+    return f"{row.spot}, {cut(name)}" if isinstance(name, str) else row.spot
+
+
+def cut(text: str) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= TEXT else f"{text[:TEXT]} …"

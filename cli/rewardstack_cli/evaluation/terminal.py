@@ -1,0 +1,90 @@
+"""The report on a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rewardstack_cli.console import Grid, plain_text, put
+
+FIGURES = ("agreement", "precision", "recall", "auc", "brier", "calibration_error")
+WIDTH = 60
+"""Characters of a text on its line."""
+
+
+def show_report(report: Mapping[str, Any]) -> None:
+    """Prints the figures of each setting, the table by source, injections that fool, disagreements, the comparison."""
+    settings = report["settings"]
+    several = len(settings) > 1
+    for setting in settings:
+        if several or setting["options"]:
+            put(plain_text(title(setting), "bold"))
+        _show_figures(setting, report["by"])
+        for line in _lines(setting):
+            put(plain_text(line))
+    if report["comparison"] is not None:
+        put(plain_text(comparison_words(report)))
+
+
+def title(setting: Mapping[str, Any]) -> str:
+    """What a setting is called: its name and its options."""
+    options = ", ".join(f"{name}={json.dumps(value)}" for name, value in setting["options"].items())
+    return f"{setting['name']}: {options or 'the rows as they are'}"
+
+
+def number(value: float | None) -> str:
+    """A figure, or a dash where it is not defined."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _show_figures(setting: Mapping[str, Any], by: str) -> None:
+    table = Grid(by, "rows", "right", "no score", "fallback", *(name.replace("_", " ") for name in FIGURES))
+    whole = {"name": "all", "statuses": setting["statuses"], "figures": setting["figures"]}
+    groups = setting["groups"]
+    for group in [whole, *groups] if len(groups) > 1 else groups:
+        found, statuses = group["figures"], group["statuses"]
+        counts = (found["rows"], found["right"], statuses["unscored"] + statuses["failed"], statuses["fallback"])
+        table.add_row(plain_text(group["name"]), *map(str, counts), *(number(found[name]) for name in FIGURES))
+    table.show()
+
+
+def _lines(setting: Mapping[str, Any]) -> Iterator[str]:
+    found = setting["figures"]["confusion"]
+    yield (
+        f"right taken for right {found['true_positive']}, for wrong {found['false_negative']}; "
+        f"wrong taken for wrong {found['true_negative']}, for right {found['false_positive']}"
+    )
+    for one in setting["without"]:
+        yield f"{one['rows']} {one['status']}: {one['reason']}"
+    yield from _injections(setting["injections"])
+    if setting["disagreements"]:
+        yield f"disagreements: {setting['all_disagreements']}, the most confident first"
+    for one in setting["disagreements"]:
+        label = "right" if one["right"] else "wrong"
+        yield f"{one['row']}: {label}, scored {one['value']:.4g}: {one['response'][:WIDTH]}"
+
+
+def _injections(found: list[dict[str, Any]]) -> Iterator[str]:
+    if not found:
+        return
+    yield f"injections: {injection_words(found)}"
+    yield from (f"{one['name']}: {one['fooled']} of {one['of']}" for one in found if one["fooled"])
+
+
+def injection_words(found: Sequence[Mapping[str, Any]]) -> str:
+    """What all injections together came to, in a sentence."""
+    fooled, tried, without = (sum(one[name] for one in found) for name in ("fooled", "of", "without"))
+    said = f"{fooled} of {tried} wrong responses were taken for right with one, and not without"
+    return f"{said}; {without} had no score with one" if without else said
+
+
+def comparison_words(report: Mapping[str, Any]) -> str:
+    """The two settings side by side, in a sentence."""
+    found = report["comparison"]
+    first, second = (setting["name"] for setting in report["settings"])
+    p = "no row differs" if found["p"] is None else f"McNemar's exact p = {found['p']:.4g}"
+    return (
+        f"of {found['rows']} rows that both score, {found['both_agree']} agree with their label in both settings, "
+        f"{found['first_alone']} in {first} alone, {found['second_alone']} in {second} alone: {p}"
+    )

@@ -1,0 +1,143 @@
+"""`rewardstack explain`: how one sample comes to its score, step by step. The answer to "why is my score 0?"."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from rewardstack.client import explain
+from rewardstack.core.steps import Explanation, Step
+from rewardstack.errors import RequestError
+from rewardstack.score import ON_ERROR, Request
+from rewardstack.settings import Settings
+from rewardstack_cli.console import plain_text, print_json, printable, put
+from rewardstack_cli.data.rows import Row
+from rewardstack_cli.data.source import Source
+from rewardstack_cli.options import sample_of
+from rewardstack_cli.score import positive
+
+WIDE = 100
+"""Characters of a text that stands behind its name; a longer one, or one of several lines, stands below it."""
+BAR = "\N{BOX DRAWINGS LIGHT VERTICAL} "
+SCORED = ("ok", "fallback")
+
+
+def add_parser(commands: Any) -> None:
+    """Adds the command's arguments."""
+    parser = commands.add_parser("explain", help="how one sample comes to its score", description=__doc__)
+    parser.add_argument("input", metavar="FILE", nargs="?", type=Path, help="samples: .jsonl or .parquet")
+    parser.add_argument("--row", metavar="N", type=positive(int), help="which of FILE's rows, the first being 1")
+    parser.add_argument("--solution", metavar="TEXT", help="what the policy wrote, for a sample that is in no FILE")
+    parser.add_argument(
+        "--ground-truth", metavar="TEXT", action="append", help="its reference; several times for several"
+    )
+    parser.add_argument("--extra", metavar="JSON", help="its extra_info, an object")
+    parser.add_argument("--data-source", metavar="NAME", help="of the sample, or for a row that has none")
+    parser.add_argument("--on-error", choices=ON_ERROR, help="what it is worth without a score")
+    parser.add_argument("--timeout", metavar="SECONDS", type=positive(float), help="most that scoring may take in all")
+    parser.add_argument("--no-cache", dest="cached", action="store_false", help="do not read the score from a cache")
+    parser.add_argument(
+        "--cached-only", action="store_true", help="ask nobody where the cache has the score; else both are shown"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Explains the sample.
+
+    Returns:
+        The exit status: 0 where there is a score, 1 where there is none, 2 where the sample or a setting is wrong.
+
+    Raises:
+        RewardstackError: the sample cannot be read, or no route takes its source.
+    """
+    limits = {"on_error": args.on_error, "limit": args.timeout, "anew": not args.cached_only}
+    explanation = asyncio.run(explain(_sample(args), Settings.from_env(), **limits))
+    if args.json:
+        print_json(explanation.record())
+    else:
+        _show(explanation)
+    if explanation.error:
+        return 2
+    return 0 if explanation.score is not None and explanation.score.status in SCORED else 1
+
+
+def _sample(args: argparse.Namespace) -> Request:
+    """The sample that is meant.
+
+    Raises:
+        RequestError: there is none, or two, or it is malformed.
+    """
+    if (args.input is None) == (args.solution is None):
+        raise RequestError("explain: name a sample, by FILE --row N or by --data-source NAME --solution TEXT", "FILE")
+    row = Row(Path("the command line"), "--solution", _fields(args)) if args.input is None else _row(args)
+    return sample_of(row, args.data_source, args.cached)
+
+
+def _row(args: argparse.Namespace) -> Row:
+    if args.row is None or args.ground_truth is not None or args.extra is not None:
+        raise RequestError("explain: FILE needs --row N, and its row has --ground-truth and --extra itself", "--row")
+    row = next(islice(Source(args.input).rows(args.row - 1), 1), None)
+    if row is None:
+        raise RequestError(f"--row: {args.input} has fewer than {args.row} rows", "--row")
+    return row
+
+
+def _fields(args: argparse.Namespace) -> dict[str, Any]:
+    if args.row is not None:
+        raise RequestError("--row: there is no FILE that it could be of", "--row")
+    try:
+        extra = json.loads(args.extra) if args.extra else None
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"--extra: not JSON: {error}", "--extra") from error
+    return {"solution_str": args.solution, "ground_truth": args.ground_truth, "extra_info": extra}
+
+
+def _show(explanation: Explanation) -> None:
+    for at, step in enumerate(explanation.steps, 1):
+        _show_step(step, str(at))
+
+
+def _show_step(step: Step, number: str) -> None:
+    margin = "  " * number.count(".")
+    title = Text(margin).append_text(plain_text(f"{number} {step.name}", "bold"))
+    put(title.append(f"  {step.latency_ms:.1f} ms", "dim"))
+    for line in _lines(step.record()["facts"], margin + "    "):
+        put(Text(line))
+    for at, inner in enumerate(step.steps, 1):
+        _show_step(inner, f"{number}.{at}")
+
+
+def _lines(facts: Mapping[str, Any], margin: str) -> Iterator[str]:
+    for name, value in facts.items():
+        yield from _fact(printable(name), value, margin)
+
+
+def _fact(name: str, value: Any, margin: str) -> Iterator[str]:
+    """The lines of one fact: a text in its own lines, an option with where it comes from, a list one by one."""
+    if isinstance(value, Mapping) and value.keys() == {"value", "from"}:
+        yield from _fact(f"{name} ({printable(str(value['from']))})", value["value"], margin)
+    elif isinstance(value, Mapping) and value:
+        yield f"{margin}{name}:"
+        yield from _lines(value, margin + "  ")
+    elif isinstance(value, Sequence) and not isinstance(value, str) and value:
+        for at, one in enumerate(value, 1):
+            yield from _fact(f"{name} {at} of {len(value)}" if len(value) > 1 else name, one, margin)
+    elif isinstance(value, str) and (len(value) > WIDE or "\n" in value):
+        yield f"{margin}{name}:"
+        yield from (f"{margin}{BAR}{_harmless(line)}" for line in value.split("\n"))
+    else:
+        yield f"{margin}{name}: {_harmless(value) if isinstance(value, str) else json.dumps(value)}"
+
+
+def _harmless(line: str) -> str:
+    """A line as it is, spaces too, but for what would steer the terminal."""
+    return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in line.expandtabs())

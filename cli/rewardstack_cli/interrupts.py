@@ -1,0 +1,45 @@
+"""Ctrl-C and termination: the first is a wish to stop, heard where the run can stop cleanly; the second an order."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from types import TracebackType
+from typing import Any
+
+from rewardstack_cli.console import say
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """While entered, on the running event loop, takes the place of Python's own reaction to `SIGNALS`.
+
+    A second signal cancels the task that entered.
+
+    Attributes:
+        received: the first signal's number, 0 for none yet.
+    """
+
+    def __init__(self) -> None:
+        self.received = 0
+
+    def __enter__(self) -> Interrupts:
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[Any] | None = asyncio.current_task()
+        for number in SIGNALS:
+            self._loop.add_signal_handler(number, self._on_signal, number)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number in SIGNALS:
+            self._loop.remove_signal_handler(number)
+
+    def _on_signal(self, number: int) -> None:
+        if self.received and self._task is not None:
+            self._task.cancel()
+            return
+        self.received = number
+        say("stopping: waiting for the rows in flight; once more to drop them")

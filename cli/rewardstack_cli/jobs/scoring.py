@@ -1,0 +1,156 @@
+"""Scores of a file's rows that come from a job."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from hashlib import blake2b
+from itertools import islice
+from typing import Any
+
+from rewardstack.core.fields import OPTIONS
+from rewardstack.core.wire import read_scores
+from rewardstack.errors import RejectedError, ReplyError, RequestError, RewardstackError
+from rewardstack.score import Request, Score
+from rewardstack.scorers.names import warn_of_slips
+from rewardstack.settings import Settings
+from rewardstack_cli.console import say
+from rewardstack_cli.data.rows import Row, to_json
+from rewardstack_cli.data.source import Source
+from rewardstack_cli.jobs.job_file import JobFile
+from rewardstack_cli.jobs.server import JobServer
+from rewardstack_cli.options import sample_of
+from rewardstack_cli.pieces import Piece
+from rewardstack_cli.provenance import Provenance, ask_server, of_server
+
+POLL = 1.0
+"""Seconds between two looks at the job."""
+OPEN = ("queued", "running")
+
+
+class JobScoring:
+    """Has the reward server's workers score a file.
+
+    Args:
+        source: the file.
+        data_source: for rows that have none.
+        job_file: which job it was submitted as.
+        anew: submit it again, whatever is remembered.
+        cached: whether scores may be read from a cache, and kept.
+
+    Raises:
+        SettingsError: no reward server is named.
+    """
+
+    patience = 2**62  # a job that fails ends of itself
+
+    def __init__(self, source: Source, data_source: str | None, job_file: JobFile, anew: bool, cached: bool) -> None:
+        self._server = JobServer(Settings.from_env())
+        self._source = source
+        self._data_source = data_source
+        self._job_file = job_file
+        self._anew = anew
+        self._cached = cached
+
+    def request(self, row: Row) -> Request:
+        """The sample of `row`; whether a route takes it is the server's to say.
+
+        Raises:
+            RequestError: it is malformed; the message names the place.
+        """
+        return sample_of(row, self._data_source, self._cached)
+
+    async def provenance(self, sources: Iterable[str]) -> Provenance:
+        """What the scores of rows of these sources depend on, as far as the server says now."""
+        said = await ask_server(Settings.from_env())
+        return {"options": {"--data-source": self._data_source}, **of_server(said, sources)}
+
+    async def submit(self) -> str:
+        """The job's id, of a new one or of that which runs already."""
+        async with self._server:
+            return await self._job()
+
+    async def pieces(
+        self, rows: Iterator[Row], start: int, stopping: Callable[[], bool]
+    ) -> AsyncGenerator[Piece, None]:
+        """The rows with their scores, in order, as the job goes on.
+
+        Args:
+            rows: those that are wanted, up to the last.
+            start: the number of the first of them, from 0.
+            stopping: once it says so, the job is left to itself.
+        """
+        async with self._server:
+            job_id = await self._job()
+            while not stopping():
+                state = await self._server.state(job_id)
+                if state.get("error"):
+                    raise _wrong(state)
+                scores = [_score(line) for line in await self._server.results(job_id, start)]
+                if scores:
+                    yield Piece(list(islice(rows, len(scores))), scores)
+                    start += len(scores)
+                elif state["status"] in OPEN:
+                    await asyncio.sleep(POLL)
+                else:
+                    _complete(state, start)
+                    return
+            say(f"the job {job_id} goes on")
+
+    async def _job(self) -> str:
+        sources, records = set(), []
+        for row in self._source.rows():
+            request = self.request(row)
+            warn_of_slips([request])
+            sources.add(request.data_source)
+            records.append(_line(request))
+        lines = b"".join(records)
+        provenance = json.dumps(of_server(await self._server.reward_types(), sources), sort_keys=True)
+        digest = blake2b(lines + provenance.encode(), digest_size=16).hexdigest()
+        job_id = None if self._anew else self._job_file.recall(digest)
+        if job_id is None or not await self._is_known(job_id):
+            job_id = await self._server.submit(lines, digest + (secrets.token_hex(8) if self._anew else ""))
+            self._job_file.keep(job_id, digest)
+        return job_id
+
+    async def _is_known(self, job_id: str) -> bool:
+        try:
+            await self._server.state(job_id)
+        except RejectedError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+
+def _complete(state: dict[str, Any], rows: int) -> None:
+    if state["status"] == "canceled":
+        raise RewardstackError(f"job {state['job_id']} was canceled; --force submits the rows again")
+    if rows != state["items"]:
+        raise ReplyError(f"job {state['job_id']}: {rows} results for {state['items']} rows")
+
+
+def _wrong(state: dict[str, Any]) -> RequestError:
+    return RequestError(f"job {state['job_id']}: {state['error']} (in all of {state['items']} rows)", OPTIONS)
+
+
+def _line(request: Request) -> bytes:
+    fields = {
+        "data_source": request.data_source,
+        "solution_str": request.solution_str,
+        "ground_truth": request.ground_truth,
+        "extra_info": request.extra_info,
+    }
+    return to_json(fields) + b"\n"
+
+
+def _score(line: dict[str, Any]) -> Score:
+    """A score with what its policy made of it on the server: a job has no other."""
+    value = line.get("value")
+    try:
+        [score] = read_scores([line])
+        return score.with_value(None if value is None else float(value))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ReplyError(f"the job's result {line.get('index')} is no score") from error

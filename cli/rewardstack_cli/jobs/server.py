@@ -1,0 +1,127 @@
+"""The reward server's `/jobs`, asked until it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from rewardstack.errors import OverloadError, RejectedError, ReplyError, SettingsError, UnreachableError
+from rewardstack.scorers.destination import Servers
+from rewardstack.scorers.reward_server.scorer import reward_servers
+from rewardstack.settings import Settings
+from rewardstack.transport.exchange import exchange
+from rewardstack.transport.http import authorization, open_session
+from rewardstack_cli.console import say, wait_aloud
+
+ANSWER_SECONDS = 300.0
+"""How long one request may take."""
+PAUSE = 1.0
+"""Seconds between two attempts, where the server asks for no more."""
+PAGE = 5000
+"""Results that are asked for at a time."""
+
+
+class JobServer:
+    """The jobs of the reward server that the environment names; an async context.
+
+    Args:
+        settings: its URLs, of which any will do, and its key; an outage is waited out for its timeout.
+
+    Raises:
+        SettingsError: no reward server is named.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        if not settings.reward_server_urls:
+            raise SettingsError("REWARD_SERVER_URL: unset; name the reward server that takes the job")
+        self._settings = settings
+        self._patience = settings.reward_server_timeout
+
+    async def __aenter__(self) -> JobServer:
+        self._session = open_session()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+
+    async def reward_types(self) -> dict[str, Any]:
+        """What scores of this server depend on; empty where it does not say."""
+        try:
+            return _object(await self._ask("GET", "/v1/reward_types"))
+        except RejectedError:
+            return {}
+
+    async def submit(self, lines: bytes, key: str) -> str:
+        """The id of the job of these samples.
+
+        Args:
+            lines: a sample a line.
+            key: by which the same job is recognised when it is submitted again.
+
+        Raises:
+            RejectedError: the server does not take it, and says why.
+        """
+        headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
+        return str(_object(await self._ask("POST", "/jobs", lines, headers))["job_id"])
+
+    async def state(self, job_id: str) -> dict[str, Any]:
+        """How a job stands.
+
+        Raises:
+            RejectedError: the server knows none of that name.
+        """
+        return _object(await self._ask("GET", f"/jobs/{job_id}"))
+
+    async def results(self, job_id: str, start: int) -> list[dict[str, Any]]:
+        """What there is of the results from number `start` on, at most `PAGE`."""
+        path = f"/jobs/{job_id}/results?partial=1&start={start}&count={PAGE}"
+        lines = [_object(line) for line in (await self._ask("GET", path)).splitlines()]
+        if [line.get("index") for line in lines] != list(range(start, start + len(lines))):
+            raise ReplyError(f"job {job_id}: its results are not those that were asked for")
+        return lines
+
+    def _servers(self) -> Servers:
+        """The reward servers of this moment; those of before where a file of servers names none any more."""
+        now = self._settings.follow()
+        self._settings = now if now.reward_server_urls else self._settings
+        return reward_servers(self._settings)
+
+    async def _ask(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> bytes:
+        end = time.monotonic() + self._patience
+        for attempt in range(2**31):
+            servers = self._servers()
+            urls, api_key = servers.own
+            url = urls[attempt % len(urls)]
+            call = exchange(self._session, method, url + path, body, {**authorization(api_key), **(headers or {})})
+            try:
+                return await wait_aloud(call, ANSWER_SECONDS, f"{url}{path}")
+            except RejectedError as error:
+                raise servers.explained(error, servers.own) from error
+            except (OverloadError, ReplyError, UnreachableError, asyncio.TimeoutError) as error:
+                obstacle = error if str(error) else UnreachableError(f"{url}: no answer in {ANSWER_SECONDS:g} s")
+            left = end - time.monotonic()
+            if left < 0:
+                break
+            if attempt == 0:
+                say(f"waiting: {obstacle}")
+            asked = obstacle.retry_after if isinstance(obstacle, OverloadError) else 0.0
+            await asyncio.sleep(min(max(PAUSE, asked), left))
+        raise obstacle
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        record = json.loads(data)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict):
+        raise ReplyError("the reward server's answer is not the JSON that was expected")
+    return record

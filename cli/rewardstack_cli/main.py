@@ -1,0 +1,55 @@
+"""The entry point: picks the command, and turns what it raises into one line and an exit status.
+
+| exit status | |
+| --- | --- |
+| 0 | done |
+| 1 | a service is at fault, or the machine (disk full, ...); `explain`: there is no score |
+| 2 | the input, the arguments or a setting is |
+| 3 | `score`, `submit --wait`: done, but rows are left without a score |
+| 130, 143 | interrupted, terminated |
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from rewardstack import __version__
+from rewardstack.core.descriptors import raise_open_files
+from rewardstack.core.secret_files import read_secret_files
+from rewardstack.errors import ConfigError, RewardstackError
+from rewardstack_cli import check, console, evaluate, explain, prepare, routes, score, submit
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        argv: the arguments; None for the process's own.
+
+    Returns:
+        The exit status.
+    """
+    logging.basicConfig(handlers=[console.LogHandler()], format="rewardstack: %(levelname)s: %(message)s")
+    args = _parse(argv, (score, submit, explain, evaluate, check, routes, prepare))
+    raise_open_files()
+    try:
+        read_secret_files()
+        return int(args.run(args))
+    except KeyboardInterrupt:
+        console.say("interrupted")
+        return 130
+    except (RewardstackError, OSError) as error:
+        console.complain(str(error))
+        return 2 if isinstance(error, ConfigError) else 1
+
+
+def _parse(argv: Sequence[str] | None, modules: Sequence[Any]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("rewardstack", description="Scores samples with the services that are configured.")
+    parser.add_argument("--version", action="version", version=f"rewardstack {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for module in modules:
+        module.add_parser(commands)
+    return parser.parse_args(argv)

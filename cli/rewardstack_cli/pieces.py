@@ -1,0 +1,107 @@
+"""Rows in, scores out in the same order, a bounded number of rows in flight.
+
+A chunk is sent as several pieces, and a new piece starts as soon as the oldest is done: a slow sample holds up its
+piece and not the chunk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from itertools import islice, takewhile
+from typing import NamedTuple
+
+from rewardstack.errors import BudgetError, ConfigError, RequestError, RewardstackError, ScoringError
+from rewardstack.score import Score, Usage
+from rewardstack_cli.data.rows import Row
+
+PIECES = 8
+"""Pieces to a chunk."""
+GRACE = 1.0
+"""Seconds that requests in flight get to end when a run stops early, so that few are broken off."""
+
+ScoreRows = Callable[[list[Row]], Awaitable[list[Score]]]
+
+
+class Piece(NamedTuple):
+    """Rows and what became of them.
+
+    Args:
+        rows: consecutive rows.
+        scores: theirs, in order; where there is an error, of those before it.
+        error: why the rest have none.
+    """
+
+    rows: list[Row]
+    scores: list[Score]
+    error: RewardstackError | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """What all of its rows took, those included whose scores the error holds."""
+        scores = self.error.scores if isinstance(self.error, ScoringError | BudgetError) else self.scores
+        return Usage.total(score.usage for score in scores)
+
+
+async def score_in_order(
+    rows: Iterable[Row], score: ScoreRows, chunk_size: int, stopping: Callable[[], bool]
+) -> AsyncGenerator[Piece, None]:
+    """Scores `rows`.
+
+    Args:
+        rows: of which at most `chunk_size` are in flight.
+        score: scores some of them.
+        chunk_size: rows.
+        stopping: once it says so, no more are sent; those in flight are still yielded.
+
+    Yields:
+        The pieces in order; one with an error is the last.
+    """
+    pieces = _pieces(rows, max(1, chunk_size // PIECES))
+    in_flight: deque[asyncio.Task[Piece]] = deque()
+    try:
+        while True:
+            while len(in_flight) * max(1, chunk_size // PIECES) < chunk_size and not stopping():
+                piece = next(pieces, None)
+                if piece is None:
+                    break
+                in_flight.append(asyncio.create_task(_score(piece, score)))
+            if not in_flight:
+                return
+            done = await in_flight.popleft()
+            yield done
+            if done.error is not None:
+                return
+    finally:
+        if in_flight:
+            await asyncio.wait(in_flight, timeout=GRACE)
+        for task in in_flight:
+            task.cancel()
+        await asyncio.gather(*in_flight, return_exceptions=True)
+
+
+async def _score(rows: list[Row], score: ScoreRows) -> Piece:
+    try:
+        return Piece(rows, await score(rows))
+    except ScoringError as error:
+        before = list(takewhile(lambda one: one.value is not None, error.scores))
+        failed = error.scores[len(before)]
+        message = f"{rows[len(before)].place}: {failed.status}: {failed.reason}"
+        return Piece(rows, before, ScoringError(message, error.scores))
+    except BudgetError as error:
+        # A fallback may be a composite that goes without a part that was refused.
+        return Piece(rows, list(takewhile(lambda one: one.status in ("ok", "unscored"), error.scores)), error)
+    except ConfigError as error:
+        if not (error.field or "").startswith("extra_info"):
+            return Piece(rows, [], error)
+        place = rows[0].place if len(rows) == 1 else f"{rows[0].place} to {rows[-1].place}"
+        return Piece(rows, [], RequestError(f"{place}: {error}", error.field))
+    except RewardstackError as error:
+        return Piece(rows, [], error)
+
+
+def _pieces(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    rows = iter(rows)
+    while piece := list(islice(rows, size)):
+        yield piece

@@ -1,0 +1,84 @@
+"""`rewardstack prepare`: a public data set as parquet that verl trains on, each row configured for how it is scored."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rewardstack.errors import RequestError
+from rewardstack_cli.console import Grid, plain_text, print_json, put
+from rewardstack_cli.data import parquet
+from rewardstack_cli.recipes import gsm8k, math500_mia, output
+
+RECIPES: tuple[Any, ...] = (math500_mia, gsm8k)
+TEST_SHARE = 0.1
+
+
+def add_parser(commands: Any) -> None:
+    """Adds the command's arguments: a recipe, and those of the recipe."""
+    parser = commands.add_parser("prepare", help="makes training data of a public data set", description=__doc__)
+    recipes = parser.add_subparsers(metavar="RECIPE", required=True)
+    for recipe in RECIPES:
+        one = recipes.add_parser(recipe.NAME, help=recipe.__doc__.partition(": ")[2].partition("\n")[0])
+        one.description = recipe.__doc__
+        one.add_argument(
+            "input", metavar="INPUT", nargs="?", default=recipe.HUB,
+            help="a file (.jsonl, .json, .parquet), a folder of them, or a name on the hub (%(default)s)",
+        )  # fmt: skip
+        one.add_argument("-o", "--output", metavar="FOLDER", type=Path, required=True, help="where parquet is written")
+        one.add_argument(
+            "--seed", metavar="N", type=int, default=0, help="same seed and input, same bytes (%(default)s)"
+        )
+        one.add_argument(
+            "--test-share", metavar="SHARE", type=share, default=TEST_SHARE,
+            help="of what has no test part, from 0 to below 1 (%(default)s)",
+        )  # fmt: skip
+        one.add_argument("--json", action="store_true", help="print the report as JSON")
+        recipe.add_arguments(one)
+        one.set_defaults(run=run, recipe=recipe)
+
+
+def share(text: str) -> float:
+    """Reads an argument that is a share, from 0 to below 1."""
+    value = float(text)
+    if not 0 <= value < 1:
+        raise ValueError(text)
+    return value
+
+
+def run(args: argparse.Namespace) -> int:
+    """Reads the data set, writes the rows, and prints the report.
+
+    Returns:
+        The exit status, 0.
+
+    Raises:
+        RewardstackError: the input cannot be used, an option is wrong, or nothing is left to be written.
+    """
+    parquet.require()
+    prepared = args.recipe.prepare(args)
+    if not prepared.splits["train"]:
+        raise RequestError(f"INPUT: {args.input} leaves no row to train on", "INPUT")
+    report = output.write(args.output, args.recipe.NAME, args.seed, prepared)
+    if args.json:
+        print_json(report)
+    else:
+        _show(args.output, report)
+    return 0
+
+
+def _show(folder: Path, report: dict[str, Any]) -> None:
+    table = Grid("written", "rows", "of them", "sha256")
+    for about in report["splits"].values():
+        labels = ", ".join(f"{label} {count:,}" for label, count in about["labels"].items()) or "-"
+        path = plain_text(str(folder / about["file"]))
+        table.add_row(path, f"{about['rows']:,}", plain_text(labels), about["sha256"][:16])
+    table.show()
+    for source in report["sources"]:
+        put(plain_text(f"from {source['name']}: {source['rows']:,} rows; seed {report['seed']}"))
+        for name, digest in source["sha256"].items():
+            put(plain_text(f"  {digest[:16]} {name}"))
+    for reason, about in report["dropped"].items():
+        put(plain_text(f"dropped {about['rows']:,}: {reason} (first: {about['first']})"))
+    put(plain_text(f"the same as JSON, with whole digests: {folder / output.REPORT}"))

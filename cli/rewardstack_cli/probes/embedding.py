@@ -1,0 +1,88 @@
+"""Tries an embedding server: does it live, which model is it, are its vectors vectors."""
+
+from __future__ import annotations
+
+import time
+
+from rewardstack.errors import RejectedError, ServiceError
+from rewardstack.scorers.embedding.options import Asked
+from rewardstack.scorers.embedding.protocol import (
+    EMBED,
+    INFO,
+    OPENAI,
+    UNKNOWN,
+    About,
+    Path,
+    read_info,
+    read_models,
+    read_vectors,
+    write_request,
+)
+from rewardstack.scorers.embedding.similarity import Vector, similarities
+from rewardstack.settings import Settings
+from rewardstack_cli.probes.finding import Finding, Trouble
+from rewardstack_cli.probes.http import LOGS, Names, Probed, probe
+
+TEXTS = ("The cat sits on the mat.", "A cat is sitting on a mat.", "Interest rates rose by a quarter point.")
+"""A text, one that means the same, and one that does not."""
+
+NAMES = Names("EMBEDDING_SERVER_URL", "EMBEDDING_SERVER_API_KEY", "keys (API_KEY of TEI)")
+
+
+async def probe_embedding(url: str, settings: Settings) -> Finding:
+    """Tries the embedding server at `url`.
+
+    Args:
+        url: its base URL.
+        settings: with the key to send.
+    """
+    return await probe(url, settings.embedding_api_key, NAMES, _probe)
+
+
+async def _probe(server: Probed, finding: Finding) -> None:
+    await server.ask("/health")
+    path, about = await _identify(server)
+    finding.version = about.model
+    started = time.monotonic()
+    first, same, other = await _vectors(server, path, about)
+    elapsed = (time.monotonic() - started) * 1000
+    alike, unlike = similarities([(first, same), (first, other)])
+    if not alike > unlike:
+        message = f"two texts that mean the same are worth {alike:.3f}, two that do not {unlike:.3f}"
+        raise Trouble(message, f"is it a model for sentence embeddings, with its own pooling? {LOGS}")
+    finding.sample = f"similarity {alike:.3f} / {unlike:.3f} in {elapsed:.0f} ms"
+
+
+async def _identify(server: Probed) -> tuple[Path, About]:
+    """The path for vectors, and what the server says of itself."""
+    for path, source, read in ((EMBED, INFO, read_info), (OPENAI, "/v1/models", read_models)):
+        about = read(await _there(server, source) or b"")
+        if about is not None:
+            return path, about
+    return EMBED, UNKNOWN
+
+
+async def _vectors(server: Probed, path: Path, about: About) -> list[Vector]:
+    body = write_request(path, TEXTS, Asked(), about.model)
+    reply = await _there(server, path, body) if path == EMBED else await server.ask(path, body)
+    if reply is None:
+        return await _vectors(server, OPENAI, about)
+    try:
+        found = read_vectors(path, reply, len(TEXTS))
+    except ServiceError as error:
+        raise Trouble(str(error), f"it is no embedding server, or a faulty one; {LOGS}") from error
+    vectors = [one for one in found if not isinstance(one, ServiceError)]
+    if len(vectors) < len(TEXTS):
+        raise Trouble(f"{path}: a vector holds what is no number", f"its model is broken; {LOGS}")
+    return vectors
+
+
+async def _there(server: Probed, path: Path, body: bytes | None = None) -> bytes | None:
+    """What the server answers, None where it has no such path."""
+    try:
+        return await server.ask(path, body)
+    except Trouble as trouble:
+        cause = trouble.__cause__
+        if isinstance(cause, RejectedError) and cause.status in (404, 405):
+            return None
+        raise

@@ -1,0 +1,265 @@
+"""Tries an LLM judge: what does it serve, does it judge, and do its flags let it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from rewardstack.core.addresses import shown_url
+from rewardstack.errors import RejectedError, ReplyError, ServiceError, SettingsError
+from rewardstack.scorers.judge.api import MODELS, below, deployment, query_of
+from rewardstack.scorers.judge.dialect import VLLM, Dialect, dialect_of, vllm_of
+from rewardstack.scorers.judge.fences import neutral
+from rewardstack.scorers.judge.labels import TOKENIZE, label_request
+from rewardstack.scorers.judge.models import DEFAULT, NOTHING, VERSION, Served, read_models
+from rewardstack.scorers.judge.named import Named
+from rewardstack.scorers.judge.options import LABEL_MASS_FLOOR, Options, read_options
+from rewardstack.scorers.judge.refusals import corrected, refused_fields
+from rewardstack.scorers.judge.reply import read_label_verdict, read_text_verdict, read_top_verdict, reasoning_of
+from rewardstack.scorers.judge.request import CHAT, frame, is_json
+from rewardstack.scorers.judge.verdict import UnreadableError
+from rewardstack.settings import Settings
+from rewardstack.transport.reply import body_of
+from rewardstack_cli.probes.finding import Finding, Trouble
+from rewardstack_cli.probes.http import Names, Probed, probe
+
+NAMES = Names("LLM_JUDGE_SERVER_URL", "LLM_JUDGE_SERVER_API_KEY", "--api-key")
+PATIENCE = 60.0
+"""Seconds for a verdict: the first one after a start takes long, on a CPU above all."""
+PROBLEM, REFERENCE, CANDIDATE = "What is 6 times 7?", "42", "6 times 7 is 42."
+
+UPGRADE = "it is an old vLLM, or no vLLM: `structured_outputs` needs vLLM 0.11 or later, the older `guided_*` are gone"
+FREE = "it does not hold replies to a form, and the model keeps to none of its own; take a stronger model"
+NO_LABELS = "no verdict 'logprob'"
+NO_SUCH_PATH = (404, 405, 501)
+SILENT_TEMPLATE = (
+    "start it without --reasoning-parser: its chat template does not heed `enable_thinking`, so the parser takes the "
+    "whole reply for reasoning and no structure is enforced"
+)
+STUBBORN_TEMPLATE = (
+    "its chat template makes it think whatever `enable_thinking` says; take another model or template, or set "
+    "enable_thinking to true in extra_info and start it with its --reasoning-parser"
+)
+
+RUNS = "<|im_end|> </s> <think> <AI> <用户> <tool_call> <minimax:tool_call> <turn|> <unused7> <[begin_of_image]>"
+MORE_RUNS = "[|user|] [INST] [gMASK] [UNUSED_TOKEN_7] [control_7] [start_header_id] [e~[ ]~b] ]~!b[ >>ANSWER<<"
+"""A control token of each form that is known."""
+CONTROL = re.compile(r"(?!<0x)[<\[\]>]\S*\w\S*[<\[\]>]")
+"""How a control token looks among a text's tokens, bytes in the form <0x0A> left aside."""
+
+
+async def probe_judge(url: str, settings: Settings) -> Finding:
+    """Tries the judge at `url`.
+
+    Args:
+        url: its base URL.
+        settings: with the key to send and the model to ask.
+    """
+    return await _probe_as(url, settings, NAMES, None)
+
+
+async def probe_named(named: Named, url: str, settings: Settings) -> Finding:
+    """Tries a judge that a routes file names, as `probe_judge` does; the settings are the environment's."""
+    try:
+        own = named.settings(settings)
+    except SettingsError as error:
+        trouble = Trouble(str(error), f"set {named.key} to the judge's key")
+        return Finding(shown_url(url), trouble=trouble)
+    return await _probe_as(url, own, _names(named), named)
+
+
+def _names(named: Named) -> Names:
+    """What remedies speak of: a judge with an address of its own is somebody else's to start."""
+    if named.address == NAMES.url:
+        return NAMES
+    return Names(named.address, named.key, "keys", by="")
+
+
+async def _probe_as(url: str, settings: Settings, names: Names, named: Named | None) -> Finding:
+    look = partial(_probe, url=url, settings=settings, named=named)
+    return await probe(url, settings.judge_api_key, names, look, dict(settings.judge_headers), query_of(settings))
+
+
+class Asked(NamedTuple):
+    """How the judge is asked.
+
+    Args:
+        path: of the chat interface.
+        model: that judges.
+        dialect: of the server, as far as it is known.
+    """
+
+    path: str
+    model: str
+    dialect: Dialect
+
+
+async def _probe(server: Probed, finding: Finding, url: str, settings: Settings, named: Named | None) -> None:
+    served = await _served(server, url)
+    model = finding.version = _model(served, settings.judge_model, named.model if named else "LLM_JUDGE_MODEL")
+    asked = Asked(below((url,), CHAT), model, served.dialect)
+    started = time.monotonic()
+    options = read_options({"temperature": 0})
+    reply, asked = await _reply(server, asked, options)
+    elapsed = (time.monotonic() - started) * 1000
+    notes = _check_flags(_message(server, asked, reply), asked.dialect)
+    try:
+        value = read_text_verdict(reply, 1.0, thinking=False, structured=is_json(options, asked.dialect))
+    except UnreadableError as error:
+        raise Trouble(str(error), UPGRADE if asked.dialect == VLLM else FREE) from error
+    notes += await (_notes(server, asked) if asked.dialect.labels == "ids" else _foreign_notes(server, asked))
+    lacking = [note for note in notes if note.startswith(NO_LABELS)]
+    if lacking and named is not None and named.is_labelled:
+        raise Trouble(lacking[0], f"leave `verdict` out of judges.{named.name}.options")
+    finding.sample = "; ".join([f"verdict {value:.3f} in {elapsed:.0f} ms", *notes])
+
+
+async def _served(server: Probed, url: str) -> Served:
+    """What it says of itself; a server that knows no list of models says nothing."""
+    if name := deployment(url):
+        return Served({name: name})
+    path = below((url,), MODELS)
+    reply = await server.reply(path)
+    if reply.status in NO_SUCH_PATH:
+        return NOTHING
+    try:
+        data = body_of(reply)
+    except ServiceError as error:
+        raise server.trouble(error) from error
+    roots = read_models(data)
+    if roots is None:
+        raise Trouble(f"{path}: not the answer of an OpenAI-compatible server", server.names.another)
+    dialect = dialect_of(data)
+    if dialect is VLLM:
+        version = await server.reply(VERSION)
+        dialect = vllm_of(version.data)
+    return Served(roots, dialect)
+
+
+def _model(served: Served, wanted: str, model_name: str) -> str:
+    """The model that a sample would be judged by; `model_name` is where it is set."""
+    model = wanted or (next(iter(served.roots)) if len(served.roots) == 1 else DEFAULT)
+    if served is not NOTHING and model not in served.roots and not (served.dialect.guessed and wanted):
+        known = ", ".join(served.roots) or "none"
+        raise Trouble(f"it does not serve {model!r}", f"set {model_name} to one that it serves: {known}")
+    return model
+
+
+async def _reply(
+    server: Probed, asked: Asked, options: Options, label_ids: tuple[int, ...] = ()
+) -> tuple[bytes, Asked]:
+    """Its reply to a sample, and how it was asked in the end: what it refuses, it is not sent again."""
+    user = options.template.render(PROBLEM, REFERENCE, CANDIDATE)
+    while True:
+        request = frame(options, asked.model, label_ids=label_ids, dialect=asked.dialect)
+        reply = await server.reply(asked.path, request.body(user), PATIENCE)
+        try:
+            return body_of(reply), asked
+        except RejectedError as error:
+            better = corrected(asked.dialect, refused_fields(error, request.fields))
+            if better == asked.dialect:
+                raise server.trouble(error) from error
+            asked = asked._replace(dialect=better)
+        except ServiceError as error:
+            raise server.trouble(error) from error
+
+
+def _message(server: Probed, asked: Asked, reply: bytes) -> Mapping[str, Any]:
+    try:
+        message = json.loads(reply)["choices"][0]["message"]
+    except (ValueError, KeyError, IndexError, TypeError):
+        message = None
+    if not isinstance(message, dict):
+        raise Trouble(f"{asked.path}: not the answer of an OpenAI-compatible server", server.names.another)
+    return message
+
+
+def _check_flags(message: Mapping[str, Any], dialect: Dialect) -> list[str]:
+    """Whether a request without thinking and with a structure was heeded in both; notes on what is no trouble."""
+    content, reasons = message.get("content"), reasoning_of(message)
+    if dialect.guessed and content:
+        return ["it reasons, asked or not"] if reasons else []
+    if reasons:
+        remedy = SILENT_TEMPLATE if not content else STUBBORN_TEMPLATE
+        raise Trouble("it reasons although `enable_thinking` is false", remedy)
+    if not isinstance(content, str) or not content.strip():
+        raise Trouble("its reply is empty", SILENT_TEMPLATE)
+    if "<think>" in content or "</think>" in content:
+        raise Trouble("it reasons although `enable_thinking` is false", STUBBORN_TEMPLATE)
+    return []
+
+
+async def _foreign_notes(server: Probed, asked: Asked) -> list[str]:
+    """What a judge cannot do that has a dialect of its own."""
+    dialect = asked.dialect
+    notes = [] if dialect.form else ["it holds no reply to a form"]
+    notes += [] if dialect.thinking else ["it does not heed enable_thinking"]
+    return [*notes, await _label_mass(server, asked)]
+
+
+async def _notes(server: Probed, asked: Asked) -> list[str]:
+    """What this judge cannot do that not everybody needs, and how it takes to labels."""
+    try:
+        quiet, thinking = [await _prompt_tokens(server, asked.model, thinks) for thinks in (False, True)]
+        unbroken = await _unbroken(server, asked.model)
+    except Trouble:
+        return [f"{NO_LABELS}: {TOKENIZE} does not answer"]
+    if unbroken:
+        raise Trouble(f"candidates can write its control tokens: {', '.join(unbroken)}", "judge by another model")
+    notes = ["its template does not heed enable_thinking"] if quiet == thinking else []
+    return [*notes, await _label_mass(server, asked)]
+
+
+async def _label_mass(server: Probed, asked: Asked) -> str:
+    """The probability that it puts on the labels of `default` together, or why it gives no verdict by them."""
+    options = read_options({"verdict": "logprob", "label_mass_floor": 0})
+    labels, values = zip(*options.labels, strict=True)
+    try:
+        ids = await _label_ids(server, asked.model, labels) if asked.dialect.labels == "ids" else ()
+        reply, asked = await _reply(server, asked, options, ids)
+        if asked.dialect.labels == "ids":
+            _, mass = read_label_verdict(reply, ids, values, 0.0)
+        else:
+            _, mass = read_top_verdict(reply, labels, values, 0.0)
+    except UnreadableError as error:
+        return f"verdict 'logprob': {error}"
+    except (Trouble, ReplyError):
+        return f"{NO_LABELS}: it gives no probabilities"
+    low = "" if mass >= LABEL_MASS_FLOOR else f", which is below label_mass_floor {LABEL_MASS_FLOOR:g}"
+    return f"label mass {mass:.2f}{low}"
+
+
+async def _label_ids(server: Probed, model: str, labels: Sequence[str]) -> tuple[int, ...]:
+    """The tokens of labels; Trouble where one is not a single token."""
+    replies = [await server.ask_json(TOKENIZE, label_request(label, model)) for label in labels]
+    try:
+        [ids] = zip(*(map(int, reply["tokens"]) for reply in replies), strict=True)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Trouble(f"{TOKENIZE} does not tell a token for each label", server.names.another) from error
+    return ids
+
+
+async def _unbroken(server: Probed, model: str) -> list[str]:
+    """The control tokens that a sample's text can hold: of the known forms, and of the model's own chat template."""
+    messages = [{"role": "user", "content": PROBLEM}]
+    own = filter(CONTROL.fullmatch, await _token_texts(server, {"model": model, "messages": messages}))
+    text = neutral(" ".join([RUNS, MORE_RUNS, *own]))
+    found = await _token_texts(server, {"model": model, "prompt": text, "add_special_tokens": False})
+    return sorted({token for token in found if CONTROL.fullmatch(token)})
+
+
+async def _token_texts(server: Probed, asked: Mapping[str, Any]) -> list[str]:
+    reply = await server.ask_json(TOKENIZE, {**asked, "return_token_strs": True})
+    texts = reply.get("token_strs") if isinstance(reply, dict) else None
+    return [text for text in texts if isinstance(text, str)] if isinstance(texts, list) else []
+
+
+async def _prompt_tokens(server: Probed, model: str, thinks: bool) -> Any:
+    messages = [{"role": "user", "content": PROBLEM}]
+    asked = {"model": model, "messages": messages, "chat_template_kwargs": {"enable_thinking": thinks}}
+    reply = await server.ask_json(TOKENIZE, asked)
+    return reply.get("tokens") if isinstance(reply, dict) else None

@@ -1,0 +1,92 @@
+"""What a run has come to so far: counts by status, on a progress bar while it goes on and in a line at its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from rewardstack.score import STATUSES
+from rewardstack_cli.console import err
+
+NOT_ALL_SCORED = 3
+"""Exit status where rows are left without a score."""
+STYLES = {"ok": "green", "fallback": "yellow", "unscored": "yellow", "failed": "red"}
+
+
+@dataclass
+class Tally:
+    """Counts of scored rows.
+
+    Args:
+        statuses: rows by status.
+        cached: rows whose value was read rather than computed.
+        total: sum of the values of the rows that were scored.
+    """
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    cached: int = 0
+    total: float = 0.0
+
+    def add(self, value: float | None, status: str, reason: str, cached: bool) -> None:
+        """Counts a row, by the fields that its score adds."""
+        self.statuses[status] += 1
+        self.cached += bool(cached)
+        if status in ("ok", "fallback"):
+            self.total += value or 0.0
+
+    @property
+    def rows(self) -> int:
+        """Rows counted."""
+        return self.statuses.total()
+
+    @property
+    def without_score(self) -> int:
+        """Rows that are `unscored` or `failed`."""
+        return self.statuses["unscored"] + self.statuses["failed"]
+
+    def counts(self) -> Text:
+        """Such as "ok 97, failed 3", each in its colour."""
+        shown = [status for status in STATUSES if self.statuses[status]]
+        return Text(", ").join(Text(f"{status} {self.statuses[status]:,}", STYLES[status]) for status in shown)
+
+    def summary(self) -> Text:
+        """The counts, the share that was cached and the mean value, in a line."""
+        scored = self.rows - self.without_score
+        parts = [self.counts()] if self.rows else []
+        if self.cached:
+            parts.append(Text(f"cached {self.cached / self.rows:.0%}"))
+        if scored:
+            parts.append(Text(f"mean value {self.total / scored:.4f}"))
+        return Text("; ").join([Text(f"{self.rows:,} rows"), *parts])
+
+
+def rate(rows: float, seconds: float) -> str:
+    """Rows in a second, in words: with two digits below ten; empty where none can be told."""
+    speed = rows / seconds if seconds > 0 else 0.0
+    return f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s" if speed > 0 else ""
+
+
+class _Rate(ProgressColumn):
+    """Of all that was done since the bar began: rich's own is that of the last pieces, and none where there was one."""
+
+    def render(self, task: Task) -> Text:
+        return Text(rate(task.completed - task.fields["before"], task.finished_time or task.elapsed or 0.0))
+
+
+class _Counts(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        tally: Any = task.fields["tally"]
+        return Text().join([tally.counts()])
+
+
+def progress_bar() -> Progress:
+    """A bar on stderr; its task has the fields `tally`, and `before`, how many were done when it began.
+
+    On what is no terminal only its last state is shown.
+    """
+    columns = (BarColumn(), MofNCompleteColumn(), _Rate(), _Counts(), TextColumn("left"), TimeRemainingColumn())
+    return Progress(*columns, console=err)

@@ -1,0 +1,173 @@
+"""`rewardstack prepare math500-mia`: members and non-members, paired on the same problem, for the remote judge.
+
+For the inference of membership a policy is rewarded for coming close to a response. The response of a member was in the
+data that the model was trained on, that of a non-member was not; where both answer the same problem, what the rewards
+differ by is the membership, not the problem.
+"""
+
+from __future__ import annotations
+
+import argparse
+from random import Random
+from typing import Any, NamedTuple
+
+from rewardstack.errors import RequestError
+from rewardstack.routing.routes import JUDGE
+from rewardstack_cli.data.rows import Row
+from rewardstack_cli.recipes.dataset import Dataset, malformed, read_dataset, text_of
+from rewardstack_cli.recipes.judge_options import add_judge_options, judge_options
+from rewardstack_cli.recipes.prepared import Dropped, Prepared, split_by_share
+
+NAME = "math500-mia"
+HUB = "HuggingFaceH4/MATH-500"
+DATA_SOURCE = f"{JUDGE}_math500_mia"
+MEMBER, NON_MEMBER = "member", "non_member"
+LABELS = {MEMBER: MEMBER, NON_MEMBER: NON_MEMBER, "non-member": NON_MEMBER, 1: MEMBER, 0: NON_MEMBER}
+"""What may stand in a row's `label`; JSON's true and false are 1 and 0."""
+
+
+class Response(NamedTuple):
+    """A labelled response.
+
+    Args:
+        row: that it comes from.
+        text: of the response.
+    """
+
+    row: Row
+    text: str
+
+
+class Problem(NamedTuple):
+    """A problem with its responses.
+
+    Args:
+        text: of the problem.
+        responses: by label.
+    """
+
+    text: str
+    responses: dict[str, list[Response]]
+
+
+class Pair(NamedTuple):
+    """Two responses to one problem.
+
+    Args:
+        problem: its text.
+        member: the response that was trained on.
+        non_member: the other.
+    """
+
+    problem: str
+    member: str
+    non_member: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the recipe's own arguments."""
+    parser.add_argument("--non-members", metavar="INPUT", help="another data set, whose rows are all non-members")
+    parser.add_argument("--data-source", metavar="NAME", default=DATA_SOURCE, help="of each row (%(default)s)")
+    add_judge_options(parser)
+
+
+def prepare(args: argparse.Namespace) -> Prepared:
+    """Pairs the rows of the input.
+
+    Raises:
+        RewardstackError: the input cannot be read or paired, or an option is wrong.
+    """
+    if not args.data_source.startswith(JUDGE):
+        raise RequestError(f"--data-source: {args.data_source!r} has to begin with {JUDGE}", "--data-source")
+    options = judge_options(args)
+    sources = [read_dataset(args.input)]
+    if args.non_members is not None:
+        sources.append(read_dataset(args.non_members))
+    dropped, random = Dropped(), Random(args.seed)
+    problems = _problems(sources, dropped)
+    paired = [pairs for problem in problems if (pairs := _pairs(problem, random, dropped))]
+    if not paired:
+        raise RequestError(
+            f"INPUT: no problem of {args.input} has both a member's and a non-member's response; "
+            "name the responses of the other side with --non-members",
+            "INPUT",
+        )
+    parts = split_by_share(paired, args.test_share, random)
+    splits = {name: _rows(name, groups, args.data_source, options) for name, groups in parts.items()}
+    return Prepared(sources, splits, {"data_source": args.data_source, "judge": options}, dropped)
+
+
+def _problems(sources: list[Dataset], dropped: Dropped) -> list[Problem]:
+    """The problems in the order of the input, each with what is fit to be paired."""
+    problems: dict[str, Problem] = {}
+    seen: dict[tuple[str, str], tuple[str, Row]] = {}
+    for at, source in enumerate(sources):
+        for _, row in source.rows:
+            text, response = text_of(row, "problem").strip(), text_of(row, "response", "solution").strip()
+            label = _label(row, others=len(sources) > 1, is_other=at == 1)
+            key = " ".join(text.split())
+            if not text or not response:
+                dropped.add(f"the {'response' if text else 'problem'} is empty", row)
+            elif (key, response) in seen:
+                _check_same(label, row, *seen[key, response])
+                dropped.add("the same response to the same problem was read before", row)
+            else:
+                seen[key, response] = label, row
+                problems.setdefault(key, Problem(text, {MEMBER: [], NON_MEMBER: []}))
+                problems[key].responses[label].append(Response(row, response))
+    return list(problems.values())
+
+
+def _check_same(label: str, row: Row, earlier: str, first: Row) -> None:
+    if label != earlier:
+        raise malformed(row, "label", f"is {label}, and the same response is {earlier} in {first.place}; keep one")
+
+
+def _label(row: Row, *, others: bool, is_other: bool) -> str:
+    """A row's label.
+
+    Args:
+        row: of one of the inputs.
+        others: whether there is an input of non-members, so that rows of the first need no label.
+        is_other: whether the row is of that one.
+    """
+    value = row.fields.get("label")
+    if value is None:
+        if not others:
+            raise malformed(row, "label", "is missing; write member or non_member, or name the others by --non-members")
+        return NON_MEMBER if is_other else MEMBER
+    label = LABELS.get(value) if isinstance(value, (str, int, float)) else None
+    if label is None:
+        raise malformed(row, "label", f"has to be member or non_member (or 1, 0), not {str(value)[:40]!r}")
+    if is_other and label == MEMBER:
+        raise malformed(row, "label", "is member, and --non-members names non-members")
+    return label
+
+
+def _pairs(problem: Problem, random: Random, dropped: Dropped) -> list[Pair]:
+    """Each member's response with a non-member's that no other has."""
+    members, others = problem.responses[MEMBER], problem.responses[NON_MEMBER]
+    random.shuffle(members)
+    random.shuffle(others)
+    count = min(len(members), len(others))
+    for name, left in ((MEMBER, members[count:]), (NON_MEMBER, others[count:])):
+        for response in left:
+            dropped.add(f"a {name}'s response without its counterpart on the same problem", response.row)
+    return [Pair(problem.text, *(one.text for one in pair)) for pair in zip(members, others, strict=False)]
+
+
+def _rows(split: str, groups: list[list[Pair]], data_source: str, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """verl's rows, a member's and its non-member's side by side."""
+    rows: list[dict[str, Any]] = []
+    for number, pair in enumerate(pair for group in groups for pair in group):
+        for label, response in ((MEMBER, pair.member), (NON_MEMBER, pair.non_member)):
+            about = {"split": split, "index": len(rows), "pair": number, "label": label, "problem": pair.problem}
+            row = {
+                "data_source": data_source,
+                "prompt": [{"role": "user", "content": pair.problem}],
+                "ability": "math",
+                "reward_model": {"style": "model", "ground_truth": response},
+                "extra_info": {**about, **options},
+            }
+            rows.append(row)
+    return rows

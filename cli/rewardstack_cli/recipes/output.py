@@ -1,0 +1,98 @@
+"""Parquet that verl reads, and the report of what was written; each file is whole, or it is not there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rewardstack.errors import RequestError
+from rewardstack_cli.recipes.prepared import Prepared
+
+REPORT = "report.json"
+VERSION = 1
+"""Of the report's form."""
+
+
+def write(folder: Path, recipe: str, seed: int, prepared: Prepared) -> dict[str, Any]:
+    """Writes `SPLIT.parquet` for each split that has rows, and the report beside them.
+
+    Every file is written under another name first; they take their names when all of them are complete.
+
+    Args:
+        folder: made where it is absent.
+        recipe: its name.
+        seed: that decided.
+        prepared: the rows.
+
+    Returns:
+        The report: the same seed and input give the same bytes, so it has no time.
+
+    Raises:
+        RequestError: the folder cannot be written, or has a file of an earlier run that this one has no rows for.
+    """
+    _refuse_leftovers(folder, prepared)
+    hidden: dict[Path, Path] = {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        report = _write_hidden(folder, recipe, seed, prepared, hidden)
+        for path, beside in hidden.items():
+            beside.replace(path)
+    except (FileExistsError, NotADirectoryError, PermissionError) as error:
+        raise RequestError(f"-o: {error.filename or folder}: {error.strerror}", "-o") from error
+    finally:
+        for beside in hidden.values():
+            beside.unlink(missing_ok=True)
+    return report
+
+
+def _refuse_leftovers(folder: Path, prepared: Prepared) -> None:
+    for name, rows in prepared.splits.items():
+        path = folder / f"{name}.parquet"
+        if not rows and path.exists():
+            why = "is of another run, and this one has no row for it; remove it, or name another folder"
+            raise RequestError(f"-o: {path} {why}", "-o")
+
+
+def _write_hidden(folder: Path, recipe: str, seed: int, prepared: Prepared, hidden: dict[Path, Path]) -> dict[str, Any]:
+    """Writes all files under other names, which it notes in `hidden` before, and returns the report."""
+    files = {}
+    for name, rows in prepared.splits.items():
+        if rows:
+            path = folder / f"{name}.parquet"
+            hidden[path] = path.with_name(path.name + ".tmp")
+            _write_parquet(hidden[path], rows)
+            files[name] = _about(hidden[path], path.name, rows)
+    report = _report(recipe, seed, prepared, files)
+    hidden[folder / REPORT] = folder / f"{REPORT}.tmp"
+    text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+    hidden[folder / REPORT].write_text(text, encoding="utf-8")
+    return report
+
+
+def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.Table.from_pylist(rows), path)
+
+
+def _about(path: Path, name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    labels = Counter(row["extra_info"]["label"] for row in rows if "label" in row["extra_info"])
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return {"file": name, "rows": len(rows), "labels": dict(sorted(labels.items())), "sha256": digest}
+
+
+def _report(recipe: str, seed: int, prepared: Prepared, files: dict[str, Any]) -> dict[str, Any]:
+    sources = [{"name": one.name, "rows": len(one.rows), "sha256": one.digests} for one in prepared.sources]
+    return {
+        "version": VERSION,
+        "recipe": recipe,
+        "seed": seed,
+        "sources": sources,
+        "settings": prepared.settings,
+        "splits": files,
+        "dropped": prepared.dropped.record(),
+    }

@@ -1,0 +1,110 @@
+"""`rewardstack routes`: what takes which `data_source`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from textwrap import shorten
+from typing import Any
+
+from rewardstack.client import route_table
+from rewardstack.routing.composite import Cascade, Composite, Gate, Majority, Part, WeightedSum, routes_of
+from rewardstack.routing.judges import NamedJudge
+from rewardstack.routing.routes import Leaf, Route
+from rewardstack.routing.syntax import definition
+from rewardstack.score import OnError
+from rewardstack.scorers.embedding import Embedding
+from rewardstack.scorers.judge import BELOW, Judge
+from rewardstack.scorers.reward_server.scorer import RemoteRule
+from rewardstack.settings import Settings
+from rewardstack_cli.console import Grid, plain_text, print_json, put
+
+LEAVES: dict[str, tuple[str, OnError]] = {
+    "rule": ("reward server", RemoteRule.on_error),
+    "judge": ("LLM judge", Judge.on_error),
+    "embedding": ("embedding server", Embedding.on_error),
+}
+"""For each kind of leaf the service that scores it, and its policy."""
+COMPOSITES: dict[type, str] = {WeightedSum: "sum", Majority: "majority", Gate: "gate", Cascade: "cascade"}
+SHOWN = 40
+"""Characters of a template that the table shows."""
+COMPOSITE_POLICY: OnError = "zero"
+CAPTION = "NAME takes NAME and NAME_...; NAME* takes whatever begins with NAME; the longest wins"
+
+
+def add_parser(commands: Any) -> None:
+    """Adds the command's arguments."""
+    parser = commands.add_parser("routes", help="what takes which data_source", description=__doc__)
+    parser.add_argument("data_source", metavar="DATA_SOURCE", nargs="?", help="show only the route that takes it")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints all routes, or the one that takes a source.
+
+    Returns:
+        The exit status, 0.
+
+    Raises:
+        UnknownSourceError: no route takes it.
+        RouteError: the routes file is malformed.
+    """
+    routes = route_table(Settings.from_env())
+    if args.json:
+        chosen = routes if args.data_source is None else [routes.find(args.data_source)]
+        print_json([_record(route) for route in chosen])
+        return 0
+    if args.data_source is None:
+        _show(routes)
+        return 0
+    route = routes.find(args.data_source)
+    put(plain_text(f"{args.data_source} is taken by the route {route.pattern}"))
+    _show([route])
+    return 0
+
+
+def _show(routes: Iterable[Route]) -> None:
+    table = Grid("data_source", "kind", "scored by", "without a score")
+    for route in routes:
+        table.add_row(*map(plain_text, (route.pattern, *_target(route))))
+    table.show()
+    put(plain_text(CAPTION))
+
+
+def _record(route: Route) -> dict[str, Any]:
+    """A route as JSON: what it takes, its definition, and its policy."""
+    return {"name": route.name, "takes": route.pattern, **definition(route), "on_error": _target(route)[2]}
+
+
+def _target(route: Route) -> tuple[str, str, str]:
+    """Kind, service and policy of a route."""
+    if isinstance(route.target, Leaf):
+        service, policy = LEAVES[route.target.kind]
+        who = route.target.target or "*" if route.target.judge is None else _judge(route.target.judge)
+        return route.target.kind, f"{service}: {who}", route.on_error or policy
+    return COMPOSITES[type(route.target)], ", ".join(_parts(route.target)), route.on_error or COMPOSITE_POLICY
+
+
+def _judge(judge: NamedJudge) -> str:
+    """Whom a judge of the routes file asks, and how, in words."""
+    address = ", ".join(judge.address) or f"below LLM_JUDGE_SERVER_URL, at /{BELOW}/{judge.name}"
+    said = [address, *filter(None, (judge.model, judge.api_key_variable and f"key in {judge.api_key_variable}"))]
+    said += [f"template {shorten(judge.template, SHOWN, placeholder=' ...')}"] if judge.template else []
+    return "; ".join(said + [f"{name} {value}" for name, value in judge.options.items()])
+
+
+def _parts(composite: Composite) -> list[str]:
+    """What it is made of; of a cascade's parts also what leaves a sample to the next."""
+    if not isinstance(composite, Cascade):
+        return list(routes_of(composite))
+    return [" ".join([part.route, *filter(None, (_doubt(part),))]) for part in composite.parts]
+
+
+def _doubt(part: Part) -> str:
+    """When a part of a cascade leaves a sample undecided."""
+    below = [f"below {part.at_least:g}"] if part.at_least is not None else []
+    between = [f"between {part.unsure[0]:g} and {part.unsure[1]:g}"] if part.unsure else []
+    votes = [f"with less than {part.agreement:g} of its votes alike"] if part.agreement is not None else []
+    said = [*below, *between, *votes]
+    return f"(undecided {' or '.join(said)})" if said else ""

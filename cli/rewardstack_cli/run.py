@@ -1,0 +1,203 @@
+"""One run over a data file: check all of IN, take up what OUT has, score the rest, finish OUT."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.text import Text
+
+from rewardstack.errors import RequestError, RewardstackError
+from rewardstack.score import Usage
+from rewardstack_cli.console import err, printable, put, say
+from rewardstack_cli.data import parquet
+from rewardstack_cli.data.output import ScoreFile, digest_of
+from rewardstack_cli.data.rows import own_fields, to_json
+from rewardstack_cli.data.source import Source, is_parquet
+from rewardstack_cli.interrupts import Interrupts
+from rewardstack_cli.options import Scoring
+from rewardstack_cli.outage import Outage
+from rewardstack_cli.progress import NOT_ALL_SCORED, Tally, progress_bar, rate
+from rewardstack_cli.provenance import ASKING_SECONDS, Provenance, ProvenanceFile, changes, merged
+
+
+class InputSummary(NamedTuple):
+    """What IN holds.
+
+    Args:
+        rows: their number.
+        digest: of all of them, for parquet.
+        sources: that they have.
+    """
+
+    rows: int
+    digest: str
+    sources: frozenset[str]
+
+
+class Run:
+    """Scores IN into OUT.
+
+    Args:
+        source: IN.
+        output: OUT; JSONL grows row by row, parquet is made at the end from a JSONL file beside it.
+        options: how.
+
+    Raises:
+        RequestError: OUT is of another kind, or IN itself.
+    """
+
+    def __init__(self, source: Source, output: Path, options: Scoring) -> None:
+        self._source = source
+        self._output = output
+        self._options = options
+        self._to_parquet = is_parquet(output, "-o")
+        self._work = output.with_name(output.name + ".partial") if self._to_parquet else output
+        if output.exists() and output.samefile(source.path):
+            raise RequestError(f"-o: {output} is IN itself", "-o")
+        self._provenance = ProvenanceFile(self._work)
+        self._usage = Usage()
+
+    def execute(self, start_over: bool) -> int:
+        """Does it.
+
+        Args:
+            start_over: whatever OUT has is overwritten.
+
+        Returns:
+            The exit status.
+
+        Raises:
+            RewardstackError: what was scored before is in OUT, or beside it.
+        """
+        started = time.monotonic()
+        if self._to_parquet and self._output.exists() and not start_over and not self._work.exists():
+            return self._conclude(self._already_scored(), 0, started)
+        schema = parquet.schema_of(self._parquet_rows()) if self._to_parquet else None
+        with ScoreFile(self._work, digest_of if self._to_parquet else own_fields, start_over) as scores:
+            summary = self._check(scores)
+            before = scores.kept
+            if before:
+                self._compare(self._provenance.read(), summary)
+            scores.resume()
+            if not before:
+                self._provenance.forget()
+            received = self._score(scores, summary) if before < summary.rows else 0
+            if scores.tally.rows < summary.rows:
+                self._tell_progress(scores, summary)
+                return 128 + received
+            if schema is not None:
+                made_by = self._provenance.read()
+                parquet.write(self._output, self._parquet_rows(), scores.added(), schema, summary.digest, made_by)
+                self._work.unlink()
+                self._provenance.forget()
+        return self._conclude(scores.tally, scores.tally.rows - before, started)
+
+    def _parquet_rows(self) -> Any:
+        return self._source.path if self._source.is_parquet else (row.fields for row in self._source.rows())
+
+    def _check(self, scores: ScoreFile | None) -> InputSummary:
+        """Reads all of IN before anything is scored."""
+        count = 0
+        digest = blake2b(digest_size=20)
+        sources = set()
+        with err.status(f"reading {printable(str(self._source.path))}"):
+            for row in self._source.rows():
+                count += 1
+                sources.add(self._options.request(row).data_source)
+                if scores is not None:
+                    scores.compare(row)
+                if self._to_parquet:
+                    digest.update(to_json(own_fields(row.fields)))
+        return InputSummary(count, digest.hexdigest(), frozenset(sources))
+
+    def _compare(self, before: Provenance | None, summary: InputSummary) -> None:
+        """Returns where OUT was scored as its further rows would be.
+
+        Raises:
+            RequestError: it was not.
+        """
+        if before is None:
+            say(f"{self._output} does not tell how it was scored: if routes or settings are others now, use --force")
+            return
+        changed = changes(before, asyncio.run(self._options.provenance(summary.sources)))
+        if changed:
+            raise RequestError(
+                f"{self._output} was scored otherwise: {'; '.join(changed)}; "
+                "name another OUT, or start over with --force, which overwrites it",
+                "-o",
+            )
+
+    async def _note(self, scores: ScoreFile, summary: InputSummary) -> None:
+        """Keeps what the rows to come depend on beside what those before do, unless nobody knows that."""
+        before = self._provenance.read() if scores.kept else {}
+        if before is not None:
+            self._provenance.write(merged(before, await self._options.provenance(summary.sources)))
+
+    def _already_scored(self) -> Tally:
+        digest, provenance = parquet.made_from(self._output)
+        summary = self._check(None)
+        if digest != summary.digest:
+            raise RequestError(
+                f"{self._output} exists and is not made from this IN; name another OUT, or overwrite it with --force",
+                "-o",
+            )
+        self._compare(provenance, summary)
+        tally = Tally()
+        for added in parquet.read_added(self._output):
+            tally.add(**added)
+        return tally
+
+    def _score(self, scores: ScoreFile, summary: InputSummary) -> int:
+        try:
+            return asyncio.run(self._score_rows(scores, summary))
+        except RewardstackError:
+            self._tell_progress(scores, summary)
+            raise
+
+    async def _score_rows(self, scores: ScoreFile, summary: InputSummary) -> int:
+        """Scores what is left; returns the signal that ended it early, 0 for none."""
+        outage = Outage(self._options.patience, "the next run scores the failed rows at the end of OUT again")
+        noting = asyncio.create_task(self._note(scores, summary))
+        with progress_bar() as bar, Interrupts() as interrupts:
+            task = bar.add_task("", total=summary.rows, completed=scores.kept, before=scores.kept, tally=scores.tally)
+            rows = self._source.rows(scores.kept)
+            pieces = self._options.pieces(rows, scores.kept, lambda: bool(interrupts.received))
+            try:
+                try:
+                    async with aclosing(pieces):
+                        async for piece in pieces:
+                            scores.append(piece.rows, piece.scores)
+                            self._usage = Usage.total((self._usage, piece.usage))
+                            bar.update(task, completed=scores.tally.rows)
+                            outage.watch(piece)
+                except RewardstackError:
+                    await asyncio.wait([noting], timeout=ASKING_SECONDS)
+                    raise
+                await noting
+            except asyncio.CancelledError:
+                say("the rows in flight were dropped")
+        return interrupts.received
+
+    def _tell_progress(self, scores: ScoreFile, summary: InputSummary) -> None:
+        say(
+            f"{scores.tally.rows:,} of {summary.rows:,} rows are in {self._work}; the same command goes on from there "
+            f"({self._usage.words})"
+        )
+
+    def _conclude(self, tally: Tally, scored: int, started: float) -> int:
+        seconds = time.monotonic() - started
+        now = f"{scored:,} of them now, in {seconds:.1f} s ({rate(scored, seconds)}); {self._usage.words}"
+        pace = now if scored else "all were there"
+        put(Text(f"{printable(str(self._output))}: ").append_text(tally.summary()).append(f" ({pace})"))
+        if not tally.without_score:
+            return 0
+        say(
+            f"rows without a score: {tally.without_score:,}; their `reason` says why. `rewardstack check` looks at the "
+            "services; --force scores all rows again, those in the cache at no cost"
+        )
+        return NOT_ALL_SCORED

@@ -1,0 +1,56 @@
+"""`rewardstack submit`: has a file scored as a job of the reward server, and fetches the scores."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from rewardstack.errors import RequestError
+from rewardstack_cli.console import out, plain_text, say
+from rewardstack_cli.data.source import Source
+from rewardstack_cli.jobs.job_file import JobFile
+from rewardstack_cli.jobs.scoring import JobScoring
+from rewardstack_cli.run import Run
+
+
+def add_parser(commands: Any) -> None:
+    """Adds the command's arguments."""
+    parser = commands.add_parser("submit", help="score a file as a job of the reward server", description=__doc__)
+    parser.add_argument("input", metavar="FILE", type=Path, help="samples: .jsonl or .parquet")
+    parser.add_argument("--wait", action="store_true", help="fetch the scores as they come; needs -o")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", type=Path, help="the same rows with their scores: .jsonl or .parquet"
+    )
+    parser.add_argument("--data-source", metavar="NAME", help="for rows that have no data_source")
+    parser.add_argument(
+        "--no-cache", dest="cached", action="store_false", help="neither read scores from a cache nor keep them"
+    )
+    parser.add_argument("--force", action="store_true", help="submit a new job and overwrite OUT")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Submits FILE, unless it was submitted before; with `--wait` writes OUT.
+
+    Returns:
+        The exit status: 0 where the job was taken, or every row has a score, 3 where some have none, 130 or 143 after
+        an interruption, which the job does not notice.
+
+    Raises:
+        RewardstackError: what there is of the scores is in OUT.
+    """
+    if args.wait and args.output is None:
+        raise RequestError("--wait needs -o OUT, the file that the scores go to", "-o")
+    source, job_file = Source(args.input), JobFile(args.output)
+    scoring = JobScoring(source, args.data_source, job_file, args.force, args.cached)
+    if not args.wait:
+        job_id = asyncio.run(scoring.submit())
+        out.print(plain_text(job_id))
+        say(f"submitted; `rewardstack submit {args.input} --wait -o {args.output or 'OUT'}` fetches the scores")
+        return 0
+    status = Run(source, args.output, scoring).execute(args.force)
+    if status < 128:
+        job_file.forget()
+    return status

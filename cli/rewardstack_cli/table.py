@@ -1,0 +1,61 @@
+"""`rewardstack score --table`: a few samples and their scores, to look at."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import islice
+
+from rich.text import Text
+
+from rewardstack.errors import RequestError
+from rewardstack.score import Score
+from rewardstack.settings import Settings
+from rewardstack_cli.console import Grid, plain_text, put
+from rewardstack_cli.data.rows import Row
+from rewardstack_cli.data.source import Source
+from rewardstack_cli.options import Options
+from rewardstack_cli.progress import NOT_ALL_SCORED, STYLES
+
+TABLE_ROWS = 1000
+
+
+def show_table(source: Source, options: Options) -> int:
+    """Scores the rows of `source` and prints one line for each: its `name` (or place), route, score and time,
+    and where there is a cache whether the score is from it.
+
+    Returns:
+        The exit status: 0 where every row is `ok`, else 3.
+
+    Raises:
+        RequestError: a row is malformed, or there are too many.
+    """
+    rows = list(islice(source.rows(), TABLE_ROWS + 1))
+    if len(rows) > TABLE_ROWS:
+        raise RequestError(f"{source.path} has more than {TABLE_ROWS} rows; write them to a file with -o OUT", "IN")
+    routes = [options.routes.find(options.request(row).data_source).pattern for row in rows]
+    scores = asyncio.run(options.score(rows))
+    with_cache = bool(Settings.from_env().cache_url) or any(score.cached for score in scores)
+    table = Grid("sample", "route", "value", "status", *(["cached"] if with_cache else []), "time (ms)")
+    for row, route, score in zip(rows, routes, scores, strict=True):
+        table.add_row(*_cells(row, route, score, with_cache))
+    table.show()
+    not_scored = [(row, score) for row, score in zip(rows, scores, strict=True) if score.status != "ok"]
+    for row, score in not_scored:
+        put(plain_text(f"{_name(row)}: {score.status}: {score.reason}"))
+    return NOT_ALL_SCORED if not_scored else 0
+
+
+def _name(row: Row) -> str:
+    name = row.fields.get("name")
+    return name if isinstance(name, str) else row.spot
+
+
+def _cells(row: Row, route: str, score: Score, with_cache: bool) -> tuple[Text, ...]:
+    return (
+        plain_text(_name(row)),
+        plain_text(route),
+        Text("-" if score.value is None else f"{score.value:.4g}"),
+        Text(score.status, STYLES[score.status]),
+        *([Text("yes" if score.cached else "no")] if with_cache else []),
+        Text(f"{score.latency_ms:,.1f}"),
+    )

@@ -1,5 +1,0 @@
-"""`python -m rewardstack` is the command `rewardstack`."""
-
-from rewardstack.cli.main import main
-
-raise SystemExit(main())

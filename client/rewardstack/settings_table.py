@@ -1,0 +1,121 @@
+"""The settings that the client reads: names, defaults, kinds and help; the standard library alone is needed.
+
+`settings` reads them from the environment. `make settings` loads this file by its path, and writes `.env` and the pages
+from it, with the settings of the reward server and the stack.
+"""
+
+from __future__ import annotations
+
+from rewardstack_settings.kinds import (
+    OPTIONAL_NAME,
+    Files,
+    Number,
+    OneOf,
+    Pairs,
+    RayActor,
+    RedisUrl,
+    Text,
+    Urls,
+    Whole,
+    Word,
+)
+from rewardstack_settings.setting import Section, Setting, by_name
+
+DURATION = Number(86_400, "a number of seconds")
+SECRET = Word(r"\S*", "text without spaces")
+HEADERS = Pairs(",", r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "api-key: KEY, or one such pair a line")
+QUERY = Pairs("&", r"[A-Za-z0-9._~-]+", "api-version=2024-10-21&NAME=VALUE")
+
+CLIENT = ("client", "rules", "worker")
+"""The reward server and its workers run the client's pipeline, and read the same settings."""
+
+# A row a setting.
+# fmt: off
+CACHE = Section("Result cache", [
+    Setting("REWARD_CACHE", "on", OneOf("on", "off"), CLIENT,
+            "`off`: no result and no vector is read from a cache or kept in one, in Redis or in a process; a client "
+            "that has it off asks the reward server for the same"),
+    Setting("REWARD_CACHE_TTL", "604800", Whole(1, 10**9), CLIENT, "seconds a result stays in the cache (a week)"),
+    Setting("REWARD_CACHE_SECRET", "", SECRET, CLIENT,
+            "secret that results in the cache are sealed with, the same for all who share it; a result without the "
+            "right seal is computed anew; empty for no seals", secret=True),
+    Setting("REWARD_CACHE_ITEMS", "100000", Whole(0, 10**9), CLIENT,
+            "results that each process keeps in front of Redis; 0 for none"),
+])
+
+RULES = Section("Reward server", [
+    Setting("REWARD_TYPE", "math_verifier", Word(r"\S+", "the name of a reward function or route"), CLIENT,
+            "reward function of a `/get_reward` request that names none, and of `rule_remote.py`; "
+            "route of `trainers/openrlhf.py`, and of samples of slime and AReaL that name none"),
+    Setting("REWARDSTACK_ROUTES", "", Files(several=True), ("up", *CLIENT),
+            "files of further routes, and of judges by name, separated by colons"),
+])
+
+JUDGE = Section("LLM judge", [
+    Setting("LLM_JUDGE_SERVER_URL", "", Urls(), ("up", *CLIENT),
+            "base URLs of equivalent LLM judges, separated by commas; for `make up` of one elsewhere, empty for the "
+            "stack's own"),
+    Setting("LLM_JUDGE_SERVER_API_KEY", "", Text(), (*CLIENT, "vllm-python", "vllm-docker"),
+            "key that is sent to those judges, and to no other server; the stack's own asks for it", secret=True),
+    Setting("LLM_JUDGE_HEADERS", "", HEADERS, CLIENT,
+            "headers that those judges are sent beside it, and no other server: `Name: value`, a line each, or "
+            "separated by commas", secret=True),
+    Setting("LLM_JUDGE_QUERY", "", QUERY, CLIENT,
+            "query parameters that those judges are sent, and no other server, such as `api-version=2024-10-21`; "
+            "no place for a key, for servers write it into their logs"),
+    Setting("LLM_JUDGE_SERVER_TIMEOUT", "60", DURATION, CLIENT,
+            "seconds a sample may wait for a judge without progress"),
+    Setting("LLM_JUDGE_MODEL", "", OPTIONAL_NAME, ("up", *CLIENT),
+            "the model that judges; empty: the one that it serves"),
+    Setting("JUDGE_REVISION", "", Text(), CLIENT,
+            "your name for the state of the judge; another name, and no earlier verdict is read from the cache"),
+    Setting("REWARDSTACK_RUN_ID", "", Text(), CLIENT,
+            "training run within which a stochastic judge's verdict is remembered, and whose requests and tokens are "
+            "counted together; empty: within the process"),
+    Setting("REWARDSTACK_MAX_REQUESTS", "0", Whole(0, 10**12), CLIENT,
+            "requests to judges and embedding servers that a run may send; once they are, what needs another is an "
+            "error (503 of the reward server) where `on_error` does not say otherwise ([costs](costs.md)); 0: any "
+            "number"),
+    Setting("REWARDSTACK_MAX_TOKENS", "0", Whole(0, 10**15), CLIENT,
+            "so for tokens that these servers read and write, by their own count; 0: any number"),
+])
+
+EMBEDDING = Section("Embedding server", [
+    Setting("EMBEDDING_SERVER_URL", "", Urls(), ("up", *CLIENT),
+            "base URLs of equivalent embedding servers, separated by commas; for `make up` of one elsewhere, empty "
+            "for the stack's own"),
+    Setting("EMBEDDING_SERVER_API_KEY", "", Text(), (*CLIENT, "tei-docker", "tei-apptainer"),
+            "key that is sent to those servers, and to no other; the stack's own asks for it", secret=True),
+    Setting("EMBEDDING_SERVER_TIMEOUT", "30", DURATION, CLIENT,
+            "seconds a sample may wait for an embedding server without progress"),
+])
+
+TRAINER = Section("The client", [
+    Setting("REWARD_SERVER_URL", "", Urls(), ("client",),
+            "base URLs of equivalent reward servers, separated by commas"),
+    Setting("REWARD_SERVER_API_KEY", "", Text(), ("client",),
+            "key that is sent to those servers, and to no other", secret=True),
+    Setting("REWARD_SERVER_TIMEOUT", "60", DURATION, ("client",), "seconds a sample may wait without progress"),
+    Setting("REWARD_CACHE_URL", "", RedisUrl(), CLIENT,
+            "Redis that holds results, such as `redis://localhost:6379/0`; empty for none; `make up` "
+            "sets the reward server's", secret=True),
+    Setting("REWARDSTACK_ENDPOINTS", "", Files(), ("client",),
+            "a file, your own and with mode 600, that names servers and their keys in place of these variables, and is "
+            "followed while they move; empty for none"),
+    Setting("REWARDSTACK_MAX_RETRIES", "3", Whole(0, 100), ("client",),
+            "further attempts for a request that failed otherwise than by overload"),
+    Setting("REWARDSTACK_MAX_CONNECTIONS", "1028", Whole(1, 1_000_000), ("client",),
+            "requests in flight to one endpoint"),
+    Setting("LLM_JUDGE_RAY_ACTOR", "", RayActor(), ("client",),
+            "in place of LLM_JUDGE_SERVER_URL, a judge that is a Ray actor ([ray](ray.md)): `[NAMESPACE/]NAME`, such "
+            "as `reward_inference_service`, which is in the namespace `rewardstack`"),
+], place="environment")
+
+LAUNCHERS = Section("Launchers", [
+    Setting("REWARD_NUM_ENGINES", "1", Whole(1, 1024), ("ray-judge",),
+            "vLLM engines of a judge that is a Ray actor ([ray](ray.md)), each with GPUs of its own"),
+], place="environment")
+# fmt: on
+
+SECTIONS = (CACHE, RULES, JUDGE, EMBEDDING, TRAINER, LAUNCHERS)
+TABLE = by_name(SECTIONS)

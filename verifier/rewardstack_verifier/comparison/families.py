@@ -1,0 +1,146 @@
+"""Values with an integer parameter: `\\frac{\\pi}{4} + k\\pi`, of which several can be one and one can be several."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import gcd, lcm
+from typing import NamedTuple
+
+from rewardstack_verifier.comparison.expressions import has_value
+from rewardstack_verifier.comparison.lists import several, written_out
+from rewardstack_verifier.numbers.equality import ZERO, nearest_fraction, same
+from rewardstack_verifier.numbers.points import INTEGERS
+from rewardstack_verifier.numbers.tree import (
+    ONE,
+    Apply,
+    Constant,
+    Expression,
+    Number,
+    Symbol,
+    difference,
+    integer,
+    parts,
+    substituted,
+    symbols,
+)
+from rewardstack_verifier.reading.syntax import Family, Node, Relation, Sequence, is_expression
+
+MOST_MEMBERS = 60
+"""Values within the common period of two families."""
+MOST_STEPS = 60
+"""Periods of one progression within another's, at most."""
+
+
+class Progression(NamedTuple):
+    """The values `start + k * step` for all integers k."""
+
+    start: Expression
+    step: Expression
+
+
+def progressions(node: Node) -> tuple[Progression, ...] | None:
+    """The progressions that a family says, one after another; None where a node is no such family.
+
+    A letter with no word on its being an integer is one beside pi.
+    """
+    if isinstance(node, Family):
+        found = _progressions(node.of, node.parameter)
+        return found if node.domain == "Z" else None
+    values = _values(node) or ()
+    parameters = symbols(*values)
+    beside_pi = any(Constant("pi") in parts(value) for value in values)
+    return _progressions(node, *parameters) if beside_pi and len(parameters) == 1 and parameters <= INTEGERS else None
+
+
+def equal_progressions(answer: tuple[Progression, ...], reference: tuple[Progression, ...]) -> bool | None:
+    """Whether two families have the same values.
+
+    Returns:
+        None where they have no common period, or too many values in it.
+    """
+    period = _common_period([one.step for one in (*answer, *reference)])
+    found, expected = (_members(family, period) for family in (answer, reference))
+    if period is None or not found or not expected:
+        return None
+    return _each_in(found, expected, period) and _each_in(expected, found, period)
+
+
+def _progressions(node: Node, parameter: str) -> tuple[Progression, ...] | None:
+    values = _values(node)
+    if values is None:
+        return None
+    found: list[Progression] = []
+    for value in values:
+        alone = _progression(value, parameter)
+        halves = (alone,) if alone else [_progression(half, parameter) for half in _by_parity(value, parameter)]
+        found += (one for one in halves if one is not None)
+        if None in halves:
+            return None
+    return tuple(found)
+
+
+def _values(node: Node) -> tuple[Expression, ...] | None:
+    """The values in a list, with or without the name of an unknown."""
+    listed = several(node)
+    items = written_out(listed).items if listed else (node,)
+    values = [
+        item.sides[1] if isinstance(item, Relation) and item.operators == ("=",) else item
+        for item in items
+        if not isinstance(item, Sequence)
+    ]
+    shown = tuple(value for value in values if is_expression(value) and has_value(value))
+    return shown if len(shown) == len(items) else None
+
+
+def _progression(value: Expression, parameter: str) -> Progression | None:
+    if symbols(value) != {parameter}:
+        return None
+    start, *rest = (substituted(value, parameter, integer(at)) for at in range(4))
+    step = difference(rest[0], start)
+    if same(step, ZERO) is not False:
+        return None
+    steady = all(
+        same(one, Apply("sum", (start, Apply("product", (integer(at), step))))) for at, one in enumerate(rest, 1)
+    )
+    return Progression(start, step) if steady else None
+
+
+def _by_parity(value: Expression, parameter: str) -> tuple[Expression, Expression]:
+    """A value for even and for odd parameters, `(-1)^n` being another for each."""
+    even = Apply("product", (integer(2), Symbol(parameter)))
+    odd = Apply("sum", (even, ONE))
+    return substituted(value, parameter, even), substituted(value, parameter, odd)
+
+
+def _common_period(steps: list[Expression]) -> Expression | None:
+    """The least common multiple of steps."""
+    ratios = [_ratio(step, steps[0]) for step in steps]
+    known = [ratio for ratio in ratios if ratio]
+    if len(known) < len(steps):
+        return None
+    multiple = Fraction(lcm(*(one.numerator for one in known)), gcd(*(one.denominator for one in known)))
+    return Apply("product", (Number(multiple), steps[0]))
+
+
+def _members(family: tuple[Progression, ...], period: Expression | None) -> list[Expression]:
+    """The values of a family within a period; none where there are too many."""
+    members: list[Expression] = []
+    for start, step in family:
+        steps = None if period is None else _ratio(period, step)
+        if steps is None or len(members) + abs(steps) > MOST_MEMBERS:
+            return []
+        members += (Apply("sum", (start, Apply("product", (integer(at), step)))) for at in range(int(abs(steps))))
+    return members
+
+
+def _each_in(ones: list[Expression], others: list[Expression], period: Expression) -> bool:
+    """Whether each is one of the others, some number of periods away."""
+    return all(any(_ratio(difference(one, other), period, 1) is not None for other in others) for one in ones)
+
+
+def _ratio(one: Expression, other: Expression, most: int = MOST_STEPS) -> Fraction | None:
+    """One number divided by another, if that is a fraction with a denominator up to `most`."""
+    nearest = nearest_fraction(Apply("quotient", (one, other)), most)
+    if nearest is None or not same(one, Apply("product", (Number(nearest), other))):
+        return None
+    return nearest

@@ -1,0 +1,159 @@
+"""Several answers in a row: lists, sets, and both signs of one expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from rewardstack_verifier.comparison.equations import equation
+from rewardstack_verifier.comparison.verdicts import all_of
+from rewardstack_verifier.numbers.tree import Apply, Expression, Symbol, negative, parts, symbols
+from rewardstack_verifier.reading.syntax import NamedSet, Node, Relation, Sequence, is_expression
+
+Equal = Callable[[Node, Node], "bool | None"]
+_SIGNS = {"plus or minus": (1, -1), "minus or plus": (-1, 1)}
+MOST_ITEMS = 50
+"""Members of a list that are compared each with each."""
+
+
+def several(node: Node) -> Sequence | None:
+    """A list, a set, or both values of an expression with both signs; None where there is one answer."""
+    if isinstance(node, Sequence):
+        return _grouped(node) if node.opening in ("", "{") and ":" not in node.joined else None
+    if isinstance(node, Relation) and node.operators == ("=",) and is_expression(node.sides[1]):
+        values = several(node.sides[1])
+        if values is None:
+            return None
+        return replace(values, items=tuple(Relation(("=",), (node.sides[0], one)) for one in values.items))
+    if isinstance(node, Relation) and node.operators == ("in",) and isinstance(node.sides[0], Symbol):
+        set_ = node.sides[1]
+        if not (isinstance(set_, Sequence) and set_.opening == "{"):
+            return None
+        return Sequence("", tuple(Relation(("=",), (node.sides[0], one)) for one in set_.items), "", ("or",))
+    if is_expression(node) and any(isinstance(part, Apply) and part.operation in _SIGNS for part in parts(node)):
+        return Sequence("", (_with_sign(node, 0), _with_sign(node, 1)), "", ("or",))
+    return None
+
+
+def _grouped(list_: Sequence) -> Sequence:
+    """The list with what stands between two semicolons as one member, where it has commas as well."""
+    if not {",", ";"} <= {*list_.joined} or list_.opening:
+        return list_
+    groups: list[Node] = []
+    items: list[Node] = []
+    for item, joiner in zip(list_.items, (*list_.joined, ";"), strict=True):
+        items.append(item)
+        if joiner == ";":
+            groups.append(items[0] if len(items) == 1 else Sequence("", tuple(items), "", (",",) * (len(items) - 1)))
+            items = []
+    return Sequence("", (*groups, *items), "", (";",) * (len(groups) + len(items) - 1))
+
+
+def written_out(list_: Sequence) -> Sequence:
+    """The list with both values of members that have both signs; a value without a name has that of the one before."""
+    items: list[Node] = []
+    for item in list_.items:
+        before = equation(items[-1]) if items else None
+        if before and isinstance(before[0], Symbol) and is_expression(item):
+            item = Relation(("=",), (before[0], item))
+        both = several(item) if not isinstance(item, Sequence) else None
+        items += both.items if both else (item,)
+    return replace(list_, items=tuple(items), joined=list_.joined if len(items) == len(list_.items) else ("or",))
+
+
+def _without_numbers(list_: Sequence, beside: Sequence) -> Sequence:
+    """The list with one letter in the place of `x_1` and `x_2`, where the list beside it names all of its values so."""
+    named = [
+        (one, one[0].name.partition("_")) for one in map(equation, list_.items) if one and isinstance(one[0], Symbol)
+    ]
+    names = {one[0] for one in map(equation, beside.items) if one}
+    letters = {letter for _, (letter, _, number) in named if number.isdecimal()}
+    if len(named) < len(list_.items) or len(letters) != 1 or names != {Symbol(letter) for letter in letters}:
+        return list_
+    return replace(list_, items=tuple(Relation(("=",), (*names, one[1])) for one, _ in named))
+
+
+def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | None:
+    """Whether two lists have the same members.
+
+    In order, where commas alone join single values without names; a set, what words join, and solutions have no order.
+
+    Args:
+        answer: from `several`.
+        reference: likewise.
+        equal: compares two members.
+
+    Returns:
+        None where they have not, but may be meant otherwise.
+    """
+    one, other = written_out(answer), written_out(reference)
+    one, other = _without_numbers(one, other), _without_numbers(other, one)
+    if one.opening and other.opening and max(len(one.items), len(other.items)) <= MOST_ITEMS:
+        return _equal_sets(one.items, other.items, equal)
+    if len(one.items) > MOST_ITEMS:
+        return None
+    if len(one.items) != len(other.items) or _conflict(one, other):
+        return False
+    if not (_is_ordered(one) and _is_ordered(other)):
+        return _matched(one.items, other.items, equal)
+    return all_of(map(equal, one.items, other.items))
+
+
+def equal_to_one(answer: Sequence, reference: Node, equal: Equal) -> bool | None:
+    """Whether several answers are one value: they are where each of them is, and one may be chosen."""
+    items = written_out(answer).items
+    if answer.opening:
+        return equal(items[0], reference) if len(items) == 1 and not _is_set(items[0]) else False
+    verdicts = {equal(item, reference) for item in items}
+    if verdicts == {True} and set(answer.joined) == {"or"}:
+        return True
+    # `A, C` may be a choice of both, for which `AC` stands.
+    return None if all(isinstance(item, Symbol) for item in items) else False
+
+
+def _conflict(one: Sequence, other: Sequence) -> bool:
+    """Whether one says "and" where the other says "or", of what is no value, so that both need not be the same."""
+    values = all(is_expression(item) and not symbols(item) for item in one.items) or all(map(equation, one.items))
+    return not values and {"and", "or"} <= {*one.joined, *other.joined}
+
+
+def _is_set(node: Node) -> bool:
+    return isinstance(node, (Sequence, NamedSet)) and (isinstance(node, NamedSet) or node.opening == "{")
+
+
+def _with_sign(expression: Expression, which: int) -> Expression:
+    """The expression with the upper or the lower of its signs."""
+    if not isinstance(expression, Apply):
+        return expression
+    arguments = tuple(_with_sign(argument, which) for argument in expression.arguments)
+    if expression.operation in _SIGNS:
+        first, second = arguments
+        return Apply("sum", (first, second if _SIGNS[expression.operation][which] > 0 else negative(second)))
+    return Apply(expression.operation, arguments)
+
+
+def _is_ordered(list_: Sequence) -> bool:
+    return not list_.opening and set(list_.joined) <= {",", ";"} and all(map(is_expression, list_.items))
+
+
+def _equal_sets(one: tuple[Node, ...], other: tuple[Node, ...], equal: Equal) -> bool | None:
+    """Whether each member of one is a member of the other, and the other way round."""
+    table = [[_is_set(item) == _is_set(asked) and equal(item, asked) for asked in other] for item in one]
+    rows = [_any(row) for row in [*table, *map(list, zip(*table, strict=True))]]
+    return all_of(rows)
+
+
+def _any(verdicts: list[bool | None]) -> bool | None:
+    return True if True in verdicts else None if None in verdicts else False
+
+
+def _matched(items: tuple[Node, ...], asked: tuple[Node, ...], equal: Equal) -> bool | None:
+    """Whether each item is one of the others, each of which is taken once."""
+    left, open_ = list(asked), False
+    for item in items:
+        verdicts = [_is_set(one) == _is_set(item) and equal(item, one) for one in left]
+        if True not in verdicts:
+            return None if open_ or None in verdicts else False
+        open_ |= None in verdicts
+        del left[verdicts.index(True)]
+    return True

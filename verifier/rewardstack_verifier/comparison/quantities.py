@@ -1,0 +1,178 @@
+"""Values with units, and percentages."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+from rewardstack_verifier.comparison.angles import equal_angles, equal_in_radians, in_degrees
+from rewardstack_verifier.comparison.expressions import equal_values
+from rewardstack_verifier.comparison.verdicts import all_of
+from rewardstack_verifier.numbers.rational import rational
+from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, symbols
+from rewardstack_verifier.reading.syntax import Node, Quantity, Relation, Total, Unit, Words, is_expression
+
+Measured = tuple[Expression, tuple[Unit, ...]]
+"""A value and what its unit may be; nothing where it has none that is known."""
+
+_ANGLE, _TEMPERATURE = (("angle", 1),), (("temperature", 1),)
+
+
+def equal_quantities(answer: Node, reference: Node) -> bool | None:
+    """Whether two quantities are equal, or one and a value whose unit was left out.
+
+    Units that are known are converted, whatever they may be meant as; what is not known as a unit is a noun, which may
+    be left out as a unit may.
+    """
+    if (
+        isinstance(answer, Total)
+        and isinstance(reference, Total)
+        and len(answer.quantities) == len(reference.quantities)
+    ):
+        parts = all_of(map(equal_quantities, answer.quantities, reference.quantities))
+        if parts or not (_measured(answer) and _measured(reference)):
+            return parts
+    one, other = _measured(answer), _measured(reference)
+    if one is None or other is None:
+        return False
+    (value, meanings), (asked, expected) = one, other
+    if not meanings or not expected:
+        return _equal_without_unit(one, other)
+    verdicts = [_equal_converted(value, own, asked, its) for own, its in product(meanings, expected)]
+    return True if True in verdicts else None if None in verdicts else False
+
+
+def names_differ(answer: Node, reference: Node) -> bool:
+    """Whether two statements, of which one at least has a unit, give a value to two letters."""
+    if not (
+        isinstance(answer, Relation) and isinstance(reference, Relation) and (_has_unit(answer) or _has_unit(reference))
+    ):
+        return False
+    name, asked = answer.sides[0], reference.sides[0]
+    return isinstance(name, Symbol) and isinstance(asked, Symbol) and name != asked
+
+
+def _has_unit(node: Node) -> bool:
+    return isinstance(node, Relation) and any(isinstance(side, (Quantity, Total, Words)) for side in node.sides)
+
+
+def value_stated(node: Node, other: Node) -> Node | None:
+    """The value or quantity that `21 - 14 = 7 eggs` and `Total = 5` state, where what stands before it is equal to it.
+
+    Args:
+        node: a statement with a unit, or beside one.
+        other: what it is compared with.
+
+    Returns:
+        Anything else as it is; None where what is stated contradicts itself.
+    """
+    if not isinstance(node, Relation) or not (_has_unit(node) or (_has_unit(other) and node.operators == ("=",))):
+        return node
+    *steps, value = node.sides
+    computed = [step for step in steps if not isinstance(step, Words) and not (is_expression(step) and symbols(step))]
+    if "~" in node.operators and computed and node.operators[-1] == "~":
+        return computed[-1]
+    return value if all(equal_quantities(step, value) for step in computed) else None
+
+
+def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
+    """Whether values are equal of which one or both have no unit: it was left out, unless it was a fraction's."""
+    (value, meanings), (asked, expected) = one, other
+    units = (*meanings, *expected)
+    if units and (in_degrees(value) or in_degrees(asked)):
+        if any(unit.dimensions == _ANGLE for unit in units):
+            return equal_in_radians(value, asked)
+        return any(unit.dimensions == _TEMPERATURE for unit in units) and equal_angles(value, asked)
+    if units and (percentage(value) is not None or percentage(asked) is not None):
+        return False
+    same = equal_values(value, asked)
+    if same:
+        return True
+    for unit in meanings or expected:
+        bare = rational(asked if meanings else value)
+        counted = not unit.dimensions
+        hundredth = unit.size == Fraction(1, 100) and unit.dimensions[0][0].isupper() if unit.dimensions else False
+        if counted or (hundredth and bare is not None and bare.q != 1):
+            scaled = _scaled(value if meanings else asked, unit.size)
+            return equal_values(scaled, asked) if meanings else equal_values(value, scaled)
+    return same
+
+
+def _equal_converted(value: Expression, unit: Unit, asked: Expression, expected: Unit) -> bool | None:
+    if unit.dimensions != expected.dimensions:
+        return _is_rate_left_out(unit, expected) and equal_values(value, asked)
+    scaled = _scaled(value, unit.size / expected.size)
+    if unit.zero != expected.zero:
+        scaled = _simple(Apply("sum", (scaled, Number((unit.zero - expected.zero) / expected.size))))
+    return equal_values(scaled, asked)
+
+
+def _is_rate_left_out(one: Unit, other: Unit) -> bool:
+    """Whether one is a currency, and the other the same for something: what money is paid for may be left out."""
+    plain, rate = sorted((one, other), key=lambda unit: len(unit.dimensions))
+    money = [(name, exponent) for name, exponent in rate.dimensions if name.isupper()]
+    return len(money) == 1 and money == [*plain.dimensions] and money[0][1] == 1 and plain.size == 1
+
+
+def _scaled(value: Expression, ratio: Fraction) -> Expression:
+    """A value times a ratio; a decimal shows as many digits as before where that is a power of ten."""
+    if ratio == 1:
+        return value
+    if not isinstance(value, Number) or value.places is None:
+        return _simple(Apply("product", (Number(ratio), value)))
+    shift = next((shift for shift in range(-30, 31) if ratio == Fraction(10) ** shift), None)
+    return Number(value.value * ratio, None if shift is None else value.places - shift)
+
+
+def _simple(expression: Expression) -> Expression:
+    """The number that an expression is, where it is a rational one."""
+    value = rational(expression)
+    return expression if value is None else Number(Fraction(int(value.p), int(value.q)))
+
+
+def _measured(node: Node) -> Measured | None:
+    """Value and units; of several that add up, in the unit of the first; None where they do not."""
+    if isinstance(node, Total):
+        return _added(node.quantities)
+    if isinstance(node, Quantity):
+        return node.value, node.meanings
+    return (node, ()) if is_expression(node) else None
+
+
+def _added(quantities: tuple[Quantity, ...]) -> Measured | None:
+    """Their sum; None where they are not of one kind, each in a smaller unit than the one before."""
+    for first in quantities[0].meanings:
+        sizes = [
+            next((unit.size for unit in one.meanings if unit.dimensions == first.dimensions), None)
+            for one in quantities
+        ]
+        found = [size for size in sizes if size is not None]
+        if len(found) == len(quantities) and found == sorted({*found}, reverse=True):
+            addends = (_scaled(one.value, size / first.size) for one, size in zip(quantities, found, strict=True))
+            return _simple(Apply("sum", tuple(addends))), (first,)
+    return None
+
+
+def percentage(node: Node) -> Expression | None:
+    """What stands before a percent sign; None where there is none."""
+    return node.arguments[0] if isinstance(node, Apply) and node.operation == "percent" else None
+
+
+def equal_percentages(answer: Expression, reference: Expression) -> bool | None:
+    """Whether two expressions are equal of which one or both are percentages.
+
+    A bare number is read one way only: up to 1 it is a fraction, above it is a percentage whose sign was left out. 1.5
+    for 150 % leaves nothing open: what was asked for is a percentage.
+    """
+    of_answer, of_reference = percentage(answer), percentage(reference)
+    if of_answer is not None and of_reference is not None:
+        return equal_values(of_answer, of_reference)
+    said, bare = (of_answer, reference) if of_answer is not None else (of_reference, answer)
+    size, hundred = rational(bare), rational(said) if said is not None else None
+    if said is None or size is None or hundred is None:
+        return False
+    if abs(size) <= 1:
+        said = _scaled(said, Fraction(1, 100))
+    elif of_reference is not None and hundred > 100 and size * 100 == hundred:
+        return True
+    return equal_values(said, reference) if of_answer is not None else equal_values(bare, said)

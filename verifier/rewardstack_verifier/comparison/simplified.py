@@ -1,0 +1,103 @@
+"""Whether an answer leaves arithmetic to be done that its reference does not: `2 + 3`, `\\frac{6}{4}`, `2^{10}`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from math import gcd, isqrt
+from typing import Any
+
+from rewardstack_verifier.comparison.compare import readings
+from rewardstack_verifier.numbers.rational import integral, rational
+from rewardstack_verifier.numbers.tree import Apply, Expression, Number, parts, symbols
+from rewardstack_verifier.reading.syntax import is_expression
+
+_PLAIN = frozenset(("negative", "percent", "degree", "subscript"))
+"""Operations that are ways to write a number."""
+_OVER = "quotient"
+MOST_TRIED = 1000
+"""Of divisors of what stands under a root."""
+
+
+def is_simplified(answer: str, reference: str) -> bool:
+    """Whether an answer leaves no kind of arithmetic with numbers undone but those that the reference does.
+
+    Args:
+        answer: as it stands in the response, within the bounds.
+        reference: likewise.
+    """
+    return left_undone(answer) <= left_undone(reference)
+
+
+def left_undone(text: str) -> frozenset[str]:
+    """The operations on numbers in a text that could be done, in the first of its readings."""
+    found = readings(text)[:1]
+    return frozenset(kind for one in _expressions(found) for part in parts(one) if (kind := _undone(part)))
+
+
+def _expressions(node: Any) -> Iterator[Expression]:
+    """The expressions that a node holds, the largest of them."""
+    if isinstance(node, tuple):
+        for item in node:
+            yield from _expressions(item)
+    elif is_expression(node):
+        yield node
+    elif hasattr(node, "__dataclass_fields__"):
+        yield from _expressions(tuple(getattr(node, field.name) for field in fields(node)))
+
+
+def _undone(part: Expression) -> str:
+    """The operation of a part, if it could be done; else nothing."""
+    if not isinstance(part, Apply) or part.operation in _PLAIN:
+        return ""
+    numbers = [argument for argument in part.arguments if rational(argument) is not None]
+    done = {"sum": _is_mixed, "product": _is_scientific, _OVER: _is_reduced, "root": _is_free_of_squares}
+    if part.operation in ("sum", "product"):
+        return part.operation if len(numbers) > 1 and not done[part.operation](part) else ""
+    if part.operation in done:
+        return "" if done[part.operation](part) else part.operation
+    return part.operation if not symbols(part) and rational(part) is not None and not _is_power_of_ten(part) else ""
+
+
+def _is_mixed(part: Apply) -> bool:
+    """Whether a sum is a mixed number."""
+    whole, *rest = part.arguments
+    return (
+        isinstance(whole, Number) and len(rest) == 1 and isinstance(rest[0], Apply) and rest[0].operation == "quotient"
+    )
+
+
+def _is_scientific(part: Apply) -> bool:
+    return len(part.arguments) == 2 and _is_power_of_ten(part.arguments[1])
+
+
+def _is_power_of_ten(expression: Expression) -> bool:
+    base = expression.arguments[0] if isinstance(expression, Apply) and expression.operation == "power" else None
+    return isinstance(base, Number) and base.value == 10
+
+
+def _is_reduced(part: Apply) -> bool:
+    """Whether the factors of a fraction that are numbers have none in common."""
+    over, under = (_coefficient(argument) for argument in part.arguments)
+    return over is None or under is None or (under > 1 and gcd(over, under) == 1)
+
+
+def _coefficient(expression: Expression) -> int | None:
+    """The integer that an expression is a multiple of, as it is written; None where it is a sum, or has a decimal."""
+    if isinstance(expression, Apply) and expression.operation == "negative":
+        return _coefficient(expression.arguments[0])
+    if isinstance(expression, Apply) and expression.operation == "product":
+        return _coefficient(expression.arguments[0])
+    if isinstance(expression, Number):
+        value = integral(expression) if expression.places is None else None
+        return None if value is None else abs(value)
+    return None if isinstance(expression, Apply) and expression.operation == "sum" else 1
+
+
+def _is_free_of_squares(part: Apply) -> bool:
+    """Whether nothing can be taken out of a root of an integer."""
+    radicand, index = integral(part.arguments[0]), integral(part.arguments[1])
+    if radicand is None or index is None or index < 2:
+        return True
+    most = min(MOST_TRIED, isqrt(abs(radicand)))
+    return abs(radicand) > 1 and not any(radicand % divisor**index == 0 for divisor in range(2, most + 1))

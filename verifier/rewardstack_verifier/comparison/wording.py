@@ -1,0 +1,70 @@
+"""Choices, times of day, dates and words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args
+
+from rewardstack_verifier.numbers.tree import Expression, Number
+from rewardstack_verifier.reading.syntax import (
+    Choice,
+    Date,
+    NamedSet,
+    Node,
+    Quantity,
+    Remark,
+    Time,
+    Total,
+    Words,
+)
+
+_VALUES = (*get_args(Expression), Quantity, Total, Words, Choice, Time, Date)
+_NOTHING = (Words("no solution"), Words("no real solution"), NamedSet("empty"))
+
+
+def equal_choices(answer: Choice, reference: Choice) -> bool:
+    """Whether two letters are the same; what they stand for does not count."""
+    return answer.letter == reference.letter
+
+
+def equal_choice_and_value(choice: Choice, value: Node, equal: Callable[[Node, Node], bool | None]) -> bool | None:
+    """Whether what a letter stands for is a value; a letter alone is none, unless it is read as a symbol as well."""
+    return False if choice.value is None else equal(choice.value, value)
+
+
+def equal_times(answer: Time, reference: Time) -> bool:
+    """Whether two times are the same; one may leave out its half of the day."""
+    if bool(answer.half) != bool(reference.half):
+        answer, reference = _of_half_day(answer), _of_half_day(reference)
+    same = (answer.hour, answer.minute) == (reference.hour, reference.minute)
+    return same and (answer.half == reference.half or not (answer.half and reference.half))
+
+
+def _of_half_day(time: Time) -> Time:
+    """15:30 as 3:30 p.m."""
+    return Time(time.hour - 12, time.minute, "p") if 12 < time.hour < 24 and not time.half else time
+
+
+def equal_dates(answer: Date, reference: Date) -> bool:
+    """Whether two dates are the same, as far as both say."""
+    same = (answer.month, answer.day) == (reference.month, reference.day)
+    details = ((answer.year, reference.year), (answer.weekday, reference.weekday))
+    return same and all(one == other for one, other in details if one and other)
+
+
+def equal_said(answer: Node, reference: Node) -> bool | None:
+    """Whether two answers are the same of which one is said in words, a time, or a date.
+
+    That there is no solution is the empty set; a full hour may be said as its number.
+    """
+    if isinstance(answer, Time) and isinstance(reference, Time):
+        return equal_times(answer, reference)
+    if isinstance(answer, Date) and isinstance(reference, Date):
+        return equal_dates(answer, reference)
+    if isinstance(answer, Time) or isinstance(reference, Time):
+        time, other = (answer, reference) if isinstance(answer, Time) else (reference, answer)
+        return isinstance(other, Number) and isinstance(time, Time) and (other.value, time.minute) == (time.hour, 0)
+    if isinstance(answer, Remark) or isinstance(reference, Remark):
+        other = reference if isinstance(answer, Remark) else answer
+        return False if isinstance(other, _VALUES) else None
+    return answer in _NOTHING and reference in _NOTHING

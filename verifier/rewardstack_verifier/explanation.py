@@ -1,0 +1,44 @@
+"""A verdict in its steps: the answer and where it stood, the references as they are read, and what decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rewardstack_verifier.bounds import MAX_RESPONSE, refusal
+from rewardstack_verifier.extraction.extract import extract_answer, reference_answer
+from rewardstack_verifier.question import DEFAULT, Options, Verdict, ask
+from rewardstack_verifier.shortcut import decide_plainly
+from rewardstack_verifier.trail import told_by
+
+DECIDED = {
+    "text": "the text alone, as it stands",
+    "plainly": "a shortcut: texts that are the same, or plain numbers",
+    "isolated": "an isolated process",
+}
+"""What decides a verdict."""
+
+
+def read_out(solution: str, references: Sequence[str], options: Options = DEFAULT) -> dict[str, Any]:
+    """What `ask` reads in a response and its references, and what decides; in plain JSON types.
+
+    Args:
+        solution: as of `ask`; of a bounded length.
+        references: likewise.
+        options: likewise.
+    """
+    strict = options.extraction == "strict"
+    answer, places = told_by(lambda: extract_answer(solution, strict)) if len(solution) <= MAX_RESPONSE else (None, [])
+    asked = ask(solution, references, options)
+    facts: dict[str, Any] = {"answer": answer, "found in": ", in ".join(dict.fromkeys(places)) or "nothing"}
+    facts["references as read"] = [reference_answer(one) for one in references]
+    if isinstance(asked, Verdict):
+        return {**facts, "decided by": DECIDED["text"]}
+    refused = {one: why for one in asked.expected if (why := refusal(one))}
+    plainly = decide_plainly(asked) is not None
+    return {
+        **facts,
+        **({"fault": asked.fault} if asked.fault else {}),
+        **({"references refused": refused} if refused else {}),
+        "decided by": DECIDED["plainly" if plainly else "isolated"],
+    }

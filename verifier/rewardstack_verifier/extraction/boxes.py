@@ -1,0 +1,153 @@
+"""`\\boxed{…}`: what the last boxes of a text hold."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from rewardstack_verifier.bounds import MAX_ANSWER, MAX_ITEMS
+from rewardstack_verifier.extraction.formulas import UNIT_BEHIND, last_line
+
+LONGEST = 20 * MAX_ANSWER
+"""Characters of an answer that are taken at most: those beyond `MAX_ANSWER` are right only where the text is."""
+
+MAX_BOXES = 8
+"""Boxes that are opened and not closed, counted from the end, after which there is none."""
+
+MAX_BETWEEN = 80
+"""Characters between two boxes that can be joined."""
+
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+_DELIMITERS = re.compile(r"\$|\\[()\[\],;:! ]|\\q?quad|\\text|[{}\s]")
+_JOINT = re.compile(r"\s*(?:[,;]|(?P<words>(?:[A-Za-z()]+ +){0,5}?(?:, *)?(?:and|or)\b))?\s*(?:[A-Za-z]\w{0,3} *=)?\s*")
+_SIGN_BEFORE = re.compile(r"(?:[=($]|\\\[)\s*([-\u2212])\s*\Z")
+_SEVERAL_BEFORE = re.compile(
+    r"(?:\b(?:solutions|roots|zeros|zeroes|eigenvalues|divisors)\b[^.\n\d]{0,40}?(?:are|:)"
+    r"|(?<![\w,)}] )(?<![\w,)}\\])[a-z]\s*(?:=|\\in))"
+    r"[\s$({\\\[]{0,6}\Z"
+)
+"""What says before a box that values in it are solutions, in any order."""
+_IN_BRACKETS = re.compile(r"[()\[\]=|]|\\(?:[{}]|in(?![a-z])|begin|[lr]angle)")
+_COMMA = re.compile(r"(?<![\d\\]),|(?<!\\),(?!\d{3})")
+_BEHIND = re.compile(rf"\s*(?P<factor>\\?%|\\pi(?![A-Za-z])|\\sqrt\{{[^{{}}]{{1,20}}\}})|{UNIT_BEHIND}")
+_DENIED = re.compile(r"\bnot\s*\$?\s*\Z")
+_PLACEHOLDER = re.compile(
+    r"(?:\\text\{)?\s*(?:(?:your |the )?(?:final )?answer(?: here)?|\.\.\.|\\l?dots|…)\s*\}?", re.IGNORECASE
+)
+_WITHOUT_BRACES = re.compile(r"\s*([-+]?\d(?:[\d.,/]*\d)?)")
+
+
+class Box(NamedTuple):
+    """A box: where its command starts, where its braces end, and what it holds."""
+
+    start: int
+    end: int
+    content: str
+
+
+def boxed(text: str) -> str | None:
+    """What the last closed `\\boxed{…}` or `\\fbox{…}` holds; boxes that are joined are one list.
+
+    Joined are boxes with a comma, "and" or "or" between them, and boxes side by side unless they hold the same.
+    """
+    box = _outermost(text, last_box(text, len(text)))
+    if box is not None and _DENIED.search(text, max(0, box.start - 8), box.start):
+        box = _outermost(text, last_box(text, box.start)) or box
+    last = box
+    contents: list[str] = []
+    separator = ", "
+    for _ in range(MAX_ITEMS + 1):
+        if box is None:
+            break
+        contents.append(box.content)
+        before = last_box(text, box.start)
+        joint = None if before is None else _joint(text, before, box)
+        if before is None or joint is None:
+            break
+        if not joint.group().strip() and before.content == box.content:
+            contents.pop()
+        if joint["words"]:
+            separator = " and "
+        box = before
+    if last is not None and len(contents) == 1:
+        return _with_surroundings(text, last)
+    return separator.join(reversed(contents)) or None
+
+
+def _with_surroundings(text: str, box: Box) -> str:
+    """What a box holds, with the sign before it, and the percent sign, factor or unit behind: `-\\boxed{5}`."""
+    sign = _SIGN_BEFORE.search(text, max(0, box.start - 8), box.start)
+    behind = _BEHIND.match(text, box.end)
+    content = box.content
+    if sign is not None and not content.startswith(("-", "\u2212")):
+        content = f"-{content}" if content[:1].isdigit() else f"-({content})"
+    if _goes_on(content):
+        content = last_line(content) or content
+    if not _IN_BRACKETS.search(content) and _SEVERAL_BEFORE.search(text, max(0, box.start - 80), box.start):
+        content = _COMMA.sub(" \\\\text{ and } ", content)
+    if behind is None:
+        return content
+    return f"{content}{behind['factor']}" if behind["factor"] else f"{content} \\text{{ {behind['unit']}}}"
+
+
+def _goes_on(content: str) -> bool:
+    """Whether each of aligned lines goes on with what is equal to the one before."""
+    _, *rows = content.split("\\\\")
+    return content.startswith("\\begin{") and bool(rows) and all(row.lstrip(" &\n").startswith("=") for row in rows)
+
+
+def last_box(text: str, end: int) -> Box | None:
+    """The last closed box that starts before `end` and holds anything."""
+    for _ in range(MAX_BOXES):
+        plain, framed = text.rfind("\\boxed", 0, end), text.rfind("\\fbox", 0, end)
+        start = max(plain, framed)
+        if start < 0:
+            return None
+        inside = _inside(text, start + len("\\boxed" if plain > framed else "\\fbox"))
+        if inside is not None and inside[1].strip() and not _PLACEHOLDER.fullmatch(inside[1]):
+            return Box(start, inside[0], inside[1].strip())
+        end = start
+    return None
+
+
+def _outermost(text: str, box: Box | None) -> Box | None:
+    """The box around a box, where there is one, without the inner command: `\\boxed{\\boxed{6} + 1}` holds `6 + 1`."""
+    around = None if box is None else last_box(text, box.start)
+    if box is None or around is None or around.end < box.end:
+        return box
+    return around._replace(content=around.content.replace(text[box.start : box.end], box.content))
+
+
+def _joint(text: str, before: Box, box: Box) -> re.Match[str] | None:
+    """What joins two boxes; None where they have nothing to do with each other, or one is in the other."""
+    between = text[before.end : box.start]
+    if before.end > box.start or len(between) > MAX_BETWEEN or "\n\n" in between:
+        return None
+    return _JOINT.fullmatch(_DELIMITERS.sub(" ", between))
+
+
+def _inside(text: str, start: int) -> tuple[int, str] | None:
+    """Where the group in braces, or the number without, that starts here ends, and what it holds.
+
+    None where there is none, or it is not closed; cut off where it is beyond every bound.
+    """
+    bare = _WITHOUT_BRACES.match(text, start)
+    if bare is not None:
+        return bare.end(), bare[1]
+    while text[start : start + 1].isspace():
+        start += 1
+    return braced(text, start) if text[start : start + 1] == "{" else None
+
+
+def braced(text: str, start: int) -> tuple[int, str] | None:
+    """Where the group ends whose brace opens here, and what it holds; None where it is not closed.
+
+    It is cut off where it is beyond every bound.
+    """
+    depth = 0
+    stop = min(len(text), start + LONGEST)
+    for match in _BRACE.finditer(text, start, stop):
+        depth += {"{": 1, "}": -1}.get(match.group(), 0)
+        if depth == 0:
+            return match.end(), text[start + 1 : match.start()]
+    return (stop, text[start + 1 : stop]) if stop < len(text) else None

@@ -1,0 +1,185 @@
+"""The value of an expression as a ball in the complex plane that surely holds it, at a given precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
+
+from flint import acb, arb, ctx, fmpq
+
+from rewardstack_verifier.numbers.functions import FUNCTIONS, NoValueError, nonzero, whole
+from rewardstack_verifier.numbers.rational import integral, rational
+from rewardstack_verifier.numbers.tree import ONE, Apply, Constant, Expression, Number, Symbol
+
+MAX_POWER_BITS = 64
+"""Bits of an exponent up to which a power is taken by multiplication; beyond, by logarithm."""
+GUARD = 64
+"""Bits that must be left of what is small beside something else, else it counts as absorbed."""
+MAX_TERMS = 10_000
+"""Of a sum or product over an index."""
+
+
+class Balls:
+    """Evaluates expressions at one precision and one point.
+
+    Args:
+        bits: of precision; `value` is to be called within `precision(bits)`.
+        values: of the symbols.
+
+    Attributes:
+        absorbed: whether an addend, or an argument's distance from zero, was too small to be seen at this precision, so
+            that a result may be taken for that without it.
+    """
+
+    def __init__(self, bits: int, values: Mapping[str, acb]) -> None:
+        self.values = values
+        self.absorbed = False
+        self._tiny = arb(2) ** (GUARD - bits)
+
+    def value(self, expression: Expression) -> acb:
+        """The ball of an expression.
+
+        Raises:
+            NoValueError: it has none, for example where it divides by zero.
+        """
+        if isinstance(expression, Number):
+            return acb(fmpq(expression.value.numerator, expression.value.denominator))
+        if isinstance(expression, Symbol):
+            return self._symbol(expression.name)
+        if isinstance(expression, Constant):
+            return _constant(expression.name)
+        return self._apply(expression)
+
+    def _symbol(self, name: str) -> acb:
+        try:
+            return self.values[name]
+        except KeyError:
+            raise NoValueError(f"{name} has no value") from None
+
+    def _apply(self, expression: Apply) -> acb:
+        name, arguments = expression.operation, expression.arguments
+        if name in FUNCTIONS:
+            value = FUNCTIONS[name](*[self.value(argument) for argument in arguments])
+        elif name in SPECIAL:
+            value = SPECIAL[name](self, *arguments)
+        else:
+            raise NoValueError(f"{name} is not computed")
+        if not value.is_finite():
+            raise NoValueError(f"{name} has no value here")
+        return value
+
+    def notice(self, value: acb, beside: arb) -> None:
+        """Notes where a value that is not zero is lost beside something of a certain size."""
+        if value.abs_upper() < beside * self._tiny and not value.contains(0):
+            self.absorbed = True
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Flint's precision, a setting of the process, meanwhile."""
+    before, ctx.prec = ctx.prec, bits
+    try:
+        yield
+    finally:
+        ctx.prec = before
+
+
+def _constant(name: str) -> acb:
+    if name == "pi":
+        return acb(arb.pi())
+    if name == "e":
+        return acb(arb.const_e())
+    if name == "i":
+        return acb(0, 1)
+    raise NoValueError(f"{name} is no number")
+
+
+def _sum(balls: Balls, *addends: Expression) -> acb:
+    values = [balls.value(addend) for addend in addends]
+    largest = max(value.abs_upper() for value in values)
+    for value in values:
+        balls.notice(value, largest)
+    return reduce(acb.__add__, values)
+
+
+def _power(balls: Balls, base: Expression, exponent: Expression) -> acb:
+    if base == Constant("e"):
+        return _exponential(balls, exponent)
+    below, ratio = balls.value(base), rational(exponent)
+    if ratio is not None and ratio.q == 1 and abs(ratio.p).bit_length() <= MAX_POWER_BITS:
+        return below**ratio.p if ratio >= 0 else nonzero(below) ** ratio.p
+    if ratio is not None and ratio.q % 2 == 1 and below.imag == 0 and below.real < 0:
+        size = (-below.real) ** arb(ratio)
+        return acb(size if ratio.p % 2 == 0 else -size)
+    above = balls.value(exponent)
+    if below == 0:
+        if above.real > 0:
+            return acb(0)
+        raise NoValueError("a power of zero")
+    return below.sqrt() if ratio == fmpq(1, 2) else below**above
+
+
+def _root(balls: Balls, radicand: Expression, index: Expression) -> acb:
+    degree = integral(index)
+    if degree == 2:
+        return balls.value(radicand).sqrt()
+    return _power(balls, radicand, Apply("quotient", (ONE, index)))
+
+
+def _exponential(balls: Balls, exponent: Expression) -> acb:
+    value = balls.value(exponent)
+    balls.notice(value, arb(1))
+    return value.exp()
+
+
+def _even(function: Callable[[acb], acb]) -> Callable[[Balls, Expression], acb]:
+    """A function that is 1 + x² / 2 or so near zero: its argument is absorbed where its square is."""
+
+    def apply(balls: Balls, argument: Expression) -> acb:
+        value = balls.value(argument)
+        balls.notice(value * value, arb(1))
+        return function(value)
+
+    return apply
+
+
+def _over_index(combine: Callable[[acb, acb], acb], start: int) -> Callable[..., acb]:
+    """A sum or product over an index, of a body from a first to a last value of it; `start` where there is none."""
+
+    def apply(balls: Balls, body: Expression, index: Symbol, first: Expression, last: Expression) -> acb:
+        low, high = whole(balls.value(first)), whole(balls.value(last))
+        if high - low >= MAX_TERMS:
+            raise NoValueError("too many terms")
+        outer, terms = balls.values, []
+        try:
+            for at in range(low, high + 1):
+                balls.values = {**outer, index.name: acb(at)}
+                terms.append(balls.value(body))
+        finally:
+            balls.values = outer
+        return reduce(combine, terms, acb(start))
+
+    return apply
+
+
+def _piecewise(balls: Balls, *cases: Expression) -> acb:
+    """The value beside the first condition that holds."""
+    for value, condition in zip(cases[::2], cases[1::2], strict=True):
+        if balls.value(condition) != 0:
+            return balls.value(value)
+    raise NoValueError("none of the cases")
+
+
+SPECIAL: dict[str, Callable[..., acb]] = {
+    "sum": _sum,
+    "power": _power,
+    "root": _root,
+    "exp": _exponential,
+    "piecewise": _piecewise,
+    "cos": _even(acb.cos),
+    "cosh": _even(acb.cosh),
+    "sum over": _over_index(acb.__add__, 0),
+    "product over": _over_index(acb.__mul__, 1),
+}
+"""Operations that look at their arguments as they stand, or at what is absorbed."""

@@ -1,0 +1,225 @@
+"""Where functions are compared: seeded points that the author of an answer cannot foresee without its reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from hashlib import blake2b
+from itertools import pairwise, product
+from random import Random
+from typing import NamedTuple
+
+from flint import acb, arb
+
+from rewardstack_verifier.numbers.balls import Balls, precision
+from rewardstack_verifier.numbers.functions import NoValueError
+from rewardstack_verifier.numbers.rational import rational
+from rewardstack_verifier.numbers.tree import (
+    OVER_INDEX,
+    Apply,
+    Constant,
+    Expression,
+    Number,
+    integer,
+    parts,
+    substituted,
+    symbols,
+)
+
+LEAST, LARGEST = 1e-2, 1e3
+"""Absolute values of what a real symbol stands for."""
+MANTISSA = 64
+"""Bits of such a value: what has a small denominator is a zero of too many functions."""
+LARGEST_INTEGER = 60
+"""What a symbol of an integer stands for at most."""
+MOST_PATTERNS = 16
+"""Patterns of signs that are all tried; of more symbols, random ones."""
+MOST_POINTS = 48
+CONDITIONS = frozenset({"positive", "nonnegative", "zero", "nonzero"})
+"""What holds on one side of where an argument is zero, or only there."""
+BREAKING = CONDITIONS | {"abs", "floor", "ceiling", "sign", "maximum", "minimum"}
+"""Functions that are of one form on either side of where an argument is zero."""
+BRANCHED = frozenset({"root", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc"})
+"""Functions that give one of several values, which may be another one at a few points alone: all are looked at."""
+OF_COMPLEX = frozenset({"real part", "imaginary part", "conjugate", "argument"})
+"""Functions that are of use for complex numbers alone."""
+PROBED = tuple(sign * 10 ** (step / 4) for sign in (-1, 1) for step in range(-8, 13))
+"""Where an argument's sign is looked at to find a breakpoint."""
+NARROW = 24
+"""Halvings of the space between two of those until points beside a breakpoint are near to it."""
+INTEGERS = frozenset("nkmjlNKM")
+"""Letters of integers, where they stand as those do."""
+
+
+def seed_of(one: Expression, other: Expression) -> int:
+    """The same for a pair in either order, and on every machine."""
+    text = "\0".join(sorted(map(repr, (one, other))))
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+class Points(NamedTuple):
+    """Values for the symbols of two expressions.
+
+    Args:
+        values: of each symbol, for each point.
+        required: how many of the first must be looked at: both sides of each breakpoint, every pattern of signs.
+        breaking: how many of these are at breakpoints or beside them, so that no other stands for them.
+    """
+
+    values: Iterable[Mapping[str, acb]]
+    required: int
+    breaking: int
+
+
+def points(one: Expression, other: Expression) -> Points:
+    """Where two expressions are to be compared: the same for the pair in either order.
+
+    On both sides of each breakpoint that is found; then `MOST_POINTS` times real symbols run over `LEAST` to `LARGEST`
+    with every pattern of signs, and so do both parts of complex ones, of which `OF_COMPLEX` are taken. Integers
+    (`integers`) stand for positive ones.
+    """
+    random = Random(seed_of(one, other))
+    whole = sorted(integers(one, other))
+    reals = sorted(symbols(one, other) - set(whole))
+    complexes = _complexes(one, other)
+    beside = [*_at_breakpoints((one, other), reals, random), *_beside_breakpoints((one, other), reals, random)]
+    patterns = list(product((1, -1), repeat=len(reals))) if 2 ** len(reals) <= MOST_PATTERNS else []
+
+    def spread() -> Iterator[Mapping[str, acb]]:
+        yield from beside
+        for at in range(MOST_POINTS):
+            signs = patterns[at % len(patterns)] if patterns else [random.choice((1, -1)) for _ in reals]
+            drawn = {name: _real(sign, random) for name, sign in zip(reals, signs, strict=True)}
+            yield {**drawn, **{name: acb(drawn[name].real, _real(1, random).real) for name in complexes}}
+
+    def complete() -> Iterator[Mapping[str, acb]]:
+        for values in spread():
+            yield {**values, **{name: acb(random.randint(1, LARGEST_INTEGER)) for name in whole}}
+
+    required = MOST_POINTS if _is_branched(one, other) else len(patterns or reals)
+    return Points(complete(), len(beside) + required, len(beside))
+
+
+def integers(*expressions: Expression) -> frozenset[str]:
+    """Symbols that must stand for integers: those that are named so and stand where integers do."""
+    found: set[str] = set()
+    for expression in expressions:
+        for part in parts(expression):
+            if isinstance(part, Apply):
+                found |= symbols(*_counted(part)) & INTEGERS
+    return frozenset(found)
+
+
+def _is_branched(*expressions: Expression) -> bool:
+    """Whether one of several values is taken of something that is no number."""
+    found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
+    return any(
+        symbols(part)
+        and (part.operation in BRANCHED or (part.operation == "power" and _is_fraction(part.arguments[1])))
+        for part in found
+    )
+
+
+def _is_fraction(exponent: Expression) -> bool:
+    value = rational(exponent) if not symbols(exponent) else None
+    return value is not None and value.q != 1
+
+
+def _complexes(*expressions: Expression) -> frozenset[str]:
+    """Symbols of which real or imaginary parts are taken."""
+    found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
+    return symbols(*(part for part in found if part.operation in OF_COMPLEX))
+
+
+def _counted(part: Apply) -> tuple[Expression, ...]:
+    """The arguments of an operation that can only hold integers, as textbooks write it."""
+    if part.operation in ("factorial", "binomial"):
+        return part.arguments
+    if part.operation in OVER_INDEX:
+        return part.arguments[2:]
+    if part.operation == "power" and _is_negative(part.arguments[0]):
+        return part.arguments[1:]
+    if part.operation == "product" and Constant("pi") in part.arguments:
+        return part.arguments
+    return ()
+
+
+def _is_negative(expression: Expression) -> bool:
+    if isinstance(expression, Apply) and expression.operation == "negative":
+        return not symbols(expression)
+    return isinstance(expression, Number) and expression.value < 0
+
+
+def _real(sign: int, random: Random) -> acb:
+    size = math.exp(random.uniform(math.log(LEAST), math.log(LARGEST)))
+    mantissa, exponent = math.frexp(size)
+    low = random.getrandbits(MANTISSA - 53) + 1
+    scaled = (int(mantissa * 2**53) << (MANTISSA - 53)) + low
+    return acb(arb((sign * scaled, exponent - MANTISSA)))
+
+
+def _beside_breakpoints(
+    expressions: tuple[Expression, ...], reals: list[str], random: Random
+) -> Iterator[Mapping[str, acb]]:
+    """Points left and right of where an argument of `BREAKING` changes its sign along one symbol."""
+    arguments = {
+        argument
+        for expression in expressions
+        for part in parts(expression)
+        if isinstance(part, Apply) and part.operation in BREAKING
+        for argument in part.arguments
+        if symbols(argument)
+    }
+    for argument in sorted(arguments, key=repr):
+        others = {name: _real(1, random) for name in reals}
+        for name in sorted(symbols(argument) & set(reals)):
+            sign = partial(_sign_at, argument, others, name)
+            for (left, before), (right, after) in pairwise((at, sign(at)) for at in PROBED):
+                if before * after < 0:
+                    for at in _narrowed(sign, left, right):
+                        yield {**others, name: acb(at)}
+
+
+def _narrowed(sign: Callable[[float], int], left: float, right: float) -> tuple[float, float]:
+    """Where a sign changes between two points, to `NARROW` halvings: no other breakpoint should lie between."""
+    before = sign(left)
+    for _ in range(NARROW):
+        middle = (left + right) / 2
+        left, right = (middle, right) if sign(middle) == before else (left, middle)
+    return left, right
+
+
+def _at_breakpoints(
+    expressions: tuple[Expression, ...], reals: list[str], random: Random
+) -> Iterator[Mapping[str, acb]]:
+    """Points where the argument of one of `CONDITIONS` is zero, as far as it is linear in one symbol alone."""
+    found = (part for one in expressions for part in parts(one) if isinstance(part, Apply))
+    for argument in dict.fromkeys(part.arguments[0] for part in found if part.operation in CONDITIONS):
+        names = sorted(symbols(argument))
+        root = _root(argument, names[0]) if len(names) == 1 and names[0] in reals else None
+        if root is not None:
+            yield {**{other: _real(1, random) for other in reals}, names[0]: acb(root)}
+
+
+def _root(line: Expression, name: str) -> int | None:
+    """Where an expression that is linear in its only symbol is zero, if that is an integer."""
+    zeroth, first, second = (rational(substituted(line, name, integer(at))) for at in range(3))
+    if zeroth is None or first is None or second is None or zeroth == first or second - first != first - zeroth:
+        return None
+    root = zeroth / (zeroth - first)
+    return int(root.p) if root.q == 1 else None
+
+
+def _sign_at(expression: Expression, values: Mapping[str, acb], name: str, at: float) -> int:
+    return _sign(expression, {**values, name: acb(at)})
+
+
+def _sign(expression: Expression, values: Mapping[str, acb]) -> int:
+    """Of a real value, 0 where there is none or it cannot be told."""
+    try:
+        with precision(MANTISSA):
+            value = Balls(MANTISSA, values).value(expression).real
+    except NoValueError:
+        return 0
+    return (value > 0) - (value < 0)

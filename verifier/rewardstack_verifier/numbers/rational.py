@@ -1,0 +1,137 @@
+"""The exact value of an expression that is a rational number of a bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flint import fmpq, fmpz
+
+from rewardstack_verifier.numbers.tree import Apply, Expression, Number, evaluated
+
+MAX_BITS = 100_000
+"""Bits of a numerator or denominator up to which a value is computed."""
+MAX_COUNT = 10_000
+"""Of what a factorial or a binomial coefficient is computed exactly."""
+
+
+def rational(expression: Expression) -> fmpq | None:
+    """The value as a fraction; None where it is not rational, not known to be, too large, or divided by zero."""
+    if isinstance(expression, Number):
+        return fmpq(expression.value.numerator, expression.value.denominator)
+    if not isinstance(expression, Apply) or expression.operation not in _OPERATIONS:
+        return None
+    values = evaluated(expression.arguments, rational)
+    return None if values is None else _OPERATIONS[expression.operation](*values)
+
+
+def integral(expression: Expression) -> int | None:
+    """The value as an integer; None where `rational` gives none or a fraction."""
+    value = rational(expression)
+    return int(value.p) if value is not None and value.q == 1 else None
+
+
+def bits(value: fmpq) -> int:
+    """The length of the longer of numerator and denominator."""
+    return int(max(abs(value.p).bit_length(), value.q.bit_length()))
+
+
+def _sum(*addends: fmpq) -> fmpq | None:
+    total = fmpq(0)
+    for addend in addends:
+        total += addend
+    return _bounded(total)
+
+
+def _product(*factors: fmpq) -> fmpq | None:
+    total = fmpq(1)
+    for factor in factors:
+        if bits(total) + bits(factor) > 2 * MAX_BITS:
+            return None
+        total *= factor
+    return _bounded(total)
+
+
+def _quotient(dividend: fmpq, divisor: fmpq) -> fmpq | None:
+    return None if divisor == 0 else _bounded(dividend / divisor)
+
+
+def _power(base: fmpq, exponent: fmpq) -> fmpq | None:
+    if exponent.q != 1:
+        root = _root(base, fmpq(exponent.q))
+        return None if root is None else _power(root, fmpq(exponent.p))
+    if base == 0:
+        return fmpq(0) if exponent > 0 else None
+    if abs(base) == 1:
+        return base if exponent.p % 2 else fmpq(1)
+    return None if abs(exponent.p) * (bits(base) - 1) > MAX_BITS else base ** int(exponent.p)
+
+
+def _root(radicand: fmpq, index: fmpq) -> fmpq | None:
+    """The real root where it is rational; of a negative number that of an odd index."""
+    if index.q != 1 or index.p < 1 or index.p > MAX_BITS or (radicand < 0 and index.p % 2 == 0):
+        return None
+    degree, sign = int(index.p), -1 if radicand < 0 else 1
+    over, under = abs(radicand.p).root(degree), radicand.q.root(degree)
+    return sign * fmpq(over, under) if over**degree == abs(radicand.p) and under**degree == radicand.q else None
+
+
+def _factorial(of: fmpq) -> fmpq | None:
+    return fmpq(fmpz.fac_ui(of.p)) if of.q == 1 and 0 <= of.p <= MAX_COUNT else None
+
+
+def _binomial(n: fmpq, k: fmpq) -> fmpq | None:
+    if n.q != 1 or k.q != 1 or not 0 <= k.p <= n.p <= MAX_COUNT:
+        return None
+    return fmpq(fmpz.bin_uiui(int(n.p), int(k.p)))
+
+
+def _rounded(towards: Callable[[fmpq], fmpz]) -> Callable[[fmpq], fmpq]:
+    return lambda of: fmpq(towards(of))
+
+
+def _remainder(dividend: fmpq, divisor: fmpq) -> fmpq | None:
+    integers = dividend.q == 1 and divisor.q == 1 and divisor.p != 0
+    return fmpq(dividend.p % abs(divisor.p)) if integers else None
+
+
+def _gcd(*of: fmpq) -> fmpq | None:
+    total = fmpz(0)
+    for one in of:
+        if one.q != 1:
+            return None
+        total = total.gcd(one.p)
+    return fmpq(total)
+
+
+def _lcm(*of: fmpq) -> fmpq | None:
+    total = fmpz(1)
+    for one in of:
+        if one.q != 1:
+            return None
+        total = total.lcm(one.p)
+    return _bounded(fmpq(total))
+
+
+def _bounded(value: fmpq) -> fmpq | None:
+    return value if bits(value) <= MAX_BITS else None
+
+
+_OPERATIONS: dict[str, Callable[..., fmpq | None]] = {
+    "sum": _sum,
+    "product": _product,
+    "quotient": _quotient,
+    "negative": lambda of: -of,
+    "power": _power,
+    "root": _root,
+    "abs": abs,
+    "factorial": _factorial,
+    "binomial": _binomial,
+    "floor": _rounded(lambda of: of.floor()),
+    "ceiling": _rounded(lambda of: of.ceil()),
+    "sign": lambda of: fmpq((of > 0) - (of < 0)),
+    "remainder": _remainder,
+    "gcd": _gcd,
+    "lcm": _lcm,
+    "maximum": max,
+    "minimum": min,
+}

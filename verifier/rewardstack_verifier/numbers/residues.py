@@ -1,0 +1,100 @@
+"""Rational functions, and rational numbers too large to be written out, modulo two primes of 61 bits.
+
+Two that differ have a difference whose numerator is a polynomial of some degree d; at a random point modulo a prime p
+it vanishes with a probability of at most d / p (Schwartz and Zippel), so that both primes take them for equal with one
+of d² / 2^122.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+
+from flint import nmod
+
+from rewardstack_verifier.numbers.rational import integral
+from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, evaluated, symbols
+
+PRIMES = (2305843009213693951, 2305843009213693921)
+"""2^61 - 1 and the prime before it."""
+ATTEMPTS = 4
+"""Points tried for each prime: at one, a divisor may be zero."""
+
+
+def same_residues(one: Expression, other: Expression, seed: int) -> bool | None:
+    """Whether two rational functions are equal; None where one is none, or is divided by zero everywhere.
+
+    Args:
+        one: an expression.
+        other: likewise.
+        seed: of the points.
+    """
+    names, random = sorted(symbols(one, other)), Random(seed)
+    for prime in PRIMES:
+        same = None
+        for _ in range(ATTEMPTS):
+            values = {name: nmod(random.randrange(2, prime), prime) for name in names}
+            left, right = residue(one, values, prime), residue(other, values, prime)
+            if left is not None and right is not None:
+                same = left == right
+                break
+            if not names:
+                break
+        if not same:
+            return same
+    return True
+
+
+def residue(expression: Expression, values: Mapping[str, nmod], prime: int) -> nmod | None:
+    """The value modulo a prime; None where the expression is no rational function, or its divisor is zero here.
+
+    Args:
+        expression: with symbols that are all in `values`.
+        values: of the symbols, modulo the prime.
+        prime: one of `PRIMES`.
+    """
+    if isinstance(expression, Number):
+        return _quotient(nmod(expression.value.numerator, prime), nmod(expression.value.denominator, prime))
+    if isinstance(expression, Symbol):
+        return values[expression.name]
+    if not isinstance(expression, Apply):
+        return None
+    if expression.operation == "power":
+        return _power(expression, values, prime)
+    operation = _OPERATIONS.get(expression.operation)
+    if operation is None:
+        return None
+    residues = evaluated(expression.arguments, lambda argument: residue(argument, values, prime))
+    return None if residues is None else operation(*residues)
+
+
+def _power(expression: Apply, values: Mapping[str, nmod], prime: int) -> nmod | None:
+    exponent = integral(expression.arguments[1])
+    base = residue(expression.arguments[0], values, prime)
+    if exponent is None or base is None or (base == 0 and exponent <= 0):
+        return None
+    return base ** (exponent % (prime - 1)) if base != 0 else base
+
+
+def _sum(first: nmod, *addends: nmod) -> nmod:
+    for addend in addends:
+        first += addend
+    return first
+
+
+def _product(first: nmod, *factors: nmod) -> nmod:
+    for factor in factors:
+        first *= factor
+    return first
+
+
+def _quotient(dividend: nmod, divisor: nmod) -> nmod | None:
+    return None if divisor == 0 else dividend / divisor
+
+
+_OPERATIONS: dict[str, Callable[..., nmod | None]] = {
+    "sum": _sum,
+    "product": _product,
+    "quotient": _quotient,
+    "negative": lambda of: -of,
+}

@@ -1,0 +1,114 @@
+"""How small an algebraic number can be without being zero: a separation bound.
+
+The bound is that of C. Burnikel, S. Funke, K. Mehlhorn, S. Schirra and S. Schmitt, "A separation bound for real
+algebraic expressions", Algorithmica 55 (2009): an expression of integers, + - * / and roots is a quotient of two
+algebraic integers whose conjugates are at most u and l in absolute value; with D, the product of the indices of all
+roots, it is zero or at least 1 / (u^(D-1) l). Conjugates take every branch of a root, so the bound holds of complex
+values, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flint import fmpz
+
+from rewardstack_verifier.numbers.rational import integral, rational
+from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, evaluated, parts
+
+MAX_POWER = 64
+"""The largest exponent of which a power is bounded as a product."""
+_MARGIN = 1 + 2.0**-40
+"""Logarithms are rounded upwards by it."""
+
+
+def separation_bits(expression: Expression) -> float | None:
+    """The exponent b for which the expression is zero or of an absolute value of at least 2^-b.
+
+    Returns:
+        None where the expression is not known to be an algebraic number.
+    """
+    sizes = _sizes(expression)
+    if sizes is None:
+        return None
+    degree = 1
+    for root in {part for part in parts(expression) if _index(part) > 1}:
+        degree *= _index(root)
+    upper, lower = sizes
+    return ((degree - 1) * upper + lower) * _MARGIN + 1
+
+
+def _index(expression: Expression) -> int:
+    """The index of the root that an expression is; 2 for the imaginary unit, 1 for what is no root."""
+    if isinstance(expression, Constant):
+        return 2 if expression.name == "i" else 1
+    if not isinstance(expression, Apply):
+        return 1
+    if expression.operation == "root":
+        return integral(expression.arguments[1]) or 1
+    if expression.operation == "power":
+        exponent = rational(expression.arguments[1])
+        return int(exponent.q) if exponent is not None else 1
+    return 1
+
+
+def _sizes(expression: Expression) -> tuple[float, float] | None:
+    """The binary logarithms of u and l."""
+    value = rational(expression)
+    if value is not None:
+        return _log(value.p), _log(value.q)
+    if isinstance(expression, Constant):
+        return (0.0, 0.0) if expression.name == "i" else None
+    if not isinstance(expression, Apply):
+        return None
+    if expression.operation in ("power", "root"):
+        return _raised_sizes(expression)
+    if expression.operation not in _OPERATIONS:
+        return None
+    sizes = evaluated(expression.arguments, _sizes)
+    return None if sizes is None else _OPERATIONS[expression.operation](*sizes)
+
+
+def _raised_sizes(expression: Apply) -> tuple[float, float] | None:
+    base, exponent = _sizes(expression.arguments[0]), rational(expression.arguments[1])
+    if base is None or exponent is None or exponent == 0:
+        return None
+    if expression.operation == "root":
+        exponent = 1 / exponent
+    power, index = int(exponent.p), int(exponent.q)
+    if abs(power) > MAX_POWER or index > MAX_POWER:
+        return None
+    upper, lower = base if power > 0 else base[::-1]
+    upper, lower = abs(power) * upper, abs(power) * lower
+    if upper >= lower:
+        return (upper + (index - 1) * lower) / index, lower
+    return upper, ((index - 1) * upper + lower) / index
+
+
+def _log(value: fmpz) -> float:
+    """Of an integer, not below its binary logarithm."""
+    return float(abs(value).bit_length())
+
+
+def _sum(*sizes: tuple[float, float]) -> tuple[float, float]:
+    upper, lower = sizes[0]
+    for one in sizes[1:]:
+        larger = max(upper + one[1], lower + one[0])
+        upper, lower = larger + 1, lower + one[1]
+    return upper, lower
+
+
+def _product(*sizes: tuple[float, float]) -> tuple[float, float]:
+    return sum(one[0] for one in sizes), sum(one[1] for one in sizes)
+
+
+def _quotient(dividend: tuple[float, float], divisor: tuple[float, float]) -> tuple[float, float]:
+    return dividend[0] + divisor[1], dividend[1] + divisor[0]
+
+
+_OPERATIONS: dict[str, Callable[..., tuple[float, float]]] = {
+    "sum": _sum,
+    "product": _product,
+    "quotient": _quotient,
+    "negative": lambda of: of,
+}

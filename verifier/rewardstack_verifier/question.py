@@ -1,0 +1,103 @@
+"""What a response leaves to be decided: `ask`. It reads text alone, in linear time, and loads no library of algebra."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from rewardstack_verifier.bounds import MAX_RESPONSE, refusal
+from rewardstack_verifier.extraction.extract import extract_answer, reference_answer
+from rewardstack_verifier.reading.lexer import is_same_text
+
+SHORT = 200
+"""Characters of a reference whose answer is remembered: several responses are compared with one."""
+REMEMBERED = 2048
+"""Such references."""
+
+
+class Verdict(NamedTuple):
+    """What became of a response.
+
+    Args:
+        right: whether it is right; None where the references do not allow to say so.
+        reason: why it is wrong or has no verdict; empty where it is right.
+        by: `undecided` where a comparison reached a bound, so that the answer is wrong; else empty.
+    """
+
+    right: bool | None
+    reason: str = ""
+    by: str = ""
+
+
+EXTRACTIONS = ("lenient", "strict")
+"""Where an answer may stand: anywhere, or in a box, an answer tag or behind `####` alone."""
+
+
+class Options(NamedTuple):
+    """What a caller asks for beside equality.
+
+    Args:
+        extraction: one of `EXTRACTIONS`.
+        tolerance: how far a number may be from the reference's, in proportion to that; None for what decimals allow.
+        simplified: whether arithmetic that is left undone makes an answer wrong.
+    """
+
+    extraction: str = EXTRACTIONS[0]
+    tolerance: float | None = None
+    simplified: bool = False
+
+
+DEFAULT = Options()
+
+
+class Question(NamedTuple):
+    """Whether an answer equals one of the references; all that a verdict depends on.
+
+    Args:
+        answer: as it stands in the response, within the bounds; empty where there is none that may be compared.
+        expected: the answers in the references, at least one.
+        fault: why the answer cannot be right, so that the references alone decide the verdict; empty where it can.
+        tolerance: as in `Options`.
+        simplified: likewise.
+    """
+
+    answer: str
+    expected: tuple[str, ...]
+    fault: str = ""
+    tolerance: float | None = None
+    simplified: bool = False
+
+
+def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) -> Question | Verdict:
+    """What is to be decided about a response, or the verdict where the text alone decides it.
+
+    Args:
+        solution: what the policy wrote.
+        references: right answers, each as it is, in a box, or behind `####`.
+        options: what is asked for beside equality.
+    """
+    expected = tuple(answer for answer in map(_expected, references) if answer)
+    if not expected:
+        return Verdict(None, "the reference is empty")
+    if len(solution) > MAX_RESPONSE:
+        return Question("", expected, "response too long")
+    answer = extract_answer(solution, strict=options.extraction == "strict")
+    if answer is None:
+        return Question("", expected, "no answer")
+    if answer in expected:
+        return Verdict(True)
+    refused = refusal(answer)
+    if not refused:
+        return Question(answer, expected, "", options.tolerance, options.simplified)
+    same = any(is_same_text(answer, reference) for reference in expected)
+    return Verdict(True) if same else Question("", expected, f"answer {refused}")
+
+
+def _expected(reference: str) -> str:
+    return _remembered(reference) if len(reference) <= SHORT else reference_answer(reference)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _remembered(reference: str) -> str:
+    return reference_answer(reference)

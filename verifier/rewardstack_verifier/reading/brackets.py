@@ -1,0 +1,93 @@
+"""Tokens in one form: brackets that are turned outwards, `]0, 1[`, fractions with a line inside, `{3 \\over 4}`."""
+
+from __future__ import annotations
+
+from rewardstack_verifier.reading.lexer import COMMAND, MARK, NUMBER, Token
+
+_DIVIDING = {"over": "frac", "choose": "binom"}
+_OPEN, _CLOSE = Token(MARK, "{"), Token(MARK, "}")
+_OPENING = {"(": ")", "[": "]", "{": "}", "\\{": "\\}"}
+
+
+def turned_inwards(tokens: list[Token]) -> list[Token]:
+    """The tokens with parentheses in the place of brackets that are turned outwards.
+
+    Args:
+        tokens: from `lex`; a bracket opens outwards where none is open, and closes so behind the second item of a pair.
+    """
+    found: list[Token] = []
+    expected: list[str] = []
+    separated: list[bool] = []
+    for token in tokens:
+        before = found[-1].text if found else ""
+        if token.text == "]" and not expected:
+            token = token._replace(text="(")
+        elif token.text == "[" and any(separated[-1:]) and before not in (",", ";", "sqrt"):
+            token = token._replace(text=")")
+        if token.text in _OPENING:
+            expected.append(_OPENING[token.text])
+            separated.append(False)
+        elif token.text in (")", "]", "}", "\\}") and expected:
+            expected.pop()
+            separated.pop()
+        elif token.text in (",", ";") and separated:
+            separated[-1] = True
+        found.append(token)
+    return found
+
+
+def with_commas(tokens: list[Token]) -> list[Token]:
+    """The tokens with a comma in the place of the bar in a point's coordinates, `(2|-3)`, as German books have it."""
+    found = list(tokens)
+    for start in (at for at, token in enumerate(tokens) if token.text == "("):
+        end = next((at for at in range(start, len(tokens)) if tokens[at].text == ")"), start)
+        inside = tokens[start + 1 : end]
+        if [token.text for token in inside].count("|") == 1 and all(token.kind in (NUMBER, MARK) for token in inside):
+            at = start + 1 + [token.text for token in inside].index("|")
+            found[at] = Token(MARK, ",")
+    return found
+
+
+def chosen(tokens: list[Token]) -> list[Token]:
+    """The tokens with `{}_5C_2`, `{}^5C_2` and `{}_5P_2` as binomial coefficients, and these times a factorial."""
+    for at, token in enumerate(tokens):
+        n, behind = _index(tokens, at) if token.text in ("_", "^") and at in (0, 1) else (None, 0)
+        name = tokens[behind].text if n and behind < len(tokens) else ""
+        k, end = _index(tokens, behind + 1) if name in ("C", "P") and tokens[behind + 1 : behind + 2] else (None, 0)
+        if n and k:
+            orders = [Token(MARK, "*"), _OPEN, *k, _CLOSE, Token(MARK, "!")] if name == "P" else []
+            coefficient = [Token(COMMAND, "binom"), _OPEN, *n, _CLOSE, _OPEN, *k, _CLOSE]
+            return [*tokens[:at], *coefficient, *orders, *chosen(tokens[end:])]
+    return tokens
+
+
+def _index(tokens: list[Token], at: int) -> tuple[list[Token] | None, int]:
+    """What an index behind `_` or `^` holds, and where it ends; None where there is none."""
+    if tokens[at].text not in ("_", "^") or at + 1 >= len(tokens):
+        return None, at
+    if tokens[at + 1].text != "{":
+        return [tokens[at + 1]], at + 2
+    end = _edge(tokens, at + 1, 1)
+    return tokens[at + 2 : end], end + 1
+
+
+def divided(tokens: list[Token]) -> list[Token]:
+    """The tokens with `{3 \\over 4}` as a fraction and `{n \\choose k}` as a binomial coefficient."""
+    at = next((at for at, token in enumerate(tokens) if token.kind == COMMAND and token.text in _DIVIDING), None)
+    if at is None:
+        return tokens
+    start, end = _edge(tokens, at, -1), _edge(tokens, at, 1)
+    command = Token(COMMAND, _DIVIDING[tokens[at].text])
+    inside = [command, _OPEN, *tokens[start + 1 : at], _CLOSE, _OPEN, *divided(tokens[at + 1 : end]), _CLOSE]
+    return [*tokens[: start + 1], *inside, *divided(tokens[end:])]
+
+
+def _edge(tokens: list[Token], at: int, step: int) -> int:
+    """Where the group of a token opens (`step` -1) or closes (1); beyond the tokens where it does not."""
+    depth = 0
+    while 0 <= at + step < len(tokens):
+        at += step
+        depth += {"{": step, "}": -step}.get(tokens[at].text, 0)
+        if depth < 0:
+            return at
+    return at + step

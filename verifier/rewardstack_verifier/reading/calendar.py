@@ -1,0 +1,131 @@
+"""Times of day and days of a year, as several languages write them."""
+
+from __future__ import annotations
+
+import re
+
+from rewardstack_verifier.lexicon.calendar import (
+    AFTERNOON,
+    HOUR,
+    JOINING,
+    MONTHS,
+    MORNING,
+    NAMED_HOURS,
+    QUARTERS,
+    WEEKDAYS,
+)
+from rewardstack_verifier.reading import numerals
+from rewardstack_verifier.reading.lexer import COMMAND, Token, UnreadError
+from rewardstack_verifier.reading.syntax import Date, Time
+from rewardstack_verifier.reading.wording import said
+
+MOST_LETTERS = 60
+"""Of a date."""
+
+
+def _by_name(rows: dict[str, str]) -> dict[str, int]:
+    """Places in a row, from one on, by name."""
+    return {
+        name: at for row in rows.values() for at, names in enumerate(row.split(), start=1) for name in names.split("|")
+    }
+
+
+def _any_of(names: object) -> str:
+    """A pattern of any of several phrases, the longest first."""
+    assert isinstance(names, (str, dict))
+    several = names.split("|") if isinstance(names, str) else list(names)
+    return "|".join(re.escape(name).replace("\\ ", " ?") for name in sorted(several, key=len, reverse=True))
+
+
+_MONTHS, _WEEKDAYS = _by_name(MONTHS), _by_name(WEEKDAYS)
+_HALF = f"(?:(?P<morning>{_any_of(MORNING)})|(?P<afternoon>{_any_of(AFTERNOON)}))"
+_HALF_FIRST = _HALF.replace("<morning>", "<early>").replace("<afternoon>", "<late>")
+_TIME = re.compile(
+    rf"(?:{_HALF_FIRST} ?)?(?P<hour>\d{{1,2}}) ?"
+    rf"(?:(?P<sign>:|{_any_of(HOUR)}) ?(?P<minute>[0-5]\d)?(?::[0-5]\d)?(?P<past>半)? ?(?:分|uhr|h|min)?)? ?{_HALF}?"
+)
+_JOINING = rf"(?:(?:{'|'.join(JOINING.split())}) )?"
+_WEEKDAY = rf"(?:(?P<weekday>{_any_of(_WEEKDAYS)})\.?,? ?)?"
+_MONTH = rf"(?P<month>{_any_of(_MONTHS)})\.?"
+_DAY = r"(?:the )?(?P<day>\d{1,2})(?: ?(?:st|nd|rd|th))?\.?"
+_YEAR = rf"(?:,? ?{_JOINING}(?P<year>\d{{4}}))?"
+_DATES = tuple(
+    re.compile(form)
+    for form in (
+        rf"{_JOINING}{_WEEKDAY}{_MONTH} ?{_DAY}{_YEAR}",
+        rf"{_JOINING}{_WEEKDAY}{_JOINING}{_DAY} ?{_JOINING}{_MONTH}{_YEAR}",
+        r"(?P<year>\d{4})[-/](?P<number>0?[1-9]|1[0-2])[-/](?P<day>\d{1,2})",
+        r"(?P<day>1[3-9]|2\d|3[01])[./](?P<number>0?[1-9]|1[0-2])[./](?P<year>\d{4})",
+        r"(?P<number>0?[1-9]|1[0-2])/(?P<day>1[3-9]|2\d|3[01])/(?P<year>\d{4})",
+        r"(?P<day>\d{1,2})\. ?(?P<number>0?[1-9]|1[0-2])\.(?P<year>\d{4})",
+        r"(?:(?P<year>\d{4}) ?年 ?)?(?P<number>\d{1,2}) ?月 ?(?P<day>\d{1,2}) ?[日号]?",
+    )
+)
+"""The forms of a date; one of digits alone only where the day cannot be the month, or the form says which is which."""
+
+
+def time_of_day(tokens: list[Token]) -> Time:
+    """A time of day.
+
+    Raises:
+        UnreadError: it is none.
+    """
+    text = _line(tokens)
+    if text in NAMED_HOURS:
+        return Time(12, 0, NAMED_HOURS[text])
+    phrase, _, hour = text.rpartition(" ")
+    if phrase in QUARTERS:
+        return _spoken(hour, QUARTERS[phrase])
+    first, _, rest = text.partition(" ")
+    value = numerals.number([first]) if rest else None
+    match = _TIME.fullmatch(text if value is None else f"{value} {rest}")
+    if match is None or int(match["hour"]) > 24:
+        raise UnreadError("no time of day")
+    early, late = match["morning"] or match["early"], match["afternoon"] or match["late"]
+    if not (early or late or match["sign"]) or (match["sign"] == ":" and not match["minute"]):
+        raise UnreadError("a number")
+    if match["sign"] in ("h", "hrs", "heure", "heures", "часов", "часа", "時", "时") and not match["minute"]:
+        raise UnreadError("hours, which may be a duration")
+    minute = 30 if match["past"] else int(match["minute"] or 0)
+    return Time(int(match["hour"]), minute, "a" if early else "p" if late else "")
+
+
+def _spoken(hour: str, minutes: int) -> Time:
+    """Half past three."""
+    value = int(hour) if hour.isdecimal() else numerals.number([hour])
+    if value is None or not 0 < value < 25:
+        raise UnreadError("no hour")
+    return Time(int(value) - (minutes < 0), minutes % 60, "")
+
+
+def date(tokens: list[Token]) -> Date:
+    """A day of a year.
+
+    Raises:
+        UnreadError: it is none.
+    """
+    text = _line(tokens)
+    match = next((match for form in _DATES if (match := form.fullmatch(text))), None)
+    if match is None or not 0 < int(match["day"]) < 32:
+        raise UnreadError("no date")
+    found = match.groupdict()
+    month = _MONTHS[found["month"]] if found.get("month") else int(found["number"])
+    weekday = _WEEKDAYS[found["weekday"]] if found.get("weekday") else 0
+    if not 0 < month < 13:
+        raise UnreadError("no month")
+    return Date(month, int(match["day"]), found.get("year") or "", weekday)
+
+
+def _line(tokens: list[Token]) -> str:
+    """The tokens as text in small letters, without braces.
+
+    Raises:
+        UnreadError: it is longer than any date, or mathematics.
+    """
+    if len(tokens) > MOST_LETTERS or any(token.kind == COMMAND for token in tokens):
+        raise UnreadError("too long, or mathematics")
+    text = said([token for token in tokens if token.text not in ("{", "}")]).lower().strip(" .")
+    text = text.replace(" .", ".")
+    if len(text) > MOST_LETTERS:
+        raise UnreadError("too long")
+    return text

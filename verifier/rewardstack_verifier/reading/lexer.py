@@ -1,0 +1,233 @@
+"""An answer's text as tokens: what does not change its meaning ends here."""
+
+from __future__ import annotations
+
+import html
+import re
+from itertools import pairwise
+from typing import NamedTuple
+
+from rewardstack_verifier.reading.characters import MARKS_ON_LETTERS, plain_characters
+from rewardstack_verifier.reading.commands import (
+    ALIASES,
+    COLOURED,
+    DEGREES,
+    DROPPED,
+    HIDDEN,
+    SPACES,
+    TEXT,
+    UNWRAPPED,
+)
+from rewardstack_verifier.reading.names import DECORATIONS, SYSTEMS
+
+NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "mark", "begin", "end"
+"""The kinds of tokens; a mark is a character, `\\{`, `\\}` or `\\\\`."""
+
+_SEPARATOR = r"(?:[,']|[ ]?\{[ ]?,[ ]?\}[ ]?|\\text\{,\}|(?:\\!){0,2},?(?:\\[,! ]\s?){1,2}|(?<!\.\d)[ ~])"
+"""What stands between thousands."""
+_TOKEN = re.compile(
+    r"(?P<space>(?:\s|~|\\ )+)"
+    rf"|(?P<number>[1-9]\d{{0,2}}(?:{_SEPARATOR}\d{{3}}(?!\d))+(?:\.\d+)?"
+    r"|(?:0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,}))(?!\d)"
+    r"|[1-9]\d{0,2}(?:\.\d{3}){2,}(?!\d)|\d+\.(?=\\(?:overline|bar|dot)(?![a-z]))|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?!\d))?|\.\d+)"
+    r"|\\begin\s*\{(?P<begin>[a-z]*)\*?\}"
+    r"|\\end\s*\{(?P<end>[a-z]*)\*?\}"
+    r"|\\(?P<command>q?quad|(?:operatorname|hspace|vspace|tag)\*|[A-Za-z]+|[,;:!>/ ])"
+    r"|(?P<mark>\\\\(?:\s?\[-?[\d.]{1,6}\s?[a-z]{2}\])?|\\[{}$%&#_|]|\$\$?|\\[()\[\]]|<=|>=|!=|==|=>|->|\*\*)"
+    rf"|(?P<letters>[^\W\d_](?:[^\W\d_]|{MARKS_ON_LETTERS})*)"
+    r"|(?P<character>.)",
+    re.DOTALL,
+)
+_DELIMITERS = frozenset(("$", "$$", "\\(", "\\)", "\\[", "\\]"))
+_WRITTEN = {"<=": "le", ">=": "ge", "!=": "ne", "->": "to", "=>": "implies"}
+"""Commands that are written with other characters."""
+_MARKS = _WRITTEN | {"==": "=", "**": "^"} | {f"\\{sign}": sign for sign in "$%&#"}
+_THOUSANDS = re.compile(rf"{_SEPARATOR}(?=\d{{3}})")
+_DECIMAL_COMMA = re.compile(r"0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,})")
+"""A comma in braces is a decimal one where no thousands stand behind it."""
+_DOLLAR = re.compile(r"(?<!\\)\$")
+_ENDING = "(?:st|nd|rd|th)"
+_ORDINAL = re.compile(
+    rf"(?<=\d)\s?(?:\^?\{{\\(?:text|mathrm)\{{{_ENDING}\}}\}}|\^\{{{_ENDING}\}}|\^?\\(?:text|mathrm)\{{{_ENDING}\}}"
+    rf"|{_ENDING}(?![A-Za-z]))"
+)
+"""The letters of `3rd`, which a date or a number does not need."""
+_TIMES = re.compile(r"(?<=\d) [xX] (?=10 ?\^)")
+"""The letter for the sign of multiplication before a power of ten."""
+_DOUBLED = re.compile(r"\\\\(?=(?:[dt]?frac|sqrt|text|pi|infty|left|right|cdot|times|circ|pm|leq?|geq?|in|cup)\b)")
+"""A command with two backslashes, as in a string of a program."""
+_TAKING = DECORATIONS | {"^", "_", "frac", "sqrt", "binom", "mathbb"}
+"""Behind which a group is an argument, even an empty one."""
+_ARGUMENT = re.compile(r"\s*\{")
+_CUT_SPACE = re.compile(r"(?<!\\)\\\s*\Z")
+"""A space as LaTeX writes it, of which stripping has left the backslash."""
+_ENTITY = re.compile(r"&(?:lt|gt|le|ge|ne|nbsp|minus|times|middot|pi|radic|deg|infin|#\d{1,5});")
+"""A character as HTML writes it."""
+
+
+class Token(NamedTuple):
+    """A token.
+
+    Args:
+        kind: one of the six.
+        text: of a command its name, the one of its aliases that stands for all.
+        word: whether it was written upright, as words are.
+        spaced: whether a space stands before it.
+    """
+
+    kind: str
+    text: str
+    word: bool = False
+    spaced: bool = False
+
+
+class UnreadError(Exception):
+    """A text is not read: it holds what no answer has, or no form that is known."""
+
+
+def lex(text: str) -> list[Token]:
+    """The tokens of an answer.
+
+    Args:
+        text: of a bounded length, with or without `$` around it.
+
+    Raises:
+        UnreadError: braces are not closed.
+    """
+    if "&" in text and ";" in text:
+        text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
+    if "\\\\" in text and "\\begin" not in text:
+        text = _DOUBLED.sub(r"\\", text)
+    if _DOLLAR.findall(text).count("$") % 2:
+        text = _DOLLAR.sub(r"\\$", text)  # an amount of money, for a formula would end
+    text = _CUT_SPACE.sub("", text)
+    text = _TIMES.sub("*", _ORDINAL.sub("", plain_characters(text)))
+    tokens = _Lexer(text).tokens(word=False)
+    tokens = _without_empty_groups(tokens)
+    while _is_wrapped(tokens) or _is_one_row(tokens):
+        tokens = [token for token in tokens[1:-1] if token.text != "&"] if tokens[0].kind == BEGIN else tokens[1:-1]
+    return tokens
+
+
+def is_same_text(one: str, other: str) -> bool:
+    """Whether two texts of any length and depth have the same tokens, so that nothing needs to be computed."""
+    try:
+        return [token[:2] for token in lex(one)] == [token[:2] for token in lex(other)]
+    except (UnreadError, RecursionError):
+        return False
+
+
+class _Lexer:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def tokens(self, word: bool, until: str = "") -> list[Token]:
+        """Tokens up to the brace that closes a group, where `until` is one."""
+        tokens: list[Token] = []
+        depth = 0
+        spaced = False
+        while self.at < len(self.text):
+            match = _TOKEN.match(self.text, self.at)
+            assert match is not None  # the last alternative takes any character
+            self.at = match.end()
+            kind, found = match.lastgroup or "", match[0]
+            if until and found in "{}":
+                depth += 1 if found == "{" else -1
+                if depth < 0:
+                    return tokens
+            if kind == "space" or match["command"] in SPACES:
+                spaced = True
+            elif found not in _DELIMITERS:
+                first, *rest = self._tokens_of(kind, match, word) or (None,)
+                tokens += [] if first is None else [first._replace(spaced=spaced or first.spaced), *rest]
+                spaced = spaced and first is None
+        if until:
+            raise UnreadError("a brace that is not closed")
+        return tokens
+
+    def _tokens_of(self, kind: str, match: re.Match[str], word: bool) -> list[Token]:
+        found = match[0]
+        if kind == "number":
+            if _DECIMAL_COMMA.fullmatch(found):
+                return [Token(NUMBER, found.replace("{,}", "."), word)]
+            grouped = found.count(".") > 1
+            return [Token(NUMBER, found.replace(".", "") if grouped else _THOUSANDS.sub("", found), word)]
+        if kind == "letters" and found in DEGREES:
+            return [Token(COMMAND, "degree")]
+        if kind == "letters":
+            return [Token(LETTERS, found, word)]
+        if kind in ("begin", "end"):
+            return [Token(kind, match[kind])]
+        if kind == "command":
+            return self._command(match["command"], word)
+        name = "\\\\" if found.startswith("\\\\") else _MARKS.get(found, found)
+        return [Token(COMMAND if found in _WRITTEN else MARK, name)]
+
+    def _command(self, name: str, word: bool) -> list[Token]:
+        if name in DROPPED:
+            if name in ("left", "right") and self.text.startswith(".", self.at):
+                self.at += 1
+            return []
+        if name in HIDDEN or name in COLOURED:
+            self._group(word)
+            return self._group(word) if name in COLOURED else []
+        if name in TEXT:
+            return self._group(word=True)
+        if name in UNWRAPPED:
+            inner = self._group(word)
+            return inner if len(inner) == 1 else _braced(inner)
+        alias = ALIASES.get(name, name)
+        return [Token(COMMAND if alias.isalnum() and len(alias) > 1 else MARK, alias)]
+
+    def _group(self, word: bool) -> list[Token]:
+        """The tokens of the argument that follows: a group in braces, or one token."""
+        opened = _ARGUMENT.match(self.text, self.at)
+        if opened:
+            self.at = opened.end()
+            return self.tokens(word, until="}")
+        match = _TOKEN.match(self.text, self.at)
+        if match is not None and match.lastgroup == "space":
+            match = _TOKEN.match(self.text, match.end())
+        if match is None:
+            return []
+        self.at = match.end()
+        return self._tokens_of(match.lastgroup or "", match, word)
+
+
+def _is_wrapped(tokens: list[Token]) -> bool:
+    """Whether braces stand around all tokens."""
+    if len(tokens) < 3 or tokens[0].text != "{" or tokens[-1].text != "}":
+        return False
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth += {"{": 1, "}": -1}.get(token.text, 0)
+        if depth == 0:
+            return at == len(tokens) - 1
+    return False
+
+
+def _is_one_row(tokens: list[Token]) -> bool:
+    """Whether an environment that sets rows below one another stands around all tokens, and holds one."""
+    if len(tokens) < 3 or tokens[0].kind != BEGIN or tokens[-1].kind != END or tokens[0].text not in SYSTEMS:
+        return False
+    return not any(token.kind in (BEGIN, END) or token.text == "\\\\" for token in tokens[1:-1])
+
+
+def _without_empty_groups(tokens: list[Token]) -> list[Token]:
+    """The tokens without `{}`, other than where one is an argument."""
+    if not any(one.text == "{" and other.text == "}" for one, other in pairwise(tokens)):
+        return tokens
+    found: list[Token] = []
+    for token in tokens:
+        empty = token.text == "}" and found and found[-1].text == "{"
+        before = found[-2] if len(found) > 1 else None
+        if empty and (before is None or before.text not in _TAKING):
+            found.pop()
+        else:
+            found.append(token)
+    return found
+
+
+def _braced(tokens: list[Token]) -> list[Token]:
+    return [Token(MARK, "{"), *tokens, Token(MARK, "}")]

@@ -1,0 +1,94 @@
+"""Values whose name is no expression: `\\angle ABC = 25^\\circ`, `P(A \\mid B) = 1/3`, `f(5) = 25`."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from rewardstack_verifier.numbers.tree import Symbol
+from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadError
+from rewardstack_verifier.reading.names import GREEK, names
+from rewardstack_verifier.reading.parser import formula
+from rewardstack_verifier.reading.sexagesimal import sexagesimal
+from rewardstack_verifier.reading.syntax import Node, Relation, Sequence
+
+_NAMING = names(
+    "angle triangle # nabla mathbb det dim rank ker tr max min sup inf Var var Cov Pr Area area vol perimeter"
+)
+"""What a name begins with."""
+_FUNCTIONS = names("sin cos tan cot sec csc log ln")
+_SETS = names("cup cap setminus | ( ) { } , ' ^ c")
+"""What stands between letters of sets."""
+_BRACES = names("{ }")
+MOST_TOKENS = 16
+"""Of a name."""
+
+
+def named(tokens: list[Token]) -> Relation:
+    """A value with its name, which nothing is computed of.
+
+    Raises:
+        UnreadError: there is none, or the value is not read.
+    """
+    if (named_point := _point(tokens)) is not None:
+        return named_point
+    at = next((at for at, token in enumerate(tokens[: MOST_TOKENS + 1]) if token.text == "="), 0)
+    name = [token for token in tokens[:at] if token.text not in _BRACES]
+    if not name or not _is_name(name):
+        raise UnreadError("no name")
+    return Relation(("=",), (Symbol(" ".join(token.text for token in name)), _value(tokens[at + 1 :])))
+
+
+def _point(tokens: list[Token]) -> Relation | None:
+    """A point behind its letter: `A(3, 4)`."""
+    if len(tokens) < 5 or not (len(tokens[0].text) == 1 and tokens[0].text.isupper() and tokens[1].text == "("):
+        return None
+    with suppress(UnreadError):
+        coordinates = formula(tokens[1:])
+        if isinstance(coordinates, Sequence) and coordinates.opening == "(":
+            return Relation(("=",), (Symbol(tokens[0].text), coordinates))
+    return None
+
+
+def _value(tokens: list[Token]) -> Node:
+    with suppress(UnreadError):
+        return formula(tokens)
+    return sexagesimal(tokens)
+
+
+def _is_name(tokens: list[Token]) -> bool:
+    texts = [token.text for token in tokens]
+    if texts[0] in _NAMING or (texts[0] == "m" and texts[1:2] == ["angle"]):
+        return True
+    if texts[0] == "|":
+        return texts[-1] == "|" and _are_sets(tokens)
+    if texts[0] in _FUNCTIONS:
+        return any(token.kind == LETTERS or token.text in GREEK for token in tokens[1:])
+    if texts[:2] == ["frac", "d"] or (texts[0] == "frac" and texts[1][:1] == "d" and texts[-1][:1] == "d"):
+        return len(texts) <= 4
+    return _is_call(tokens)
+
+
+def _is_call(tokens: list[Token]) -> bool:
+    """Whether it is a function of numbers or sets, an inverse one, a probability: `f(5)`, `f^{-1}(x)`, `P(X > 2)`."""
+    texts = [token.text for token in tokens]
+    if not (len(texts[0]) == 1 and tokens[0].kind == LETTERS and texts[-1] in (")", "]")):
+        return False
+    if texts[1:6] == ["^", "(", "-", "1", ")"]:
+        return True
+    opening = next((at for at, text in enumerate(texts) if text in ("(", "[")), 0)
+    inside = tokens[opening + 1 : -1]
+    if not inside or not {*texts[1:opening]} <= {"^", "-", "1", "'", "_", "n"}:
+        return False
+    if texts[1:opening] == ["^", "-", "1"]:
+        return True
+    if texts[:2] in (["P", "("], ["E", "("]):
+        return True
+    if texts[0].isupper() and len(inside) == 1 and inside[0].text.islower():
+        return True
+    numbers = all(token.kind == NUMBER or token.text in ("-", ",") for token in inside)
+    return (texts[0] in "fghFGHPQ" and numbers) or (texts[0] in "nPEVN" and _are_sets(inside))
+
+
+def _are_sets(tokens: list[Token]) -> bool:
+    """Whether it is capital letters, and what joins sets."""
+    return all(token.text.isupper() if token.kind == LETTERS else token.text in _SETS for token in tokens)

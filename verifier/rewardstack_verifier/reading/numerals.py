@@ -1,0 +1,329 @@
+"""Numbers in words, in the languages of `lexicon.numerals`: "twenty-four", "zwei Drittel", "2.5 million"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from rewardstack_verifier.lexicon.numerals import (
+    CHINESE_COUNTERS,
+    CHINESE_DIGITS,
+    CHINESE_LARGE,
+    CHINESE_TENS,
+    LANGUAGES,
+    MONEY,
+    Row,
+)
+from rewardstack_verifier.reading.characters import MARKS_ON_LETTERS
+
+MOST_WORDS = 20
+LEAST_LETTERS, MOST_LETTERS = 6, 60
+"""Of a word that is taken apart."""
+_DECIMAL = re.compile(r"\d+(?:\.\d+)?")
+_MARKS = re.compile(MARKS_ON_LETTERS)
+_INTEGER = f"[{''.join([*CHINESE_DIGITS, *CHINESE_TENS, *CHINESE_LARGE])}]{{1,30}}"
+_CHINESE = re.compile(rf"[负負]?(?:{_INTEGER}又)?(?:{_INTEGER}(?:(?:分之|[点點]){_INTEGER})?|一?半)")
+_DIGITS = str.maketrans({digit: str(value) for digit, value in CHINESE_DIGITS.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class _Language:
+    """A row, by word."""
+
+    small: dict[str, int]
+    tens: frozenset[str]
+    large: dict[str, int]
+    parts: dict[str, int]
+    ordinals: dict[str, int]
+    joining: frozenset[str]
+    negative: frozenset[str]
+    below: frozenset[str]
+    articles: frozenset[str]
+    fixed: dict[str, Fraction]
+    teens: frozenset[str]
+    half_more: frozenset[str]
+    and_a_half: str
+
+
+def number(words: list[str], language: str = "") -> Fraction | None:
+    """The number that words say; None where they say anything else, or are digits alone.
+
+    Args:
+        words: in small letters; digits may stand before large ones.
+        language: of the words, as `LANGUAGES` names it; empty for any.
+    """
+    if not 0 < len(words) <= MOST_WORDS or all(map(_DECIMAL.fullmatch, words)):
+        return None
+    if not all(word.isalpha() or _DECIMAL.fullmatch(word) for word in map(_without_marks, words)):
+        return None
+    if words[-1] in MONEY and len(words) > 1 and _DECIMAL.fullmatch(words[-2]):
+        return None
+    chinese = _chinese("".join(words))
+    if chinese is not None:
+        return chinese
+    spoken = _languages()
+    rows = spoken.values() if not language else [spoken[language]] if language in spoken else []
+    return next((value for row in rows if (value := _signed(words, row)) is not None), None)
+
+
+@lru_cache(maxsize=8192)
+def is_part(word: str, language: str) -> bool:
+    """Whether a number of a language may have a word in it.
+
+    Args:
+        word: in small letters.
+        language: as `LANGUAGES` names it.
+    """
+    row = _languages()[language]
+    known = (
+        row.small,
+        row.large,
+        row.parts,
+        row.fixed,
+        row.joining,
+        row.negative,
+        row.articles,
+        row.teens,
+        row.half_more,
+    )
+    if any(word in words for words in known) or any(word[:-1] in row.parts for _ in word[-1:] if word[-1] in "sn"):
+        return True
+    return len(_taken_apart([word], row)) > 1 or (row.ordinals != {} and word.endswith("ths"))
+
+
+def is_ordinal(words: list[str], language: str) -> bool:
+    """Whether words give a place, "twenty-third", and no number."""
+    row = _languages().get(language)
+    return row is not None and _ordinal(words, row) is not None and _whole(words, row) is None
+
+
+def _without_marks(word: str) -> str:
+    """A word without vowels that are characters of their own, and what a name may hold beside letters."""
+    return _MARKS.sub("", word)
+
+
+def split(word: str, behind_number: bool) -> list[str]:
+    """A word of Chinese as a number and what is counted; anything else as it is.
+
+    Args:
+        behind_number: whether digits stand before it, to which a large number may belong.
+    """
+    match = re.match("[万萬亿億千百]+", word) if behind_number else _CHINESE.match(word)
+    if match is None or (word[match.end() :] and word[match.end()] not in CHINESE_COUNTERS):
+        return [word]
+    return [part for part in (match[0], word[match.end() :]) if part]
+
+
+def _signed(words: list[str], language: _Language) -> Fraction | None:
+    if words[0] in language.negative:
+        value = _mixed(words[1:], language)
+        return None if value is None else -value
+    return _mixed(words, language)
+
+
+def _mixed(words: list[str], language: _Language) -> Fraction | None:
+    """A whole number, a fraction, or both."""
+    if words and words[0] in language.half_more:
+        whole = _whole(words[1:], language)
+        return None if whole is None else whole + Fraction(1, 2)
+    words = _taken_apart(words, language)
+    if words and words[0] in language.articles and words[1:]:
+        words = ["1", *words[1:]] if words[1] in language.large or words[1] in language.parts else words
+    value = _part(words, language)
+    if value is not None:
+        return value
+    for at in range(1, len(words) - 1):
+        if words[at] in language.joining:
+            whole, part = _whole(words[:at], language), _part(words[at + 1 :], language)
+            if whole is not None and part is not None and part < 1:
+                return whole + part * max(1, language.large.get(words[at - 1], 0) // 100 * 100)
+    fixed = language.fixed.get(words[0]) if len(words) == 1 else None
+    return fixed or _whole(words, language) or _ordinal(words, language) or _zero(words, language)
+
+
+def _zero(words: list[str], language: _Language) -> Fraction | None:
+    return Fraction(0) if len(words) == 1 and language.small.get(words[0]) == 0 else None
+
+
+def _part(words: list[str], language: _Language) -> Fraction | None:
+    """Two thirds; a part alone only where it is a half."""
+    if not words:
+        return None
+    name = words[-1]
+    under = language.parts.get(name) or language.parts.get(name[:-1] if name[-1:] in "sn" else "")
+    if under is None:
+        ordinals = _ordinal([*words[1:-1], name[:-1]], language) if name.endswith("ths") else None
+        return Fraction(_small(words[0], language), ordinals) if ordinals and _small(words[0], language) else None
+    if len(words) == 1:
+        return Fraction(1, 2) if under == 2 else None
+    above = Fraction(1) if words[:-1] in ([one] for one in language.articles) else _whole(words[:-1], language)
+    if above is None or above <= 0 or (above >= under and name[-1] != "s"):
+        return None
+    return above / under
+
+
+def _small(word: str, language: _Language) -> int:
+    return language.small.get(word, 0)
+
+
+def _ordinal(words: list[str], language: _Language) -> Fraction | None:
+    """The place that words give: 23 for the twenty-third."""
+    if not words:
+        return None
+    *before, last = words
+    place = language.ordinals.get(last)
+    if place is not None:
+        above = _whole(before, language) if before else Fraction(0)
+        return above + place if above is not None and (not before or above % 10 == 0) else None
+    cardinal = f"{last[:-4]}y" if last.endswith("ieth") else last.removesuffix("th")
+    return _whole([*before, cardinal], language) if cardinal != last and language.ordinals else None
+
+
+def _whole(words: list[str], language: _Language) -> Fraction | None:
+    """Hundreds, tens and ones, in groups of large numbers."""
+    total, group, limit = Fraction(0), Fraction(0), 10**18
+    last = ""
+    for at, word in enumerate(words):
+        large = language.large.get(word)
+        if _DECIMAL.fullmatch(word) and not last:
+            group = Fraction(word)
+        elif large == 100 and group < 20 and last not in language.joining:
+            group = (group or Fraction(1)) * 100
+        elif large and large != 100 and large < limit and last not in language.joining:
+            total, group, limit = total + (group or Fraction(1)) * large, Fraction(0), large
+        elif word in language.teens and 0 < language.small.get(last, 0) < 10:
+            group += 10
+        elif word in language.small and _follows(word, last, words[at - 2] if at > 1 else "", group, language):
+            group += 76 if _is_eighty(word, last, group) else language.small[word]
+        elif word not in language.joining or not last or last in language.joining:
+            return None
+        last = word
+    return total + group if last and last not in language.joining and total + group else None
+
+
+def _follows(word: str, last: str, before: str, group: Fraction, language: _Language) -> bool:
+    """Whether a number below a hundred may stand behind the last word: alone, behind hundreds, ones behind tens."""
+    value = language.small[word]
+    if last in language.below and word in language.tens:
+        return 0 < language.small.get(before, 0) < 10
+    if last in language.joining:
+        last = before
+    if _is_eighty(word, last, group):
+        return True
+    if last == "dix":
+        return 7 <= value < 10
+    if last in language.tens or (group % 100 and group % 20 == 0):
+        return 0 < value < (20 if language.small.get("soixante") else 10)
+    return not last or last in language.large or (value > 0 and group % 100 == 0 and not _DECIMAL.fullmatch(last))
+
+
+def _is_eighty(word: str, last: str, group: Fraction) -> bool:
+    """Whether it is the second word of "quatre-vingt"."""
+    return word in ("vingt", "vingts") and last == "quatre" and group % 100 == 4
+
+
+def _taken_apart(words: list[str], language: _Language) -> list[str]:
+    """Words, of which one that is not known is cut into several that are: "fünfundzwanzig"."""
+    known = language.small.keys() | language.large.keys() | language.joining
+    parts: list[str] = []
+    for word in words:
+        if language.and_a_half and word.endswith(language.and_a_half) and word not in language.fixed:
+            parts += [*_taken_apart([word.removesuffix(language.and_a_half)], language), "und", "halb"]
+        elif word not in known and word[:1] in language.joining and (word[1:] in known or word[1:] in language.parts):
+            parts += [word[:1], word[1:]]
+        else:
+            parts += _pieces_of(word, known) or [word]
+    return parts
+
+
+def _pieces_of(word: str, known: set[str]) -> list[str] | None:
+    return _pieces(word, known) if word not in known and LEAST_LETTERS <= len(word) <= MOST_LETTERS else None
+
+
+def _pieces(word: str, known: set[str]) -> list[str] | None:
+    """The known words that a word is made of, the longest first; None where it is made of others, too."""
+    best: list[list[str] | None] = [[], *[None] * len(word)]
+    for end in range(1, len(word) + 1):
+        for start in range(max(0, end - 16), end):
+            before = best[start]
+            if before is not None and word[start:end] in known:
+                best[end] = [*before, word[start:end]]
+                break
+    return best[-1]
+
+
+def _chinese(text: str) -> Fraction | None:
+    """A numeral of Chinese, or digits with a large one."""
+    scaled = re.fullmatch(r"(\d+(?:\.\d+)?)([万萬亿億千百]{1,3})", text)
+    if scaled:
+        size = 1
+        for character in scaled[2]:
+            size *= CHINESE_LARGE.get(character) or CHINESE_TENS[character]
+        return Fraction(scaled[1]) * size
+    if not _CHINESE.fullmatch(text):
+        return None
+    sign, text = (-1, text[1:]) if text[0] in "负負" else (1, text)
+    whole, _, rest = text.rpartition("又")
+    if rest in ("半", "一半"):
+        return sign * (Fraction(_chinese_integer(whole) if whole else 0) + Fraction(1, 2))
+    under, part, over = rest.partition("分之")
+    if part:
+        below = _chinese_integer(under)
+        return sign * (_chinese_integer(whole) + Fraction(_chinese_integer(over), below)) if below else None
+    digits, point, decimals = rest.replace("點", "点").partition("点")
+    value = Fraction(_chinese_integer(digits))
+    if point:
+        value += Fraction(f"0.{decimals.translate(_DIGITS)}") if decimals.translate(_DIGITS).isdecimal() else 0
+    return sign * value
+
+
+def _chinese_integer(text: str) -> int:
+    """Digits in their places, or with tens, hundreds and large numbers."""
+    if text and all(character in CHINESE_DIGITS for character in text):
+        return int(text.translate(_DIGITS))
+    total = group = digit = 0
+    for character in text:
+        if character in CHINESE_DIGITS:
+            digit = CHINESE_DIGITS[character]
+        elif character in CHINESE_TENS:
+            group, digit = group + (digit or 1) * CHINESE_TENS[character], 0
+        else:
+            total, group, digit = (total + group + digit) * CHINESE_LARGE[character], 0, 0
+    return total + group + digit
+
+
+@lru_cache(maxsize=1)
+def _languages() -> dict[str, _Language]:
+    return {name: _language(row) for name, row in LANGUAGES.items()}
+
+
+def _language(row: Row) -> _Language:
+    ones, tens = _by_word(row.ones, range(200)), _by_word(row.tens, range(20, 100, 10))
+    return _Language(
+        small=ones | tens | _by_word(row.hundreds, range(200, 1000, 100)),
+        tens=frozenset(tens),
+        large={word: 10**power for word, power in _by_word(row.large, row.powers).items()},
+        parts=_by_word(row.parts, range(2, 200)),
+        ordinals=_by_word(row.ordinals, range(1, 200)),
+        joining=frozenset(row.joining.split()),
+        negative=frozenset(row.negative.split()),
+        below=frozenset(row.below.split()),
+        articles=frozenset(row.articles.split()),
+        fixed={name: Fraction(value) for name, value in _fixed(row)},
+        teens=frozenset(row.teens.split()),
+        half_more=frozenset(row.half_more.split()),
+        and_a_half=row.and_a_half,
+    )
+
+
+def _fixed(row: Row) -> Iterator[tuple[str, str]]:
+    words = row.fixed.split()
+    return ((name, value) for names, value in zip(words[::2], words[1::2], strict=True) for name in names.split("|"))
+
+
+def _by_word(words: str, values: range | tuple[int, ...]) -> dict[str, int]:
+    """Values by word, of which several stand for one with `|` between."""
+    return {name: value for names, value in zip(words.split(), values, strict=False) for name in names.split("|")}

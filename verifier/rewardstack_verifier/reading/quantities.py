@@ -1,0 +1,296 @@
+"""Quantities: a value and what stands behind it, or before it, to say of what: a unit, a currency, a noun."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from rewardstack_verifier.lexicon import phrases
+from rewardstack_verifier.lexicon.currencies import CURRENCIES
+from rewardstack_verifier.lexicon.units import LETTERS as UNIT_LETTERS
+from rewardstack_verifier.lexicon.units import PER
+from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, negative, parts
+from rewardstack_verifier.reading import numerals
+from rewardstack_verifier.reading.atoms import MOST_FACTORS
+from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token, UnreadError
+from rewardstack_verifier.reading.names import JOINING, UNITS
+from rewardstack_verifier.reading.parser import formula
+from rewardstack_verifier.reading.syntax import Quantity, Total
+from rewardstack_verifier.reading.terms import expression
+from rewardstack_verifier.reading.units import Meanings, currency, is_currency, times, unit
+
+MOST_WORDS = 8
+"""Words behind a value that are a unit and a noun; more are a sentence."""
+MOST_TOKENS = 60
+"""Of a quantity."""
+MOST_QUANTITIES = 4
+_CHANGING = frozenset(phrases.CHANGING.split())
+_WITHIN = frozenset(phrases.WITHIN.split())
+_SHORT = frozenset(phrases.SHORT.split())
+_COMPARING = frozenset(phrases.COMPARING.split())
+_PERCENT = frozenset(phrases.PERCENT.split("|"))
+_PER = frozenset(PER.split())
+_LETTERS = frozenset(UNIT_LETTERS.split())
+_SCALES = {"c": "°C", "celsius": "°C", "f": "°F", "fahrenheit": "°F", "k": "K", "kelvin": "K"}
+SIGNS = frozenset(sign for row in CURRENCIES for sign in row.signs.split() if len(sign) == 1) | {"¢"}
+"""Signs of currencies that are one character."""
+UNIT_SIGNS = SIGNS | {"Omega"}
+"""What may be a unit beside letters."""
+_NOUN_MARKS = frozenset("'-.,")
+
+
+def quantity(tokens: list[Token]) -> Quantity | Apply:
+    """A value with its unit, or a percentage in words, from the tokens of an answer.
+
+    Raises:
+        UnreadError: there is no unit, or what stands there is none.
+    """
+    tokens = _merged(tokens)
+    if len(tokens) > MOST_TOKENS:
+        raise UnreadError("too long for a quantity")
+    if len(tokens) > 2 and tokens[-1].text == ".":
+        tokens = tokens[:-1]
+    with suppress(UnreadError):
+        return _money(tokens)
+    for at in range(1, len(tokens)):
+        if _may_begin_unit(tokens, at):
+            with suppress(UnreadError):
+                return _split(tokens, at)
+    raise UnreadError("no unit")
+
+
+def total(tokens: list[Token]) -> Total:
+    """Several quantities, side by side or joined by commas and "and".
+
+    Raises:
+        UnreadError: there is one at most, or one of them is not read.
+    """
+    groups: list[list[Token]] = [[]]
+    for token in tokens[:MOST_TOKENS]:
+        joins = token.text == "," or JOINING.get(token.text) == "and"
+        if joins or (token.kind == NUMBER and groups[-1] and groups[-1][-1].kind == LETTERS):
+            groups.append([])
+        if not joins:
+            groups[-1].append(token)
+    groups = [group for group in groups if group]
+    if not 2 <= len(groups) <= MOST_QUANTITIES or len(tokens) > MOST_TOKENS:
+        raise UnreadError("no sum of quantities")
+    found = [one for one in map(quantity, groups) if isinstance(one, Quantity)]
+    if len(found) < len(groups):
+        raise UnreadError("no sum of quantities")
+    return Total(tuple(found))
+
+
+def worded_value(tokens: list[Token]) -> Expression:
+    """An expression in symbols, or a number in words or with a word for a large one.
+
+    Raises:
+        UnreadError: it is neither.
+    """
+    if not any(token.kind == LETTERS and _is_said(token) for token in tokens):
+        with suppress(UnreadError):
+            return expression(formula(tokens))
+    words = [token.text.lower() for token in tokens if token.text not in ("-", "{", "}")]
+    value = numerals.number(words)
+    if value is None or any(token.kind == COMMAND or token.text in ("(", ",", "/") for token in tokens):
+        raise UnreadError("no value")
+    minus = tokens[0].text == "-" and len(tokens) > 1
+    return negative(Number(value)) if minus else Number(value)
+
+
+def _is_said(token: Token) -> bool:
+    """Whether letters are words in a value, and no factors."""
+    return not token.text.isascii() or (len(token.text) > 1 and (token.text in _CHANGING or token.word))
+
+
+def _money(tokens: list[Token]) -> Quantity:
+    """An amount behind the sign of its currency, and what it is for."""
+    minus = tokens[0].text == "-" if tokens else False
+    rest = tokens[1:] if minus else tokens
+    for length in (3, 2, 1):
+        sign = "".join(token.text for token in rest[:length])
+        meanings = currency(sign) if len(rest) > length else ()
+        if meanings:
+            amount = rest[length + (rest[length].text == ".") :]
+            amount = amount[:-2] if _texts(amount[-2:]) == ("/", "-") else amount  # as in India
+            amount = [Token(MARK, "-"), *amount] if minus else amount
+            return _amount(amount, sign, meanings)
+    raise UnreadError("no currency")
+
+
+def _texts(tokens: list[Token]) -> tuple[str, ...]:
+    return tuple(token.text for token in tokens)
+
+
+def _amount(tokens: list[Token], sign: str, meanings: Meanings) -> Quantity:
+    with suppress(UnreadError):
+        return Quantity(_value(tokens), sign, meanings)
+    for at in range(1, len(tokens)):
+        if tokens[at].kind == LETTERS or tokens[at].text == "/":
+            with suppress(UnreadError):
+                return Quantity(_value(tokens[:at]), sign, _paid(meanings, tokens[at:]))
+    raise UnreadError("no amount of money")
+
+
+def _paid(meanings: Meanings, tokens: list[Token]) -> Meanings:
+    """A currency with what stands behind its amount: its own name, what it is paid for, or a noun."""
+    per = tokens[0].text == "/" or tokens[0].text in _PER
+    known, taken = unit(tokens[1:] if per else tokens)
+    if per and known:
+        if len(tokens) > taken + 1:
+            _noun(tokens[taken + 1 :])
+        return tuple(times(one, other, -1) for one in meanings for other in known)
+    if not is_currency(known):
+        _noun(tokens[1:] if per else tokens)
+    return meanings
+
+
+def _split(tokens: list[Token], at: int) -> Quantity | Apply:
+    """The tokens before a place as a value, those from there on as its unit."""
+    behind = tokens[at:]
+    text = " ".join(token.text.lower() for token in behind)
+    if text in _PERCENT:
+        return Apply("percent", (_value(tokens[:at]),))
+    meanings, taken = unit(behind)
+    if meanings and _is_unit(tokens, at, taken) and not (len(behind) > taken and behind[taken].text in _PER):
+        with suppress(UnreadError):
+            if behind[taken:]:
+                _noun(behind[taken:])
+            return _measured(tokens[:at], text, meanings)
+    if is_currency(meanings) and behind[taken:] and (behind[taken].text in _PER or behind[taken].text == "/"):
+        _noun(behind[taken + 1 :])
+        return _measured(tokens[:at], text, meanings)
+    _noun(behind)
+    if any(token.kind == LETTERS and token.text in _SHORT and len(token.text) > 1 for token in tokens[:at]):
+        raise UnreadError("a word in a value")
+    return Quantity(_value(tokens[:at]), text)
+
+
+def _measured(tokens: list[Token], text: str, meanings: Meanings) -> Quantity:
+    """A value with a known unit."""
+    value = _value(tokens)
+    if len(text) == 1 and any(isinstance(part, Symbol) for part in parts(value)):
+        raise UnreadError("a letter behind letters")
+    return Quantity(value, text, meanings)
+
+
+def _is_unit(tokens: list[Token], at: int, taken: int) -> bool:
+    """Whether letters are a unit: upright, words, or behind a space; `6m` and `3ab` may be products."""
+    first = tokens[at]
+    if first.kind != LETTERS or first.word or len(first.text) > MOST_FACTORS or not first.text.isascii():
+        return True
+    if any(token.text == "/" for token in tokens[at : at + taken]):
+        return True
+    if len(first.text) == 1:
+        return first.text in _LETTERS and first.spaced
+    return first.text in UNITS or first.spaced
+
+
+def _noun(tokens: list[Token]) -> None:
+    """Nothing where the tokens are words that may stand behind a value.
+
+    Raises:
+        UnreadError: they are no words, or change what the value is.
+    """
+    words = [token for token in tokens if token.kind == LETTERS]
+    marks = {token.text for token in tokens if token.kind != LETTERS}
+    if not 0 < len(words) <= MOST_WORDS or not marks <= _NOUN_MARKS or tokens[0].text in (",", "."):
+        raise UnreadError("no noun")
+    texts = [word.text for word in words]
+    for at, text in enumerate(texts):
+        allowed = text in _WITHIN and at < len(texts) - 1 and (at > 0 or text == "of")
+        if text == "than" and _COMPARING & {*texts[:at]} and len(texts) > at + 1:
+            allowed = numerals.number([texts[at + 1].lower()]) is None
+        if text == "times" and at == len(texts) - 1:
+            allowed = True
+        if text.lower() in _CHANGING and not allowed:
+            raise UnreadError(f"the word {text!r}")
+    if not all(map(_is_long, words)) or (len(texts) == 1 and len(texts[0]) == 1 and texts[0].isascii()):
+        raise UnreadError("letters that are factors")
+    if numerals.number(["2", texts[0].lower()]) is not None or any(map(_is_number, texts)):
+        raise UnreadError("another number")
+
+
+def _is_number(word: str) -> bool:
+    """Whether a word within a noun says a number other than one, which may be an article."""
+    value = numerals.number([word.lower()])
+    return value is not None and value > 1
+
+
+def _is_long(word: Token) -> bool:
+    """Whether letters are a word: longer than factors side by side, upright, or a word as short as an article."""
+    if len(word.text) > MOST_FACTORS or not word.text.isascii() or word.text in _SHORT:
+        return True
+    return word.word and len(word.text) > 1
+
+
+def _may_begin_unit(tokens: list[Token], at: int) -> bool:
+    token = tokens[at]
+    if token.kind == LETTERS:
+        return True
+    return (token.kind == COMMAND and token.text == "frac") or token.text in SIGNS
+
+
+def _value(tokens: list[Token]) -> Expression:
+    if tokens and tokens[-1].text in (",", "(", "="):
+        raise UnreadError("a value that is not whole")
+    return worded_value(tokens)
+
+
+def _merged(tokens: list[Token]) -> list[Token]:
+    """The tokens with signs that are parts of a unit's name in one with it, and numerals apart from what is counted."""
+    merged: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        token, behind = tokens[at], tokens[at + 1] if at + 1 < len(tokens) else None
+        width = _degrees(tokens, at)
+        if width:
+            merged.append(Token(LETTERS, _SCALES[tokens[at + width - 1].text.lower()], True, True))
+            at += width
+            continue
+        if _is_upright_group(tokens, at):
+            merged.append(tokens[at + 1]._replace(spaced=True))
+            at += 3
+            continue
+        if token.kind == COMMAND and token.text == "Omega":
+            prefix = merged[-1].text if merged and merged[-1].kind == LETTERS and merged[-1].text in "kMmGµ" else ""
+            merged[len(merged) - bool(prefix) :] = [Token(LETTERS, f"{prefix}Ω", True, True)]
+        elif (
+            token.kind == COMMAND
+            and token.text == "mu"
+            and behind
+            and (behind.kind == LETTERS or behind.text == "Omega")
+        ):
+            merged.append(Token(LETTERS, f"µ{behind.text.replace('Omega', 'Ω')}", True, True))
+            at += 1
+        elif token.kind == LETTERS and not token.text.isascii() and not unit([token])[1]:
+            counted = numerals.split(token.text, bool(merged) and merged[-1].kind == NUMBER)
+            merged += [Token(LETTERS, part, True, True) for part in counted]
+        else:
+            merged.append(token)
+        at += 1
+    return merged
+
+
+def _is_upright_group(tokens: list[Token], at: int) -> bool:
+    """Whether a group of letters stands behind a space, as in `42\\,{\\rm m}`."""
+    group = tokens[at : at + 3]
+    return (
+        len(group) == 3
+        and group[0].spaced
+        and (group[0].text, group[2].text) == ("{", "}")
+        and group[1].kind == LETTERS
+    )
+
+
+def _degrees(tokens: list[Token], at: int) -> int:
+    """How many tokens a scale of temperature takes with its sign of degrees, in any braces; 0 where none stands."""
+    end, start = at, at
+    while end < len(tokens) and tokens[end].text in ("{", "}", "^") and end - at < 4:
+        end += 1
+    if end == len(tokens) or tokens[end].text != "degree":
+        return 0
+    end += 1
+    while end < len(tokens) and tokens[end].text == "}" and end - start < 8:
+        end += 1
+    found = end < len(tokens) and tokens[end].kind == LETTERS and tokens[end].text.lower() in _SCALES
+    return end + 1 - start if found else 0

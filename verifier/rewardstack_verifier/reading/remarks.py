@@ -1,0 +1,82 @@
+"""What stands around an answer and leaves it as it is: "about 5", "= 5", "12 (twelve)", "5 (cm)"."""
+
+from __future__ import annotations
+
+from rewardstack_verifier.lexicon import phrases
+from rewardstack_verifier.reading import numerals
+from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token
+from rewardstack_verifier.reading.units import unit
+
+_BEFORE, _BEHIND = (
+    sorted((tuple(phrase.split()) for phrase in several.split("|")), key=len, reverse=True)
+    for several in (f"{phrases.ROUGHLY}|{phrases.ANSWER}", phrases.ROUGHLY_BEHIND)
+)
+_FIRST, _LAST = frozenset(phrase[0] for phrase in _BEFORE), frozenset(phrase[-1] for phrase in _BEHIND)
+_DENYING = frozenset(phrases.DENYING.split())
+_IS = frozenset(phrases.IS.split())
+_NAMELESS = _DENYING | frozenset(phrases.ASKING.split())
+MOST_WORDS = 8
+"""Words of a remark, or of a name."""
+
+
+def without_remarks(tokens: list[Token]) -> list[Token]:
+    """The tokens of an answer without words, signs and parentheses that say nothing of their own.
+
+    Args:
+        tokens: from `lex`.
+    """
+    if len(tokens) > 2 and tokens[0].text == "^":  # two asterisks on either side, which are bold
+        end = len(tokens) - (tokens[-1].text == ".")
+        tokens = tokens[1 : end - 1] if tokens[end - 1].text == "^" else tokens
+    if len(tokens) > 1 and tokens[-1].text == "." and tokens[-2].text != ".":
+        tokens = tokens[:-1]
+    tokens = _without_name(_without_parentheses(tokens))
+    while len(tokens) > 1 and tokens[0].text in ("=", "approx", ":") and tokens[0].kind in (MARK, COMMAND):
+        tokens = tokens[1:]
+    first, last = (tokens[0].text.lower(), tokens[-1].text.lower()) if tokens else ("", "")
+    for phrase in _BEFORE if first in _FIRST else ():
+        if _said(tokens[: len(phrase)]) == phrase and _holds_value(tokens[len(phrase) :]):
+            return without_remarks(tokens[len(phrase) :])
+    for phrase in _BEHIND if last in _LAST else ():
+        if _said(tokens[-len(phrase) :]) == phrase and _holds_value(tokens[: -len(phrase)]):
+            return tokens[: -len(phrase)]
+    return tokens
+
+
+def _said(tokens: list[Token]) -> tuple[str, ...]:
+    return tuple(token.text.lower() for token in tokens)
+
+
+def _holds_value(tokens: list[Token]) -> bool:
+    """Whether there is something of which it can be said that it is about, or exactly, so much."""
+    return any(token.kind == NUMBER or token.text == "frac" for token in tokens) or (
+        bool(tokens) and numerals.number([token.text.lower() for token in tokens if token.kind == LETTERS]) is not None
+    )
+
+
+def _without_parentheses(tokens: list[Token]) -> list[Token]:
+    """The tokens without words in parentheses behind a value; those of a unit without its parentheses."""
+    for at in (at for at in range(1, len(tokens) - 2) if tokens[at].text == "("):
+        end = next((end for end in range(at + 2, min(len(tokens), at + MOST_WORDS + 2)) if tokens[end].text == ")"), 0)
+        if not end or tokens[at - 1].kind == COMMAND:
+            continue
+        inside = tokens[at + 1 : end]
+        if all(_is_word(token) for token in inside) and not _DENYING & {*_said(inside)}:
+            kept = inside if unit(inside)[1] == len(inside) else []
+            value = numerals.number([*_said(inside)])
+            if value is None or (tokens[at - 1].kind == NUMBER and tokens[at - 1].text == str(value)):
+                return [*tokens[:at], *kept, *tokens[end + 1 :]]
+    return tokens
+
+
+def _is_word(token: Token) -> bool:
+    return token.kind == LETTERS and (len(token.text) > 1 or token.text in ("a", "I") or not token.text.isascii())
+
+
+def _without_name(tokens: list[Token]) -> list[Token]:
+    """The tokens behind "the vertex is"."""
+    at = next((at for at, token in enumerate(tokens[: MOST_WORDS + 1]) if token.text in _IS and at), 0)
+    name = tokens[:at]
+    if not at or any(token.kind != LETTERS for token in name) or _NAMELESS & {*_said(name)} or at + 1 == len(tokens):
+        return tokens
+    return tokens[at + 1 :]

@@ -1,0 +1,59 @@
+"""Several answers in a row that are no formulas: names, letters of choices, quantities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadError
+from rewardstack_verifier.reading.names import JOINING
+from rewardstack_verifier.reading.quantities import quantity, worded_value
+from rewardstack_verifier.reading.syntax import Node, Quantity, Sequence
+from rewardstack_verifier.reading.wording import choice, phrase
+
+MOST_ITEMS = 20
+
+
+def several_phrases(tokens: list[Token]) -> Sequence:
+    """Names, verdicts or letters that commas and words such as "and" join.
+
+    Raises:
+        UnreadError: they are not several, or one of them is no phrase.
+    """
+    return _several(tokens, (choice, phrase))
+
+
+def several_quantities(tokens: list[Token]) -> Sequence:
+    """Quantities that commas and words such as "and" join; of some the unit may be left out.
+
+    Raises:
+        UnreadError: they are not several, one of them is not read, or none has a unit.
+    """
+    found = _several(tokens, (worded_value, quantity))
+    if not any(isinstance(item, Quantity) for item in found.items):
+        raise UnreadError("no quantities")
+    return found
+
+
+def _several(tokens: list[Token], readers: tuple[Callable[[list[Token]], Node], ...]) -> Sequence:
+    groups: list[list[Token]] = [[]]
+    joined: list[str] = []
+    for token in tokens:
+        joiner = "," if token.text == "," else JOINING.get(token.text, "") if token.kind == LETTERS else ""
+        if joiner not in (",", "and", "or"):
+            groups[-1].append(token)
+        elif groups[-1]:
+            groups.append([])
+            joined.append(joiner)
+        elif joined:
+            joined[-1] = joiner
+    if not 2 <= len(groups) <= MOST_ITEMS or not all(groups):
+        raise UnreadError("not several")
+    return Sequence("", tuple(_first(readers, group) for group in groups), "", tuple(joined))
+
+
+def _first(readers: tuple[Callable[[list[Token]], Node], ...], tokens: list[Token]) -> Node:
+    for reader in readers:
+        with suppress(UnreadError):
+            return reader(tokens)
+    raise UnreadError("an item that is not read")

@@ -1,0 +1,65 @@
+"""Values and quantities with what they are equal to before them: `V = 5 cm`, `21 - 14 = 7 eggs`, `Total = 5`."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from rewardstack_verifier.lexicon import phrases
+from rewardstack_verifier.reading.atoms import MOST_FACTORS
+from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, Token, UnreadError
+from rewardstack_verifier.reading.names import RELATIONS
+from rewardstack_verifier.reading.quantities import SIGNS, quantity, total, worded_value
+from rewardstack_verifier.reading.syntax import Node, Quantity, Relation, Total, Words
+from rewardstack_verifier.reading.units import named
+
+MOST_TOKENS = 120
+"""Of a statement."""
+MOST_WORDS = 8
+"""Of a name."""
+_STATING = ("=", "approx")
+_CHANGING = frozenset(phrases.CHANGING.split()) - frozenset(phrases.WITHIN.split())
+
+
+def stated(tokens: list[Token]) -> Relation:
+    """A value or quantity with what it is equal to before it: `V = 5 cm`, `21 - 14 = 7 eggs`, `Total = 5`.
+
+    Raises:
+        UnreadError: there is no equals sign, or neither words nor a unit, so that it is an equation in letters.
+    """
+    sides: list[list[Token]] = [[]]
+    operators: list[str] = []
+    for token in tokens[:MOST_TOKENS]:
+        if token.text in _STATING and token.kind in (MARK, COMMAND):
+            operators.append(RELATIONS[token.text])
+            sides.append([])
+        else:
+            sides[-1].append(token)
+    if not operators or not all(sides) or len(tokens) > MOST_TOKENS:
+        raise UnreadError("nothing is stated")
+    nodes = (_name_or_value(sides[0]), *map(_side, sides[1:]))
+    if not any(isinstance(node, (Quantity, Total, Words)) for node in nodes):
+        raise UnreadError("an equation")
+    return Relation(tuple(operators), nodes)
+
+
+def _side(tokens: list[Token]) -> Node:
+    """An expression, a quantity, several that add up, or a computation with amounts of one currency."""
+    for reader in (quantity, worded_value, total):
+        with suppress(UnreadError):
+            return reader(tokens)
+    sign = next((token.text for token in tokens if token.text in SIGNS), "")
+    if not sign:
+        raise UnreadError("no value")
+    return Quantity(worded_value([token for token in tokens if token.text != sign]), sign, named(sign))
+
+
+def _name_or_value(tokens: list[Token]) -> Node:
+    """What is said of a value: an expression, a quantity, or words."""
+    if all(token.kind == LETTERS or token.text in "'-." for token in tokens) and _is_name(tokens):
+        return Words(" ".join(token.text for token in tokens).lower())
+    return _side(tokens)
+
+
+def _is_name(tokens: list[Token]) -> bool:
+    words = [token.text for token in tokens if token.kind == LETTERS]
+    return 0 < len(words) <= MOST_WORDS and not _CHANGING & {*words} and max(map(len, words)) > MOST_FACTORS

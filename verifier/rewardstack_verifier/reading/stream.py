@@ -1,0 +1,62 @@
+"""Tokens in turn, for a parser that looks one ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from rewardstack_verifier.reading.lexer import END, Token, UnreadError
+
+T = TypeVar("T")
+MAX_DEPTH = 40
+"""Brackets, fractions and functions within one another."""
+AFTER_ALL = Token(END, "")
+"""What stands behind the last token."""
+
+
+class Stream:
+    """Tokens, read one after another.
+
+    Args:
+        tokens: from `lex`.
+    """
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = list(tokens)
+        self._at = 0
+        self._depth = 0
+        self._bars = 0
+
+    def _peek(self, ahead: int = 0) -> Token:
+        at = self._at + ahead
+        return self._tokens[at] if at < len(self._tokens) else AFTER_ALL
+
+    def _next(self) -> Token:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def _take(self, *texts: str) -> str:
+        """The next token's text if it is one of these, else nothing."""
+        return self._next().text if self._peek() is not AFTER_ALL and self._peek().text in texts else ""
+
+    def _expect(self, *texts: str) -> str:
+        if self._peek().text not in texts or self._peek() is AFTER_ALL:
+            raise UnreadError(f"{self._peek().text!r} instead of {texts[0]!r}")
+        return self._next().text
+
+    def _inside(self, read: Callable[[], T]) -> T:
+        """What `read` gives, in brackets of its own: bars open anew."""
+        bars, self._bars = self._bars, 0
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise UnreadError("too deeply nested")
+        try:
+            return read()
+        finally:
+            self._bars = bars
+            self._depth -= 1
+
+    def _leave(self, token: Token, text: str) -> None:
+        """Leaves of the next token what is not taken yet."""
+        self._tokens[self._at] = token._replace(text=text)

@@ -1,0 +1,238 @@
+"""Answers in words: letters of a choice, numbers, names and verdicts."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+from rewardstack_verifier.lexicon import phrases
+from rewardstack_verifier.lexicon.calendar import WEEKDAYS
+from rewardstack_verifier.numbers.tree import Apply, Expression, Number
+from rewardstack_verifier.reading import numerals
+from rewardstack_verifier.reading.atoms import MOST_FACTORS
+from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadError, lex
+from rewardstack_verifier.reading.names import FUNCTIONS, GREEK, JOINING, SEVERAL
+from rewardstack_verifier.reading.parser import formula
+from rewardstack_verifier.reading.quantities import quantity
+from rewardstack_verifier.reading.syntax import Choice, NamedSet, Node, Remark, Sequence, Words
+from rewardstack_verifier.reading.terms import expression, is_proper, number
+
+_CHOICE = re.compile(r"(?:(?:option|choice|Option|Choice) )?\(?([A-J])\)?[.:]?")
+_CHANGING = frozenset(word for word in phrases.CHANGING.split() if len(word) > 1)
+_CHOICES = re.compile(r"[A-H]{2,8}")
+_JOINED = frozenset(word for word, joins in JOINING.items() if word.isalpha() and word not in ("land", "lor", "to"))
+_SETS = {"empty set": "empty", "all real": "R", "all integer": "Z"}
+"""Phrases that name a set."""
+MOST_LETTERS = 300
+"""Of a phrase."""
+MOST_PHRASES = 20
+VERDICTS = ("yes", "no", "true", "false")
+_ARTICLES = frozenset(phrases.ARTICLES.split())
+_SILENT = re.compile(rf"\b(?:{phrases.SILENT})\b")
+_SAME = {said: one for one, several in phrases.SAME.items() for said in several.split("|")} | {
+    name: days.split("|")[0]
+    for row in WEEKDAYS.values()
+    for days, names in zip(WEEKDAYS["en"].split(), row.split(), strict=True)
+    for name in names.split("|")
+}
+_SPOKEN = {tuple(words.split()): tuple(lex(signs)) for words, signs in phrases.SPOKEN.items()}
+MOST_OPERATION = 4
+"""Words of an operation."""
+_HAS = re.compile(
+    r"(?:\w+ ){0,4}?(?:(?:has|have) (?=(?:no|infinite|infinitely|one|two|exactly|many)\b)|is (?=undefined))"
+)
+_CLASS = re.compile(r"(?<=\w) (?:function|number|integer|triangle)$")
+_PLURAL = re.compile(r"(?<=[a-z]{3}[a-rt-z])s\b")
+_WORD = re.compile(r"\w{4}|(?=\w*[aeiouAEIOU])\w{3}|[A-Z]\w{2}|^[Nn]o$|[^\W\d_a-zA-Z]")
+
+
+def choice(tokens: list[Token]) -> Choice:
+    """A letter of multiple choice, and what it stands for.
+
+    Raises:
+        UnreadError: it is none.
+    """
+    alone = _CHOICE.fullmatch(said(tokens))
+    if alone:
+        return Choice(alone[1])
+    if len(tokens) > 3 and tokens[0].text == "(" and tokens[2].text == ")" and _CHOICE.fullmatch(tokens[1].text):
+        return Choice(tokens[1].text, _meant(tokens[3:]))
+    if len(tokens) > 2 and tokens[1].text in (".", ":", ")") and _CHOICE.fullmatch(tokens[0].text):
+        return Choice(tokens[0].text, _meant(tokens[2:]))
+    if len(tokens) > 3 and tokens[-3].text == "(" and tokens[-1].text == ")" and _CHOICE.fullmatch(tokens[-2].text):
+        return Choice(tokens[-2].text, _meant(tokens[:-3]))
+    raise UnreadError("no choice")
+
+
+def choices(tokens: list[Token]) -> Sequence:
+    """Letters of several choices without anything between them: `ABD`.
+
+    Raises:
+        UnreadError: they are not several, or not in order.
+    """
+    letters = "".join(token.text for token in tokens)
+    if not _CHOICES.fullmatch(letters) or sorted({*letters}) != [*letters]:
+        raise UnreadError("no choices")
+    return Sequence("", tuple(map(Choice, letters)), "", ("and",) * (len(letters) - 1))
+
+
+def verdict(tokens: list[Token]) -> Words:
+    """A verdict, behind which its reason stands: "No, it is not".
+
+    Raises:
+        UnreadError: it does not begin with one.
+    """
+    said_first = _SAME.get(tokens[0].text.lower()) if tokens else None
+    if said_first not in VERDICTS or len(tokens) < 3 or tokens[1].text not in (",", ":", ";", "."):
+        raise UnreadError("no verdict")
+    if any(_SAME.get(token.text.lower()) in VERDICTS for token in tokens[1:]):
+        raise UnreadError("two verdicts")
+    return Words(said_first)
+
+
+def mixed_number(tokens: list[Token]) -> Expression:
+    """A mixed number read aloud: `2 and 1/3`.
+
+    Raises:
+        UnreadError: it is none.
+    """
+    if len(tokens) < 3 or not tokens[0].text.isdecimal() or JOINING.get(tokens[1].text) != "and":
+        raise UnreadError("no mixed number")
+    part = formula(tokens[2:])
+    if not is_proper(part):
+        raise UnreadError("no fraction")
+    return Apply("sum", (number(tokens[0].text), expression(part)))
+
+
+def numeral(tokens: list[Token]) -> Number:
+    """A number in words, which digits in parentheses may repeat: `forty-two (42)`.
+
+    Raises:
+        UnreadError: it is none.
+    """
+    *words, opened, digits, closed = tokens if len(tokens) > 3 else [*tokens, *[Token(LETTERS, "")] * 3]
+    repeated = (opened.text, closed.text) == ("(", ")") and digits.kind == NUMBER
+    text = said(words if repeated else tokens).lower().strip("'\". ")
+    said_words = text.replace("-", " ").split() if len(text) <= MOST_LETTERS else []
+    value = numerals.number(said_words)
+    if value is None and said_words and said_words[0] in _ARTICLES:
+        value = numerals.number(said_words[1:])
+    if value is None or (repeated and digits.text != str(value)):
+        raise UnreadError("no number in words")
+    return Number(value)
+
+
+def remainder(tokens: list[Token]) -> Sequence:
+    """A quotient and what is left: `5 R 2`, "5 remainder 2".
+
+    Raises:
+        UnreadError: it is none.
+    """
+    texts = [token.text for token in tokens if token.text not in ("{", "}", ",", ".", "with", "a", "of")]
+    if len(texts) != 3 or texts[1] not in phrases.REMAINDER.split() or not (texts[0] + texts[2]).isdecimal():
+        raise UnreadError("no remainder")
+    return Sequence("<", (number(texts[0]), number(texts[2])), ">", ("remainder",))
+
+
+def phrase(tokens: list[Token]) -> Words | NamedSet:
+    """Words, without articles and plurals; a set where they name one.
+
+    Raises:
+        UnreadError: it is mathematics: two letters can be a product, so only longer words, or upright ones, are words.
+    """
+    common = in_common_form(_words(tokens))
+    if common in _SETS:
+        return NamedSet(_SETS[common])
+    if not common:
+        raise UnreadError("no words")
+    return Words(common)
+
+
+def spoken(tokens: list[Token]) -> Node:
+    """A formula with operations in words: "the square root of 2".
+
+    Raises:
+        UnreadError: it has no such words, or is no formula.
+    """
+    found: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        texts = tuple(token.text.lower() for token in tokens[at : at + MOST_OPERATION])
+        length = next((length for length in range(len(texts), 0, -1) if texts[:length] in _SPOKEN), 0)
+        found += _SPOKEN[texts[:length]] if length else (tokens[at],)
+        at += length or 1
+    if len(found) == len(tokens) and found == tokens:
+        raise UnreadError("no operation in words")
+    return formula(found)
+
+
+def remark(tokens: list[Token]) -> Remark:
+    """A line that holds words and is nothing else that is known: no number, and no formula.
+
+    Raises:
+        UnreadError: no word stands in it.
+    """
+    if len(tokens) > MOST_LETTERS or not any(_is_word(token) for token in tokens):
+        raise UnreadError("no words")
+    if any(token.text == "_" for token in tokens):
+        raise UnreadError("a subscript in words, which may be a base")
+    return Remark(said(tokens).lower().rstrip("."))
+
+
+def in_common_form(text: str) -> str:
+    """The one of several phrases that stands for all that say the same.
+
+    Args:
+        text: words, in small letters.
+    """
+    text = " ".join(text.replace("-", " ").split())
+    if text in _SAME:
+        return _SAME[text]
+    bare = " ".join(word for word in _SILENT.sub(" ", text).split() if word not in _ARTICLES)
+    singular = _HAS.sub("", _PLURAL.sub("", bare), count=1)
+    return _SAME.get(bare) or _SAME.get(singular) or _CLASS.sub("", singular)
+
+
+def _words(tokens: list[Token]) -> str:
+    """The text of a phrase, in small letters."""
+    text = said(tokens).strip("'\"() .")
+    upright = all(token.word for token in tokens if token.kind == LETTERS)
+    marks = {token.text for token in tokens if token.kind != LETTERS}
+    if not marks <= {"'", "-", ".", "(", ")", '"', "!"} or len(text) > MOST_LETTERS or not text:
+        raise UnreadError("no words")
+    if any(token.kind == LETTERS and token.text in _JOINED and len(token.text) > 1 for token in tokens):
+        raise UnreadError("several")
+    if text.lower() in _SAME:
+        return text.lower()
+    if not (upright and any(token.kind == LETTERS for token in tokens)) and not any(map(_WORD.search, text.split())):
+        raise UnreadError("letters that are factors")
+    return text.lower()
+
+
+def _meant(tokens: list[Token]) -> Node:
+    """What a letter stands for."""
+    for reader in (formula, quantity, phrase):
+        with suppress(UnreadError):
+            return reader(tokens)
+    raise UnreadError("no choice")
+
+
+def _is_word(token: Token) -> bool:
+    """Whether a token is a word, and no name of mathematics."""
+    if token.kind != LETTERS or token.text in FUNCTIONS or token.text in GREEK or token.text in SEVERAL:
+        return False
+    return (
+        len(token.text) > MOST_FACTORS + 1
+        or token.text in _CHANGING
+        or (token.word and len(token.text) > 1)
+        or not token.text.isascii()
+    )
+
+
+def said(tokens: list[Token]) -> str:
+    """The tokens as a line of text, with a space before each word or number that follows one, and behind commas."""
+    line = ""
+    for token in tokens:
+        spaced = token.kind in (LETTERS, NUMBER) and line[-1:].isalnum()
+        line += f" {token.text}" if spaced or line.endswith(",") else token.text
+    return line
