@@ -79,7 +79,7 @@ def test_scored_by_every_route(stack: ComposeStack, samples: str, tmp_path: Path
 def score(stack: ComposeStack, samples: str, out: Path) -> list[dict[str, object]]:
     """The rows of a shipped file of samples, scored."""
     given = {"REWARD_SERVER_URL": stack.url("REWARD_PORT"), "REWARD_SERVER_API_KEY": PASSWORD}
-    command = [sys.executable, "-m", "rewardstack", "score", f"examples/{samples}.jsonl", "-o", str(out)]
+    command = [sys.executable, "-m", "rewardstack_cli", "score", f"examples/{samples}.jsonl", "-o", str(out)]
     subprocess.run(command, cwd=ROOT, env={**os.environ, **given}, capture_output=True, check=True, timeout=300)
     return [json.loads(line) for line in out.read_text().splitlines()]
 

@@ -22,7 +22,7 @@ def check(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
         environment: addresses and keys; none of the developer's own count.
     """
     kept = {name: text for name, text in os.environ.items() if name not in DEFAULTS}
-    return said([sys.executable, "-m", "rewardstack", "check", "--deep", *arguments], **kept, **environment)
+    return said([sys.executable, "-m", "rewardstack_cli", "check", "--deep", *arguments], **kept, **environment)
 
 
 def said(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:

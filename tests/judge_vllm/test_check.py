@@ -12,7 +12,7 @@ from tests.support.vllm import VllmServer
 def check(url: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """The command as a user runs it."""
     environment = {**os.environ, "LLM_JUDGE_SERVER_URL": url, "COLUMNS": "250", **variables}
-    command = [sys.executable, "-m", "rewardstack", "check"]
+    command = [sys.executable, "-m", "rewardstack_cli", "check"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 

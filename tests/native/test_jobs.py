@@ -45,7 +45,7 @@ def write_rows(file: Path, first: int = 0) -> list[float]:
 def submit(stack: Tree, *arguments: str) -> str:
     """What `rewardstack submit` prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "rewardstack", "submit", *arguments],
+        [sys.executable, "-m", "rewardstack_cli", "submit", *arguments],
         cwd=stack.path,
         env={**stack.environment, "REWARD_SERVER_URL": stack.url},
         capture_output=True,

@@ -114,7 +114,7 @@ def test_from_up_to_renewal(tree: Tree, tmp_path: Path) -> None:
 
 def check(url: str, trusted: str) -> None:
     """`rewardstack check --deep` finds nothing wrong."""
-    command = [sys.executable, "-m", "rewardstack", "check", "--deep"]
+    command = [sys.executable, "-m", "rewardstack_cli", "check", "--deep"]
     environment = {**os.environ, "REWARD_SERVER_URL": url, "SSL_CERT_FILE": trusted}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

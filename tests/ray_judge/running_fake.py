@@ -248,7 +248,11 @@ def test_check(cluster: dict[str, str], home: Path) -> None:
     variables = environment({**cluster, "LLM_JUDGE_RAY_ACTOR": NAME, "COLUMNS": "200"}, home)
     with service(count=1):
         done = subprocess.run(
-            [sys.executable, "-m", "rewardstack", "check"], env=variables, capture_output=True, text=True, timeout=120
+            [sys.executable, "-m", "rewardstack_cli", "check"],
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
     assert f"ray://rewardstack/{NAME}" in done.stdout and "verdict 0." in done.stdout, done.stdout + done.stderr
 

@@ -49,18 +49,21 @@ def test_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "name"),
     [
-        ["-m", "gunicorn", "--check-config", "--config", "python:rewardstack_rules.http.gunicorn_conf"],
-        ["-m", "rewardstack_rules.jobs.worker"],
-        ["-m", "rewardstack_rules.run_reward_server"],
-        ["-m", "rewardstack", "check"],
+        (
+            ["-m", "gunicorn", "--check-config", "--config", "python:rewardstack_rules.http.gunicorn_conf"],
+            "REWARD_SERVER_API_KEYS_FILE",
+        ),
+        (["-m", "rewardstack_rules.jobs.worker"], "REWARD_SERVER_API_KEYS_FILE"),
+        (["-m", "rewardstack_rules.run_reward_server"], "REWARD_SERVER_API_KEYS_FILE"),
+        (["-m", "rewardstack_cli", "check"], "REWARD_SERVER_API_KEY_FILE"),
     ],
     ids=["gunicorn", "worker", "run_reward_server", "rewardstack"],
 )
-def test_every_program_reads_them(needs_process: None, command: list[str]) -> None:
-    """Each program stops where a secret's file is not there, naming the variable."""
-    environ = {**os.environ, "REWARD_SERVER_API_KEYS_FILE": "/nowhere"}
+def test_every_program_reads_them(needs_process: None, command: list[str], name: str) -> None:
+    """Each program stops where the file of a secret that it reads is not there, naming the variable."""
+    environ = {**os.environ, name: "/nowhere"}
     done = subprocess.run([sys.executable, *command], env=environ, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
-    assert "REWARD_SERVER_API_KEYS_FILE: /nowhere cannot be read" in done.stderr
+    assert f"{name}: /nowhere cannot be read" in done.stderr

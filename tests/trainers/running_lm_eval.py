@@ -83,7 +83,7 @@ def test_command(needs_process: None, tmp_path: Path, report: Report) -> None:
     [samples] = (tmp_path / "out").rglob("samples_*.jsonl")
     script = block("docs/trainers.md", "python", "import json").replace("SAMPLES.jsonl", str(samples))
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
-    scored = [sys.executable, "-m", "rewardstack", "score", "to_score.jsonl", "-o", "scored.jsonl"]
+    scored = [sys.executable, "-m", "rewardstack_cli", "score", "to_score.jsonl", "-o", "scored.jsonl"]
     subprocess.run(scored, cwd=tmp_path, check=True)
 
     rows = [json.loads(line) for line in (tmp_path / "scored.jsonl").read_text().splitlines()]

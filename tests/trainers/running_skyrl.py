@@ -141,7 +141,16 @@ def test_judge_in_ray(tmp_path: Path, cluster: dict[str, str], variables: dict[s
 
 def test_entrypoint(tmp_path: Path, cluster: dict[str, str], reward_url: str, report: Report) -> None:
     """Two lines of SkyRL's configuration have it score the rows that verl reads, by the route of each."""
-    command = [sys.executable, "-m", "rewardstack", "prepare", "gsm8k", str(EXAMPLE / "sample"), "-o", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "rewardstack_cli",
+        "prepare",
+        "gsm8k",
+        str(EXAMPLE / "sample"),
+        "-o",
+        str(tmp_path),
+    ]
     run(command, cluster)
     lines = block("docs/trainers.md", "", "trainer.override_entrypoint").split()
     arguments = [f"data.train_data=['{tmp_path}/train.parquet']", *lines]

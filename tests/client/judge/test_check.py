@@ -36,7 +36,7 @@ def test_works(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge that works is shown with its model and a verdict."""
     monkeypatch.setenv("COLUMNS", "200")
     judge.set(content="REWARD: 0.750", specials=["<|im_end|>", "[|user|]", "<think>"])
-    command = [sys.executable, "-m", "rewardstack", "check"]
+    command = [sys.executable, "-m", "rewardstack_cli", "check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert 0 == done.returncode, done.stdout + done.stderr
     assert "verdict 0.750 in" in done.stdout and "small" in done.stdout

@@ -189,7 +189,10 @@ def test_temperatures(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch) -> No
 @each(["openai, a model that thinks"])
 def test_a_second_run(judge: StrictJudge, tmp_path: Path) -> None:
     """A file is taken up again whose judge has no deterministic verdicts: their keys say nothing of who judges."""
-    rows, command = tmp_path / "in.jsonl", [sys.executable, "-m", "rewardstack", "score", "in.jsonl", "-o", "out.jsonl"]
+    rows, command = (
+        tmp_path / "in.jsonl",
+        [sys.executable, "-m", "rewardstack_cli", "score", "in.jsonl", "-o", "out.jsonl"],
+    )
     for number in range(2):
         row = {"data_source": JUDGE, "solution_str": f"It is {number}.", "ground_truth": "42"}
         with rows.open("a") as lines:
