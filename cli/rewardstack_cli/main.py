@@ -18,7 +18,7 @@ from typing import Any
 
 from rewardstack import __version__
 from rewardstack.core.descriptors import raise_open_files
-from rewardstack.core.secret_files import read_secret_files
+from rewardstack.core.secret_files import SECRETS, read_secret_files
 from rewardstack.errors import ConfigError, RewardstackError
 from rewardstack_cli import check, console, evaluate, explain, prepare, routes, score, submit
 
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parse(argv, (score, submit, explain, evaluate, check, routes, prepare))
     raise_open_files()
     try:
-        read_secret_files()
+        read_secret_files((*SECRETS, check.SERVER_KEYS))
         return int(args.run(args))
     except KeyboardInterrupt:
         console.say("interrupted")

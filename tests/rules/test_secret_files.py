@@ -57,7 +57,7 @@ def test_missing(tmp_path: Path) -> None:
         ),
         (["-m", "rewardstack_rules.jobs.worker"], "REWARD_SERVER_API_KEYS_FILE"),
         (["-m", "rewardstack_rules.run_reward_server"], "REWARD_SERVER_API_KEYS_FILE"),
-        (["-m", "rewardstack_cli", "check"], "REWARD_SERVER_API_KEY_FILE"),
+        (["-m", "rewardstack_cli", "check"], "REWARD_SERVER_API_KEYS_FILE"),
     ],
     ids=["gunicorn", "worker", "run_reward_server", "rewardstack"],
 )
