@@ -61,7 +61,8 @@ def test_the_same_as_scoring(server: RewardServer, document: dict[str, Any]) -> 
         (r"<answer>It is \boxed{7}</answer>", "7", r"\boxed, in <answer>"),
         ("#### 7", "7", "####"),
         ("The answer is 7.", "7", "the answer is ..."),
-        ("We count them. So there are 7.", "7", "what nothing marks"),
+        ("$7$", "7", "the whole response"),
+        ("We count them. So there are 7.", None, "nothing"),
         (r"So \boxed{", None, "nothing"),
     ],
 )

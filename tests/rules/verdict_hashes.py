@@ -33,7 +33,8 @@ def inputs(name: str) -> list[Input]:
     """Return what the cases of a file ask."""
     cases = json.loads((CASES / name).read_text())
     if name.startswith("mathematics/"):
-        return [("math", one["response"], [one["reference"]], {}) for one in cases]
+        modes = [{"extraction": one["extraction"]} if "extraction" in one else {} for one in cases]
+        return [("math", one["response"], [one["reference"]], mode) for one, mode in zip(cases, modes, strict=True)]
     if name.startswith("values/"):
         return [("math", f"\\boxed{{{one['answer']}}}", [one["reference"]], {}) for one in cases]
     return [

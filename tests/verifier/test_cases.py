@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rewardstack_verifier import verify
+from rewardstack_verifier import Options, verify
+from rewardstack_verifier.extraction.extract import STANDARD
 from tests.support.table import Table
 from tests.verifier.math_verify_alone import verdicts
 
@@ -21,10 +22,11 @@ PARTS = 4
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_case(path: Path, table: Table) -> None:
-    """The verdict is the one that the data gives a reason for."""
+    """The verdict is the one that the data gives a reason for, by the extraction that it names, else `standard`."""
     for place, case in enumerate(json.loads(path.read_text())):
         with table.case(f"{place}: {case['reference'][:30]} | {case['reason']}"):
-            verdict = verify(case["response"], [case["reference"]])
+            options = Options(case.get("extraction", STANDARD))
+            verdict = verify(case["response"], [case["reference"]], options)
             assert verdict.right is case["right"], case["reason"]
 
 

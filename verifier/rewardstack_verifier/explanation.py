@@ -27,8 +27,8 @@ def read_out(solution: str, references: Sequence[str], options: Options = DEFAUL
         references: likewise.
         options: likewise.
     """
-    strict = options.extraction == "strict"
-    answer, places = told_by(lambda: extract_answer(solution, strict)) if len(solution) <= MAX_RESPONSE else (None, [])
+    mode = options.extraction
+    answer, places = told_by(lambda: extract_answer(solution, mode)) if len(solution) <= MAX_RESPONSE else (None, [])
     asked = ask(solution, references, options)
     facts: dict[str, Any] = {"answer": answer, "found in": ", in ".join(dict.fromkeys(places)) or "nothing"}
     facts["references as read"] = [reference_answer(one) for one in references]

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rewardstack_verifier.bounds import MAX_RESPONSE, refusal
-from rewardstack_verifier.extraction.extract import extract_answer, reference_answer
+from rewardstack_verifier.extraction.extract import FLEXIBLE, STANDARD, STRICT, extract_answer, reference_answer
 from rewardstack_verifier.reading.lexer import is_same_text
 
 SHORT = 200
@@ -30,8 +30,8 @@ class Verdict(NamedTuple):
     by: str = ""
 
 
-EXTRACTIONS = ("lenient", "strict")
-"""Where an answer may stand: anywhere, or in a box, an answer tag or behind `####` alone."""
+EXTRACTIONS = (STANDARD, STRICT, FLEXIBLE)
+"""What counts as an answer, the default first: see `extraction.extract`."""
 
 
 class Options(NamedTuple):
@@ -82,7 +82,9 @@ def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) ->
         return Verdict(None, "the reference is empty")
     if len(solution) > MAX_RESPONSE:
         return Question("", expected, "response too long")
-    answer = extract_answer(solution, strict=options.extraction == "strict")
+    if options.extraction != STRICT and solution.strip() in map(str.strip, references):
+        return Verdict(True)
+    answer = extract_answer(solution, options.extraction)
     if answer is None:
         return Question("", expected, "no answer")
     if answer in expected:

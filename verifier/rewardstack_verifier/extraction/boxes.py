@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from rewardstack_verifier.bounds import MAX_ANSWER, MAX_ITEMS
-from rewardstack_verifier.extraction.formulas import UNIT_BEHIND, last_line
+from rewardstack_verifier.extraction.expressions import UNIT_BEHIND, last_line
 
 LONGEST = 20 * MAX_ANSWER
 """Characters of an answer that are taken at most: those beyond `MAX_ANSWER` are right only where the text is."""

@@ -1,0 +1,167 @@
+"""Extract the letter of an option, A to J, by the modes of `extraction.extract`.
+
+`strict` reads the last box, answer tag or `####` line. `standard` also reads an announced letter ("the answer is (B)",
+"(B) is correct", "I choose B"), a last line that is a letter and nothing else, and the one letter that marks a line
+("B. Paris") or is in bold. `flexible` also reads the last letter in parentheses or bold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rewardstack_verifier.extraction.announced import TAKEN_BACK, announcements
+from rewardstack_verifier.extraction.boxes import boxed, last_box
+from rewardstack_verifier.extraction.extract import FLEXIBLE, STANDARD, STRICT
+from rewardstack_verifier.extraction.visible import visible
+
+WINDOW = 50_000
+"""Characters at the end of a response in which a letter is looked for."""
+
+_OPENING = r"(?:[\s*_`$(\[{\"'“「]|\\[(\[]|\\(?:boxed|fbox|text|textbf|textit|mathbf|mathrm|mathsf|bf|rm)\b\s?){0,8}"
+_LEAD_IN = re.compile(
+    r"(?:(?:(?:therefore|thus|then|indeed|clearly|definitely|most likely|likely|probably|simply|also)\b,?"
+    r"|(?:the\s)?(?:correct\s)?(?:option|choice|letter|answer)\b|l[ae]|opción|opção|opzione|вариант|选项|選項)[\s:*_]*)+",
+    re.IGNORECASE,
+)
+_CHOOSES = re.compile(
+    r"\bI(?:['\u2019](?:d|ll)| would| will)?\s(?:choose|chose|pick|select|go with|say)\b[\s:*_]*"
+    r"|(?:选|選)(?:项|項)?[\s:\uff1a]*"
+)
+_LETTER = re.compile(rf"(?P<opening>{_OPENING})(?P<letter>[A-Ja-j])")
+_CLOSING = re.compile(r"[)\]}*_`$\"'”」]|\\[)\]]")
+_CLOSINGS = re.compile(r"(?:[)\]}.*_`$\"'”」]|\\[)\]]){0,8}")
+_ATTACHED = re.compile(r"[A-Za-z0-9_+#]|[-'\u2019][A-Za-z]")
+_AFTER_WORD = re.compile(
+    r"[^\S\n]*(?:$|[\n.,;:!?)(*<。、\u2014\u2013-]|(?:because|since|as|for|which|given|due|but|and|or|so)\b)",
+    re.IGNORECASE,
+)
+_LINE_END = re.compile(r"[.)]?[\s*_`$]*(?:$|\n|<)")
+_JOINT = re.compile(
+    r"\s{0,2}(?:,\s?(?:and|or)\b|[,/&、]|\b(?:and|or)\b|和|或)\s{0,2}(?:(?:maybe|perhaps|possibly|option|choice)\s)?",
+    re.IGNORECASE,
+)
+_IS_CORRECT = re.compile(
+    r"(?P<letter>[A-J])(?<![\w\\'\u2019-].)(?:[).*_\]]|\\[)\]]){0,4}(?:,\s[^,.\n]{1,120},)?(?:\s[^\s,.\n]{1,20}){0,4}?"
+    r"(?:\s(?:is|must be|would be)\s(?:therefore\s|thus\s)?(?:the\s)?(?:only\s)?(?:correct|right|best|answer)\b"
+    r"|\s?是?正[确確])"
+)
+_LONE = re.compile(
+    rf"\s*(?:(?:so|thus|hence|therefore)[,:]?\s)?(?:(?:option|choice)\s)?{_OPENING}(?P<letter>[A-J])"
+    r"(?:[.:]?[)\]}*_`$.\"'”」\s]|\\[)\]]){0,8}",
+    re.IGNORECASE,
+)
+_MARK = re.compile(
+    r"^[ \t>#*_-]{0,8}(?:(?:[Oo]ption |[Cc]hoice )\(?(?P<called>[A-J])[).:]|\(?(?P<marked>[A-J])(?:[).]|\*\*))"
+    r"[*_.:)]{0,3}(?=\s)"
+    r"|^(?P<small>[b-j])[.)]\s"
+    r"|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*",
+    re.MULTILINE,
+)
+_DENIED = re.compile(r"[\s*_)]{0,4}(?:is|are)\s(?:not|wrong|incorrect|false)\b", re.IGNORECASE)
+_LAST = re.compile(r"\((?P<round>[A-J])\)|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*")
+_FULL_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
+
+
+class Statement(NamedTuple):
+    """Where a statement of an answer starts, and its letters."""
+
+    start: int
+    letters: str
+
+
+def chosen_letters(response: str, mode: str = STANDARD) -> str:
+    """Return the letters of the answer: several where it does not decide, none where there is no answer.
+
+    Args:
+        response: what the policy wrote.
+        mode: `strict`, `standard` or `flexible`.
+    """
+    text = visible(response)[-WINDOW:].translate(_FULL_WIDTH)
+    thought, mark, reply = text.rpartition("</think>")
+    return _letters(reply if not mark or reply.strip() else thought, mode)
+
+
+def _letters(text: str, mode: str) -> str:
+    marked = _marked(text, mode)
+    if marked is not None or mode == STRICT:
+        return marked or ""
+    statements = sorted(_statements(text))
+    if statements:
+        return statements[-1].letters
+    lines = text.strip().rsplit("\n", 1)
+    lone = _LONE.fullmatch(lines[-1])
+    if lone and (lone["letter"].isupper() or len(lines) == 1):
+        return lone["letter"].upper()
+    marks = {_of(match) for match in _MARK.finditer(text) if not _DENIED.match(text, match.end())}
+    last = next(iter(deque(_LAST.finditer(text), maxlen=1)), None) if mode == FLEXIBLE and len(marks) != 1 else None
+    return _of(last) if last else "".join(sorted(marks))
+
+
+def _of(match: re.Match[str]) -> str:
+    return next(filter(None, match.groups())).upper()
+
+
+def _marked(text: str, mode: str) -> str | None:
+    """Return the letters of the last answer tag or box, else of the last `####` line; None without any of these."""
+    end = text.rfind("</answer>")
+    start = text.rfind("<answer>", 0, end) if end >= 0 else -1
+    box = last_box(text, len(text))
+    if start >= 0 and (box is None or box.start < end):
+        inside = text[start + len("<answer>") : end].strip()
+        return _first_letters(inside) or (_letters(inside, mode) if mode != STRICT else _marked(inside, mode) or "")
+    if box is not None:
+        return "" if TAKEN_BACK.match(text, box.end) else _first_letters(boxed(text) or "")
+    _, mark, rest = text.rpartition("####")
+    return _first_letters(rest.strip().partition("\n")[0]) if mark else None
+
+
+def _first_letters(text: str) -> str:
+    lead_in = _LEAD_IN.match(text)
+    return _letters_at(text, lead_in.end() if lead_in else 0)[0]
+
+
+def _statements(text: str) -> Iterator[Statement]:
+    """Yield the statements of an answer in a text."""
+    for phrase in (*announcements(text), *_CHOOSES.finditer(text)):
+        lead_in = _LEAD_IN.match(text, phrase.end())
+        letters, end = _letters_at(text, lead_in.end() if lead_in else phrase.end())
+        if letters and not text.startswith("?", end):
+            yield Statement(phrase.start(), "" if TAKEN_BACK.match(text, end) else letters)
+    for verdict in _IS_CORRECT.finditer(text):
+        if " not " not in verdict.group():
+            yield Statement(verdict.start(), verdict["letter"])
+
+
+def _letters_at(text: str, position: int) -> tuple[str, int]:
+    """Return the letter at a position, or two where another is joined to it; and where they end."""
+    letters, end = "", position
+    while len(letters) < 2:
+        match = _LETTER.match(text, position)
+        if match is None or not _stands_alone(text, match):
+            break
+        letters += match["letter"].upper()
+        end = _end(_CLOSINGS, text, match.end())
+        position = _end(_JOINT, text, end)
+        if position == end:
+            break
+    return letters, end
+
+
+def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
+    match = pattern.match(text, start)
+    return match.end() if match else start
+
+
+def _stands_alone(text: str, match: re.Match[str]) -> bool:
+    """Return whether a letter is an answer, and not the article "a", the pronoun "I" or the beginning of a word."""
+    end, letter = match.end(), match["letter"]
+    if match["opening"].strip() and _CLOSING.match(text, end):
+        return True
+    if _ATTACHED.match(text, end):
+        return False
+    if letter.islower():
+        return _LINE_END.match(text, end) is not None and (letter not in "ai" or text[end : end + 1] in (".", ")"))
+    return letter not in "AI" or _AFTER_WORD.match(text, end) is not None

@@ -1,0 +1,163 @@
+"""What a response announces as its answer: "the answer is 5", "Answer: 5", "5 is the correct answer", "答案是5"."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+
+from rewardstack_verifier.extraction.expressions import FORMULA, NUMBER, joined_formulas, unit
+from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CHOSEN
+
+MAX_VALUE = 200
+"""Characters of an announced answer that is no formula."""
+
+_SPACED = "|".join(
+    rf"\b(?:{one.nouns})[\s*_]{{0,4}}(?:[:=\uff1a]|\b(?:{one.verbs})\b[\s:]{{0,2}})"
+    for one in ANNOUNCEMENTS.values()
+    if one.spaced
+)
+_UNSPACED = "|".join(
+    rf"(?:{one.nouns})[\s*_]{{0,4}}(?:[:=\uff1a]|(?:{one.verbs})[:\uff1a]?)"
+    for one in ANNOUNCEMENTS.values()
+    if not one.spaced
+)
+_NOUN = r"answers?|ans(?=[.:])|(?:correct|right|best)\s(?:option|choice)(?:\sletter)?"
+_VERB = (
+    r"(?:is|are|was|equals|(?:comes?|works?)\s(?:out\s)?(?:to|as)|turns\sout\sto\sbe|(?:is|was)\sfound\sto\sbe"
+    r"|(?:will|would|must|should|has\sto)\sbe)\b(?!\s?n[o']t\b)"
+)
+ENGLISH = (
+    rf"(?<!wrong )(?<!incorrect )(?<!false )\b(?:{_NOUN})\b(?:\s?\([^()\n]{{1,40}}\)|,\s[^,.\n]{{1,40}},)?"
+    r"(?:\s(?:to|for|of)\s[^.:\n]{1,80}?)?[\s*_\"']{0,4}"
+    rf"(?:\b{_VERB}|[:\uff1a=\u2192]|[-\u2013\u2014](?=\s)|(?=\$|\\[\[(]))"
+    rf"|\b(?:final\s)?(?:result|solution)s?\s{_VERB}"
+    r"|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?answer[*_ ]{0,4}\n"
+)
+"""A pattern of what announces an answer in English, with what belongs to it: "the answer to part b (Yes or No) is"."""
+FOREIGN = f"{_SPACED}|{_UNSPACED}|{CHOSEN}"
+PHRASE = re.compile(rf"(?:{ENGLISH}|{FOREIGN})[\s*_:\uff1a}}\"'`]*", re.IGNORECASE)
+_SUPPOSED = re.compile(
+    r"\b(?:suppose|assum(?:e|ing)|if|whether"
+    r"|(?:might|may|could|would|(?:do|does|did|can)(?:n['\u2019]t| not)) (?:think|believe))"
+    r"(?: that)?(?: the)?(?: final| correct)?\s*\Z",
+    re.IGNORECASE,
+)
+"""What is right before an announcement that is none: "suppose the answer is 9"."""
+TAKEN_BACK = re.compile(
+    r"[\s.,;:!?)*\]}$_\u2014-]{0,8}(?:(?:is|are)\s(?:not\b|wrong|incorrect|false)"
+    r"|(?:no|wait)\b[,.!\s]{0,3}(?:(?:that|this|it)(?:['\u2019]s|\sis)\s(?:wrong|incorrect|not)|\(?[A-J]\b|[-\d$\\]))",
+    re.IGNORECASE,
+)
+"""What is right behind an answer that counts no longer: "is incorrect", ". No, 6"."""
+_FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNORECASE)
+_IS_IT = re.compile(
+    r"\s(?:is|are)\s(?:the|our|my)\s(?:(?:final|correct|right|only)\s){0,2}(?:answers?|solutions?|option|choice)\b"
+)
+_VALUE_BEFORE = re.compile(rf"(?:(?:{NUMBER.pattern})(?:\s[a-z]{{1,20}})?|{FORMULA.pattern}|(?<![\w\\])\(?[A-J]\)?)\Z")
+"""A value right before "is the answer"."""
+LONGEST_BEFORE = 80
+"""Characters before it in which the value is."""
+_SENTENCE_END = re.compile(r"[.!?](?<!\bi\.e\.)(?=\s|\*|$)|[。\n]|<\||$")
+_ASIDE = re.compile(
+    r",?\s(?:because|since|as|so|thus|hence|therefore|where|which)\b.*|,?\si\.e\..*"
+    r"|,?\s\(?(?:and\s)?(?:definitely\s)?not\s.*|;\s(?=[^;]*[A-Za-z]{3}).*|\s\([a-z][a-z -]{2,40}\)$"
+    r"|(?<=\d)\sof\s(?:the|his|her|their|its|all)\b.*"
+    r"|,\s(?:in total|altogether|that is|obtained|found|computed|I'm|I am)\b.*",
+    re.DOTALL,
+)
+"""What is said beside a value."""
+_LEAD_IN = re.compile(
+    r"(?:(?:therefore|thus|then|hence|indeed|simply|just|clearly|exactly|approximately|about|equal to|given by|that"
+    r"|the (?:number|value|integer|fraction|sum|total|product)(?: of)?|option|choice|letter"
+    r"|donc|also|somit|folglich|por tanto|por lo tanto|portanto|quindi|dunque)\b[\s,:*_]*)+",
+    re.IGNORECASE,
+)
+_SUBJECT = re.compile(r"the\s[^.\n]{1,80}?\s(?:is|are|equals)\s+", re.IGNORECASE)
+_BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*")
+_STRESS = re.compile(r"\*\*|__|`")
+_LETTER = re.compile(r"\(?[A-J]\)(?=\s)|[A-J](?=[.:,]\s)")
+_TO_NEXT_NUMBER = re.compile(r"(?P<between>[^\d]*)\d")
+_WORD = re.compile(r"\s\(?[A-Za-z]{2,}")
+_JOINER = re.compile(r"\b(?:or|and|to|but|by|oder|und|ou|et|o|y|e|или|и)\b", re.IGNORECASE)
+"""Words that join a number to another one."""
+_ANOTHER = re.compile(r"[\s,(]{0,4}\b(?:or|but)\b")
+"""Another answer behind a formula, or a doubt."""
+_COPULA = re.compile(r"\s?(?:です|である|だ|となる|になる|입니다|이다|이에요|है)\s*\Z")
+_UNSPACED_BEHIND = re.compile(
+    r"[\d$)}%]\s?(?:[\u3040-\u30ff\uac00-\ud7af]\s?|[\u3400-\u9fff]+[\u3040-\u30ff\uac00-\ud7af]){3,}"
+)
+"""More than a unit behind a value in Japanese or Korean, such as a denial."""
+
+
+def announced(text: str) -> str | None:
+    """Return the answer that a text announces last; None where it announces none, or takes it back at once."""
+    before = next(iter(deque(announcements(text), maxlen=1)), None)
+    behind = next(iter(deque(_IS_IT.finditer(text), maxlen=1)), None)
+    if behind is not None and (before is None or behind.start() > before.start()):
+        value = _VALUE_BEFORE.search(text[max(0, behind.start() - LONGEST_BEFORE) : behind.start()])
+        return value_at_start(value.group()) if value else None
+    return value_at_start(text[before.end() :]) if before is not None else None
+
+
+def announcements(text: str) -> Iterator[re.Match[str]]:
+    """Yield the phrases that announce an answer, but those that only suppose one."""
+    for phrase in PHRASE.finditer(text):
+        if not _SUPPOSED.search(text, max(0, phrase.start() - 40), phrase.start()):
+            yield phrase
+
+
+def final_answer(text: str) -> str | None:
+    """Return the formula or number that a text calls the final answer; None where there is none."""
+    phrase = next(iter(deque(_FINAL.finditer(text), maxlen=1)), None)
+    value = value_at_start(text[phrase.end() :]) if phrase is not None else None
+    return value if value is not None and any(char.isdigit() or char == "\\" for char in value) else None
+
+
+def value_at_start(rest: str) -> str | None:
+    """Return the answer at the start of what follows a phrase; None where there is none.
+
+    Args:
+        rest: of the response, behind the phrase and what is between it and the answer.
+    """
+    lead_in = _LEAD_IN.match(rest) or _SUBJECT.match(rest)
+    rest = rest[lead_in.end() :] if lead_in else rest
+    rest = rest.lstrip("*_ ")
+    formulas = joined_formulas(rest)
+    if formulas is not None:
+        is_open = _ANOTHER.match(rest, formulas[1]) or TAKEN_BACK.match(rest, formulas[1])
+        return None if is_open else formulas[0]
+    end = _SENTENCE_END.search(rest)
+    if end is not None and (end.group() == "?" or TAKEN_BACK.match(rest, end.start())):
+        return None
+    sentence = rest[: end.start() if end else None]
+    bold = _BOLD.findall(sentence)
+    if len(bold) == 1 and any(map(str.isdigit, bold[0])):
+        return bold[0]
+    sentence = _STRESS.sub("", sentence).strip(" *_\"',;:“”「」")
+    return _value(sentence if "{" in sentence else sentence.rstrip("}\"'"))
+
+
+def _value(sentence: str) -> str | None:
+    """Return the answer at the start of a sentence that does not begin with a formula."""
+    if _LETTER.match(sentence):
+        return sentence[:MAX_VALUE]
+    sentence = _COPULA.sub("", _ASIDE.sub("", sentence)).strip(" ,;")
+    if _UNSPACED_BEHIND.search(sentence):
+        return None
+    inner = FORMULA.search(sentence)
+    if inner is not None:
+        formulas = joined_formulas(sentence[inner.start() :])
+        return formulas and formulas[0]
+    number = NUMBER.match(sentence)
+    if number is not None and _goes_on(sentence, number.end()):
+        return number.group() + unit(sentence, number)
+    return sentence[:MAX_VALUE] or None
+
+
+def _goes_on(sentence: str, end: int) -> bool:
+    """Return whether prose with another number, which is not joined to it, follows a number: "5 (see above for 6)"."""
+    behind = _TO_NEXT_NUMBER.match(sentence, end)
+    if behind is None:
+        return False
+    return _WORD.search(behind["between"]) is not None and _JOINER.search(behind["between"]) is None

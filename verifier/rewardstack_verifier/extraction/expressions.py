@@ -1,0 +1,90 @@
+"""Formulas, numbers and units in text."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from itertools import pairwise
+
+_UNIT_NAMES = (
+    "millimeters? millimetres? centimeters? centimetres? decimeters? decimetres? meters? metres? kilometers?"
+    " kilometres? inch inche?s foot feet yards? miles? milligrams? grams? kilograms? ounces? pounds? milliliters?"
+    " millilitres? liters? litres? cups? pints? quarts? gallons? milliseconds? secs? seconds? mins? minutes? hrs?"
+    " hours? days? weeks? months? years? dozens? cents? dollars? bucks? usd euros? eur rupees? inr gbp yen jpy"
+    " joules? kilojoules? electronvolts? calories? newtons? kilonewtons? watts? kilowatts? pascals? volts? hertz"
+    " celsius fahrenheit kelvin cm mm km kg mg ml mL mph kph ft lbs? oz"
+)
+_UNITS = "|".join(sorted(_UNIT_NAMES.split(), key=len, reverse=True))
+UNIT_BEHIND = (
+    rf"[*$]{{0,2}}[ -]?(?:\\text\{{ ?)?(?P<unit>(?:(?:square|cubic|sq\.?|cu\.?) )?(?:{_UNITS}|[mgL])(?![A-Za-z'])"
+    rf"(?:\s?(?:\^?[23](?!\d)|[²³]))?(?:\s?(?:/|per)\s?(?:{_UNITS}|[sh])(?![A-Za-z'])[²]?)?|¢)"
+)
+"""A pattern of the unit right behind a number or formula."""
+MAX_TOGETHER = 12
+"""Formulas that are one list at most."""
+
+NUMBER = re.compile(
+    r"(?:(?<![\w)\]}])[-+\u2212]\s?)?(?:(?:\b(?:US|R|C|A|HK|NZ)(?=\\?\$))?\\?[$€£¥₹₩₽]\s?)?(?<![\w.])[-+\u2212]?"
+    r"(?:\d{1,2}:[0-5]\d(?:\s?[aApP]\.?[mM]\b\.?)|\d+(?::\d+)+|[1-9]\d{0,2}(?:\.\d{3})+,\d+"
+    r"|\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?=\s?[€₽])"
+    r"|\d+(?:,\d+)*(?:\.\d+)?|\.\d+|[¼-¾⅐-⅞])"
+    r"(?:\s?/\s?\d+(?!\w)|\s\d+/\d+(?![\w/])|\s?[¼-¾⅐-⅞]|\sand\sa\s(?:half|quarter|third)\b)?(?:\s?\\?%)?"
+)
+FORMULA = re.compile(
+    r"\$\$(?P<display>[^$]+)\$\$"
+    r"|(?<!\\)\$(?P<inline>(?![\s$])(?:[^$\n\\]|\\.)*?(?<!\s))\$(?!\d)"
+    r"|(?<!\\)\$(?=[ \t]|[^$\n]*[ \t]\$)"
+    r"(?P<spaced>(?:\{[A-Za-z]{2,}\}|\\[A-Za-z]+|\\[^A-Za-z\n]|[^$\n\\A-Za-z]|(?<![A-Za-z])[A-Za-z](?![A-Za-z]))+)\$(?!\d)"
+    r"|\\\((?P<round>(?:[^\\]|\\[^()])*)\\\)"
+    r"|\\\[(?P<square>(?:[^\\]|\\[^\[\]])*)\\\]"
+)
+JOINT = re.compile(r"\s*(?:,\s*)?(?:\band\b|\bor\b|,)\s*")
+_UNIT = re.compile(UNIT_BEHIND)
+_LINES = re.compile(
+    r"\\begin\{(?:(?:align|gather)(?:ed)?|split|eqnarray)\*?\}(.*)\\end\{(?:(?:align|gather)(?:ed)?|split|eqnarray)\*?\}",
+    re.DOTALL,
+)
+_CURRENCIES = frozenset("$€£¥₹₩₽")
+
+
+def joined_formulas(text: str) -> tuple[str, int] | None:
+    """Return the formulas that a text starts with, joined by commas, "and" or "or", with a unit; and where they end."""
+    found: list[re.Match[str]] = []
+    match = FORMULA.match(text)
+    while match is not None and len(found) <= MAX_TOGETHER:
+        found.append(match)
+        joint = JOINT.match(text, match.end())
+        match = FORMULA.match(text, joint.end()) if joint else None
+    if not found:
+        return None
+    between = [text[one.end() : other.start()] for one, other in pairwise(found)]
+    word = next((word for word in ("or", "and") if any(word in joint for joint in between)), "")
+    listed = (f" {word} " if word else ", ").join(map(content, found))
+    return (listed + unit(text, found[-1]) if len(found) == 1 else listed), found[-1].end()
+
+
+def last_expression(text: str) -> str | None:
+    """Return the last formula or number of a text, with its unit; None where there is neither."""
+    formulas = deque(FORMULA.finditer(text), maxlen=1)
+    start = formulas[0].end() if formulas else 0
+    last = next(iter(deque(NUMBER.finditer(text, start), maxlen=1)), None) or (formulas[0] if formulas else None)
+    return None if last is None else content(last) + unit(text, last)
+
+
+def unit(text: str, match: re.Match[str]) -> str:
+    """Return the unit right behind a number or formula, with a space; empty where there is none, or money before it."""
+    behind = None if set(content(match)) & _CURRENCIES else _UNIT.match(text, match.end())
+    return f" {behind['unit']}" if behind else ""
+
+
+def content(match: re.Match[str]) -> str:
+    """Return a formula without its delimiters, of aligned lines the last; or a number as it is."""
+    inside = next((group for group in match.groups() if group is not None), match.group()).strip()
+    return last_line(inside) or inside
+
+
+def last_line(text: str) -> str | None:
+    """Return the last of the aligned lines that a text without delimiters ends with; None where it has none."""
+    start = text.rfind("\\begin{") if text.endswith("}") else -1
+    lines = _LINES.fullmatch(text, start) if start >= 0 else None
+    return lines[1].rstrip("\\ \n").rpartition("\\\\")[2].replace("&", "").strip(" =\n") if lines else None
