@@ -28,7 +28,8 @@ from benchmarks.figures import figure
 from benchmarks.load import BATCH, Batch, batches, send
 from benchmarks.mix import Sample, make_samples
 from benchmarks.reward_server import Server, bare_server, reward_server
-from rewardstack_verifier import Question, ask, decide_plainly
+from rewardstack_verifier.question import Question, ask
+from rewardstack_verifier.shortcut import decide_plainly
 from tests.support.servers import FaultServer, Redis
 
 CLIENTS = 4

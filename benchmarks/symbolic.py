@@ -28,8 +28,10 @@ from benchmarks.load import BATCH, batches, send
 from benchmarks.mix import Sample
 from benchmarks.reward_server import Server, reward_server
 from benchmarks.symbolic_mix import OUTCOMES, make_samples
-from rewardstack_verifier import decide_plainly, verify, warm_up
+from rewardstack_verifier import verify
 from rewardstack_verifier.question import Question, ask
+from rewardstack_verifier.shortcut import decide_plainly
+from rewardstack_verifier.verification import warm_up
 
 CLIENTS = 8
 BASELINE = "math_verify in a loop"
@@ -122,7 +124,7 @@ def _in_one_process(samples: Sequence[Sample], theirs: float) -> None:
     seconds = []
     for sample in samples:
         started = time.perf_counter()
-        verify(sample.response, [sample.reference])
+        verify(sample.response, sample.reference)
         seconds.append(time.perf_counter() - started)
     ordered = sorted(seconds)
     p50, p99 = (1000 * ordered[len(ordered) * share // 100] for share in (50, 99))

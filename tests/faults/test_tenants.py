@@ -15,14 +15,14 @@ from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.scoring.evaluator import Evaluator
 from rewardstack_rules.settings import Settings
-from rewardstack_verifier import Verdict
+from rewardstack_verifier.question import Ruling
 from tests.client.embedding import conftest as embeddings
 from tests.support.servers import FaultServer
 from tests.support.waiting import eventually
 
 QUESTION = "\\sin^2(x)+\\cos^2(x)"
 TENANTS = ("one", "another")
-RIGHT = Verdict(True)._asdict()
+RIGHT = Ruling(True)._asdict()
 MakeEvaluator = Callable[[], Evaluator]
 embedding = embeddings.server
 

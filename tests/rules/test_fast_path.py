@@ -30,7 +30,9 @@ from rewardstack_rules.scoring.isolated import isolation_config
 from rewardstack_rules.scoring.rule import MAX_INLINE, Isolation, LocalVerifier
 from rewardstack_rules.scoring.verdict_cache import Verdicts
 from rewardstack_rules.settings import Settings
-from rewardstack_verifier import Question, ask, decide, decide_plainly
+from rewardstack_verifier.question import Question, ask
+from rewardstack_verifier.shortcut import decide_plainly
+from rewardstack_verifier.verification import decide
 from tests.support.slow_questions import FOR_EVER
 from tests.support.table import Table
 
@@ -84,11 +86,12 @@ def test_same_verdict(source: str, table: Table) -> None:
 def test_no_library() -> None:
     """A server process does not load the algebra that only isolated processes need."""
     code = (
-        "import sys; from rewardstack_rules.http.app import create_app; from rewardstack_verifier import *;"
+        "import sys; from rewardstack_rules.http.app import create_app; from rewardstack_verifier.question import ask;"
+        "from rewardstack_verifier.shortcut import decide_plainly;"
         "create_app(); print(decide_plainly(ask('#### 5', ['5.0'])));"
         "print(sorted({'flint', 'rewardstack_verifier.comparison.compare'} & set(sys.modules)))"
     )
-    assert _printed(code).splitlines() == ["Verdict(right=True, reason='', by='')", "[]"]
+    assert _printed(code).splitlines() == ["Ruling(right=True, reason='', by='')", "[]"]
 
 
 @pytest.mark.usefixtures("needs_process")

@@ -11,7 +11,7 @@ import pytest
 from rewardstack.errors import UnreachableError
 from rewardstack_rules.scoring.inquiries import TOGETHER, Inquiries
 from rewardstack_rules.scoring.verdict_cache import Verdicts
-from rewardstack_verifier import Question, Verdict
+from rewardstack_verifier.question import Question, Ruling
 
 RIGHT = {"right": True, "reason": ""}
 
@@ -72,8 +72,8 @@ async def test_decided_once() -> None:
     waits.append(inquiries.ask(question("1")))
     decider.go.set()
 
-    assert await asyncio.gather(*waits) == [Verdict(True)] * 4
-    assert (decider.tasks, verdicts.recall(question("1"))) == ([["1"]], Verdict(True))
+    assert await asyncio.gather(*waits) == [Ruling(True)] * 4
+    assert (decider.tasks, verdicts.recall(question("1"))) == ([["1"]], Ruling(True))
 
 
 async def test_together() -> None:
@@ -84,7 +84,7 @@ async def test_together() -> None:
 
     outcomes = await asyncio.gather(*(inquiries.ask(question(str(number))) for number in range(TOGETHER + 1)))
 
-    assert outcomes == [Verdict(True)] * (TOGETHER + 1)
+    assert outcomes == [Ruling(True)] * (TOGETHER + 1)
     assert [len(task) for task in decider.tasks] == [TOGETHER, 1]
     assert decider.brief == [True, False]
 
@@ -98,7 +98,7 @@ async def test_each_for_itself(error: str) -> None:
 
     outcomes = await asyncio.gather(*(inquiries.ask(question(answer)) for answer in ("1", "bad", "2")))
 
-    assert outcomes == [Verdict(True), {"error": error}, Verdict(True)]
+    assert outcomes == [Ruling(True), {"error": error}, Ruling(True)]
     assert decider.tasks == [["1", "bad", "2"], ["1"], ["bad"], ["2"]]
     assert verdicts.recall(question("bad")) is None
 
@@ -127,7 +127,7 @@ async def test_giving_up_ends_nobody_else() -> None:
     await settle()
     decider.go.set()
 
-    assert await asyncio.wait_for(same, 5) == Verdict(True)
+    assert await asyncio.wait_for(same, 5) == Ruling(True)
     assert decider.ended == []
 
 
@@ -144,7 +144,7 @@ async def test_nothing_runs_for_nobody(answers: list[str]) -> None:
     decider.go.set()
 
     assert decider.ended == [answers]
-    assert await inquiries.ask(question("1")) == Verdict(True)
+    assert await inquiries.ask(question("1")) == Ruling(True)
     assert decider.tasks == [answers, ["1"]]
 
 
@@ -158,5 +158,5 @@ async def test_never_sent() -> None:
     waits["2"].cancel()
     decider.go.set()
 
-    assert (await waits["1"], await waits["bad"]) == (Verdict(True), {"error": "timeout"})
+    assert (await waits["1"], await waits["bad"]) == (Ruling(True), {"error": "timeout"})
     assert decider.tasks == [["1", "bad", "2"], ["1"], ["bad"]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewardstack_rules.scoring.verdict_cache import MAX_QUESTION, Verdicts
-from rewardstack_verifier import Question, Verdict
+from rewardstack_verifier.question import Question, Ruling
 
 
 def question(answer: str = "\\sqrt{8}", reference: str = "2\\sqrt{2}") -> Question:
@@ -15,9 +15,9 @@ def test_recalled() -> None:
     """What was kept is known, for this question and no other."""
     verdicts = Verdicts()
 
-    verdicts.keep(question(), Verdict(True))
+    verdicts.keep(question(), Ruling(True))
 
-    assert (verdicts.recall(question()), verdicts.recall(question("1"))) == (Verdict(True), None)
+    assert (verdicts.recall(question()), verdicts.recall(question("1"))) == (Ruling(True), None)
 
 
 def test_bounded() -> None:
@@ -26,10 +26,10 @@ def test_bounded() -> None:
     long = question(reference="x" * (MAX_QUESTION + 1))
 
     for asked in (question("1"), question("2")):
-        verdicts.keep(asked, Verdict(True))
+        verdicts.keep(asked, Ruling(True))
     verdicts.recall(question("1"))
     for asked in (question("3"), long):
-        verdicts.keep(asked, Verdict(True))
+        verdicts.keep(asked, Ruling(True))
 
     known = [verdicts.recall(asked) is not None for asked in (question("1"), question("2"), question("3"), long)]
     assert known == [True, False, True, False]

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
 
-from rewardstack_verifier import Question, ask, decide
 from rewardstack_verifier.comparison.compare import compare
+from rewardstack_verifier.question import Question, ask
+from rewardstack_verifier.verification import decide
 from tests.verifier.writings import WRITINGS
 
 CASES = [

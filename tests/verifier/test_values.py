@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from rewardstack_verifier import Question, decide
 from rewardstack_verifier.comparison.compare import compare
+from rewardstack_verifier.question import Question
 from rewardstack_verifier.reading.undone import undone
+from rewardstack_verifier.verification import decide
 from tests.support.table import Table
 from tests.verifier.fuzz import MOST_FLIPS, flips, near_misses, questions
 from tests.verifier.writings import WRITINGS

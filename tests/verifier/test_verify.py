@@ -10,35 +10,36 @@ import threading
 
 import pytest
 
-from rewardstack_verifier import Verdict, verify, warm_up
+from rewardstack_verifier import verify
 from rewardstack_verifier.bounds import MAX_RESPONSE
+from rewardstack_verifier.verification import warm_up
 from tests.support.table import Table
 
 DIGITS = "1" * 900_000
 
 
 REFERENCES = [
-    ("\\boxed{5}", ["4", "5"], Verdict(True)),
-    ("\\boxed{5}", ["\\frac{1}{", "5"], Verdict(True)),
-    ("\\boxed{5}", ["", "4"], Verdict(False, "wrong answer")),
-    ("\\boxed{5}", ["\\frac{1}{", "4"], Verdict(False, "wrong answer")),
-    ("", ["5"], Verdict(False, "no answer")),
-    ("\\boxed{\\frac{1}{}", ["\\frac{1}{"], Verdict(None, "the reference cannot be read")),
-    ("\\boxed{\\int f(x)\\,dx}", ["\\int f(x) dx"], Verdict(True)),
-    ("\\boxed{\\int f(x)\\,dx}", ["\\int g(x)\\,dx"], Verdict(None, "the reference cannot be read")),
-    ("\\boxed{@@ 5}", ["5"], Verdict(False, "wrong answer")),
-    ("\\boxed{5}", [], Verdict(None, "the reference is empty")),
-    ("\\boxed{5}", [" ", ""], Verdict(None, "the reference is empty")),
-    ("", [""], Verdict(None, "the reference is empty")),
-    ("", ["\\frac{1}{"], Verdict(None, "the reference cannot be read")),
-    ("\\boxed{5}", [DIGITS], Verdict(None, "the reference is too long")),
-    ("\\boxed{5}", ["9^{9^{9^9}}"], Verdict(False, "wrong answer")),
-    (f"\\boxed{{{DIGITS}}}", ["5"], Verdict(False, "answer too long")),
-    ("x" * (MAX_RESPONSE + 1), ["5"], Verdict(False, "response too long")),
-    ("x" * (MAX_RESPONSE + 1), [""], Verdict(None, "the reference is empty")),
-    ("\\boxed{9^{9^{9^{9}}}}", ["5"], Verdict(False, "wrong answer")),
-    ("\\boxed{9^{9^{9^{9}}}}", ["9^{9^{9^{9}}}"], Verdict(True)),
-    ("\\boxed{9^{9^{9^{8}}}}", ["9^{9^{9^{9}}}"], Verdict(False, "wrong answer")),
+    ("\\boxed{5}", ["4", "5"], (True, "")),
+    ("\\boxed{5}", ["\\frac{1}{", "5"], (True, "")),
+    ("\\boxed{5}", ["", "4"], (False, "wrong answer")),
+    ("\\boxed{5}", ["\\frac{1}{", "4"], (False, "wrong answer")),
+    ("", ["5"], (False, "no answer")),
+    ("\\boxed{\\frac{1}{}", ["\\frac{1}{"], (None, "the reference cannot be read")),
+    ("\\boxed{\\int f(x)\\,dx}", ["\\int f(x) dx"], (True, "")),
+    ("\\boxed{\\int f(x)\\,dx}", ["\\int g(x)\\,dx"], (None, "the reference cannot be read")),
+    ("\\boxed{@@ 5}", ["5"], (False, "wrong answer")),
+    ("\\boxed{5}", [], (None, "the reference is empty")),
+    ("\\boxed{5}", [" ", ""], (None, "the reference is empty")),
+    ("", [""], (None, "the reference is empty")),
+    ("", ["\\frac{1}{"], (None, "the reference cannot be read")),
+    ("\\boxed{5}", [DIGITS], (None, "the reference is too long")),
+    ("\\boxed{5}", ["9^{9^{9^9}}"], (False, "wrong answer")),
+    (f"\\boxed{{{DIGITS}}}", ["5"], (False, "answer too long")),
+    ("x" * (MAX_RESPONSE + 1), ["5"], (False, "response too long")),
+    ("x" * (MAX_RESPONSE + 1), [""], (None, "the reference is empty")),
+    ("\\boxed{9^{9^{9^{9}}}}", ["5"], (False, "wrong answer")),
+    ("\\boxed{9^{9^{9^{9}}}}", ["9^{9^{9^{9}}}"], (True, "")),
+    ("\\boxed{9^{9^{9^{8}}}}", ["9^{9^{9^{9}}}"], (False, "wrong answer")),
 ]
 
 
@@ -46,7 +47,8 @@ def test_references_and_reasons(table: Table) -> None:
     """Any reference can make an answer right; only one that can be read can make it wrong; bounds say so."""
     for response, references, expected in REFERENCES:
         with table.case(f"{response[:30]!r} {len(response)}, {[reference[:20] for reference in references]}"):
-            assert verify(response, references)[:2] == expected[:2]
+            verdict = verify(response, references)
+            assert (verdict.right, verdict.reason) == expected
 
 
 HOSTILE = [
@@ -103,11 +105,11 @@ def test_hostile_reference(table: Table) -> None:
 def test_thread_and_signals() -> None:
     """It works off the main thread, where signals cannot be used, and leaves the alarm's handler alone."""
     handler = signal.getsignal(signal.SIGALRM)
-    verdicts: list[Verdict] = []
-    thread = threading.Thread(target=lambda: verdicts.append(verify("\\boxed{\\sqrt{8}}", ["2\\sqrt{2}"])))
+    verdicts: list[bool | None] = []
+    thread = threading.Thread(target=lambda: verdicts.append(verify("\\boxed{\\sqrt{8}}", "2\\sqrt{2}").right))
     thread.start()
     thread.join()
-    assert verdicts == [Verdict(True)]
+    assert verdicts == [True]
     assert signal.getsignal(signal.SIGALRM) is handler
 
 
@@ -123,7 +125,7 @@ def test_warm_up(caplog: pytest.LogCaptureFixture) -> None:
     """Warming up changes no verdict and says nothing."""
     caplog.set_level(logging.DEBUG)
     warm_up()
-    assert verify("\\boxed{\\frac{3}{2}}", ["1.5"]) == Verdict(True)
+    assert verify("\\boxed{\\frac{3}{2}}", "1.5").right is True
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 

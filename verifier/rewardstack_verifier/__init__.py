@@ -1,31 +1,39 @@
-"""Whether an answer to a problem of mathematics is right: `verify`.
+"""Final answers: extract, parse and compare them. Pure functions: no server, no network, no clock.
 
-The stages are folders: the answer is found in the response (`extraction`); its text becomes tokens, and those a tree
-(`reading`); trees are compared by their types (`comparison`), down to expressions, which are by their values
-(`numbers`). What words mean in which language is data (`lexicon`). `bounds` refuses what no parser should see; what the
-parser cannot read is compared as text.
+The public functions are in `api`; `math_verify` has those of that library. An answer is found in the response
+(`extraction`), its text becomes tokens and a tree (`reading`), and trees are compared by their types (`comparison`)
+down to numbers (`numbers`). `lexicon` is data. `bounds` refuses what no parser should see. Flint is loaded at the first
+comparison by value.
 
-`verify` is `ask`, which reads the text, and `decide`, which compares. `decide` may run for ever or take all memory on
-what passes the bounds, so it belongs in a process that can be killed (`rewardstack_rules.isolation`); `ask` and
-`decide_plainly` need none, and load no library. No verdict depends on a clock. What they found and compared they tell
-(`trail`) to who explains a verdict (`explanation`), or counts them.
+A server asks in two steps, because comparing may take long: `question.ask` and `shortcut.decide_plainly` read text in
+linear time, `verification.decide` compares and belongs in a process that can be killed.
 """
 
-from rewardstack_verifier.explanation import read_out
-from rewardstack_verifier.question import EXTRACTIONS, Options, Question, Verdict, ask
-from rewardstack_verifier.shortcut import decide_plainly
-from rewardstack_verifier.verification import decide, decide_aloud, verify, warm_up
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from rewardstack_verifier.api import Answer, Comparison, Value, Verdict, equivalent, explain, extract, parse, verify
+    from rewardstack_verifier.question import Options
+
+__version__ = "0.1.0"
 __all__ = [
-    "EXTRACTIONS",
+    "Answer",
+    "Comparison",
     "Options",
-    "Question",
+    "Value",
     "Verdict",
-    "ask",
-    "decide",
-    "decide_aloud",
-    "decide_plainly",
-    "read_out",
+    "equivalent",
+    "explain",
+    "extract",
+    "parse",
     "verify",
-    "warm_up",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Late, because a trainer imports `transcript` alone.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from rewardstack_verifier import api
+
+    return getattr(api, name)

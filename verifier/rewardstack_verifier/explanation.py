@@ -7,7 +7,7 @@ from typing import Any
 
 from rewardstack_verifier.bounds import MAX_RESPONSE, refusal
 from rewardstack_verifier.extraction.extract import extract_answer, reference_answer
-from rewardstack_verifier.question import DEFAULT, Options, Verdict, ask
+from rewardstack_verifier.question import DEFAULT, Options, Ruling, ask
 from rewardstack_verifier.shortcut import decide_plainly
 from rewardstack_verifier.trail import told_by
 
@@ -32,7 +32,7 @@ def read_out(solution: str, references: Sequence[str], options: Options = DEFAUL
     asked = ask(solution, references, options)
     facts: dict[str, Any] = {"answer": answer, "found in": ", in ".join(dict.fromkeys(places)) or "nothing"}
     facts["references as read"] = [reference_answer(one) for one in references]
-    if isinstance(asked, Verdict):
+    if isinstance(asked, Ruling):
         return {**facts, "decided by": DECIDED["text"]}
     refused = {one: why for one in asked.expected if (why := refusal(one))}
     plainly = decide_plainly(asked) is not None

@@ -16,7 +16,7 @@ REMEMBERED = 2048
 """Such references."""
 
 
-class Verdict(NamedTuple):
+class Ruling(NamedTuple):
     """What became of a response.
 
     Args:
@@ -69,7 +69,7 @@ class Question(NamedTuple):
     simplified: bool = False
 
 
-def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) -> Question | Verdict:
+def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) -> Question | Ruling:
     """What is to be decided about a response, or the verdict where the text alone decides it.
 
     Args:
@@ -79,21 +79,21 @@ def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) ->
     """
     expected = tuple(answer for answer in map(_expected, references) if answer)
     if not expected:
-        return Verdict(None, "the reference is empty")
+        return Ruling(None, "the reference is empty")
     if len(solution) > MAX_RESPONSE:
         return Question("", expected, "response too long")
     if options.extraction != STRICT and solution.strip() in map(str.strip, references):
-        return Verdict(True)
+        return Ruling(True)
     answer = extract_answer(solution, options.extraction)
     if answer is None:
         return Question("", expected, "no answer")
     if answer in expected:
-        return Verdict(True)
+        return Ruling(True)
     refused = refusal(answer)
     if not refused:
         return Question(answer, expected, "", options.tolerance, options.simplified)
     same = any(is_same_text(answer, reference) for reference in expected)
-    return Verdict(True) if same else Question("", expected, f"answer {refused}")
+    return Ruling(True) if same else Question("", expected, f"answer {refused}")
 
 
 def _expected(reference: str) -> str:

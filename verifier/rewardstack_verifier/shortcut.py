@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rewardstack_verifier.bounds import MAX_DIGITS, refusal
 from rewardstack_verifier.comparison.decimals import Decimal, reach
-from rewardstack_verifier.question import Question, Verdict
+from rewardstack_verifier.question import Question, Ruling
 from rewardstack_verifier.reading.lexer import is_same_text
 
 MAX_ANSWER = 200
@@ -42,7 +42,7 @@ class Number(NamedTuple):
     is_certain: bool
 
 
-def decide_plainly(question: Question) -> Verdict | None:
+def decide_plainly(question: Question) -> Ruling | None:
     """The verdict, None where this cannot tell.
 
     Args:
@@ -50,16 +50,16 @@ def decide_plainly(question: Question) -> Verdict | None:
     """
     numbers = [number for reference in question.expected if (number := _number(reference)) is not None]
     if question.fault:
-        return Verdict(False, question.fault) if numbers else None
+        return Ruling(False, question.fault) if numbers else None
     if any(_same_text(question.answer, reference) for reference in question.expected):
-        return Verdict(True)
+        return Ruling(True)
     answer = _number(question.answer) if numbers else None
     if answer is None or question.tolerance is not None or question.simplified:
         return None
     if any(_same(answer, number) for number in numbers):
-        return Verdict(True)
+        return Ruling(True)
     certain = len(numbers) == len(question.expected) and all(one.is_certain for one in (answer, *numbers))
-    return Verdict(False, "wrong answer") if certain else None
+    return Ruling(False, "wrong answer") if certain else None
 
 
 @lru_cache(maxsize=REMEMBERED)

@@ -9,7 +9,8 @@ from typing import Any
 from rewardstack.core.fields import Fields
 from rewardstack.errors import RequestError
 from rewardstack_rules.functions.outcome import Outcome
-from rewardstack_verifier import EXTRACTIONS, Options, Verdict, verify
+from rewardstack_verifier.question import EXTRACTIONS, Options, Ruling
+from rewardstack_verifier.verification import decide_response
 
 FIELDS = Options._fields
 """Of `extra_info`, which verifiers read."""
@@ -26,7 +27,7 @@ class Verifier:
     """
 
     read: Callable[[str], str]
-    value: Callable[[str, Verdict], Outcome]
+    value: Callable[[str, Ruling], Outcome]
     marked: bool = False
 
     def evaluate(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
@@ -43,7 +44,7 @@ class Verifier:
             options = self.options(extra)
         except RequestError as error:
             return Outcome(None, str(error), field=error.field or "")
-        return self.value(response, verify(self.read(response), references, options))
+        return self.value(response, decide_response(self.read(response), references, options))
 
     def options(self, extra: Mapping[str, Any]) -> Options:
         """The options of a sample.

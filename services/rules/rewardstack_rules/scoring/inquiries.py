@@ -14,7 +14,7 @@ from typing import Any
 
 from rewardstack.errors import RewardstackError, ServiceError
 from rewardstack_rules.scoring.verdict_cache import Verdicts
-from rewardstack_verifier import Question, Verdict
+from rewardstack_verifier.question import Question, Ruling
 
 TOGETHER = 8
 """Questions that travel together at most."""
@@ -23,7 +23,7 @@ Result = Mapping[str, Any]
 """What became of a task: `verdicts` (the fields of each, in order), or `error`."""
 Run = Callable[[Sequence[Question], bool], Awaitable[Result]]
 """Has questions decided; where the flag is set that has to be brief: it is given up where it turns out to be slow."""
-Decision = Verdict | Result | RewardstackError
+Decision = Ruling | Result | RewardstackError
 """What became of a question: its verdict, a result with `error`, or what the run raised."""
 
 log = logging.getLogger(__name__)
@@ -120,10 +120,10 @@ class Inquiries:
         except Exception as error:
             log.exception("a fault on the way to the isolated processes")
             return [ServiceError(f"internal error: {type(error).__name__}")] * len(company)
-        return [result] * len(company) if "error" in result else [Verdict(**one) for one in result["verdicts"]]
+        return [result] * len(company) if "error" in result else [Ruling(**one) for one in result["verdicts"]]
 
     def _finish(self, inquiry: _Inquiry, outcome: Decision) -> None:
-        if isinstance(outcome, Verdict):
+        if isinstance(outcome, Ruling):
             self._verdicts.keep(inquiry.question, outcome)
         self._close(inquiry)
         for waiter in inquiry.waiting:
@@ -131,7 +131,7 @@ class Inquiries:
                 waiter.set_result(outcome)
 
 
-def _known(verdict: Verdict) -> asyncio.Future[Decision]:
+def _known(verdict: Ruling) -> asyncio.Future[Decision]:
     outcome: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
     outcome.set_result(verdict)
     return outcome

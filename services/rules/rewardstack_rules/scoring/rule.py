@@ -29,7 +29,9 @@ from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
 from rewardstack_rules.scoring.inquiries import Decision, Inquiries, Result
 from rewardstack_rules.scoring.task import evaluate, make_task
 from rewardstack_rules.scoring.verdict_cache import Verdicts
-from rewardstack_verifier import Question, Verdict, ask, decide_plainly, read_out
+from rewardstack_verifier.explanation import read_out
+from rewardstack_verifier.question import Question, Ruling, ask
+from rewardstack_verifier.shortcut import decide_plainly
 
 MAX_INLINE = 32_000
 """Characters of a sample that is read on the event loop; longer ones are read in threads, or in isolated processes."""
@@ -247,7 +249,7 @@ class LocalVerifier(LocalRule):
             return None
         try:
             asked = ask(self._verifier.read(item.solution), item.references, self._verifier.options(item.extra))
-            if isinstance(asked, Verdict):
+            if isinstance(asked, Ruling):
                 return self._value(item, asked)
             verdict = decide_plainly(asked)
             if verdict is not None:
@@ -271,7 +273,7 @@ class LocalVerifier(LocalRule):
         trace.note("compared", {"ran": self.ran, "comparisons": result.get("comparisons")})
         if "error" in result:
             return self._read(result)
-        return self._value(prepared.item, Verdict(**result["verdicts"][0]))
+        return self._value(prepared.item, Ruling(**result["verdicts"][0]))
 
     async def score(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Score]:
         """One score for each sample, in order; what is not scored within the deadline is `failed`.
@@ -314,7 +316,7 @@ class LocalVerifier(LocalRule):
     def _read_outcome(self, item: Item, outcome: Decision | Score) -> Score:
         if isinstance(outcome, Score):
             return outcome
-        if isinstance(outcome, Verdict):
+        if isinstance(outcome, Ruling):
             return self._value(item, outcome)
         if isinstance(outcome, ConfigError):
             raise outcome
@@ -322,7 +324,7 @@ class LocalVerifier(LocalRule):
             return Score.failed(str(outcome), self.source)
         return self._read(outcome)
 
-    def _value(self, item: Item, verdict: Verdict) -> Score:
+    def _value(self, item: Item, verdict: Ruling) -> Score:
         return self._score(self._verifier.value(item.solution, verdict))
 
 

@@ -12,7 +12,8 @@ from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Registry, Rule
 from rewardstack_rules.settings import Settings
-from rewardstack_verifier import Question, decide, decide_aloud
+from rewardstack_verifier.question import Question
+from rewardstack_verifier.verification import decide, decide_aloud
 
 
 def make_task(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,10 +66,10 @@ def evaluate(rule: Rule, solution: str, references: Sequence[str], extra: Mappin
 def warm_up() -> None:
     """Loads, before children are forked, what each of them would load anew."""
     # Imported here: the server calls `evaluate` alone, and does without the libraries behind this.
-    import rewardstack_verifier
+    from rewardstack_verifier.verification import warm_up as warm_up_verifier
 
     registry()
-    rewardstack_verifier.warm_up()
+    warm_up_verifier()
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from copy import copy
 
 from rewardstack.core.lru import LruCache
-from rewardstack_verifier import Question, Verdict
+from rewardstack_verifier.question import Question, Ruling
 
 REMEMBERED = 8192
 """Questions whose verdicts a process remembers."""
@@ -25,7 +25,7 @@ class Verdicts:
 
     def __init__(self, size: int = REMEMBERED) -> None:
         self._tenant = ""
-        self._known: LruCache[tuple[str, Question], Verdict] = LruCache(size)
+        self._known: LruCache[tuple[str, Question], Ruling] = LruCache(size)
 
     def of(self, tenant: str) -> Verdicts:
         """The same memory as another tenant has it: what others asked is not in it."""
@@ -33,11 +33,11 @@ class Verdicts:
         mine._tenant = tenant
         return mine
 
-    def recall(self, question: Question) -> Verdict | None:
+    def recall(self, question: Question) -> Ruling | None:
         """The verdict on a question, None where it is not remembered."""
         return self._known.get((self._tenant, question))
 
-    def keep(self, question: Question, verdict: Verdict) -> None:
+    def keep(self, question: Question, verdict: Ruling) -> None:
         """Remembers a verdict, unless the question is long."""
         if sum(map(len, question.expected)) + len(question.answer) <= MAX_QUESTION:
             self._known.put((self._tenant, question), verdict)

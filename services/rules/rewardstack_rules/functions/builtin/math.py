@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.verifier import Verifier
-from rewardstack_verifier import Verdict
+from rewardstack_verifier.question import Ruling
 
 
-def _value(response: str, verdict: Verdict) -> Outcome:
+def _value(response: str, verdict: Ruling) -> Outcome:
     return Outcome(None if verdict.right is None else float(verdict.right), verdict.reason)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from rewardstack_rules.functions.builtin.format import answer_in_format
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.verifier import Verifier
-from rewardstack_verifier import Verdict
+from rewardstack_verifier.question import Ruling
 
 FORMAT_REWARD = 0.5
 
@@ -17,7 +17,7 @@ def _read(response: str) -> str:
     return answer_in_format(response) or ""
 
 
-def _value(response: str, verdict: Verdict) -> Outcome:
+def _value(response: str, verdict: Ruling) -> Outcome:
     if verdict.right is None:
         return Outcome(None, verdict.reason)
     if answer_in_format(response) is None:

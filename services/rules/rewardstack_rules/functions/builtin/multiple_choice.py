@@ -6,8 +6,8 @@ import re
 
 from rewardstack.core.fields import Fields
 from rewardstack_rules.functions.outcome import Outcome, Unscored
-from rewardstack_verifier import EXTRACTIONS
 from rewardstack_verifier.choices import chosen_letters
+from rewardstack_verifier.question import EXTRACTIONS
 
 SEVERAL = "the answer names several letters"
 _REFERENCE = re.compile(r"\s*[(\[]?(?P<letter>[A-Ja-j])(?:[)\].:]{0,2}\s*|[)\].:]{1,2}\s.*)", re.DOTALL)

@@ -1,0 +1,138 @@
+"""The public functions of the verifier, and those with the signatures of math_verify."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import math_verify as original
+import pytest
+
+import rewardstack_verifier
+from rewardstack_verifier import Options, equivalent, explain, extract, math_verify, parse, verify
+from tests.support.table import Table
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_extract() -> None:
+    """An answer has its text and its place; a response without one has none; an unknown mode names the known ones."""
+    assert extract(r"So $\boxed{5}$.") == ("5", "\\boxed")
+    assert extract("She has 5 apples.") is None
+    assert extract("She has 5 apples.", "flexible") == ("5", "the last formula or number")
+    assert extract("x" * 1_000_001) is None
+    with pytest.raises(ValueError, match="'lenient' is unknown; use one of standard, strict, flexible"):
+        extract("5", "lenient")
+
+
+def test_parse() -> None:
+    """A value has a type for what is read, and no reading for what is not, or is beyond the bounds."""
+    assert parse("5").kind == "Number"
+    assert parse(r"(1, 2]").readings
+    assert parse("(" * 30 + "1" + ")" * 30).readings == ()
+
+
+COMPARED = [
+    ("5", "5", (True, "", "text")),
+    ("5.0", "5", (True, "", "number")),
+    ("6", "5", (False, "wrong answer", "number")),
+    (r"2\sqrt{2}", r"\sqrt{8}", (True, "", "value")),
+    (r"x+1", r"Hence \boxed{1+x}", (True, "", "value")),
+    (r"\int f(x)\,dx", r"\int g(x)\,dx", (None, "the reference cannot be read", "text")),
+    ("5", "", (None, "the reference is empty", "text")),
+    ("1" * 1_001, "5", (False, "answer too long", "number")),
+]
+
+
+def test_equivalent(table: Table) -> None:
+    """A comparison says whether, why not and how."""
+    for answer, reference, expected in COMPARED:
+        with table.case(f"{answer[:20]} | {reference}"):
+            assert equivalent(answer, reference) == expected
+
+
+VERIFIED = [
+    (r"\boxed{5.0}", "5", (1.0, "", "5.0", "number")),
+    (r"\boxed{5}", ["4", "5"], (1.0, "", "5", "text")),
+    (r"\boxed{6}", "5", (0.0, "wrong answer", "6", "number")),
+    ("I do not know.", "5", (0.0, "no answer", None, "number")),
+    (r"\boxed{5}", [], (None, "the reference is empty", "5", "text")),
+]
+
+
+def test_verify(table: Table) -> None:
+    """A verdict has a value, a reason, the extracted text and how it was compared."""
+    for response, reference, expected in VERIFIED:
+        with table.case(f"{response} | {reference}"):
+            assert verify(response, reference) == expected
+
+
+def test_options() -> None:
+    """The options are those of the rules: where the answer is, how far it may be off, and whether it is simplified."""
+    assert verify("The answer is 5.", "5", Options("strict")).value == 0.0
+    assert verify(r"\boxed{5.1}", "5", Options(tolerance=0.05)).value == 1.0
+    assert verify(r"\boxed{2+3}", "5", Options(simplified=True)).reason == "not simplified"
+
+
+def test_explain() -> None:
+    """An explanation holds the verdict and its steps, in JSON types."""
+    told = explain(r"\boxed{2\sqrt{2}}", r"\sqrt{8}")
+    assert json.loads(json.dumps(told))["found in"] == "\\boxed"
+    assert (told["value"], told["how"]) == (1.0, "value")
+
+
+@pytest.mark.parametrize("name", ["parse", "verify"])
+def test_signature(name: str) -> None:
+    """`parse` and `verify` take the arguments of math_verify's own, in the same order."""
+    ours, theirs = (inspect.signature(getattr(module, name)) for module in (math_verify, original))
+    assert list(ours.parameters) == list(theirs.parameters)
+    kept = {one: theirs.parameters[one].default for one in theirs.parameters if one != "extraction_config"}
+    assert {one: ours.parameters[one].default for one in kept} == kept
+
+
+def test_as_math_verify() -> None:
+    """A grader that is written for math_verify works with another import line."""
+    gold = math_verify.parse(r"$\frac{1}{2}$")
+    configs = (math_verify.LatexExtractionConfig(boxed_match_priority=0), math_verify.ExprExtractionConfig())
+    answer = math_verify.parse(r"So it is $0.5$.", extraction_config=configs, extraction_mode="first_match")
+    assert math_verify.verify(gold, answer)
+    assert not math_verify.verify(gold, math_verify.parse("So it is 0.6."))
+    assert math_verify.parse("I do not know what to say about it at all.") == []
+    anchored = [math_verify.LatexExtractionConfig(try_extract_without_anchor=False)]
+    assert math_verify.parse("He then gets $0.5$ of it.", extraction_config=anchored) == []
+
+
+def test_readme(table: Table) -> None:
+    """Each value that the README shows beside a call is what the call returns."""
+    for text in re.findall(r"```python\n(.*?)```", (ROOT / "verifier/README.md").read_text(), re.DOTALL):
+        names: dict[str, object] = {}
+        lines = text.splitlines()
+        for line, behind in zip(lines, [*lines[1:], ""], strict=True):
+            call, _, shown = line.partition("  # ")
+            shown = shown or behind.removeprefix("# ") if behind.startswith("# ") or shown else ""
+            if line.startswith(("from ", "import ")):
+                exec(line, names)  # noqa: S102 - the project's own page
+            elif shown:
+                with table.case(call):
+                    assert repr(eval(call, names)) == shown  # noqa: S307 - the project's own page
+
+
+@pytest.mark.usefixtures("needs_process")
+def test_light() -> None:
+    """Importing the package loads neither Flint nor the parser; the first comparison by value does."""
+    code = (
+        "import sys, rewardstack_verifier as v; before = [*sys.modules]; v.verify('#### 5', '5.0');"
+        "print([one for one in ('rewardstack_verifier.api',) if one in before], 'flint' in sys.modules);"
+        "v.verify(r'\\boxed{\\sqrt{8}}', r'2\\sqrt{2}'); print('flint' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "[] False\nTrue\n"
+
+
+def test_version() -> None:
+    """The version is that of the distribution."""
+    assert f'version = "{rewardstack_verifier.__version__}"' in (ROOT / "verifier/pyproject.toml").read_text()

@@ -1,0 +1,182 @@
+"""The public functions: extract, parse, compare, verify and explain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from rewardstack_verifier.bounds import MAX_RESPONSE, refusal
+from rewardstack_verifier.explanation import read_out
+from rewardstack_verifier.extraction.extract import STANDARD, extract_answer, reference_answer
+from rewardstack_verifier.question import DEFAULT, EXTRACTIONS, Options, Question, Ruling, ask
+from rewardstack_verifier.shortcut import decide_plainly
+from rewardstack_verifier.trail import told_by
+
+TEXT, NUMBER, VALUE, UNDECIDED = "text", "number", "value", "undecided"
+"""How an answer was compared: as normalized text, as a plain number, by value, or up to a bound without a result."""
+
+
+class Answer(NamedTuple):
+    """A final answer.
+
+    Args:
+        text: as it is written in the response.
+        place: where it was found, for example `\\boxed` or `the answer is ...`.
+    """
+
+    text: str
+    place: str
+
+
+class Value(NamedTuple):
+    """What a text means.
+
+    Args:
+        text: that was parsed.
+        readings: a tree for each meaning that the text has; empty where the parser cannot read it.
+    """
+
+    text: str
+    readings: tuple[Any, ...]
+
+    @property
+    def kind(self) -> str:
+        """The type of the first reading, for example `Number` or `Interval`; empty without one."""
+        return type(self.readings[0]).__name__ if self.readings else ""
+
+
+class Comparison(NamedTuple):
+    """Whether an answer equals a reference.
+
+    Args:
+        equal: None where the reference cannot be read and its text differs.
+        reason: why it is not equal, or not known; empty where it is equal.
+        how: `text`, `number`, `value` or `undecided`.
+    """
+
+    equal: bool | None
+    reason: str
+    how: str
+
+
+class Verdict(NamedTuple):
+    """What a response earns.
+
+    Args:
+        value: 1.0 for a right answer, 0.0 for a wrong or missing one, None where no reference can be read.
+        reason: why the answer is wrong or has no verdict; empty where it is right.
+        answer: the extracted text; None where the response has no answer.
+        how: how it was compared, as in `Comparison`.
+    """
+
+    value: float | None
+    reason: str
+    answer: str | None
+    how: str
+
+    @property
+    def right(self) -> bool | None:
+        """Whether the answer is right; None without a verdict."""
+        return None if self.value is None else bool(self.value)
+
+
+def extract(response: str, mode: str = STANDARD) -> Answer | None:
+    """Return the final answer of a response; None where it has none.
+
+    Args:
+        response: what the policy wrote, up to 1,000,000 characters; a longer one has no answer.
+        mode: `strict` (the last box, answer tag or `####` line), `standard` (also an announced answer, and a response
+            that is nothing but an answer) or `flexible` (also the last formula or number).
+
+    Raises:
+        ValueError: `mode` is none of these.
+    """
+    _check(mode)
+    if len(response) > MAX_RESPONSE:
+        return None
+    answer, places = told_by(lambda: extract_answer(response, mode))
+    return None if answer is None else Answer(answer, ", in ".join(dict.fromkeys(places)))
+
+
+def parse(text: str) -> Value:
+    """Return what an answer means, with every meaning that it may have.
+
+    Args:
+        text: an answer, for example `\\frac{1}{2}` or `5 \\text{ cm}`. A text beyond the bounds has no reading.
+    """
+    from rewardstack_verifier.comparison.compare import readings  # loads the parser
+
+    return Value(text, () if refusal(text) else readings(text))
+
+
+def equivalent(answer: str, reference: str, options: Options = DEFAULT) -> Comparison:
+    """Compare an answer with a reference by value, and as normalized text where one of them cannot be read.
+
+    The result depends on the arguments alone: never on time, load, the hash seed or earlier calls.
+
+    Args:
+        answer: as `extract` returns it.
+        reference: an answer, or a solution with its answer in a box, behind `####` or announced.
+        options: `tolerance` and `simplified`; `extraction` is not used.
+    """
+    expected = reference_answer(reference)
+    if not expected:
+        return Comparison(None, "the reference is empty", TEXT)
+    if answer == expected:
+        return Comparison(True, "", TEXT)
+    refused = refusal(answer)
+    fault = f"answer {refused}" if refused else ""
+    ruling, how = _decided(Question("" if fault else answer, (expected,), fault, options.tolerance, options.simplified))
+    return Comparison(ruling.right, ruling.reason, how)
+
+
+def verify(response: str, reference: str | Sequence[str], options: Options = DEFAULT) -> Verdict:
+    """Verify the final answer of a response.
+
+    It may take long for an answer within the bounds. Call it where it can be killed, as `rewardstack-rules` does.
+
+    Args:
+        response: what the policy wrote.
+        reference: the right answer, or several of which any is right; each as it is, in a box, or behind `####`.
+        options: where the answer may be (`extraction`), how far a number may be off (`tolerance`), and whether
+            arithmetic must be carried out (`simplified`).
+
+    Raises:
+        ValueError: `options.extraction` is unknown.
+    """
+    _check(options.extraction)
+    references = [reference] if isinstance(reference, str) else list(reference)
+    asked = ask(response, references, options)
+    found = extract(response, options.extraction)
+    ruling, how = (asked, TEXT) if isinstance(asked, Ruling) else _decided(asked)
+    value = None if ruling.right is None else float(ruling.right)
+    return Verdict(value, ruling.reason, found and found.text, how)
+
+
+def explain(response: str, reference: str | Sequence[str], options: Options = DEFAULT) -> dict[str, Any]:
+    """Return how `verify` comes to its verdict, in plain JSON types.
+
+    Args:
+        response: as in `verify`.
+        reference: as in `verify`.
+        options: as in `verify`.
+    """
+    references = [reference] if isinstance(reference, str) else list(reference)
+    verdict = verify(response, references, options)
+    return {**read_out(response, references, options), **verdict._asdict()}
+
+
+def _decided(question: Question) -> tuple[Ruling, str]:
+    """Return the ruling on a question, and how it was found."""
+    plainly = decide_plainly(question)
+    if plainly is not None:
+        return plainly, NUMBER if plainly.right is not True or question.answer not in question.expected else TEXT
+    from rewardstack_verifier.verification import decide_aloud  # loads Flint
+
+    ruling, compared = decide_aloud(question)
+    return ruling, ruling.by or (VALUE if "values" in compared else TEXT)
+
+
+def _check(mode: str) -> None:
+    if mode not in EXTRACTIONS:
+        raise ValueError(f"extraction: {mode!r} is unknown; use one of {', '.join(EXTRACTIONS)}")
