@@ -204,37 +204,3 @@ CHINESE_COUNTERS = (
     "个個只隻本人名位条張张件辆輛颗粒块次种種天年月日岁倍元米厘毫千公分秒小角度斤升套道对排组班箱袋瓶枚棵朵头匹つ"
 )
 """What Chinese and Japanese numerals are made of, and what may stand behind one in a word."""
-
-KOREAN_DIGITS = dict(zip("영일이삼사오육칠팔구", "零一二三四五六七八九", strict=True))
-KOREAN_TENS = dict(zip("십백천만억", "十百千万亿", strict=True))
-"""Numerals of Korean from Chinese, each with the character that it is."""
-KOREAN_NATIVE = (
-    {
-        "열": 10,
-        "스물": 20,
-        "스무": 20,
-        "서른": 30,
-        "마흔": 40,
-        "쉰": 50,
-        "예순": 60,
-        "일흔": 70,
-        "여든": 80,
-        "아흔": 90,
-    },
-    {
-        "하나": 1,
-        "한": 1,
-        "둘": 2,
-        "두": 2,
-        "셋": 3,
-        "세": 3,
-        "넷": 4,
-        "네": 4,
-        "다섯": 5,
-        "여섯": 6,
-        "일곱": 7,
-        "여덟": 8,
-        "아홉": 9,
-    },
-)
-"""Korean's own numerals: tens, and ones behind them or alone."""

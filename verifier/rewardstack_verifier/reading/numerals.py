@@ -70,36 +70,6 @@ def number(words: list[str], language: str = "") -> Fraction | None:
 
 
 @lru_cache(maxsize=8192)
-def is_part(word: str, language: str) -> bool:
-    """Whether a number of a language may have a word in it.
-
-    Args:
-        word: in small letters.
-        language: as `LANGUAGES` names it.
-    """
-    row = _languages()[language]
-    known = (
-        row.small,
-        row.large,
-        row.parts,
-        row.fixed,
-        row.joining,
-        row.negative,
-        row.articles,
-        row.teens,
-        row.half_more,
-    )
-    if any(word in words for words in known) or any(word[:-1] in row.parts for _ in word[-1:] if word[-1] in "sn"):
-        return True
-    return len(_taken_apart([word], row)) > 1 or (row.ordinals != {} and word.endswith("ths"))
-
-
-def is_ordinal(words: list[str], language: str) -> bool:
-    """Whether words give a place, "twenty-third", and no number."""
-    row = _languages().get(language)
-    return row is not None and _ordinal(words, row) is not None and _whole(words, row) is None
-
-
 def _without_marks(word: str) -> str:
     """A word without vowels that are characters of their own, and what a name may hold beside letters."""
     return _MARKS.sub("", word)

@@ -25,7 +25,6 @@ _SETS = {"empty set": "empty", "all real": "R", "all integer": "Z"}
 """Phrases that name a set."""
 MOST_LETTERS = 300
 """Of a phrase."""
-MOST_PHRASES = 20
 VERDICTS = ("yes", "no", "true", "false")
 _ARTICLES = frozenset(phrases.ARTICLES.split())
 _SILENT = re.compile(rf"\b(?:{phrases.SILENT})\b")
