@@ -12,6 +12,13 @@ ANSWER_DIGITS = 6
 REFERENCE_DIGITS = 3
 """Significant digits that a reference's decimal must show for what rounds to it to be right."""
 
+PRINTED_DIGITS = range(15, 18)
+"""Significant digits that a decimal may show which a program has printed from a floating-point number of 64 bits."""
+_EXPONENTS = range(-290, 300)
+"""Places behind the point of decimals that such a number holds in full precision."""
+ROUNDING_ERROR = Fraction(1, 2**51)
+"""How far such a decimal may be from what it stands for, in proportion: a few units in the last place."""
+
 Decimal = tuple[Fraction, int]
 """A decimal's value, and the digits that it shows behind the point; negative where its last digits are not shown."""
 
@@ -41,7 +48,8 @@ def reach(answer: Decimal | None, reference: Decimal | None) -> Fraction:
     """From which distance on an answer is another number than its reference, though they are not equal.
 
     A reference of `REFERENCE_DIGITS` or more takes what is less than half of its last digit away; an answer of
-    `ANSWER_DIGITS` or more stands for what is less than one of its last digit away, rounded or cut off.
+    `ANSWER_DIGITS` or more stands for what is less than one of its last digit away, rounded or cut off. What a program
+    prints, `0.30000000000000004`, stands for what its last digits may be wrong by, in either.
 
     Args:
         answer: None where it is no decimal, so that it is exact.
@@ -52,7 +60,17 @@ def reach(answer: Decimal | None, reference: Decimal | None) -> Fraction:
         limits.append(_unit(reference) / 2)
     if answer is not None and _digits(answer) >= ANSWER_DIGITS:
         limits.append(_unit(answer))
+    printed = (decimal for decimal in (answer, reference) if decimal is not None and _is_printed(decimal))
+    limits += (abs(decimal[0]) * ROUNDING_ERROR for decimal in printed)
     return max(limits)
+
+
+def _is_printed(decimal: Decimal) -> bool:
+    """Whether a floating-point number of 64 bits is printed as this decimal, by its digits."""
+    digits = _digits(decimal)
+    if digits not in PRINTED_DIGITS or decimal[1] not in _EXPONENTS:
+        return False
+    return Fraction(f"{float(decimal[0]):.{digits - 1}e}") == decimal[0]
 
 
 def _unit(decimal: Decimal) -> Fraction:

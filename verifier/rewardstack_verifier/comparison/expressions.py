@@ -61,9 +61,14 @@ def has_value(expression: Expression) -> bool:
     for part in parts(expression):
         if part == Constant("infinity"):
             return False
-        if isinstance(part, Apply) and (part.operation in _NOT_HERE or part.operation.startswith("call ")):
+        if isinstance(part, Apply) and part.operation in _NOT_HERE:
             return False
-    return not _has_angle(expression)
+    return not calls(expression) and not _has_angle(expression)
+
+
+def calls(expression: Expression) -> bool:
+    """Whether a function that a letter stands for is in an expression: `f(7) - 1`."""
+    return any(isinstance(part, Apply) and part.operation.startswith("call ") for part in parts(expression))
 
 
 def _has_angle(expression: Expression) -> bool:

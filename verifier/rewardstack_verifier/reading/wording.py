@@ -195,7 +195,7 @@ def in_common_form(text: str) -> str:
 
 def _words(tokens: list[Token]) -> str:
     """The text of a phrase, in small letters."""
-    text = said(tokens).strip("'\"() .")
+    text = said(tokens).strip("'\"() .!")
     upright = all(token.word for token in tokens if token.kind == LETTERS)
     marks = {token.text for token in tokens if token.kind != LETTERS}
     if not marks <= {"'", "-", ".", "(", ")", '"', "!"} or len(text) > MOST_LETTERS or not text:
