@@ -48,7 +48,8 @@ def equation(node: Node) -> Equation | None:
 
 def _is_about_formula(operators: tuple[str, ...], sides: Equation) -> bool:
     """Whether a name is about a formula in letters; where it is about a number, that one is rounded."""
-    return operators == ("~",) and is_name(sides[0]) and bool(symbols(sides[1])) and not symbols(*sides) <= symbols(sides[1])
+    named = operators == ("~",) and is_name(sides[0]) and bool(symbols(sides[1]))
+    return named and not symbols(sides[0]) & symbols(sides[1])
 
 
 def concluded(node: Node) -> Node:

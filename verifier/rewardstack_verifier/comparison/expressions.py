@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rewardstack_verifier.comparison.constants import arbitrary_constants, equal_families
+from rewardstack_verifier.comparison.constants import arbitrary_constants, equal_families, have_other_constants
 from rewardstack_verifier.comparison.decimals import Decimal, reach, tolerance
 from rewardstack_verifier.comparison.endless import equal_series, is_endless
 from rewardstack_verifier.numbers.equality import distance_below, is_within, same
@@ -34,7 +34,8 @@ def equal_expressions(answer: Expression, reference: Expression) -> bool:
     """
     if answer == reference:
         return True
-    if arbitrary_constants(answer) or arbitrary_constants(reference):
+    sure = arbitrary_constants(answer) or arbitrary_constants(reference)
+    if sure or have_other_constants(answer, reference):
         decided = equal_families(answer, reference)
     else:
         decided = same(answer, reference)

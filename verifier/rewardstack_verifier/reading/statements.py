@@ -6,10 +6,12 @@ from contextlib import suppress
 
 from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.reading.atoms import MOST_FACTORS
-from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, Token, UnreadError
+from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token, UnreadError
 from rewardstack_verifier.reading.names import RELATIONS
+from rewardstack_verifier.reading.parser import formula
 from rewardstack_verifier.reading.quantities import SIGNS, quantity, total, worded_value
 from rewardstack_verifier.reading.syntax import Node, Quantity, Relation, Total, Words
+from rewardstack_verifier.reading.terms import expression
 from rewardstack_verifier.reading.units import named
 
 MOST_TOKENS = 120
@@ -36,7 +38,9 @@ def stated(tokens: list[Token]) -> Relation:
             sides[-1].append(token)
     if not operators or not all(sides) or len(tokens) > MOST_TOKENS:
         raise UnreadError("nothing is stated")
-    nodes = (_name_or_value(sides[0]), *map(_side, sides[1:]))
+    *steps, last = sides[1:]
+    read_step = _side_or_text if steps else _side
+    nodes = (_name_or_value(sides[0]), *map(read_step, steps), _side(last))
     if not any(isinstance(node, (Quantity, Total, Words)) for node in nodes):
         raise UnreadError("an equation")
     return Relation(tuple(operators), nodes)
@@ -44,7 +48,7 @@ def stated(tokens: list[Token]) -> Relation:
 
 def _side(tokens: list[Token]) -> Node:
     """An expression, a quantity, several that add up, or a computation with amounts of one currency."""
-    for reader in (quantity, worded_value, total):
+    for reader in (quantity, worded_value, total, _added):
         with suppress(UnreadError):
             return reader(tokens)
     sign = next((token.text for token in tokens if token.text in SIGNS), "")
@@ -53,8 +57,29 @@ def _side(tokens: list[Token]) -> Node:
     return Quantity(worded_value([token for token in tokens if token.text != sign]), sign, named(sign))
 
 
+def _added(tokens: list[Token]) -> Quantity:
+    """A sum of amounts in one unit: `5 cm + 20 cm`."""
+    units = {token.text for token in tokens if token.kind == LETTERS}
+    meanings = named(next(iter(units))) if len(units) == 1 else ()
+    if not meanings or any(token.kind != LETTERS and token.kind != NUMBER and token.text not in "+-" for token in tokens):
+        raise UnreadError("no sum of amounts")
+    return Quantity(expression(formula([token for token in tokens if token.kind != LETTERS])), *units, meanings)
+
+
+def _side_or_text(tokens: list[Token]) -> Node:
+    """A step of a chain; as words, which nothing is computed of, where it is not read, but holds none that change it."""
+    with suppress(UnreadError):
+        return _side(tokens)
+    if any(token.text.lower() in _CHANGING for token in tokens if token.kind == LETTERS):
+        raise UnreadError("a step that may be none")
+    return Words(" ".join(token.text for token in tokens).lower())
+
+
 def _name_or_value(tokens: list[Token]) -> Node:
     """What is said of a value: an expression, a quantity, or words."""
+    if any(token.text == "_" for token in tokens[:MOST_WORDS]):
+        with suppress(UnreadError):
+            return formula(tokens)  # a name with words below it
     if all(token.kind == LETTERS or token.text in "'-." for token in tokens) and _is_name(tokens):
         return Words(" ".join(token.text for token in tokens).lower())
     return _side(tokens)
