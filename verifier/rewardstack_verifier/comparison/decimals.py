@@ -55,14 +55,18 @@ def reach(answer: Decimal | None, reference: Decimal | None) -> Fraction:
         answer: None where it is no decimal, so that it is exact.
         reference: likewise.
     """
-    limits = [Fraction(0)]
+    errors = _rounding_error(answer), _rounding_error(reference)
+    limits = [Fraction(0), *errors]
     if reference is not None and _digits(reference) >= REFERENCE_DIGITS:
-        limits.append(_unit(reference) / 2)
+        limits.append(_unit(reference) / 2 - errors[0])
     if answer is not None and _digits(answer) >= ANSWER_DIGITS:
-        limits.append(_unit(answer))
-    printed = (decimal for decimal in (answer, reference) if decimal is not None and _is_printed(decimal))
-    limits += (abs(decimal[0]) * ROUNDING_ERROR for decimal in printed)
+        limits.append(_unit(answer) - errors[1])
     return max(limits)
+
+
+def _rounding_error(decimal: Decimal | None) -> Fraction:
+    """How far what a program has printed may be from its value; nothing for other decimals."""
+    return abs(decimal[0]) * ROUNDING_ERROR if decimal is not None and _is_printed(decimal) else Fraction(0)
 
 
 def _is_printed(decimal: Decimal) -> bool:

@@ -74,7 +74,7 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
     """
     first, *rest = sides
     if len(sides) > 2:
-        return _follows(sides) and equal_values(sides[-1], value)
+        return _follows(sides) and _equal_steps(sides[-1], value)
     if _is_value_of(first) or (is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value))):
         steps = rest
     elif not symbols(*sides):

@@ -162,15 +162,20 @@ def _added(quantities: tuple[Quantity, ...]) -> Measured | None:
 
 def percentage(node: Node) -> Expression | None:
     """What stands before a percent sign; None where there is none."""
-    return node.arguments[0] if isinstance(node, Apply) and node.operation == "percent" else None
+    if not isinstance(node, Apply):
+        return None
+    last = node.arguments[-1]
+    if node.operation == "product" and isinstance(last, Apply) and last.operation == "percent":
+        return Apply("product", (*node.arguments[:-1], *last.arguments))  # `2x\\%`
+    return node.arguments[0] if node.operation == "percent" else None
 
 
 def equal_percentages(answer: Expression, reference: Expression) -> bool | None:
     """Whether two expressions are equal of which one or both are percentages.
 
     A bare number is read one way only: up to 1 it is a fraction, above it is a percentage whose sign was left out. 1.5
-    for 150 % leaves nothing open: what was asked for is a percentage. Letters and irrational numbers are fractions: `x\\%` is
-    `x/100`.
+    for 150 % leaves nothing open: what was asked for is a percentage. Letters and irrational numbers are
+    fractions: `x\\%` is `x/100`.
     """
     of_answer, of_reference = percentage(answer), percentage(reference)
     if of_answer is not None and of_reference is not None:

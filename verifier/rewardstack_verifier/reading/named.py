@@ -35,7 +35,10 @@ def named(tokens: list[Token]) -> Relation:
     name = [token for token in tokens[:at] if token.text not in _BRACES]
     if not name or not _is_name(name):
         raise UnreadError("no name")
-    return Relation(("=",), (Symbol(" ".join(token.text for token in name)), _value(tokens[at + 1 :])))
+    value = _value(tokens[at + 1 :])
+    chained = isinstance(value, Relation) and value.modulus is None and set(value.operators) == {"="}
+    sides = value.sides if isinstance(value, Relation) and chained else (value,)
+    return Relation(("=",) * len(sides), (Symbol(" ".join(token.text for token in name)), *sides))
 
 
 def _point(tokens: list[Token]) -> Relation | None:

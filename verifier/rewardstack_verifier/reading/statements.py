@@ -61,7 +61,9 @@ def _added(tokens: list[Token]) -> Quantity:
     """A sum of amounts in one unit: `5 cm + 20 cm`."""
     units = {token.text for token in tokens if token.kind == LETTERS}
     meanings = named(next(iter(units))) if len(units) == 1 else ()
-    if not meanings or any(token.kind != LETTERS and token.kind != NUMBER and token.text not in "+-" for token in tokens):
+    if not meanings or any(
+        token.kind != LETTERS and token.kind != NUMBER and token.text not in "+-" for token in tokens
+    ):
         raise UnreadError("no sum of amounts")
     return Quantity(expression(formula([token for token in tokens if token.kind != LETTERS])), *units, meanings)
 
