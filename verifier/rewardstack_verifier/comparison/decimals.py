@@ -14,8 +14,6 @@ REFERENCE_DIGITS = 3
 
 PRINTED_DIGITS = range(15, 18)
 """Significant digits that a decimal may show which a program has printed from a floating-point number of 64 bits."""
-_EXPONENTS = range(-290, 300)
-"""Places behind the point of decimals that such a number holds in full precision."""
 ROUNDING_ERROR = Fraction(1, 2**51)
 """How far such a decimal may be from what it stands for, in proportion: a few units in the last place."""
 
@@ -66,15 +64,8 @@ def reach(answer: Decimal | None, reference: Decimal | None) -> Fraction:
 
 def _rounding_error(decimal: Decimal | None) -> Fraction:
     """How far what a program has printed may be from its value; nothing for other decimals."""
-    return abs(decimal[0]) * ROUNDING_ERROR if decimal is not None and _is_printed(decimal) else Fraction(0)
-
-
-def _is_printed(decimal: Decimal) -> bool:
-    """Whether a floating-point number of 64 bits is printed as this decimal, by its digits."""
-    digits = _digits(decimal)
-    if digits not in PRINTED_DIGITS or decimal[1] not in _EXPONENTS:
-        return False
-    return Fraction(f"{float(decimal[0]):.{digits - 1}e}") == decimal[0]
+    printed = decimal is not None and _digits(decimal) in PRINTED_DIGITS
+    return abs(decimal[0]) * ROUNDING_ERROR if decimal is not None and printed else Fraction(0)
 
 
 def _unit(decimal: Decimal) -> Fraction:

@@ -73,7 +73,7 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
         None where a value cannot be told.
     """
     first, *rest = sides
-    if len(sides) > 2:
+    if len(sides) > 2 and not (isinstance(first, Symbol) and first.name in symbols(*rest)):
         return _follows(sides) and _equal_steps(sides[-1], value)
     if _is_value_of(first) or (is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value))):
         steps = rest
@@ -197,6 +197,8 @@ def is_name(expression: Expression) -> bool:
         return True
     if isinstance(expression, Apply) and isinstance(expression.arguments[0], Symbol):
         if expression.operation in TRIGONOMETRIC:
+            return True
+        if expression.operation == "remainder" and not symbols(expression.arguments[1]):
             return True
         if expression.operation in ("real part", "imaginary part", "argument"):
             return True

@@ -58,6 +58,8 @@ _TIMES = re.compile(r"(?<=\d) [xX] (?=10 ?\^)")
 """The letter for the sign of multiplication before a power of ten."""
 _TIMES_BETWEEN = re.compile(r"(?<=[\d)]) [xX] (?=\.?\d)|(?<=[1-9])[xX](?=[1-9])|(?<=\d0)[xX](?=[1-9])")
 """The letter for the sign of multiplication between numbers: `10 x 120`, `3x4`, but not the hexadecimal `0x10`."""
+_APART = re.compile(r"(?<=[\d})])(?:\s|~|\\[,;: ]|\\q?quad)+(?=[A-Za-z](?:_\w)?\s*=)")
+"""Space between two equations: `x = 2 \\quad y = 3`."""
 _LETTER_X = re.compile(r"(?<![A-Za-z])[xX](?![A-Za-z])")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _DOUBLED = re.compile(r"\\\\(?=(?:[dt]?frac|sqrt|text|pi|infty|left|right|cdot|times|circ|pm|leq?|geq?|in|cup)\b)")
@@ -107,12 +109,20 @@ def lex(text: str) -> list[Token]:
     if _DOLLAR.findall(text).count("$") % 2:
         text = _DOLLAR.sub(r"\\$", text)  # an amount of money, for a formula would end
     text = _CUT_SPACE.sub("", text)
+    if text.count("=") > 1:
+        text = _with_commas(text)
     text = _with_times(_ORDINAL.sub("", plain_characters(text)))
     tokens = _Lexer(text).tokens(word=False)
     tokens = _in_order(_without_empty_groups(tokens))
     while _is_wrapped(tokens) or _is_one_row(tokens):
         tokens = [token for token in tokens[1:-1] if token.text != "&"] if tokens[0].kind == BEGIN else tokens[1:-1]
     return tokens
+
+
+def _with_commas(text: str) -> str:
+    """The text with a comma between two equations that space alone parts, where the first ends with a number."""
+    first, sign, rest = text.partition("=")
+    return first + sign + _APART.sub(", ", rest)
 
 
 def _with_times(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.reading import numerals
 from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token
-from rewardstack_verifier.reading.names import names
+from rewardstack_verifier.reading.names import FUNCTIONS, SEVERAL, names
 from rewardstack_verifier.reading.units import unit
 
 _BEFORE, _BEHIND = (
@@ -16,6 +16,8 @@ _FIRST, _LAST = frozenset(phrase[0] for phrase in _BEFORE), frozenset(phrase[-1]
 _DENYING = frozenset(phrases.DENYING.split())
 _IS = frozenset(phrases.IS.split())
 _NAMELESS = _DENYING | frozenset(phrases.ASKING.split())
+_APPLIED = frozenset((*FUNCTIONS, *SEVERAL, "sqrt"))
+"""Names behind which what stands in parentheses is no remark."""
 _LEADING = names("= approx : Rightarrow implies to therefore")
 """Signs before an answer that say nothing of it."""
 MOST_WORDS = 8
@@ -61,7 +63,7 @@ def _without_parentheses(tokens: list[Token]) -> list[Token]:
     """The tokens without words in parentheses behind a value; those of a unit without its parentheses."""
     for at in (at for at in range(1, len(tokens) - 2) if tokens[at].text == "("):
         end = next((end for end in range(at + 2, min(len(tokens), at + MOST_WORDS + 2)) if tokens[end].text == ")"), 0)
-        if not end or tokens[at - 1].kind == COMMAND:
+        if not end or tokens[at - 1].kind == COMMAND or tokens[at - 1].text in _APPLIED:
             continue
         inside = tokens[at + 1 : end]
         is_argument = len(inside) == 1 and len(inside[0].text) == 1 and inside[0].text.isascii()

@@ -7,7 +7,7 @@ from contextlib import suppress
 from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.reading.atoms import MOST_FACTORS
 from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token, UnreadError
-from rewardstack_verifier.reading.names import RELATIONS
+from rewardstack_verifier.reading.names import FUNCTIONS, JOINING, RELATIONS
 from rewardstack_verifier.reading.parser import formula
 from rewardstack_verifier.reading.quantities import SIGNS, quantity, total, worded_value
 from rewardstack_verifier.reading.syntax import Node, Quantity, Relation, Total, Words
@@ -19,7 +19,10 @@ MOST_TOKENS = 120
 MOST_WORDS = 8
 """Of a name."""
 _STATING = ("=", "approx")
-_CHANGING = frozenset(phrases.CHANGING.split()) - frozenset(phrases.WITHIN.split())
+_CHANGING_ALL = frozenset(phrases.CHANGING.split())
+_CHANGING = _CHANGING_ALL - frozenset(phrases.WITHIN.split())
+_PARTING = frozenset((",", ";", ":", "&", "\\\\", "land", "lor", *RELATIONS))
+"""Signs between two statements, or parts of one."""
 
 
 def stated(tokens: list[Token]) -> Relation:
@@ -59,22 +62,30 @@ def _side(tokens: list[Token]) -> Node:
 
 def _added(tokens: list[Token]) -> Quantity:
     """A sum of amounts in one unit: `5 cm + 20 cm`."""
-    units = {token.text for token in tokens if token.kind == LETTERS}
-    meanings = named(next(iter(units))) if len(units) == 1 else ()
-    if not meanings or any(
-        token.kind != LETTERS and token.kind != NUMBER and token.text not in "+-" for token in tokens
-    ):
+    unit = next((token.text for token in tokens if token.kind == LETTERS), "")
+    numbers = [token for token in tokens if token.kind != LETTERS or token.text != unit]
+    meanings = named(unit) if unit else ()
+    if not meanings or any(token.kind != NUMBER and token.text not in ("+", "-") for token in numbers):
         raise UnreadError("no sum of amounts")
-    return Quantity(expression(formula([token for token in tokens if token.kind != LETTERS])), *units, meanings)
+    return Quantity(expression(formula(numbers)), unit, meanings)
 
 
 def _side_or_text(tokens: list[Token]) -> Node:
-    """A step of a chain; as words, which nothing is computed of, where it is not read, but holds none that change it."""
+    """A step of a chain; as words, which say no value, where it is a formula that is not read."""
     with suppress(UnreadError):
         return _side(tokens)
-    if any(token.text.lower() in _CHANGING for token in tokens if token.kind == LETTERS):
+    if not all(map(_is_of_formula, tokens)):
         raise UnreadError("a step that may be none")
     return Words(" ".join(token.text for token in tokens).lower())
+
+
+def _is_of_formula(token: Token) -> bool:
+    """Whether a token may stand in a formula, and neither joins nor changes anything."""
+    if token.kind != LETTERS:
+        return token.text not in _PARTING
+    if token.text in _CHANGING_ALL or token.text in JOINING:
+        return False
+    return len(token.text) <= MOST_FACTORS or token.text in FUNCTIONS or bool(named(token.text))
 
 
 def _name_or_value(tokens: list[Token]) -> Node:
