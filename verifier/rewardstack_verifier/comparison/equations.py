@@ -7,6 +7,7 @@ from itertools import pairwise
 from rewardstack_verifier.comparison.angles import equal_angles, in_degrees
 from rewardstack_verifier.comparison.constants import equal_pencils
 from rewardstack_verifier.comparison.expressions import calls, equal_values, has_value
+from rewardstack_verifier.comparison.quantities import equal_percentages, percentage
 from rewardstack_verifier.comparison.verdicts import all_of
 from rewardstack_verifier.numbers.equality import ZERO, proportional, same
 from rewardstack_verifier.numbers.functions import TRIGONOMETRIC
@@ -102,6 +103,8 @@ def _follows(sides: Equation) -> bool | None:
 def _equal_steps(step: Expression, last: Expression) -> bool | None:
     if in_degrees(step) or in_degrees(last):
         return equal_angles(step, last)
+    if percentage(step) or percentage(last):
+        return equal_percentages(step, last)
     return equal_values(step, last)
 
 

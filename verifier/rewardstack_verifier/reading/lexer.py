@@ -43,7 +43,7 @@ _WRITTEN = {"<=": "le", ">=": "ge", "!=": "ne", "->": "to", "=>": "implies"}
 """Commands that are written with other characters."""
 _MARKS = _WRITTEN | {"==": "=", "**": "^", "\\|": "|"} | {f"\\{sign}": sign for sign in "$%&#"}
 _THOUSANDS = re.compile(rf"{_SEPARATOR}(?=\d{{3}})")
-MOST_RAISED = 64
+MOST_RAISED = 16
 """Tokens of an exponent behind which a subscript is looked for."""
 _DECIMAL_COMMA = re.compile(r"0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,})")
 """A comma in braces is a decimal one where no thousands stand behind it."""
@@ -58,7 +58,11 @@ _TIMES = re.compile(r"(?<=\d) [xX] (?=10 ?\^)")
 """The letter for the sign of multiplication before a power of ten."""
 _TIMES_BETWEEN = re.compile(r"(?<=[\d)]) [xX] (?=\.?\d)|(?<=[1-9])[xX](?=[1-9])|(?<=\d0)[xX](?=[1-9])")
 """The letter for the sign of multiplication between numbers: `10 x 120`, `3x4`, but not the hexadecimal `0x10`."""
-_APART = re.compile(r"(?<=[\d})])(?:\s|~|\\[,;: ]|\\q?quad)+(?=[A-Za-z](?:_\w)?\s*=)")
+_LETTER_BEFORE_EQUALS = r"(?=[A-Za-z](?:_\w)?\s*=)"
+_APART = re.compile(
+    rf"(?<=[\d}})])\s*\\q?quad\s*{_LETTER_BEFORE_EQUALS}"
+    rf"|(?<==)(?P<value>\s*-?\d[\d.]*)(?:\s|~|\\[,;: ])+{_LETTER_BEFORE_EQUALS}"
+)
 """Space between two equations: `x = 2 \\quad y = 3`."""
 _LETTER_X = re.compile(r"(?<![A-Za-z])[xX](?![A-Za-z])")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
@@ -121,8 +125,7 @@ def lex(text: str) -> list[Token]:
 
 def _with_commas(text: str) -> str:
     """The text with a comma between two equations that space alone parts, where the first ends with a number."""
-    first, sign, rest = text.partition("=")
-    return first + sign + _APART.sub(", ", rest)
+    return _APART.sub(lambda space: f"{space['value'] or ''}, ", text)
 
 
 def _with_times(text: str) -> str:

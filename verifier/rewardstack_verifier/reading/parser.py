@@ -81,9 +81,9 @@ class Parser(Atoms):
 
     def _relation(self) -> Node:
         sides, operators = [self._sets()], list[str]()
-        if is_expression(sides[0]) and (sign := self._take("bmod", "mod")):
+        if is_expression(sides[0]) and (sign := self._take("bmod", "mod", "pmod")):
             divisor = self._argument(whole=True)
-            if sign == "mod" and self._peek().text != "=":
+            if sign != "bmod" and self._peek().text != "=":
                 return Relation((), (sides[0],), divisor)
             sides = [Apply("remainder", (sides[0], divisor))]
         while (relation := RELATIONS.get(self._peek().text)) and self._peek().kind in (MARK, COMMAND):

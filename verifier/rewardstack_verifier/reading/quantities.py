@@ -86,6 +86,8 @@ def mixed_number(tokens: list[Token]) -> Expression:
     Raises:
         UnreadError: it is none.
     """
+    if tokens and tokens[0].text == "-":
+        return negative(mixed_number(tokens[1:]))
     if len(tokens) < 3 or not tokens[0].text.isdecimal() or JOINING.get(tokens[1].text) != "and":
         raise UnreadError("no mixed number")
     part = formula(tokens[2:])

@@ -21,7 +21,7 @@ MOST_WORDS = 8
 _STATING = ("=", "approx")
 _CHANGING_ALL = frozenset(phrases.CHANGING.split())
 _CHANGING = _CHANGING_ALL - frozenset(phrases.WITHIN.split())
-_PARTING = frozenset((",", ";", ":", "&", "\\\\", "land", "lor", *RELATIONS))
+_PARTING = frozenset((",", ";", ":", "?", "&", "\\\\", "land", "lor", *RELATIONS))
 """Signs between two statements, or parts of one."""
 
 
