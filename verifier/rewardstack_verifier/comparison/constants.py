@@ -24,6 +24,8 @@ _ADDED = frozenset("cCK")
 """Letters that are constants where they are added to a function of `_VARIABLES`, with no factor."""
 _MULTIPLIED = frozenset("CK")
 """Letters that are constants as factors, too, beside a function of one of `_VARIABLES`."""
+_CHOSEN = re.compile(r"[A-FK]|[cCkK]_\d")
+"""Letters that two general solutions may have for the same constants."""
 _VARIABLES = frozenset(("x", "y", "t", "s", "r", "u", "v", "z", "theta", "phi"))
 
 
@@ -61,8 +63,7 @@ def equal_families(answer: Expression, reference: Expression) -> bool | None:
     Returns:
         None where it cannot be told. Constants that are not linear may have other names, and the first the other sign.
     """
-    own = arbitrary_constants(answer) or tuple(sorted(symbols(answer) - symbols(reference)))
-    asked = arbitrary_constants(reference) or tuple(sorted(symbols(reference) - symbols(answer)))
+    own, asked = _constants_beside(answer, reference), _constants_beside(reference, answer)
     if len(own) != len(asked) or symbols(answer) - {*own} != symbols(reference) - {*asked}:
         return False
     one, other = _affine(answer, own), _affine(reference, asked)
@@ -72,6 +73,25 @@ def equal_families(answer: Expression, reference: Expression) -> bool | None:
         return same(renamed_answer, reference) or same(turned, reference)
     spans = same_span(one.multiplied, other.multiplied)
     return in_span(difference(one.fixed, other.fixed), other.multiplied) if spans else spans
+
+
+def have_other_constants(answer: Expression, reference: Expression) -> bool:
+    """Whether two functions of one variable differ in two capital letters or more: `A + B/x` and `C + D/x`.
+
+    Letters that a problem has given are the same in both.
+    """
+    own, asked = symbols(answer) - symbols(reference), symbols(reference) - symbols(answer)
+    if not 2 <= len(own) == len(asked) or not all(map(_CHOSEN.fullmatch, own | asked)):
+        return False
+    return len(symbols(answer) & symbols(reference) & _VARIABLES) == 1
+
+
+def _constants_beside(one: Expression, other: Expression) -> tuple[str, ...]:
+    """The constants of one of two expressions: what surely is one, and letters that the other has not."""
+    sure, own = arbitrary_constants(one), symbols(one) - symbols(other)
+    if not sure or (own and all(map(_CHOSEN.fullmatch, own))):
+        return tuple(sorted({*sure, *own}))
+    return sure
 
 
 def equal_pencils(answer: Expression, reference: Expression) -> bool | None:

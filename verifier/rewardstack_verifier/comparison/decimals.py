@@ -12,6 +12,11 @@ ANSWER_DIGITS = 6
 REFERENCE_DIGITS = 3
 """Significant digits that a reference's decimal must show for what rounds to it to be right."""
 
+PRINTED_DIGITS = range(15, 18)
+"""Significant digits that a decimal may show which a program has printed from a floating-point number of 64 bits."""
+ROUNDING_ERROR = Fraction(1, 2**51)
+"""How far such a decimal may be from what it stands for, in proportion: a few units in the last place."""
+
 Decimal = tuple[Fraction, int]
 """A decimal's value, and the digits that it shows behind the point; negative where its last digits are not shown."""
 
@@ -41,18 +46,26 @@ def reach(answer: Decimal | None, reference: Decimal | None) -> Fraction:
     """From which distance on an answer is another number than its reference, though they are not equal.
 
     A reference of `REFERENCE_DIGITS` or more takes what is less than half of its last digit away; an answer of
-    `ANSWER_DIGITS` or more stands for what is less than one of its last digit away, rounded or cut off.
+    `ANSWER_DIGITS` or more stands for what is less than one of its last digit away, rounded or cut off. What a program
+    prints, `0.30000000000000004`, stands for what its last digits may be wrong by, in either.
 
     Args:
         answer: None where it is no decimal, so that it is exact.
         reference: likewise.
     """
-    limits = [Fraction(0)]
+    errors = _rounding_error(answer), _rounding_error(reference)
+    limits = [Fraction(0), *errors]
     if reference is not None and _digits(reference) >= REFERENCE_DIGITS:
-        limits.append(_unit(reference) / 2)
+        limits.append(_unit(reference) / 2 - errors[0])
     if answer is not None and _digits(answer) >= ANSWER_DIGITS:
-        limits.append(_unit(answer))
+        limits.append(_unit(answer) - errors[1])
     return max(limits)
+
+
+def _rounding_error(decimal: Decimal | None) -> Fraction:
+    """How far what a program has printed may be from its value; nothing for other decimals."""
+    printed = decimal is not None and _digits(decimal) in PRINTED_DIGITS
+    return abs(decimal[0]) * ROUNDING_ERROR if decimal is not None and printed else Fraction(0)
 
 
 def _unit(decimal: Decimal) -> Fraction:

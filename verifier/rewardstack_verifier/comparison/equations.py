@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from rewardstack_verifier.comparison.angles import equal_angles, in_degrees
 from rewardstack_verifier.comparison.constants import equal_pencils
-from rewardstack_verifier.comparison.expressions import equal_values, has_value
+from rewardstack_verifier.comparison.expressions import calls, equal_values, has_value
+from rewardstack_verifier.comparison.quantities import equal_percentages, percentage
 from rewardstack_verifier.comparison.verdicts import all_of
 from rewardstack_verifier.numbers.equality import ZERO, proportional, same
 from rewardstack_verifier.numbers.functions import TRIGONOMETRIC
@@ -27,22 +29,28 @@ Equation = tuple[Expression, ...]
 _TWO = integer(2)
 _NAMING = frozenset(("sum", "product"))
 """Operations by which `m + n` and `ab` name what is asked for."""
-_RELATING = _NAMING | {"negative", "quotient", "power"}
-"""Those by which two letters or more do: `x - y`, `a^2 + b^2`, `\\frac{x}{y}`."""
+_RELATING = _NAMING | {"negative", "quotient", "power", "root"}
+"""Those by which two letters or more do: `x - y`, `a^2 + b^2`, `\\frac{x}{y}`, `\\sqrt{x^2 + y^2}`."""
 
 
 def equation(node: Node) -> Equation | None:
     """The sides of an equation between expressions, a lone letter first; None where it is anything else.
 
-    `f \\equiv 0` is one.
+    `f \\equiv 0` is one, and `\\Delta p \\approx \\frac{h}{c}`, a formula that a name is about.
     """
-    if not isinstance(node, Relation) or node.modulus is not None or not {*node.operators} <= {"=", "equiv"}:
+    if not isinstance(node, Relation) or node.modulus is not None or not {*node.operators} <= {"=", "equiv", "~"}:
         return None
     sides = tuple(side for side in node.sides if is_expression(side))
-    if len(sides) != len(node.sides):
+    if len(sides) != len(node.sides) or ("~" in node.operators and not _is_about_formula(node.operators, sides)):
         return None
     turned = len(sides) == 2 and isinstance(sides[1], Symbol) and not symbols(sides[0])
     return sides[::-1] if turned else sides
+
+
+def _is_about_formula(operators: tuple[str, ...], sides: Equation) -> bool:
+    """Whether a name is about a formula in letters; where it is about a number, that one is rounded."""
+    named = operators == ("~",) and is_name(sides[0]) and bool(symbols(sides[1]))
+    return named and not symbols(sides[0]) & symbols(sides[1])
 
 
 def concluded(node: Node) -> Node:
@@ -66,6 +74,8 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
         None where a value cannot be told.
     """
     first, *rest = sides
+    if len(sides) > 2 and not (isinstance(first, Symbol) and first.name in symbols(*rest)):
+        return _follows(sides) and _equal_steps(sides[-1], value)
     if _is_value_of(first) or (is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value))):
         steps = rest
     elif not symbols(*sides):
@@ -74,6 +84,28 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
         return _is_identity(sides) and equal_values(sides[-1], value)
     computed = all_of(equal_values(one, other) for one, other in pairwise(steps))
     return equal_values(steps[-1], value) if computed else computed
+
+
+def _follows(sides: Equation) -> bool | None:
+    """Whether the last side of a chain may follow from those before, which say nothing else: `AD^2 = x^2 + 9 = 45`.
+
+    Numbers have to be equal to the last side, and what stands behind the first side and has only letters of the last.
+    """
+    first, *steps, last = sides
+    known = symbols(last)
+    if symbols(first):
+        checked = [step for step in steps if symbols(step) <= known]
+    else:
+        checked = [first, *(step for step in steps if symbols(step) <= known)]
+    return all_of(_equal_steps(step, last) for step in checked if not calls(step))
+
+
+def _equal_steps(step: Expression, last: Expression) -> bool | None:
+    if in_degrees(step) or in_degrees(last):
+        return equal_angles(step, last)
+    if percentage(step) or percentage(last):
+        return equal_percentages(step, last)
+    return equal_values(step, last)
 
 
 def equal_equations(answer: Equation, reference: Equation) -> bool | None:
@@ -121,9 +153,9 @@ def _is_solution(solved: Equation, equation: Expression) -> bool:
 
 
 def _without_steps(sides: Equation) -> Equation | None:
-    """The first and the last side, where those between are equal to that."""
-    steps = all_of(equal_values(one, other) for one, other in pairwise(sides[1:]))
-    return (sides[0], sides[-1]) if steps else None
+    """The first and the last side, where that `_follows` from those between and none of these is a letter alone."""
+    follows = len(sides) == 2 or (_follows(sides) and not any(isinstance(side, Symbol) for side in sides[1:-1]))
+    return (sides[0], sides[-1]) if follows else None
 
 
 def _is_identity(sides: Equation) -> bool:
@@ -168,6 +200,8 @@ def is_name(expression: Expression) -> bool:
         return True
     if isinstance(expression, Apply) and isinstance(expression.arguments[0], Symbol):
         if expression.operation in TRIGONOMETRIC:
+            return True
+        if expression.operation == "remainder" and not symbols(expression.arguments[1]):
             return True
         if expression.operation in ("real part", "imaginary part", "argument"):
             return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rewardstack_verifier.comparison.constants import arbitrary_constants, equal_families
+from rewardstack_verifier.comparison.constants import arbitrary_constants, equal_families, have_other_constants
 from rewardstack_verifier.comparison.decimals import Decimal, reach, tolerance
 from rewardstack_verifier.comparison.endless import equal_series, is_endless
 from rewardstack_verifier.numbers.equality import distance_below, is_within, same
@@ -34,7 +34,8 @@ def equal_expressions(answer: Expression, reference: Expression) -> bool:
     """
     if answer == reference:
         return True
-    if arbitrary_constants(answer) or arbitrary_constants(reference):
+    sure = arbitrary_constants(answer) or arbitrary_constants(reference)
+    if sure or have_other_constants(answer, reference):
         decided = equal_families(answer, reference)
     else:
         decided = same(answer, reference)
@@ -61,9 +62,14 @@ def has_value(expression: Expression) -> bool:
     for part in parts(expression):
         if part == Constant("infinity"):
             return False
-        if isinstance(part, Apply) and (part.operation in _NOT_HERE or part.operation.startswith("call ")):
+        if isinstance(part, Apply) and part.operation in _NOT_HERE:
             return False
-    return not _has_angle(expression)
+    return not calls(expression) and not _has_angle(expression)
+
+
+def calls(expression: Expression) -> bool:
+    """Whether a function that a letter stands for is in an expression: `f(7) - 1`."""
+    return any(isinstance(part, Apply) and part.operation.startswith("call ") for part in parts(expression))
 
 
 def _has_angle(expression: Expression) -> bool:

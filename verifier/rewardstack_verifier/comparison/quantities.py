@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import product
 
 from rewardstack_verifier.comparison.angles import equal_angles, equal_in_radians, in_degrees
-from rewardstack_verifier.comparison.expressions import equal_values
+from rewardstack_verifier.comparison.expressions import calls, equal_values
 from rewardstack_verifier.comparison.verdicts import all_of
 from rewardstack_verifier.numbers.rational import rational
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, symbols
@@ -72,7 +72,14 @@ def value_stated(node: Node, other: Node) -> Node | None:
     computed = [step for step in steps if not isinstance(step, Words) and not (is_expression(step) and symbols(step))]
     if "~" in node.operators and computed and node.operators[-1] == "~":
         return computed[-1]
-    return value if all(equal_quantities(step, value) for step in computed) else None
+    return value if all(_equal_steps(step, value) for step in computed) else None
+
+
+def _equal_steps(step: Node, value: Node) -> bool | None:
+    """Whether a step has the value that is stated behind it; that of a function by a letter is not known."""
+    if is_expression(step) and is_expression(value) and (in_degrees(step) or in_degrees(value)):
+        return equal_angles(step, value)
+    return (is_expression(step) and calls(step)) or equal_quantities(step, value)
 
 
 def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
@@ -155,22 +162,31 @@ def _added(quantities: tuple[Quantity, ...]) -> Measured | None:
 
 def percentage(node: Node) -> Expression | None:
     """What stands before a percent sign; None where there is none."""
-    return node.arguments[0] if isinstance(node, Apply) and node.operation == "percent" else None
+    if not isinstance(node, Apply):
+        return None
+    last = node.arguments[-1]
+    if node.operation == "product" and isinstance(last, Apply) and last.operation == "percent":
+        return Apply("product", (*node.arguments[:-1], *last.arguments))  # `2x\\%`
+    return node.arguments[0] if node.operation == "percent" else None
 
 
 def equal_percentages(answer: Expression, reference: Expression) -> bool | None:
     """Whether two expressions are equal of which one or both are percentages.
 
     A bare number is read one way only: up to 1 it is a fraction, above it is a percentage whose sign was left out. 1.5
-    for 150 % leaves nothing open: what was asked for is a percentage.
+    for 150 % leaves nothing open: what was asked for is a percentage. Letters and irrational numbers are
+    fractions: `x\\%` is `x/100`.
     """
     of_answer, of_reference = percentage(answer), percentage(reference)
     if of_answer is not None and of_reference is not None:
         return equal_values(of_answer, of_reference)
     said, bare = (of_answer, reference) if of_answer is not None else (of_reference, answer)
     size, hundred = rational(bare), rational(said) if said is not None else None
-    if said is None or size is None or hundred is None:
+    if said is None:
         return False
+    if size is None or hundred is None:
+        said = Apply("quotient", (said, Number(Fraction(100))))
+        return equal_values(said, reference) if of_answer is not None else equal_values(bare, said)
     if abs(size) <= 1:
         said = _scaled(said, Fraction(1, 100))
     elif of_reference is not None and hundred > 100 and size * 100 == hundred:

@@ -1,40 +1,69 @@
-"""Ratios: `2:3:5`, which is 4:6:10 and no number, and `3:4`, which is 3/4 as well."""
+"""Ratios: `2:3:5`, which is 4:6:10 and no number, `3:4`, which is 3/4 as well, and `V_1:V_2 = 3:4`."""
 
 from __future__ import annotations
 
 from math import gcd
+from typing import NamedTuple
 
 from rewardstack_verifier.comparison.expressions import equal_values
 from rewardstack_verifier.comparison.verdicts import all_of
-from rewardstack_verifier.numbers.tree import Apply, Expression, Number
-from rewardstack_verifier.reading.syntax import Node, Sequence, is_expression
+from rewardstack_verifier.numbers.tree import ONE, Apply, Expression, Number, symbols
+from rewardstack_verifier.reading.syntax import Node, Relation, Sequence, is_expression
 
-Ratio = tuple[Expression, ...]
+
+class Ratio(NamedTuple):
+    """The terms of a ratio, at least two, and what each is said of, where that is said."""
+
+    terms: tuple[Expression, ...]
+    names: tuple[Expression, ...] = ()
 
 
 def ratio(node: Node) -> Ratio | None:
-    """The terms of a ratio, at least two; None where it is anything else."""
+    """The ratio that an answer says, `2:3` or `V_1:V_2 = 2:3`; None where it is anything else."""
     if not isinstance(node, Sequence) or node.opening or set(node.joined) != {":"}:
         return None
     terms = tuple(item for item in node.items if is_expression(item))
-    return terms if len(terms) == len(node.items) else None
+    return Ratio(terms) if len(terms) == len(node.items) else _named(node.items)
+
+
+def _named(items: tuple[Node, ...]) -> Ratio | None:
+    """The ratio in `V_1 : V_2 = 2 : 3`, whose colons are read first, or `\\frac{V_1}{V_2} = 2 : 3`."""
+    at = next((at for at, item in enumerate(items) if isinstance(item, Relation)), 0)
+    middle = items[at]
+    if not isinstance(middle, Relation) or middle.operators != ("=",):
+        return None
+    sides = [*items[:at], *middle.sides, *items[at + 1 :]]
+    shown = [side for side in sides if is_expression(side)]
+    names, terms = tuple(shown[: at + 1]), tuple(shown[at + 1 :])
+    if len(names) == 1 and isinstance(names[0], Apply) and names[0].operation == "quotient":
+        names = names[0].arguments
+    if len(terms) == 1:
+        terms = (*terms, ONE)
+    whole = len(shown) == len(sides) and len(names) == len(terms) == len({*names})
+    return Ratio(terms, names) if whole and all(map(symbols, names)) else None
 
 
 def equal_ratios(answer: Ratio, reference: Ratio) -> bool | None:
-    """Whether the terms of one are a multiple of the other's."""
-    if len(answer) != len(reference):
+    """Whether the terms of one are a multiple of the other's, of the same names where both have names."""
+    if len(answer.terms) != len(reference.terms):
         return False
+    found = answer.terms
+    if answer.names and reference.names:
+        if {*answer.names} != {*reference.names}:
+            return False
+        found = tuple(found[answer.names.index(name)] for name in reference.names)
+    first, asked_first = found[0], reference.terms[0]
     return all_of(
-        equal_values(Apply("product", (term, reference[0])), Apply("product", (answer[0], asked)))
-        for term, asked in zip(answer[1:], reference[1:], strict=True)
+        equal_values(Apply("product", (term, asked_first)), Apply("product", (first, asked)))
+        for term, asked in zip(found[1:], reference.terms[1:], strict=True)
     )
 
 
-def equal_ratio_and_value(terms: Ratio, value: Expression) -> bool | None:
+def equal_ratio_and_value(said: Ratio, value: Expression) -> bool | None:
     """Whether a ratio of two terms is a number; one that is rather a time of day, `3:30`, is none."""
-    if len(terms) != 2 or _is_rather_time(*terms):
+    if len(said.terms) != 2 or _is_rather_time(*said.terms):
         return False
-    return equal_values(Apply("quotient", terms), value)
+    return equal_values(Apply("quotient", said.terms), value)
 
 
 def _is_rather_time(hour: Expression, minute: Expression) -> bool:

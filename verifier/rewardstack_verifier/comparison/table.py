@@ -38,7 +38,7 @@ from rewardstack_verifier.reading.lexer import Token
 from rewardstack_verifier.reading.named import named
 from rewardstack_verifier.reading.parameters import family
 from rewardstack_verifier.reading.parser import formula
-from rewardstack_verifier.reading.quantities import quantity, total
+from rewardstack_verifier.reading.quantities import mixed_number, quantity, total
 from rewardstack_verifier.reading.series import several_phrases, several_quantities
 from rewardstack_verifier.reading.sexagesimal import sexagesimal
 from rewardstack_verifier.reading.statements import stated
@@ -63,7 +63,6 @@ from rewardstack_verifier.reading.undone import result
 from rewardstack_verifier.reading.wording import (
     choice,
     choices,
-    mixed_number,
     numeral,
     phrase,
     remainder,
@@ -107,7 +106,7 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
         return True
     if _has_remainder(answer) or _has_remainder(reference):
         return False
-    answer, reference = without_name(concluded(answer)), without_name(concluded(reference))
+    answer, reference = (without_name(_without_steps(concluded(one))) for one in (answer, reference))
     if _is_bracketed(answer) or _is_bracketed(reference):
         answer, reference = point(answer) or answer, point(reference) or reference
     if isinstance(answer, Choice) and not isinstance(reference, Choice):
@@ -122,6 +121,16 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
     if one is None or other is None:
         return False  # what is stated contradicts itself
     return _by_table(_without_letter(one, other), _without_letter(other, one))
+
+
+def _without_steps(node: Node) -> Node:
+    """The first and last side of a chain that ends with a point, set or matrix, where those of its type are equal."""
+    if not isinstance(node, Relation) or len(node.sides) < 3 or set(node.operators) != {"="} or node.modulus:
+        return node
+    first, *steps, last = node.sides
+    if not isinstance(last, _PARTED) or not all(equal_nodes(one, last) for one in steps if type(one) is type(last)):
+        return node
+    return Relation(("=",), (first, last))
 
 
 def _by_table(answer: Node, reference: Node) -> bool | None:

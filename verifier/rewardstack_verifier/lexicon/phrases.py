@@ -74,9 +74,9 @@ ROUGHLY_BEHIND = (
 
 CHANGING = (
     "or and is are was were be not no none never if when where unless at least most than about between to from wrong"
-    " incorrect false maybe perhaps possibly probably remainder R percent am pm AM PM noon midnight hundred thousand"
-    " million billion trillion dozen half third quarter rad mod modulo base st nd rd th of the by but otherwise"
-    " squared cubed plus minus times factorial would could should might guess mod only"
+    " incorrect false maybe perhaps possibly probably remainder R percent am pm AM PM noon midnight repeating recurring"
+    " hundred thousand million billion trillion dozen half third quarter rad mod modulo base st nd rd th of the by but"
+    " otherwise squared cubed plus minus times factorial would could should might guess mod only"
     " oder und ist nicht kein wenn falsch rest mal ou et est pas si faux o y es no sino или и не если либо"
     " 或 和 不 不是 或者"
 )

@@ -203,6 +203,11 @@ UNITS = (
     # information
     Row("B", "byte octet", "8 bit", LARGE),
     Row("KB", "", "8000 bit"),
+    Row("Kb kb", "", "1000 bit"),
+    Row("Mb", "", "10^6 bit"),
+    Row("Gb", "", "10^9 bit"),
+    Row("Mb", "", "8000000 bit"),
+    Row("Gb", "", "8000000000 bit"),
     Row("KiB", "kibibyte", "8192 bit"),
     Row("MiB", "mebibyte", "8388608 bit"),
     Row("GiB", "gibibyte", "8589934592 bit"),

@@ -100,6 +100,8 @@ _COMMANDS = {
     "⇒": "\\Rightarrow ",
     "⟹": "\\Rightarrow ",
     "⇔": "\\Rightarrow ",
+    "∴": "\\therefore ",
+    "‖": "|",
     "∠": "\\angle ",
     "△": "\\triangle ",
     "٫": ".",

@@ -62,9 +62,9 @@ class Functions(Sums):
         if name in GREEK:
             return self._named(name)
         if name == "vec" and self._peek(1).kind == LETTERS and len(self._peek(1).text) == 1:
-            return Symbol(subscript(self._argument()))
+            return Symbol(self._marked(subscript(self._argument())))
         if name in DECORATIONS:
-            return Symbol(f"{name} {subscript(self._argument())}")
+            return Symbol(self._marked(f"{name} {subscript(self._argument())}"))
         if name in _FIGURES and self._peek().kind == LETTERS:
             return Symbol(f"{name} {self._next().text}")
         if name == "mathbb":

@@ -48,3 +48,7 @@ class Grammar(Stream, ABC):
     @abstractmethod
     def _named(self, name: str) -> Expression:
         """A letter with its subscript, primes, and the arguments of a function that it names."""
+
+    @abstractmethod
+    def _marked(self, name: str) -> str:
+        """A name with the subscripts, primes and other marks that stand behind it."""

@@ -41,8 +41,10 @@ _TOKEN = re.compile(
 _DELIMITERS = frozenset(("$", "$$", "\\(", "\\)", "\\[", "\\]"))
 _WRITTEN = {"<=": "le", ">=": "ge", "!=": "ne", "->": "to", "=>": "implies"}
 """Commands that are written with other characters."""
-_MARKS = _WRITTEN | {"==": "=", "**": "^"} | {f"\\{sign}": sign for sign in "$%&#"}
+_MARKS = _WRITTEN | {"==": "=", "**": "^", "\\|": "|"} | {f"\\{sign}": sign for sign in "$%&#"}
 _THOUSANDS = re.compile(rf"{_SEPARATOR}(?=\d{{3}})")
+MOST_RAISED = 16
+"""Tokens of an exponent behind which a subscript is looked for."""
 _DECIMAL_COMMA = re.compile(r"0\{,\}\d+|\d+\{,\}(?:\d{1,2}|\d{4,})")
 """A comma in braces is a decimal one where no thousands stand behind it."""
 _DOLLAR = re.compile(r"(?<!\\)\$")
@@ -54,6 +56,16 @@ _ORDINAL = re.compile(
 """The letters of `3rd`, which a date or a number does not need."""
 _TIMES = re.compile(r"(?<=\d) [xX] (?=10 ?\^)")
 """The letter for the sign of multiplication before a power of ten."""
+_TIMES_BETWEEN = re.compile(r"(?<=[\d)]) [xX] (?=\.?\d)|(?<=[1-9])[xX](?=[1-9])|(?<=\d0)[xX](?=[1-9])")
+"""The letter for the sign of multiplication between numbers: `10 x 120`, `3x4`, but not the hexadecimal `0x10`."""
+_LETTER_BEFORE_EQUALS = r"(?=[A-Za-z](?:_\w)?\s*=)"
+_APART = re.compile(
+    rf"(?<=[\d}})])\s*\\q?quad\s*{_LETTER_BEFORE_EQUALS}"
+    rf"|(?<==)(?P<value>\s*-?\d[\d.]*)(?:\s|~|\\[,;: ])+{_LETTER_BEFORE_EQUALS}"
+)
+"""Space between two equations: `x = 2 \\quad y = 3`."""
+_LETTER_X = re.compile(r"(?<![A-Za-z])[xX](?![A-Za-z])")
+_COMMAND = re.compile(r"\\[A-Za-z]+")
 _DOUBLED = re.compile(r"\\\\(?=(?:[dt]?frac|sqrt|text|pi|infty|left|right|cdot|times|circ|pm|leq?|geq?|in|cup)\b)")
 """A command with two backslashes, as in a string of a program."""
 _TAKING = DECORATIONS | {"^", "_", "frac", "sqrt", "binom", "mathbb"}
@@ -101,12 +113,28 @@ def lex(text: str) -> list[Token]:
     if _DOLLAR.findall(text).count("$") % 2:
         text = _DOLLAR.sub(r"\\$", text)  # an amount of money, for a formula would end
     text = _CUT_SPACE.sub("", text)
-    text = _TIMES.sub("*", _ORDINAL.sub("", plain_characters(text)))
+    if text.count("=") > 1:
+        text = _with_commas(text)
+    text = _with_times(_ORDINAL.sub("", plain_characters(text)))
     tokens = _Lexer(text).tokens(word=False)
-    tokens = _without_empty_groups(tokens)
+    tokens = _in_order(_without_empty_groups(tokens))
     while _is_wrapped(tokens) or _is_one_row(tokens):
         tokens = [token for token in tokens[1:-1] if token.text != "&"] if tokens[0].kind == BEGIN else tokens[1:-1]
     return tokens
+
+
+def _with_commas(text: str) -> str:
+    """The text with a comma between two equations that space alone parts, where the first ends with a number."""
+    return _APART.sub(lambda space: f"{space['value'] or ''}, ", text)
+
+
+def _with_times(text: str) -> str:
+    """The text with a sign of multiplication for the letter x where that is no variable anywhere in it."""
+    text = _TIMES.sub("*", text)
+    if "x" not in text and "X" not in text:
+        return text
+    multiplied = _TIMES_BETWEEN.sub("*", text)
+    return text if _LETTER_X.search(_COMMAND.sub("", multiplied)) else multiplied
 
 
 def is_same_text(one: str, other: str) -> bool:
@@ -227,6 +255,38 @@ def _without_empty_groups(tokens: list[Token]) -> list[Token]:
         else:
             found.append(token)
     return found
+
+
+def _in_order(tokens: list[Token]) -> list[Token]:
+    """The tokens with subscripts before exponents, and primes that are not raised: `v_0^2` for `v^2_0`."""
+    if not any(token.text == "^" for token in tokens):
+        return tokens
+    found: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        end = _argument_end(tokens, at + 1) if tokens[at].text == "^" else 0
+        raised = [token for token in tokens[at + 1 : end] if token.text not in ("{", "}")]
+        behind = _argument_end(tokens, end + 1) if end and tokens[end : end + 1] and tokens[end].text == "_" else 0
+        if raised and all(token.text == "'" for token in raised):
+            found += raised
+            at = end
+        elif behind and found and found[-1].kind in (LETTERS, COMMAND):
+            found += [*tokens[end:behind], *tokens[at:end]]
+            at = behind
+        else:
+            found.append(tokens[at])
+            at += 1
+    return found
+
+
+def _argument_end(tokens: list[Token], start: int) -> int:
+    """Where the argument ends that starts here, a group or one token; 0 where it is long or does not end."""
+    depth = 0
+    for at in range(start, min(start + MOST_RAISED, len(tokens))):
+        depth += {"{": 1, "}": -1}.get(tokens[at].text, 0)
+        if depth <= 0:
+            return at + 1 if depth == 0 else 0
+    return 0
 
 
 def _braced(tokens: list[Token]) -> list[Token]:

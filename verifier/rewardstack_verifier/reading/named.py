@@ -31,11 +31,24 @@ def named(tokens: list[Token]) -> Relation:
     """
     if (named_point := _point(tokens)) is not None:
         return named_point
-    at = next((at for at, token in enumerate(tokens[: MOST_TOKENS + 1]) if token.text == "="), 0)
+    at = _equals_sign(tokens[: MOST_TOKENS + 1])
     name = [token for token in tokens[:at] if token.text not in _BRACES]
     if not name or not _is_name(name):
         raise UnreadError("no name")
-    return Relation(("=",), (Symbol(" ".join(token.text for token in name)), _value(tokens[at + 1 :])))
+    value = _value(tokens[at + 1 :])
+    chained = isinstance(value, Relation) and value.modulus is None and set(value.operators) == {"="}
+    sides = value.sides if isinstance(value, Relation) and chained else (value,)
+    return Relation(("=",) * len(sides), (Symbol(" ".join(token.text for token in name)), *sides))
+
+
+def _equals_sign(tokens: list[Token]) -> int:
+    """Where the first equals sign stands that is in no parentheses; 0 where there is none."""
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if token.text == "=" and depth <= 0:
+            return at
+    return 0
 
 
 def _point(tokens: list[Token]) -> Relation | None:

@@ -81,12 +81,15 @@ class Parser(Atoms):
 
     def _relation(self) -> Node:
         sides, operators = [self._sets()], list[str]()
+        if is_expression(sides[0]) and (sign := self._take("bmod", "mod", "pmod")):
+            divisor = self._argument(whole=True)
+            if sign != "bmod" and self._peek().text != "=":
+                return Relation((), (sides[0],), divisor)
+            sides = [Apply("remainder", (sides[0], divisor))]
         while (relation := RELATIONS.get(self._peek().text)) and self._peek().kind in (MARK, COMMAND):
             self._next()
             operators.append(relation)
             sides.append(self._sets())
-        if not operators and is_expression(sides[0]) and self._take("bmod"):
-            return Apply("remainder", (sides[0], self._argument(whole=True)))
         modulus = self._modulus()
         if not operators and modulus is None:
             return sides[0]

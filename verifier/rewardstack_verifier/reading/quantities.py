@@ -15,7 +15,7 @@ from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, T
 from rewardstack_verifier.reading.names import JOINING, UNITS
 from rewardstack_verifier.reading.parser import formula
 from rewardstack_verifier.reading.syntax import Quantity, Total
-from rewardstack_verifier.reading.terms import expression
+from rewardstack_verifier.reading.terms import expression, is_proper, number
 from rewardstack_verifier.reading.units import Meanings, currency, is_currency, times, unit
 
 MOST_WORDS = 8
@@ -80,6 +80,22 @@ def total(tokens: list[Token]) -> Total:
     return Total(tuple(found))
 
 
+def mixed_number(tokens: list[Token]) -> Expression:
+    """A mixed number read aloud: `2 and 1/3`.
+
+    Raises:
+        UnreadError: it is none.
+    """
+    if tokens and tokens[0].text == "-":
+        return negative(mixed_number(tokens[1:]))
+    if len(tokens) < 3 or not tokens[0].text.isdecimal() or JOINING.get(tokens[1].text) != "and":
+        raise UnreadError("no mixed number")
+    part = formula(tokens[2:])
+    if not is_proper(part):
+        raise UnreadError("no fraction")
+    return Apply("sum", (number(tokens[0].text), expression(part)))
+
+
 def worded_value(tokens: list[Token]) -> Expression:
     """An expression in symbols, or a number in words or with a word for a large one.
 
@@ -89,6 +105,8 @@ def worded_value(tokens: list[Token]) -> Expression:
     if not any(token.kind == LETTERS and _is_said(token) for token in tokens):
         with suppress(UnreadError):
             return expression(formula(tokens))
+    with suppress(UnreadError):
+        return mixed_number(tokens)
     words = [token.text.lower() for token in tokens if token.text not in ("-", "{", "}")]
     value = numerals.number(words)
     if value is None or any(token.kind == COMMAND or token.text in ("(", ",", "/") for token in tokens):

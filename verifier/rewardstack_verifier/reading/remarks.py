@@ -5,6 +5,7 @@ from __future__ import annotations
 from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.reading import numerals
 from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token
+from rewardstack_verifier.reading.names import FUNCTIONS, SEVERAL, names
 from rewardstack_verifier.reading.units import unit
 
 _BEFORE, _BEHIND = (
@@ -15,6 +16,10 @@ _FIRST, _LAST = frozenset(phrase[0] for phrase in _BEFORE), frozenset(phrase[-1]
 _DENYING = frozenset(phrases.DENYING.split())
 _IS = frozenset(phrases.IS.split())
 _NAMELESS = _DENYING | frozenset(phrases.ASKING.split())
+_APPLIED = frozenset((*FUNCTIONS, *SEVERAL, "sqrt"))
+"""Names behind which what stands in parentheses is no remark."""
+_LEADING = names("= approx : Rightarrow implies to therefore")
+"""Signs before an answer that say nothing of it."""
 MOST_WORDS = 8
 """Words of a remark, or of a name."""
 
@@ -31,7 +36,7 @@ def without_remarks(tokens: list[Token]) -> list[Token]:
     if len(tokens) > 1 and tokens[-1].text == "." and tokens[-2].text != ".":
         tokens = tokens[:-1]
     tokens = _without_name(_without_parentheses(tokens))
-    while len(tokens) > 1 and tokens[0].text in ("=", "approx", ":") and tokens[0].kind in (MARK, COMMAND):
+    while len(tokens) > 1 and tokens[0].text in _LEADING and tokens[0].kind in (MARK, COMMAND):
         tokens = tokens[1:]
     first, last = (tokens[0].text.lower(), tokens[-1].text.lower()) if tokens else ("", "")
     for phrase in _BEFORE if first in _FIRST else ():
@@ -58,10 +63,11 @@ def _without_parentheses(tokens: list[Token]) -> list[Token]:
     """The tokens without words in parentheses behind a value; those of a unit without its parentheses."""
     for at in (at for at in range(1, len(tokens) - 2) if tokens[at].text == "("):
         end = next((end for end in range(at + 2, min(len(tokens), at + MOST_WORDS + 2)) if tokens[end].text == ")"), 0)
-        if not end or tokens[at - 1].kind == COMMAND:
+        if not end or tokens[at - 1].kind == COMMAND or tokens[at - 1].text in _APPLIED:
             continue
         inside = tokens[at + 1 : end]
-        if all(_is_word(token) for token in inside) and not _DENYING & {*_said(inside)}:
+        is_argument = len(inside) == 1 and len(inside[0].text) == 1 and inside[0].text.isascii()
+        if not is_argument and all(_is_word(token) for token in inside) and not _DENYING & {*_said(inside)}:
             kept = inside if unit(inside)[1] == len(inside) else []
             value = numerals.number([*_said(inside)])
             if value is None or (tokens[at - 1].kind == NUMBER and tokens[at - 1].text == str(value)):

@@ -98,7 +98,11 @@ class Sums(Grammar):
     def _begins_factor(self) -> bool:
         """Whether a factor follows with no sign before it."""
         token = self._peek()
-        if token is AFTER_ALL or token.kind == END or (token.text in _STOPPING and token.kind != LETTERS):
+        if (
+            token is AFTER_ALL
+            or token.kind == END
+            or (token.text in _STOPPING and (token.kind != LETTERS or token.text == "mod"))
+        ):
             return token.text == "|" and self._bars == 0 and token is not AFTER_ALL
         if token.kind in (MARK, COMMAND) and token.text in _OPERATING:
             return False

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.lexicon.calendar import WEEKDAYS
-from rewardstack_verifier.numbers.tree import Apply, Expression, Number
+from rewardstack_verifier.numbers.tree import Number
 from rewardstack_verifier.reading import numerals
 from rewardstack_verifier.reading.atoms import MOST_FACTORS
 from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadError, lex
@@ -15,7 +15,7 @@ from rewardstack_verifier.reading.names import FUNCTIONS, GREEK, JOINING, SEVERA
 from rewardstack_verifier.reading.parser import formula
 from rewardstack_verifier.reading.quantities import quantity
 from rewardstack_verifier.reading.syntax import Choice, NamedSet, Node, Remark, Sequence, Words
-from rewardstack_verifier.reading.terms import expression, is_proper, number
+from rewardstack_verifier.reading.terms import number
 
 _CHOICE = re.compile(r"(?:(?:option|choice|Option|Choice) )?\(?([A-J])\)?[.:]?")
 _CHANGING = frozenset(word for word in phrases.CHANGING.split() if len(word) > 1)
@@ -87,20 +87,6 @@ def verdict(tokens: list[Token]) -> Words:
     if any(_SAME.get(token.text.lower()) in VERDICTS for token in tokens[1:]):
         raise UnreadError("two verdicts")
     return Words(said_first)
-
-
-def mixed_number(tokens: list[Token]) -> Expression:
-    """A mixed number read aloud: `2 and 1/3`.
-
-    Raises:
-        UnreadError: it is none.
-    """
-    if len(tokens) < 3 or not tokens[0].text.isdecimal() or JOINING.get(tokens[1].text) != "and":
-        raise UnreadError("no mixed number")
-    part = formula(tokens[2:])
-    if not is_proper(part):
-        raise UnreadError("no fraction")
-    return Apply("sum", (number(tokens[0].text), expression(part)))
 
 
 def numeral(tokens: list[Token]) -> Number:
@@ -194,7 +180,7 @@ def in_common_form(text: str) -> str:
 
 def _words(tokens: list[Token]) -> str:
     """The text of a phrase, in small letters."""
-    text = said(tokens).strip("'\"() .")
+    text = said(tokens).strip("'\"() .!")
     upright = all(token.word for token in tokens if token.kind == LETTERS)
     marks = {token.text for token in tokens if token.kind != LETTERS}
     if not marks <= {"'", "-", ".", "(", ")", '"', "!"} or len(text) > MOST_LETTERS or not text:
