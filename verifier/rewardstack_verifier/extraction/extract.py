@@ -34,6 +34,7 @@ from rewardstack_verifier.extraction.spelled import in_digits
 from rewardstack_verifier.extraction.totals import with_totals
 from rewardstack_verifier.extraction.visible import visible
 from rewardstack_verifier.trail import found
+from rewardstack_verifier.transcript import split_reasoning
 
 WINDOW = 16 * MAX_ANSWER
 """Characters at the end of a response in which an answer without any mark is looked for."""
@@ -71,12 +72,9 @@ def extract_answer(response: str, strict: bool = False) -> str | None:
     Returns:
         The answer, None if there is none. It is not bounded: a mark can hold anything.
     """
-    response = visible(response)
-    thought, mark, reply = response.rpartition("</thinking>" if "</thinking>" in response else "</think>")
+    thought, reply = split_reasoning(visible(response))
     answer = _marked(reply, strict) if "<think>" in reply else _answer(reply, strict)
-    if answer is None and mark:
-        answer = _answer(thought.rpartition("<think>")[2], strict)
-    return answer
+    return _answer(thought, strict) if answer is None and thought else answer
 
 
 def reference_answer(reference: str) -> str:
