@@ -83,7 +83,7 @@ _MARKER = re.compile(
       | (?P<end_minimax>e~\[)
     )
     | \]~(?:b\](?P<role_minimax>\w{{1,32}})\n?|(?P<begin_minimax>!b\[))
-    | ```(?<![^\n]```)(?:
+    | ```(?<![^\n>]```)(?:
         (?P<open_fence>{_FENCES})[ \t\r]{{0,8}}(?![^\n])
       | (?P<close_fence>)[ \t\r]{{0,8}}(?![^\n])
     )

@@ -23,8 +23,8 @@ TARGET = "target"
 def read_request(request: Request) -> tuple[Item, float | None]:
     """Return the request as an item, and its own timeout in seconds if it has one.
 
-    The item's response is what `last_turn` returns: the last assistant turn, without end tokens and tool output. So every
-    scorer reads the same text.
+    The item's response is what `last_turn` returns: the last assistant turn, without end tokens and tool output. Every
+    scorer reads this text.
 
     Raises:
         RequestError: it is malformed; names the field.
