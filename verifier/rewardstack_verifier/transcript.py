@@ -9,7 +9,7 @@ has end tokens and, when tools or users take part, the turns of others. `last_tu
 - Of gpt-oss (harmony), only the final channel is the answer; analysis and commentary are not.
 - Tool output is removed: `<tool_response>…</tool_response>`, `<information>…</information>`, output fences.
   A closing tag without an opening one has no effect. An opening tag that is never closed hides the text up to the next
-  end token, header or tag of the same name.
+  end token, header, `</think>` or tag of the same name.
 - A token between two equal quotation marks or backticks is text.
 
 Tool calls and reasoning are the policy's words and stay. If a trainer decodes with `skip_special_tokens=True`, only
@@ -61,6 +61,8 @@ _MARKER = re.compile(
         # The channel of a message, and the message.
       | \|channel\|>\s{{0,3}}(?P<channel>\w{{0,32}})
       | \|(?P<message>message)\|>
+        # The end of reasoning, which may have mentioned a tag.
+      | (?P<reasoning>/think(?:ing)?|/seed:think)>
         # Tool output.
       | (?P<open_tag>{_ALWAYS_TOOL_OUTPUT})(?:[ ][^<>\n]{{0,200}})?>
       | (?P<open_result>results?)>(?<!["']<result>)(?<!["']<results>)
@@ -226,6 +228,8 @@ class _Reader:
             return self._tool_output(marker)
         elif kind == "close":
             self.read(marker[0])
+        elif kind == "reasoning":
+            self._end_reasoning(marker[0])
         elif kind == "channel":
             self._start_channel(value)
         else:
@@ -264,6 +268,12 @@ class _Reader:
         """Drop a token that begins a text where a turn begins; elsewhere it is text (`<s>` of HTML)."""
         if not self._is_blank:
             self.read(token)
+
+    def _end_reasoning(self, tag: str) -> None:
+        """Read on after reasoning that mentions a tag of tool output: tool output does not end reasoning."""
+        if self._state is _State.IN_TOOL_OUTPUT:
+            self._state = _State.SPEAKING
+        self.read(tag)
 
     def _start_channel(self, channel: str) -> None:
         if self._state in (_State.SPEAKING, _State.HIDDEN):
