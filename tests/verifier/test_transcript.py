@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rewardstack_verifier.extraction.extract import extract_answer
-from rewardstack_verifier.transcript import last_turn, split_reasoning, without_dialogue
+from rewardstack_verifier.transcript import MAX_CHARACTERS, last_turn, split_reasoning, without_dialogue
 from tests.support.table import Table
 from tests.verifier.repetition_reader import is_linear
 
@@ -65,6 +65,12 @@ def test_answer() -> None:
     assert extract_answer("\\boxed{41}<|im_end|>\n<|im_start|>assistant\n\\boxed{42}<|im_end|>") == "42"
     assert extract_answer("[THINK]\\boxed{41}[/THINK]\\boxed{42}</s>") == "42"
     assert extract_answer("<|channel>thought\n\\boxed{41}<channel|>I give up, no \\boxed answer<turn|>") == "41"
+
+
+def test_longest() -> None:
+    """A response that no policy can have written is not read."""
+    assert last_turn("a" * (MAX_CHARACTERS - 4) + "</s>") == "a" * (MAX_CHARACTERS - 4)
+    assert last_turn("a" * MAX_CHARACTERS + "</s>") == "a" * MAX_CHARACTERS + "</s>"
 
 
 @pytest.mark.parametrize("part", PARTS)

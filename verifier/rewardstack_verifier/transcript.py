@@ -24,6 +24,9 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
+MAX_CHARACTERS = 2_000_000
+"""Longer responses are not read: no policy writes them, and a hostile one would hold the event loop for seconds."""
+
 _ALWAYS_TOOL_OUTPUT = (
     "tool_responses?|tool_results?|tool_outputs?|function_responses?|function_results?|information|interpreter"
     "|execution_(?:results?|outputs?)|code_outputs?|search_results?"
@@ -92,7 +95,7 @@ _MARKER = re.compile(
     """,
     re.VERBOSE,
 )
-"""Whatever delimits turns, messages and tool output. The name of the group says what it is."""
+"""What delimits turns, messages and tool output. The name of the group that matches starts with the kind of marker."""
 
 _TRAILING_TOKEN = re.compile(r"<\|[A-Za-z]\w{2,40}\|>\s{0,8}\Z")
 _TRAILING_LENGTH = 64
@@ -122,10 +125,10 @@ def last_turn(response: str) -> str:
         response: the text after the prompt, or a whole conversation with the headers of its turns.
 
     Returns:
-        The text of the last assistant turn; the response itself if it has no markers. The empty string if the last turn
-        is empty, such as one that ends in a harmony tool call.
+        The text of the last assistant turn; the response itself if it has no markers or more than `MAX_CHARACTERS`. The
+        empty string if the last turn is empty, such as one that ends in a harmony tool call.
     """
-    marker = _MARKER.search(response)
+    marker = _MARKER.search(response) if len(response) <= MAX_CHARACTERS else None
     if marker is None:
         return _without_trailing_tokens(response)
     reader = _Reader(_tool_outputs(response, marker.start()))
