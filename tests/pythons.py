@@ -40,8 +40,8 @@ ALONE = {
     (
         "verifier",
     ): "from rewardstack_verifier import verify; assert verify(r'\\boxed{\\sqrt{8}}', [r'2\\sqrt{2}']).right",
-    ("client",): "from rewardstack import compute_score, score",
-    ("client", "cli"): "from rewardstack_cli.main import main; assert main(['routes']) == 0",
+    ("verifier", "client"): "from rewardstack import compute_score, score",
+    ("verifier", "client", "cli"): "from rewardstack_cli.main import main; assert main(['routes']) == 0",
     ("verifier", "client", "services/rules"): (
         "from rewardstack.score import Request; from rewardstack_rules.functions.catalogue import load_registry;"
         "from rewardstack_rules.scoring.evaluator import Evaluator; from rewardstack_rules.settings import Settings;"

@@ -23,7 +23,7 @@ class Request:
 
     Args:
         data_source: names the route; several may lead to one scorer.
-        solution_str: what the policy wrote; or chat messages, of which the assistant's last one counts.
+        solution_str: what the policy wrote, or chat messages; of both, the last assistant turn counts.
         ground_truth: a reference, a list of references, `{"target": …}` with either, or None where none is needed.
         extra_info: the route's own options, and `server_url`, `api_key`, `timeout` (seconds).
     """

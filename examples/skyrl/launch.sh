@@ -11,8 +11,8 @@ export REWARD_MODEL REWARD_NUM_ENGINES PYTHONPATH="${SKYRL_HOME:+$SKYRL_HOME:}${
 
 RUN=("${PYTHON:-python3}")
 if [ -z "${PYTHON:-}" ] && [ -n "${SKYRL_HOME:-}" ] && command -v uv >/dev/null; then
-  RUN=(uv run --project "$SKYRL_HOME" --isolated --extra fsdp --with "rewardstack @ file://$TREE/client"
-    --with "rewardstack-cli[data] @ file://$TREE/cli" python)
+  RUN=(uv run --project "$SKYRL_HOME" --isolated --extra fsdp --with "rewardstack-verifier @ file://$TREE/verifier"
+    --with "rewardstack @ file://$TREE/client" --with "rewardstack-cli[data] @ file://$TREE/cli" python)
 fi
 
 gpus_here() {

@@ -57,7 +57,9 @@ def run(blocks: Sequence[Block], folder: Path, **environment: Any) -> None:
         else:
             script.append(f"{{ {block.text}}} >> {log} 2>&1")
     variables = clean_environment(
-        PYTHONPATH=ROOT / "client", PATH=os.pathsep.join([str(programs), os.environ["PATH"]]), **environment
+        PYTHONPATH=os.pathsep.join([str(ROOT / "client"), str(ROOT / "verifier")]),
+        PATH=os.pathsep.join([str(programs), os.environ["PATH"]]),
+        **environment,
     )
     done = subprocess.run(
         ["bash", "-c", "\n".join(script)],

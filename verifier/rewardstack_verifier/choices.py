@@ -16,6 +16,7 @@ from rewardstack_verifier.extraction.announced import TAKEN_BACK, announcements
 from rewardstack_verifier.extraction.boxes import boxed, last_box
 from rewardstack_verifier.extraction.extract import FLEXIBLE, STANDARD, STRICT
 from rewardstack_verifier.extraction.visible import visible
+from rewardstack_verifier.transcript import split_reasoning
 
 WINDOW = 50_000
 """Characters at the end of a response in which a letter is looked for."""
@@ -80,8 +81,8 @@ def chosen_letters(response: str, mode: str = STANDARD) -> str:
         mode: `strict`, `standard` or `flexible`.
     """
     text = visible(response)[-WINDOW:].translate(_FULL_WIDTH)
-    thought, mark, reply = text.rpartition("</think>")
-    return _letters(reply if not mark or reply.strip() else thought, mode)
+    thought, reply = split_reasoning(text)
+    return _letters(reply if reply.strip() else thought, mode)
 
 
 def _letters(text: str, mode: str) -> str:

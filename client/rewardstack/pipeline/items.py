@@ -14,13 +14,17 @@ from rewardstack.core.json_types import TOO_DEEP, is_deep, is_finite, plain
 from rewardstack.core.messages import response_text
 from rewardstack.errors import RequestError
 from rewardstack.score import NOTHING, Item, Request, Score
+from rewardstack_verifier.transcript import last_turn
 
 TARGET = "target"
 """The field of a reference that is an object, in which the reference itself stands."""
 
 
 def read_request(request: Request) -> tuple[Item, float | None]:
-    """The request as an item, and its own timeout in seconds if it has one.
+    """Return the request as an item, and its own timeout in seconds if it has one.
+
+    The item's response is what `last_turn` returns: the last assistant turn, without end tokens and tool output. Every
+    scorer reads this text.
 
     Raises:
         RequestError: it is malformed; names the field.
@@ -34,13 +38,12 @@ def read_request(request: Request) -> tuple[Item, float | None]:
     timeout = _timeout(extra) if "timeout" in extra else None
     if CACHE_ENABLED in extra:
         Fields(extra).flag(CACHE_ENABLED, True)
-    return Item(
-        solution if isinstance(solution, str) else _said(solution), choose(as_references(truth), extra), extra
-    ), timeout
+    text = solution if isinstance(solution, str) else _last_message(solution)
+    return Item(last_turn(text), choose(as_references(truth), extra), extra), timeout
 
 
-def _said(solution: Any) -> str:
-    """What the assistant says last in the chat messages that stand for a response; raises as `read_request` does."""
+def _last_message(solution: Any) -> str:
+    """Return the text of the last assistant message of a response in chat messages; raises as `read_request` does."""
     text = response_text(solution)
     if text is not None:
         return text

@@ -13,7 +13,7 @@ if [ ! -x "$rewardstack" ]; then
     rewardstack=rewardstack
 fi
 if ! command -v "$rewardstack" >/dev/null; then
-    echo 'error: rewardstack is not installed; make setup, or: pip install ./client "./cli[data]"' >&2
+    echo 'error: rewardstack is not installed; make setup, or: pip install ./verifier ./client "./cli[data]"' >&2
     exit 2
 fi
 if [ -n "${NON_MEMBERS:-}" ]; then

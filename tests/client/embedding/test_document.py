@@ -29,7 +29,7 @@ PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 @pytest.mark.parametrize("code", PYTHON, ids=range(len(PYTHON)))
 def test_python(code: str, server: FaultServer) -> None:
     """Each block runs with nothing but a server in the environment, and prints what its comments say."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "client")}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "client"), str(ROOT / "verifier")])}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], env=environment, capture_output=True, text=True, timeout=60
     )

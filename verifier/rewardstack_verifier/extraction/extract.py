@@ -17,6 +17,7 @@ from rewardstack_verifier.extraction.boxes import boxed, last_box
 from rewardstack_verifier.extraction.expressions import last_expression
 from rewardstack_verifier.extraction.visible import visible
 from rewardstack_verifier.trail import found
+from rewardstack_verifier.transcript import split_reasoning
 
 STANDARD, STRICT, FLEXIBLE = "standard", "strict", "flexible"
 WINDOW = 16 * MAX_ANSWER
@@ -35,12 +36,9 @@ def extract_answer(response: str, mode: str = STANDARD) -> str | None:
     Returns:
         The answer. It is not bounded: a mark can hold anything.
     """
-    response = visible(response)
-    thought, mark, reply = response.rpartition("</thinking>" if "</thinking>" in response else "</think>")
+    thought, reply = split_reasoning(visible(response))
     answer = _marked(reply, mode) if "<think>" in reply else _answer(reply, mode)
-    if answer is None and mark:
-        answer = _answer(thought.rpartition("<think>")[2], mode)
-    return answer
+    return _answer(thought, mode) if answer is None and thought else answer
 
 
 def reference_answer(reference: str) -> str:

@@ -1,0 +1,96 @@
+"""Reading the last assistant turn: the cases are in `tests/cases/transcripts.json`, each with its reason."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rewardstack_verifier.extraction.extract import extract_answer
+from rewardstack_verifier.transcript import MAX_CHARACTERS, last_turn, split_reasoning, without_dialogue
+from tests.support.table import Table
+from tests.verifier.repetition_reader import is_linear
+
+CASES = json.loads((Path(__file__).parents[1] / "cases" / "transcripts.json").read_text())
+TURNS, REASONING = CASES["last_turn"], CASES["split_reasoning"]
+TEMPLATES = sorted({case["template"] for case in TURNS})
+PARTS = [
+    *("<|im_end|>", "a<|im_end|>", "</s>", "<s>", " <s> ", "[INST]", "[/INST]", "<|x_y|>", '"</s>"', "<"),
+    *("<|im_start|>", "<|im_start|>assistant\n", "<|im_start|>user\n", "<|turn>", "<|start_header_id|>", "<seed:bos>"),
+    *("<result>", "</result>", "<result><information>", "<tool_response></tool_response>", "<information "),
+    *("</search><output>", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "```output\n", "```\n", "\n```output\nx\n```\n"),
+    *("<|channel|>analysis<|message|>", "<|channel|>final<|message|>a", "<|start|>assistant", "\n\nUser:", "</think>"),
+]
+LENGTHS = (20_000, 200_000)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_last_turn(template: str, table: Table) -> None:
+    """The last turn of a response is the one that the data gives a reason for, and has no markers left to read."""
+    for case in TURNS:
+        if case["template"] == template:
+            with table.case(f"{case['reason']}: {case['response'][:60]}"):
+                turn = last_turn(case["response"])
+                assert turn == case["turn"], case["reason"]
+                assert last_turn(turn) == turn
+
+
+def test_cases_are_unique() -> None:
+    """No response is in the data twice, and each has a reason."""
+    responses = [case["response"] for case in TURNS]
+    assert len(set(responses)) == len(responses)
+    assert all(case["reason"] for case in [*TURNS, *REASONING])
+
+
+def test_split_reasoning(table: Table) -> None:
+    """Reasoning is separated from the answer, and all that follows its end is the answer."""
+    for case in REASONING:
+        with table.case(f"{case['reason']}: {case['text']}"):
+            assert split_reasoning(case["text"]) == (case["reasoning"], case["answer"])
+
+
+def test_dialogue() -> None:
+    """A paragraph of another speaker ends a final answer, but does not begin one."""
+    assert without_dialogue("42\n\nHuman: and 43?") == "42"
+    assert without_dialogue("\n\nUser: 42") == "\n\nUser: 42"
+    assert without_dialogue("42\nHuman: 43") == "42\nHuman: 43"
+
+
+def test_answer() -> None:
+    """The search for a final answer sees the last turn alone, and reasoning only where the reply has no answer."""
+    assert extract_answer("\\boxed{41}<|im_end|>\n<|im_start|>assistant\n\\boxed{42}<|im_end|>") == "42"
+    assert extract_answer("[THINK]\\boxed{41}[/THINK]\\boxed{42}</s>") == "42"
+    assert extract_answer("<|channel>thought\n\\boxed{41}<channel|>I give up, no \\boxed answer<turn|>") == "41"
+
+
+def test_longest() -> None:
+    """A response that no policy can have written is not read."""
+    assert last_turn("a" * (MAX_CHARACTERS - 4) + "</s>") == "a" * (MAX_CHARACTERS - 4)
+    assert last_turn("a" * MAX_CHARACTERS + "</s>") == "a" * MAX_CHARACTERS + "</s>"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_linear_time(part: str) -> None:
+    """Ten times the markers take about ten times the CPU time."""
+    seconds = []
+    for length in LENGTHS:
+        text = part * (length // len(part))
+        start = time.process_time()
+        last_turn(text)
+        split_reasoning(text)
+        without_dialogue(text)
+        seconds.append(time.process_time() - start)
+    assert is_linear(seconds), f"CPU seconds of {LENGTHS} characters: {seconds}"
+
+
+@pytest.mark.usefixtures("needs_process")
+def test_standard_library_alone() -> None:
+    """The module needs nothing but Python: it works as a file."""
+    path = Path(sys.modules[last_turn.__module__].__file__ or "")
+    code = f"import runpy; print(runpy.run_path({str(path)!r})['last_turn']('42</s>'))"
+    done = subprocess.run([sys.executable, "-S", "-I", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("42\n", "")

@@ -1,0 +1,367 @@
+"""Read the last assistant turn from a response that was decoded from tokens.
+
+A response starts inside an assistant turn, because the prompt ends with its header. With the special tokens kept, it
+has end tokens and, when tools or users take part, the turns of others. `last_turn` returns what the policy said last:
+
+- A header (`<|im_start|>user`) starts a turn of its role. The last assistant turn counts. An empty one right after
+  another assistant turn (the generation prompt that some templates append) does not count.
+- Text after an end token is dropped until a header or tool output follows.
+- Of gpt-oss (harmony), only the final channel is the answer; analysis and commentary are not.
+- Tool output is removed: `<tool_response>…</tool_response>`, `<information>…</information>`, output fences.
+  A closing tag without an opening one has no effect. An opening tag that is never closed hides the text up to the next
+  end token, header, `</think>` or tag of the same name.
+- A token between two equal quotation marks or backticks is text.
+
+Tool calls and reasoning are the policy's words and stay. If a trainer decodes with `skip_special_tokens=True`, only
+the tags remain, and nothing else is guessed: a line that says `assistant` is text. All functions take linear time.
+
+The templates are those of Qwen (ChatML), Llama 3, Gemma 1 to 4, Mistral, DeepSeek, Seed-OSS, gpt-oss, Phi, GLM, Kimi,
+MiniMax and Granite. Gemma 4: https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+
+MAX_CHARACTERS = 2_000_000
+"""Longer responses are not read: no policy writes them, and a hostile one would hold the event loop for seconds."""
+
+_ALWAYS_TOOL_OUTPUT = (
+    "tool_responses?|tool_results?|tool_outputs?|function_responses?|function_results?|information|interpreter"
+    "|execution_(?:results?|outputs?)|code_outputs?|search_results?"
+)
+_AFTER_CALLS = "outputs?|observation|execution"
+"""Tags that tools use, and prompts as well (`put your answer in <output>`): tool output only right after a call."""
+_CALL = re.compile(
+    r"(?:</(?:tool_call|tool|search|code|python|execute|action|function_call|query)>|(?<!`)```)\s{0,8}\Z"
+)
+_CALL_LENGTH = 32
+_FENCES = "(?:tool_|code_|execution_)?outputs?|tool_response|execution_results?"
+
+_MARKER = re.compile(
+    rf"""
+    <(?:
+        # The end of a turn.
+        (?P<end>\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|return|call|endofturn|END_OF_TURN_TOKEN)\|>
+            |/s>|eos>|end_of_turn>|turn\|>|seed:eos>|\uff5cend\u2581of\u2581sentence\uff5c>)
+        # The beginning of a text.
+      | (?P<begin>s>|bos>|sop>|seed:bos>(?!\w{{1,32}}\n)|\|(?:begin_of_text|startoftext)\|>
+            |\uff5cbegin\u2581of\u2581sentence\uff5c>)
+        # The header of a turn.
+      | (?:
+            \|im_start\|>\s{{0,3}}(?P<role_chatml>[\w.-]{{0,32}})(?:<\|im_sep\|>)?
+          | \|start_header_id\|>\s{{0,3}}(?P<role_llama>[\w.-]{{0,32}})\s{{0,3}}(?:<\|end_header_id\|>)?
+          | start_of_turn>\s{{0,3}}(?P<role_gemma>\w{{0,32}})
+          | \|turn>\s{{0,3}}(?P<role_gemma_4>\w{{0,32}})
+          | seed:bos>(?P<role_seed>\w{{1,32}})(?=\n)
+          | \|start\|>\s{{0,3}}(?P<role_harmony>[\w.-]{{0,64}})[^<\n]{{0,64}}
+          | \|im_(?P<role_kimi>user|assistant|system)\|>(?:[^<\n]{{0,64}}<\|im_middle\|>)?
+          | \|start_of_role\|>\s{{0,3}}(?P<role_granite>\w{{0,32}})(?:<\|end_of_role\|>)?
+          | \|(?P<role_alone>[Uu]ser|[Aa]ssistant|[Ss]ystem|observation|tool|tool_response)\|>
+          | \uff5c(?P<role_deepseek>User|Assistant)\uff5c>
+        )[ \t]{{0,8}}\n{{0,2}}
+        # The channel of a message, and the message.
+      | \|channel\|>\s{{0,3}}(?P<channel>\w{{0,32}})
+      | \|(?P<message>message)\|>
+        # The end of reasoning, which may have mentioned a tag.
+      | (?P<reasoning>/think(?:ing)?|/seed:think)>
+        # Tool output.
+      | (?P<open_tag>{_ALWAYS_TOOL_OUTPUT})(?:[ ][^<>\n]{{0,200}})?>
+      | (?P<open_result>results?)>(?<!["']<result>)(?<!["']<results>)
+      | (?P<open_after_call>{_AFTER_CALLS})>
+      | /(?P<close_tag>{_ALWAYS_TOOL_OUTPUT}|results?|{_AFTER_CALLS})>
+      | [|\uff5c]tool[\u2581_](?P<open_deepseek>outputs?)[\u2581_]begin[|\uff5c]>
+      | [|\uff5c]tool[\u2581_](?P<close_deepseek>outputs?)[\u2581_]end[|\uff5c]>
+      | \|(?P<open_gemma_4>tool_response)>
+      | (?P<close_gemma_4>tool_response)\|>
+      | start_(?P<open_function>function_response)>
+      | end_(?P<close_function>function_response)>
+      | \|begin_(?P<open_search>search_result|of_documents)\|>
+      | \|end_(?P<close_search>search_result|of_documents)\|>
+    )
+    | \[(?:
+        (?P<role_user>INST)\]
+      | /(?P<role_after_user>INST)\][ ]?
+      | (?P<open_mistral>TOOL_RESULTS)\]
+      | /(?P<close_mistral>TOOL_RESULTS)\][ ]?
+      | (?P<end_minimax>e~\[)
+    )
+    | \]~(?:b\](?P<role_minimax>\w{{1,32}})\n?|(?P<begin_minimax>!b\[))
+    | ```(?<![^\n>]```)(?:
+        (?P<open_fence>{_FENCES})[ \t\r]{{0,8}}(?![^\n])
+      | (?P<close_fence>)[ \t\r]{{0,8}}(?![^\n])
+    )
+    """,
+    re.VERBOSE,
+)
+"""What delimits turns, messages and tool output. The name of the group that matches starts with the kind of marker."""
+
+_TRAILING_TOKEN = re.compile(r"<\|[A-Za-z]\w{2,40}\|>\s{0,8}\Z")
+_TRAILING_LENGTH = 64
+
+_DIALOGUE = re.compile(r"\n\n(?:Human|User):")
+
+_REASONING_ENDS = {
+    "</think>": "<think>",
+    "</thinking>": "<thinking>",
+    "</seed:think>": "<seed:think>",
+    "[/THINK]": "[THINK]",
+    "<channel|>": "<|channel>thought",
+    "<|END_THINKING|>": "<|START_THINKING|>",
+    "\u25c1/think\u25b7": "\u25c1think\u25b7",
+}
+"""What ends reasoning, with what begins it."""
+
+_ASSISTANTS = frozenset({"assistant", "model", "ai"})
+
+
+def last_turn(response: str) -> str:
+    """Return what the policy said in its last turn.
+
+    The result has no end tokens, headers or tool output. Each tool output is replaced by a line break.
+
+    Args:
+        response: the text after the prompt, or a whole conversation with the headers of its turns.
+
+    Returns:
+        The text of the last assistant turn; the response itself if it has no markers or more than `MAX_CHARACTERS`. The
+        empty string if the last turn is empty, such as one that ends in a harmony tool call.
+    """
+    marker = _MARKER.search(response) if len(response) <= MAX_CHARACTERS else None
+    if marker is None:
+        return _without_trailing_tokens(response)
+    reader = _Reader(_tool_outputs(response, marker.start()))
+    position = 0
+    while marker is not None:
+        reader.read(response[position : marker.start()])
+        position = reader.handle(marker)
+        marker = _MARKER.search(response, position)
+    reader.read(response[position:])
+    return _without_trailing_tokens(reader.last_turn())
+
+
+def split_reasoning(text: str) -> tuple[str, str]:
+    """Split a turn into its reasoning and its answer.
+
+    Args:
+        text: the text of one turn.
+
+    Returns:
+        What precedes the last end of reasoning (`</think>`, `</thinking>`, `</seed:think>`, `[/THINK]`, Gemma 4's
+        `<channel|>` …) from its beginning on, if that is marked, and what follows it. Without an end of reasoning, the
+        empty string and the text.
+    """
+    start, end = max((text.rfind(end), end) for end in _REASONING_ENDS)
+    if start < 0:
+        return "", text
+    return text[:start].rpartition(_REASONING_ENDS[end])[2], text[start + len(end) :]
+
+
+def without_dialogue(text: str) -> str:
+    """Return the text up to a dialogue that a base model invents: a paragraph that starts with `Human:` or `User:`.
+
+    Such words may be part of the task (a play, a log), so `last_turn` keeps them. They end a final answer.
+    """
+    for speaker in _DIALOGUE.finditer(text):
+        if text[: speaker.start()].strip():
+            return text[: speaker.start()]
+    return text
+
+
+class _State(Enum):
+    SPEAKING = auto()
+    """The assistant's words."""
+    HIDDEN = auto()
+    """The assistant's analysis or commentary, and headers of its messages."""
+    IN_TOOL_OUTPUT = auto()
+    """Behind the opening tag of a tool's output that is never closed, in an assistant turn."""
+    ENDED = auto()
+    """Between the end of an assistant turn and what comes next."""
+    OTHER = auto()
+    """A turn of another role."""
+
+
+class _Reader:
+    """Collect the text of the last assistant turn.
+
+    Args:
+        tool_outputs: the end of each complete tool output by its start.
+    """
+
+    def __init__(self, tool_outputs: dict[int, int]) -> None:
+        self._tool_outputs = tool_outputs
+        self._state = _State.SPEAKING
+        self._pieces: list[str] = []
+        self._is_blank = True
+        self._previous = ""  # counts if the turn stays empty
+        self._channel = ""
+        self._is_start = True  # no other marker yet
+        self._is_instruction = False  # in Mistral's `[INST]`
+        self._open = ""
+
+    def last_turn(self) -> str:
+        """Return the text of the last turn, or the one that counts in its place."""
+        return self._previous if self._is_blank else "".join(self._pieces)
+
+    def read(self, text: str) -> None:
+        """Add text between two markers."""
+        if text and self._state is _State.SPEAKING:
+            self._pieces.append(text)
+            self._is_blank = self._is_blank and not text.strip()
+
+    def handle(self, marker: re.Match[str]) -> int:
+        """Handle a marker.
+
+        Returns:
+            The position from which to read on.
+        """
+        group = marker.lastgroup or ""
+        kind = group.partition("_")[0]
+        value = marker[group]
+        if _is_quoted(marker):
+            self.read(marker[0])
+        elif kind == "role":
+            self._start(marker, group, value)
+        elif kind == "end":
+            self._end()
+        elif kind == "begin":
+            self._keep_unless_blank(marker[0])
+        elif kind == "open":
+            return self._tool_output(marker)
+        elif kind == "close":
+            self.read(marker[0])
+        elif kind == "reasoning":
+            self._end_reasoning(marker[0])
+        elif kind == "channel":
+            self._start_channel(value)
+        else:
+            self._start_message()
+        return marker.end()
+
+    def _start(self, marker: re.Match[str], group: str, role: str) -> None:
+        """Start a turn of a role."""
+        if group == "role_after_user":
+            if not (self._is_instruction and self._state is _State.OTHER):
+                self.read(marker[0])
+                return
+            role = "assistant"
+        self._is_instruction = group == "role_user"
+        self._is_start = False
+        if role.lower() in _ASSISTANTS:
+            self._start_turn(previous="" if self._state is _State.OTHER else self.last_turn())
+        else:
+            self._state = _State.OTHER
+
+    def _start_turn(self, previous: str) -> None:
+        self._previous = previous
+        self._pieces = []
+        self._is_blank = True
+        self._channel = ""
+        self._state = _State.SPEAKING
+
+    def _end(self) -> None:
+        if self._is_start and self._is_blank:
+            self._pieces = []
+        elif self._state is not _State.OTHER:
+            self._is_start = False
+            self._state = _State.ENDED
+
+    def _keep_unless_blank(self, token: str) -> None:
+        """Drop a token that begins a text where a turn begins; elsewhere it is text (`<s>` of HTML)."""
+        if not self._is_blank:
+            self.read(token)
+
+    def _end_reasoning(self, tag: str) -> None:
+        """Read on after reasoning that mentions a tag of tool output: tool output does not end reasoning."""
+        if self._state is _State.IN_TOOL_OUTPUT:
+            self._state = _State.SPEAKING
+        self.read(tag)
+
+    def _start_channel(self, channel: str) -> None:
+        if self._state in (_State.SPEAKING, _State.HIDDEN):
+            self._start_turn(previous=self.last_turn())
+            self._channel = channel
+            self._state = _State.HIDDEN
+
+    def _start_message(self) -> None:
+        if self._state is _State.HIDDEN and self._channel == "final":
+            self._state = _State.SPEAKING
+
+    def _tool_output(self, marker: re.Match[str]) -> int:
+        """Skip a tool's output.
+
+        Returns:
+            Its end, or the end of its opening tag if it is not closed.
+        """
+        if self._state is _State.OTHER:
+            return marker.end()
+        end = self._tool_outputs.get(marker.start())
+        self._is_start = False
+        if end is None:
+            if marker.lastgroup == "open_after_call" and not _is_after_call(marker):
+                self.read(marker[0])
+            elif self._state is _State.SPEAKING:
+                self._pieces.append("\n")
+                self._state = _State.IN_TOOL_OUTPUT
+                self._open = marker[0]
+            return marker.end()
+        if self._state is _State.ENDED:
+            self._start_turn(previous=self.last_turn())
+        elif self._state is _State.SPEAKING:
+            self._pieces.append("\n")
+        elif self._state is _State.IN_TOOL_OUTPUT and marker[0] == self._open:
+            self._state = _State.SPEAKING
+        return end
+
+
+def _tool_outputs(text: str, start: int) -> dict[int, int]:
+    """Return the end of each complete tool output by its start.
+
+    Tags of the same name nest, as a tool may print them. Fences do not.
+
+    Args:
+        text: the response.
+        start: where its first marker is.
+    """
+    ends: dict[int, int] = {}
+    open_starts: dict[str, list[int]] = {}
+    for marker in _MARKER.finditer(text, start):
+        kind, _, template = (marker.lastgroup or "").partition("_")
+        if kind not in ("open", "close") or (kind == "open" and _is_quoted(marker)):
+            continue
+        is_fence = template == "fence"
+        name = _name(template, marker)
+        starts = open_starts.setdefault(name, [])
+        if kind == "close":
+            if starts:
+                ends[starts.pop()] = marker.end()
+        elif not (is_fence and starts) and (template != "after_call" or _is_after_call(marker)):
+            starts.append(marker.start())
+    return ends
+
+
+def _name(template: str, marker: re.Match[str]) -> str:
+    """Return what the opening and the closing marker of a tool's output have in common."""
+    if template == "fence":
+        return template
+    return f"{'tag' if template in ('result', 'after_call') else template} {marker[marker.lastgroup or 0]}"
+
+
+def _is_quoted(marker: re.Match[str]) -> bool:
+    """Return whether the same quotation mark or backtick is on both sides: the text is about the token."""
+    before = marker.string[max(0, marker.start() - 1) : marker.start()]
+    return before in ('"', "'", "`") and marker.string.startswith(before, marker.end())
+
+
+def _is_after_call(tag: re.Match[str]) -> bool:
+    """Return whether only white space is between a tag and the end of a call, or of a fence, before it."""
+    return _CALL.search(tag.string, max(0, tag.start() - _CALL_LENGTH), tag.start()) is not None
+
+
+def _without_trailing_tokens(text: str) -> str:
+    """Return the text without tokens of templates that are not known, such as `<|end_of_solution|>`, at its end."""
+    end = len(text)
+    while token := _TRAILING_TOKEN.search(text, max(0, end - _TRAILING_LENGTH), end):
+        end = token.start()
+    return text[:end]
