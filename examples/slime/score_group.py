@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from rewardstack.trainers.slime import reward
 
 ARGUMENTS = SimpleNamespace(rm_type="math")
-RESPONSES = [r"6 * 7 is \boxed{42}.", r"6 * 7 is \boxed{48}.", "Forty-two is what 6 * 7 is."]
+RESPONSES = [r"6 * 7 is \boxed{42}.", r"6 * 7 is \boxed{48}.", "The answer is forty-two."]
 GROUP = [
     SimpleNamespace(index=index, prompt="What is 6 * 7?", response=response, label="42", metadata={})
     for index, response in enumerate(RESPONSES)

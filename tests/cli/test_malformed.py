@@ -122,7 +122,9 @@ def test_a_full_disk_is_said_in_a_line(scoring: Cli, tmp_path: Path) -> None:
     write_jsonl(tmp_path / "in.jsonl", samples(300))
     command = ("score", "in.jsonl", "-o", "out.jsonl", "--chunk-size", "8")
     limited = ("bash", "-c", 'ulimit -f 4; exec "$@"', "bash", *COMMAND, *command)
-    done = subprocess.run(limited, cwd=tmp_path, env=scoring.environment(), capture_output=True, text=True)
+    # Python would leave compiled modules that are cut off, too.
+    environment = {**scoring.environment(), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(limited, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "rewardstack: error: [Errno 27] File too large"
     assert scoring(*command).status == 0

@@ -57,7 +57,7 @@ def test_the_same_as_scoring(server: RewardServer, document: dict[str, Any]) -> 
     ("solution", "answer", "place"),
     [
         (r"So \boxed{7}.", "7", r"\boxed"),
-        ("<answer>7</answer>", "7", "what nothing marks, in <answer>"),
+        ("<answer>7</answer>", "7", "the whole response, in <answer>"),
         (r"<answer>It is \boxed{7}</answer>", "7", r"\boxed, in <answer>"),
         ("#### 7", "7", "####"),
         ("The answer is 7.", "7", "the answer is ..."),

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rewardstack_verifier.extraction.announced import TAKEN_BACK, announcements
+from rewardstack_verifier.extraction.bare import bare_answer
 from rewardstack_verifier.extraction.boxes import boxed, last_box
 from rewardstack_verifier.extraction.extract import FLEXIBLE, STANDARD, STRICT
 from rewardstack_verifier.extraction.visible import visible
@@ -61,6 +62,11 @@ _MARK = re.compile(
     r"|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*",
     re.MULTILINE,
 )
+_AT_END = re.compile(
+    r"[^\n().?!]{1,80}?(?:\((?P<round>[A-J])\)|\bwhich is (?:option|choice) \(?(?P<called>[A-J])\)?)"
+    r"[\s*_`$}.]{0,8}(?:\Z|(?=\n))"
+)
+"""A letter behind the text of its option: "None of the above (E)"."""
 _DENIED = re.compile(r"[\s*_)]{0,4}(?:is|are)\s(?:not|wrong|incorrect|false)\b", re.IGNORECASE)
 _LAST = re.compile(r"\((?P<round>[A-J])\)|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*")
 _FULL_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
@@ -96,6 +102,9 @@ def _letters(text: str, mode: str) -> str:
     lone = _LONE.fullmatch(lines[-1])
     if lone and (lone["letter"].isupper() or len(lines) == 1):
         return lone["letter"].upper()
+    behind = _AT_END.fullmatch(text.strip()) if bare_answer(text) else None
+    if behind is not None:
+        return _of(behind)
     marks = {_of(match) for match in _MARK.finditer(text) if not _DENIED.match(text, match.end())}
     last = next(iter(deque(_LAST.finditer(text), maxlen=1)), None) if mode == FLEXIBLE and len(marks) != 1 else None
     return _of(last) if last else "".join(sorted(marks))
@@ -120,15 +129,21 @@ def _marked(text: str, mode: str) -> str | None:
 
 
 def _first_letters(text: str) -> str:
-    lead_in = _LEAD_IN.match(text)
-    return _letters_at(text, lead_in.end() if lead_in else 0)[0]
+    return _announced_at(text, 0)[0]
+
+
+def _announced_at(text: str, position: int) -> tuple[str, int]:
+    """Return the letters at a position, behind words that lead to them or the option's text; and where they end."""
+    lead_in = _LEAD_IN.match(text, position)
+    letters, end = _letters_at(text, lead_in.end() if lead_in else position)
+    behind = None if letters else _AT_END.match(text, position)
+    return (_of(behind), behind.end()) if behind else (letters, end)
 
 
 def _statements(text: str) -> Iterator[Statement]:
     """Yield the statements of an answer in a text."""
     for phrase in (*announcements(text), *_CHOOSES.finditer(text)):
-        lead_in = _LEAD_IN.match(text, phrase.end())
-        letters, end = _letters_at(text, lead_in.end() if lead_in else phrase.end())
+        letters, end = _announced_at(text, phrase.end())
         if letters and not text.startswith("?", end):
             yield Statement(phrase.start(), "" if TAKEN_BACK.match(text, end) else letters)
     for verdict in _IS_CORRECT.finditer(text):

@@ -67,7 +67,13 @@ def last_formula(text: str) -> str | None:
 
 def _is_bare(text: str) -> bool:
     """Return whether one line without formulas is no prose."""
-    if "\n" in text or text.endswith(("?", ":")) or FORMULA.search(text) or _TWO_SENTENCES.search(text):
+    if (
+        "\n" in text
+        or "\\boxed" in text
+        or text.endswith(("?", ":"))
+        or FORMULA.search(text)
+        or _TWO_SENTENCES.search(text)
+    ):
         return False
     if _BEFORE_NUMBER.match(text):
         return False

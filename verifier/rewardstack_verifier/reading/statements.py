@@ -93,6 +93,8 @@ def _name_or_value(tokens: list[Token]) -> Node:
     if any(token.text == "_" for token in tokens[:MOST_WORDS]):
         with suppress(UnreadError):
             return formula(tokens)  # a name with words below it
+        if tokens[0].word and all(token.kind == LETTERS or token.text in "_{}" for token in tokens):
+            return Words("".join(token.text for token in tokens if token.kind == LETTERS).lower())
     if all(token.kind == LETTERS or token.text in "'-." for token in tokens) and _is_name(tokens):
         return Words(" ".join(token.text for token in tokens).lower())
     return _side(tokens)
@@ -100,4 +102,7 @@ def _name_or_value(tokens: list[Token]) -> Node:
 
 def _is_name(tokens: list[Token]) -> bool:
     words = [token.text for token in tokens if token.kind == LETTERS]
-    return 0 < len(words) <= MOST_WORDS and not _CHANGING & {*words} and max(map(len, words)) > MOST_FACTORS
+    is_long = max(map(len, words), default=0) > MOST_FACTORS or any(
+        token.word and len(token.text) > 1 for token in tokens
+    )
+    return 0 < len(words) <= MOST_WORDS and not _CHANGING & {*words} and is_long
