@@ -63,7 +63,7 @@ check: lint ## lint, types, and the tests that start no processes: a signal in 9
 	@$(PYTEST) --numprocesses auto --dist worksteal -m "not ($(PROCESS_MARKERS) or nightly)" tests
 
 .PHONY: test
-test: setup-dev ## make check, then the tests with real processes, in a quarter of an hour (t="tests/native -k port": those only)
+test: setup-dev ## make check, then the tests with real processes, in ten minutes (t="tests/native -k port": those only)
 	@$(if $(t),$(PYTEST) $(t),$(MAKE) check process-tests)
 
 .PHONY: process-tests

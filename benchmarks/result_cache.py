@@ -29,7 +29,7 @@ from benchmarks.load import BATCH, Batch, batches, send
 from benchmarks.mix import Sample, make_samples
 from benchmarks.reward_server import Server, bare_server, reward_server
 from rewardstack_verifier.question import Question, ask
-from rewardstack_verifier.shortcut import decide_plainly
+from rewardstack_verifier.shortcut import decide_fast_path
 from tests.support.servers import FaultServer, Redis
 
 CLIENTS = 4
@@ -170,7 +170,7 @@ def _report_found(of_rules: list[tuple[Batch, Any]], of_models: list[tuple[Batch
 
 def _needs_algebra(sample: Sample) -> bool:
     asked = ask(sample.response, [sample.reference])
-    return isinstance(asked, Question) and decide_plainly(asked) is None
+    return isinstance(asked, Question) and decide_fast_path(asked) is None
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from benchmarks.reward_server import Server, reward_server
 from benchmarks.symbolic_mix import OUTCOMES, make_samples
 from rewardstack_verifier import verify
 from rewardstack_verifier.question import Question, ask
-from rewardstack_verifier.shortcut import decide_plainly
+from rewardstack_verifier.shortcut import decide_fast_path
 from rewardstack_verifier.verification import warm_up
 
 CLIENTS = 8
@@ -153,7 +153,7 @@ def _by_text(samples: Sequence[Sample]) -> float:
     """How many of the equal answers are decided by the text."""
     equal = [sample for sample in samples if sample.right]
     asked = [ask(sample.response, [sample.reference]) for sample in equal]
-    return sum(not isinstance(one, Question) or decide_plainly(one) is not None for one in asked) / len(equal)
+    return sum(not isinstance(one, Question) or decide_fast_path(one) is not None for one in asked) / len(equal)
 
 
 def _times(count: int) -> Callable[[], bool]:

@@ -38,7 +38,7 @@ CACHE = Section("Result cache", [
     Setting("REWARD_CACHE_TTL", "604800", Whole(1, 10**9), CLIENT, "seconds a result stays in the cache (a week)"),
     Setting("REWARD_CACHE_SECRET", "", SECRET, CLIENT,
             "secret that results in the cache are sealed with, the same for all who share it; a result without the "
-            "right seal is computed anew; empty for no seals", secret=True),
+            "right seal is computed again; empty for no seals", secret=True),
     Setting("REWARD_CACHE_ITEMS", "100000", Whole(0, 10**9), CLIENT,
             "results that each process keeps in front of Redis; 0 for none"),
 ])
@@ -53,7 +53,7 @@ RULES = Section("Reward server", [
 
 JUDGE = Section("LLM judge", [
     Setting("LLM_JUDGE_SERVER_URL", "", Urls(), ("up", *CLIENT),
-            "base URLs of equivalent LLM judges, separated by commas; for `make up` of one elsewhere, empty for the "
+            "base URLs of equivalent LLM judges, separated by commas; for `make up` external ones, empty for the "
             "stack's own"),
     Setting("LLM_JUDGE_SERVER_API_KEY", "", Text(), (*CLIENT, "vllm-python", "vllm-docker"),
             "key that is sent to those judges, and to no other server; the stack's own asks for it", secret=True),
@@ -82,7 +82,7 @@ JUDGE = Section("LLM judge", [
 
 EMBEDDING = Section("Embedding server", [
     Setting("EMBEDDING_SERVER_URL", "", Urls(), ("up", *CLIENT),
-            "base URLs of equivalent embedding servers, separated by commas; for `make up` of one elsewhere, empty "
+            "base URLs of equivalent embedding servers, separated by commas; for `make up` external ones, empty "
             "for the stack's own"),
     Setting("EMBEDDING_SERVER_API_KEY", "", Text(), (*CLIENT, "tei-docker", "tei-apptainer"),
             "key that is sent to those servers, and to no other; the stack's own asks for it", secret=True),

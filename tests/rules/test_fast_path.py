@@ -31,7 +31,7 @@ from rewardstack_rules.scoring.rule import MAX_INLINE, Isolation, LocalVerifier
 from rewardstack_rules.scoring.verdict_cache import Verdicts
 from rewardstack_rules.settings import Settings
 from rewardstack_verifier.question import Question, ask
-from rewardstack_verifier.shortcut import decide_plainly
+from rewardstack_verifier.shortcut import decide_fast_path
 from rewardstack_verifier.verification import decide
 from tests.support.slow_questions import FOR_EVER
 from tests.support.table import Table
@@ -73,7 +73,7 @@ def test_same_verdict(source: str, table: Table) -> None:
     pairs, least = SOURCES[source]
     compared = 0
     for place, question in enumerate(questions(pairs())):
-        verdict = decide_plainly(question)
+        verdict = decide_fast_path(question)
         if verdict is not None:
             compared += 1
             with table.case(f"{place}: {question}"):
@@ -87,8 +87,8 @@ def test_no_library() -> None:
     """A server process does not load the algebra that only isolated processes need."""
     code = (
         "import sys; from rewardstack_rules.http.app import create_app; from rewardstack_verifier.question import ask;"
-        "from rewardstack_verifier.shortcut import decide_plainly;"
-        "create_app(); print(decide_plainly(ask('#### 5', ['5.0'])));"
+        "from rewardstack_verifier.shortcut import decide_fast_path;"
+        "create_app(); print(decide_fast_path(ask('#### 5', ['5.0'])));"
         "print(sorted({'flint', 'rewardstack_verifier.comparison.compare'} & set(sys.modules)))"
     )
     assert _printed(code).splitlines() == ["Ruling(right=True, reason='', by='')", "[]"]
@@ -196,7 +196,7 @@ async def test_verdict_is_remembered(isolation: Isolation) -> None:
 
 async def test_fault_inline(isolation: Isolation, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault in what runs inline costs nobody a score: the sample goes to an isolated process."""
-    monkeypatch.setattr(local_rule, "decide_plainly", lambda question: 1 / 0)
+    monkeypatch.setattr(local_rule, "decide_fast_path", lambda question: 1 / 0)
     one = verifier("math", isolation)
     runner = Runner(one, DIRECTLY, ResultCache(ClientSettings.from_env({})))
 

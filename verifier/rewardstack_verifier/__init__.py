@@ -5,7 +5,7 @@ The public functions are in `api`; `math_verify` has those of that library. An a
 down to numbers (`numbers`). `lexicon` is data. `bounds` refuses what no parser should see. Flint is loaded at the first
 comparison by value.
 
-A server asks in two steps, because comparing may take long: `question.ask` and `shortcut.decide_plainly` read text in
+A server asks in two steps, because comparing may take long: `question.ask` and `shortcut.decide_fast_path` read text in
 linear time, `verification.decide` compares and belongs in a process that can be killed.
 """
 

@@ -9,8 +9,8 @@ from rewardstack_verifier.bounds import MAX_RESPONSE, refusal
 from rewardstack_verifier.explanation import read_out
 from rewardstack_verifier.extraction.extract import STANDARD, extract_answer, reference_answer
 from rewardstack_verifier.question import DEFAULT, EXTRACTIONS, Options, Question, Ruling, ask
-from rewardstack_verifier.shortcut import decide_plainly
-from rewardstack_verifier.trail import told_by
+from rewardstack_verifier.shortcut import decide_fast_path
+from rewardstack_verifier.trail import traced
 
 TEXT, NUMBER, VALUE, UNDECIDED = "text", "number", "value", "undecided"
 """How an answer was compared: as normalized text, as a plain number, by value, or up to a bound without a result."""
@@ -94,7 +94,7 @@ def extract(response: str, mode: str = STANDARD) -> Answer | None:
     _check(mode)
     if len(response) > MAX_RESPONSE:
         return None
-    answer, places = told_by(lambda: extract_answer(response, mode))
+    answer, places = traced(lambda: extract_answer(response, mode))
     return None if answer is None else Answer(answer, ", in ".join(dict.fromkeys(places)))
 
 
@@ -168,12 +168,12 @@ def explain(response: str, reference: str | Sequence[str], options: Options = DE
 
 def _decided(question: Question) -> tuple[Ruling, str]:
     """Return the ruling on a question, and how it was found."""
-    plainly = decide_plainly(question)
+    plainly = decide_fast_path(question)
     if plainly is not None:
         return plainly, NUMBER if plainly.right is not True or question.answer not in question.expected else TEXT
-    from rewardstack_verifier.verification import decide_aloud  # loads Flint
+    from rewardstack_verifier.verification import decide_with_trace  # loads Flint
 
-    ruling, compared = decide_aloud(question)
+    ruling, compared = decide_with_trace(question)
     return ruling, ruling.by or (VALUE if "values" in compared else TEXT)
 
 

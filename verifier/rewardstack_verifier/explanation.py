@@ -8,8 +8,8 @@ from typing import Any
 from rewardstack_verifier.bounds import MAX_RESPONSE, refusal
 from rewardstack_verifier.extraction.extract import extract_answer, reference_answer
 from rewardstack_verifier.question import DEFAULT, Options, Ruling, ask
-from rewardstack_verifier.shortcut import decide_plainly
-from rewardstack_verifier.trail import told_by
+from rewardstack_verifier.shortcut import decide_fast_path
+from rewardstack_verifier.trail import traced
 
 DECIDED = {
     "text": "the text alone, as it stands",
@@ -28,14 +28,14 @@ def read_out(solution: str, references: Sequence[str], options: Options = DEFAUL
         options: likewise.
     """
     mode = options.extraction
-    answer, places = told_by(lambda: extract_answer(solution, mode)) if len(solution) <= MAX_RESPONSE else (None, [])
+    answer, places = traced(lambda: extract_answer(solution, mode)) if len(solution) <= MAX_RESPONSE else (None, [])
     asked = ask(solution, references, options)
     facts: dict[str, Any] = {"answer": answer, "found in": ", in ".join(dict.fromkeys(places)) or "nothing"}
     facts["references as read"] = [reference_answer(one) for one in references]
     if isinstance(asked, Ruling):
         return {**facts, "decided by": DECIDED["text"]}
     refused = {one: why for one in asked.expected if (why := refusal(one))}
-    plainly = decide_plainly(asked) is not None
+    plainly = decide_fast_path(asked) is not None
     return {
         **facts,
         **({"fault": asked.fault} if asked.fault else {}),

@@ -42,7 +42,7 @@ class Number(NamedTuple):
     is_certain: bool
 
 
-def decide_plainly(question: Question) -> Ruling | None:
+def decide_fast_path(question: Question) -> Ruling | None:
     """The verdict, None where this cannot tell.
 
     Args:

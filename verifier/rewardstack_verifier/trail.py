@@ -29,7 +29,7 @@ def found(answer: str | None, where: str) -> str | None:
     return answer
 
 
-def told_by(work: Callable[[], T]) -> tuple[T, list[str]]:
+def traced(work: Callable[[], T]) -> tuple[T, list[str]]:
     """What `work` gives, and what was told meanwhile, in order."""
     told: list[str] = []
     token = _told.set(told)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rewardstack_verifier.bounds import refusal
 from rewardstack_verifier.question import DEFAULT, Options, Question, Ruling, ask
 from rewardstack_verifier.reading.lexer import is_same_text
-from rewardstack_verifier.trail import UNDECIDED, told_by
+from rewardstack_verifier.trail import UNDECIDED, traced
 
 
 def decide_response(solution: str, references: Sequence[str], options: Options = DEFAULT) -> Ruling:
@@ -34,12 +34,12 @@ def warm_up() -> None:
 
 def decide(question: Question) -> Ruling:
     """Return the ruling on a question; it may take any time and memory for what passes the bounds."""
-    return decide_aloud(question)[0]
+    return decide_with_trace(question)[0]
 
 
-def decide_aloud(question: Question) -> tuple[Ruling, list[str]]:
+def decide_with_trace(question: Question) -> tuple[Ruling, list[str]]:
     """Return the ruling on a question, and the comparisons that were made; as costly as `decide`."""
-    verdict, told = told_by(lambda: _decided(question))
+    verdict, told = traced(lambda: _decided(question))
     undecided = UNDECIDED in told and verdict.right is False
     return verdict._replace(by=UNDECIDED if undecided else ""), told
 

@@ -55,11 +55,11 @@ RULES = Section("Reward server", [
             "bytes of request bodies that each server process holds at once, which take about four times the memory; "
             "past it bodies of more than 64 KiB are refused for now (503)"),
     Setting("REWARD_GRACEFUL_TIMEOUT", "30", Whole(1, 3600), (*BOTH, "rules"),
-            "seconds that a stopping server gives to requests under way"),
+            "seconds that a stopping server gives to requests in flight"),
     Setting("VERIFY_TIMEOUT", "5", Number(3600, "a number of seconds"), SCORING,
             "seconds that one sample may take in an isolated process"),
     Setting("VERIFY_PROCESSES", "", Maybe(Whole(1, 1024)), SCORING,
-            "isolated processes that work at the same time; empty: one a processor"),
+            "isolated processes that work at the same time; empty: one per CPU"),
     Setting("REWARD_FUNCTIONS", "", Files(several=True), SCORING,
             "Python files with your own reward functions, separated by colons"),
     Setting("DATASET_PATH", "", Files(), SCORING, "file of questions and golden answers, for requests that bring none"),

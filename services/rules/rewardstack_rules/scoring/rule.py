@@ -31,7 +31,7 @@ from rewardstack_rules.scoring.task import evaluate, make_task
 from rewardstack_rules.scoring.verdict_cache import Verdicts
 from rewardstack_verifier.explanation import read_out
 from rewardstack_verifier.question import Question, Ruling, ask
-from rewardstack_verifier.shortcut import decide_plainly
+from rewardstack_verifier.shortcut import decide_fast_path
 
 MAX_INLINE = 32_000
 """Characters of a sample that is read on the event loop; longer ones are read in threads, or in isolated processes."""
@@ -251,7 +251,7 @@ class LocalVerifier(LocalRule):
             asked = ask(self._verifier.read(item.solution), item.references, self._verifier.options(item.extra))
             if isinstance(asked, Ruling):
                 return self._value(item, asked)
-            verdict = decide_plainly(asked)
+            verdict = decide_fast_path(asked)
             if verdict is not None:
                 return self._value(item, verdict)
             sample.question = asked
@@ -269,7 +269,7 @@ class LocalVerifier(LocalRule):
         if prepared.question is None:
             return await super().explain(prepared, deadline, trace)
         task = self._task([prepared.question])
-        result = await self._isolation.run({**task, "aloud": True}, deadline)
+        result = await self._isolation.run({**task, "with_trace": True}, deadline)
         trace.note("compared", {"ran": self.ran, "comparisons": result.get("comparisons")})
         if "error" in result:
             return self._read(result)

@@ -13,7 +13,7 @@ from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Registry, Rule
 from rewardstack_rules.settings import Settings
 from rewardstack_verifier.question import Question
-from rewardstack_verifier.verification import decide, decide_aloud
+from rewardstack_verifier.verification import decide, decide_with_trace
 
 
 def make_task(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,11 +33,11 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         task: `rule` (its name), `fingerprint` (of the rule), and either `solution`, `references` (a list of strings)
             and `extra` (a mapping), or `questions` (the fields of each `Question`), or one of them to be decided
-            `aloud`.
+            `with_trace`.
 
     Returns:
         Of a sample `status` (`ok` or `unscored`), `value`, `reason` and `parts`, of questions `verdicts` (`right` and
-        `reason` of each), and of one that is decided aloud its `comparisons` as well, in plain JSON types.
+        `reason` of each), and of one that is decided with a trace its `comparisons` as well, in plain JSON types.
 
     Raises:
         ConfigError: this process has another version of the rule than the one who asks; its value would be kept
@@ -49,8 +49,8 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
         raise ConfigError("its source, or a library of its, changed while the server ran; restart or reload the server")
     if "questions" in task:
         asked = (Question(answer, tuple(expected), *rest) for answer, expected, *rest in task["questions"])
-        if task.get("aloud"):
-            verdict, comparisons = decide_aloud(next(asked))
+        if task.get("with_trace"):
+            verdict, comparisons = decide_with_trace(next(asked))
             return {"verdicts": [verdict._asdict()], "comparisons": comparisons}
         return {"verdicts": [decide(question)._asdict() for question in asked]}
     return evaluate(rule, task["solution"], task["references"], task["extra"]).as_dict()
