@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from functools import lru_cache
+from itertools import product
 
 from rewardstack_verifier.comparison.table import LETTERED, READERS, WORDED, equal_nodes
 from rewardstack_verifier.numbers.tree import Symbol
@@ -47,11 +48,16 @@ def compare(answer: str, reference: str) -> bool | None:
     expected = readings(reference) + readings_by_comma(reference, certain=True)
     if found and expected and type(found[0]) is type(expected[0]) in DECIDING:
         found, expected = found[:1], expected[:1]
-    verdicts = [equal_nodes(one, other) for one in found for other in expected]
-    if True in verdicts or False in verdicts:
+    is_compared = is_equal = False
+    for one, other in product(found, expected):
+        verdict = equal_nodes(one, other)
+        is_compared |= verdict is not None
+        if verdict:
+            is_equal = True
+            break
+    if is_compared:
         tell("values")
-        return True in verdicts
-    return None
+    return is_equal if is_compared else None
 
 
 @lru_cache(maxsize=REMEMBERED)
