@@ -16,8 +16,10 @@ from itertools import pairwise
 from typing import TypedDict
 
 from rewardstack_verifier.bounds import refusal
+from rewardstack_verifier.choices import chosen_letters
 from rewardstack_verifier.comparison.compare import readings
-from rewardstack_verifier.extraction.extract import extract_answer, reference_answer
+from rewardstack_verifier.extraction.extract import FLEXIBLE, extract_answer, reference_answer
+from rewardstack_verifier.question import ask
 
 MAX_SECONDS = 60
 """CPU seconds for all lengths of a case; generous: the slowest case takes about two seconds."""
@@ -59,7 +61,9 @@ def measure(case: Repetition) -> list[float]:
 def read(text: str) -> float:
     """Read a response, and a reference, up to their parsed answers; return the CPU seconds."""
     start = time.process_time()
-    for answer in (extract_answer(text), reference_answer(text)):
+    chosen_letters(text)
+    ask(text, ["5"])
+    for answer in (extract_answer(text), extract_answer(text, FLEXIBLE), reference_answer(text)):
         if answer is not None and not refusal(answer):
             readings(answer)
     return time.process_time() - start

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import math_verify as original
@@ -14,6 +15,7 @@ import pytest
 
 import rewardstack_verifier
 from rewardstack_verifier import Options, equivalent, explain, extract, math_verify, parse, verify
+from rewardstack_verifier.choices import chosen_letters
 from tests.support.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,6 +71,50 @@ def test_verify(table: Table) -> None:
     for response, reference, expected in VERIFIED:
         with table.case(f"{response} | {reference}"):
             assert verify(response, reference) == expected
+
+
+def test_refused(table: Table) -> None:
+    """A wrong option, response or reference is an error that names it, its value and what is expected."""
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: verify("5", "5", Options("lenient")), "'lenient' is unknown; use one of"),
+        (lambda: verify("5", "5", Options(tolerance=-1)), "tolerance: expected a number above 0 and up to 1, got -1"),
+        (lambda: verify("5", "5", Options(tolerance=float("nan"))), "tolerance: .* got nan"),
+        (lambda: equivalent("5", "5", Options(tolerance=5)), "tolerance: .* got 5"),
+        (lambda: verify("5", 5), "reference: expected a string or a list of strings, got 5"),  # type: ignore[arg-type]
+        (lambda: verify("5", ["5", None]), "reference: .* got "),  # type: ignore[list-item]
+        (lambda: verify(None, "5"), "response: expected a string, got NoneType"),  # type: ignore[arg-type]
+        (lambda: chosen_letters("A", "lenient"), "'lenient' is unknown"),
+    ]
+    for call, message in calls:
+        with table.case(message), pytest.raises((ValueError, TypeError), match=message):
+            call()
+
+
+LETTERS = [
+    ("The answer is (B) no.", "B"),
+    ("None of the above (E)", "E"),
+    ("The correct answer is Paris (E).", "E"),
+    ("<answer>B. Vitamin C</answer>", "B"),
+    (r"\boxed{C. I and II}", "C"),
+    ("<answer>D. a long text</answer>", "D"),
+    (r"\boxed{A; B}", "AB"),
+    (r"\boxed{A (or B)}", "AB"),
+    ("<answer>A\nB</answer>", "AB"),
+    ("<answer>A. B. C. D.</answer>", "ABCD"),
+    ("(A) or (B)", "AB"),
+    (r"It isn't \boxed{A}", ""),
+    ("None of A is correct", ""),
+    ("all but A is right", ""),
+    ("A is correct? No", ""),
+    ("The answer is not Paris (A).", ""),
+]
+
+
+def test_letters(table: Table) -> None:
+    """The letters are those that the response chooses: several where it lists them, none where it denies them."""
+    for response, letters in LETTERS:
+        with table.case(response):
+            assert chosen_letters(response) == letters
 
 
 def test_options() -> None:

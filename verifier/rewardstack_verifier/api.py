@@ -118,7 +118,11 @@ def equivalent(answer: str, reference: str, options: Options = DEFAULT) -> Compa
         answer: as `extract` returns it.
         reference: an answer, or a solution with its answer in a box, behind `####` or announced.
         options: `tolerance` and `simplified`; `extraction` is not used.
+
+    Raises:
+        ValueError: an option is unknown or out of its range.
     """
+    _check_options(options)
     expected = reference_answer(reference)
     if not expected:
         return Comparison(None, "the reference is empty", TEXT)
@@ -142,10 +146,13 @@ def verify(response: str, reference: str | Sequence[str], options: Options = DEF
             arithmetic must be carried out (`simplified`).
 
     Raises:
-        ValueError: `options.extraction` is unknown.
+        ValueError: an option is unknown or out of its range.
+        TypeError: the response or a reference is no string.
     """
-    _check(options.extraction)
-    references = [reference] if isinstance(reference, str) else list(reference)
+    _check_options(options)
+    references = _texts(reference)
+    if not isinstance(response, str):
+        raise TypeError(f"response: expected a string, got {type(response).__name__}")
     asked = ask(response, references, options)
     found = extract(response, options.extraction)
     ruling, how = (asked, TEXT) if isinstance(asked, Ruling) else _decided(asked)
@@ -161,7 +168,7 @@ def explain(response: str, reference: str | Sequence[str], options: Options = DE
         reference: as in `verify`.
         options: as in `verify`.
     """
-    references = [reference] if isinstance(reference, str) else list(reference)
+    references = _texts(reference)
     verdict = verify(response, references, options)
     return {**read_out(response, references, options), **verdict._asdict()}
 
@@ -175,6 +182,20 @@ def _decided(question: Question) -> tuple[Ruling, str]:
 
     ruling, compared = decide_with_trace(question)
     return ruling, ruling.by or (VALUE if "values" in compared else TEXT)
+
+
+def _texts(reference: str | Sequence[str]) -> list[str]:
+    references = [reference] if isinstance(reference, str) else reference
+    if not isinstance(references, (list, tuple)) or not all(isinstance(one, str) for one in references):
+        raise TypeError(f"reference: expected a string or a list of strings, got {reference!r:.80}")
+    return list(references)
+
+
+def _check_options(options: Options) -> None:
+    _check(options.extraction)
+    tolerance = options.tolerance
+    if tolerance is not None and (isinstance(tolerance, bool) or not 0 < tolerance <= 1):
+        raise ValueError(f"tolerance: expected a number above 0 and up to 1, got {tolerance!r}")
 
 
 def _check(mode: str) -> None:

@@ -25,7 +25,7 @@ WINDOW = 50_000
 _OPENING = r"(?:[\s*_`$(\[{\"'“「]|\\[(\[]|\\(?:boxed|fbox|text|textbf|textit|mathbf|mathrm|mathsf|bf|rm)\b\s?){0,8}"
 _LEAD_IN = re.compile(
     r"(?:(?:(?:therefore|thus|then|indeed|clearly|definitely|most likely|likely|probably|simply|also)\b,?"
-    r"|(?:the\s)?(?:correct\s)?(?:option|choice|letter|answer)\b|l[ae]|opción|opção|opzione|вариант|选项|選項)[\s:*_]*)+",
+    r"|(?:the\s)?(?:correct\s)?(?:option|choice|letter|answer)\b|l[ae]|opción|opção|opzione|вариант|选项|選項)[\s:*_]{0,8}){1,6}",
     re.IGNORECASE,
 )
 _CHOOSES = re.compile(
@@ -68,6 +68,10 @@ _AT_END = re.compile(
 )
 """A letter behind the text of its option: "None of the above (E)"."""
 _DENIED = re.compile(r"[\s*_)]{0,4}(?:is|are)\s(?:not|wrong|incorrect|false)\b", re.IGNORECASE)
+_ALONE = re.compile(r"(?:[;:,./(\n]\s?|\b(?:or|and)\s)\(?([A-HJ])\)?(?![A-Za-z'])")
+_PROSE = re.compile(r"(?<!\\)\b(?!or\b|and\b)[a-z]{3,}|\d")
+"""What makes letters behind the first one a part of the option's text."""
+_UNSURE = re.compile(r"\b(?:not|none of|all but|cannot|can't|neither|wrong|incorrect)\b[^.\n]{0,40}\Z", re.IGNORECASE)
 _LAST = re.compile(r"\((?P<round>[A-J])\)|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*")
 _FULL_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
 
@@ -85,7 +89,12 @@ def chosen_letters(response: str, mode: str = STANDARD) -> str:
     Args:
         response: what the policy wrote.
         mode: `strict`, `standard` or `flexible`.
+
+    Raises:
+        ValueError: `mode` is none of these.
     """
+    if mode not in (STANDARD, STRICT, FLEXIBLE):
+        raise ValueError(f"mode: {mode!r} is unknown; use one of {STANDARD}, {STRICT}, {FLEXIBLE}")
     text = visible(response)[-WINDOW:].translate(_FULL_WIDTH)
     thought, reply = split_reasoning(text)
     return _letters(reply if reply.strip() else thought, mode)
@@ -99,6 +108,9 @@ def _letters(text: str, mode: str) -> str:
     if statements:
         return statements[-1].letters
     lines = text.strip().rsplit("\n", 1)
+    several = _letters_at(lines[-1].strip(), 0)[0]
+    if len(several) > 1:
+        return several
     lone = _LONE.fullmatch(lines[-1])
     if lone and (lone["letter"].isupper() or len(lines) == 1):
         return lone["letter"].upper()
@@ -129,7 +141,10 @@ def _marked(text: str, mode: str) -> str | None:
 
 
 def _first_letters(text: str) -> str:
-    return _announced_at(text, 0)[0]
+    """Return the letter that a marked text begins with; all letters where others are listed beside it."""
+    letters, end = _announced_at(text, 0)
+    others = {_of(match) for match in _ALONE.finditer(text, end)} - {*letters}
+    return letters + "".join(sorted(others)) if letters and not _PROSE.search(text, end) else letters
 
 
 def _announced_at(text: str, position: int) -> tuple[str, int]:
@@ -147,7 +162,8 @@ def _statements(text: str) -> Iterator[Statement]:
         if letters and not text.startswith("?", end):
             yield Statement(phrase.start(), "" if TAKEN_BACK.match(text, end) else letters)
     for verdict in _IS_CORRECT.finditer(text):
-        if " not " not in verdict.group():
+        before = text[max(0, verdict.start() - 48) : verdict.start()]
+        if " not " not in verdict.group() and not text.startswith("?", verdict.end()) and not _UNSURE.search(before):
             yield Statement(verdict.start(), verdict["letter"])
 
 

@@ -79,6 +79,8 @@ def parse(
         parsing_timeout: no effect.
         raise_on_error: no effect; nothing is raised.
     """
+    if not pred or not extraction_config:
+        return []
     anywhere = any(config.try_extract_without_anchor for config in extraction_config)
     answer = extract(pred, FLEXIBLE if anywhere else STANDARD)
     return [answer.text] if answer else []

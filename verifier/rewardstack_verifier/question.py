@@ -12,6 +12,8 @@ from rewardstack_verifier.reading.lexer import is_same_text
 
 SHORT = 200
 """Characters of a reference whose answer is remembered: several responses are compared with one."""
+LONGER = 4
+"""Times the length of a reference, and `SHORT` characters more, that a refused answer with its tokens may have."""
 REMEMBERED = 2048
 """Such references."""
 
@@ -92,7 +94,8 @@ def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) ->
     refused = refusal(answer)
     if not refused:
         return Question(answer, expected, "", options.tolerance, options.simplified)
-    same = any(is_same_text(answer, reference) for reference in expected)
+    near = [one for one in expected if len(answer) <= LONGER * len(one) + SHORT]
+    same = any(is_same_text(answer, reference) for reference in near)
     return Ruling(True) if same else Question("", expected, f"answer {refused}")
 
 

@@ -45,11 +45,17 @@ _SUPPOSED = re.compile(
 )
 """What is right before an announcement that is none: "suppose the answer is 9"."""
 TAKEN_BACK = re.compile(
-    r"[\s.,;:!?)*\]}$_\u2014-]{0,8}(?:(?:is|are)\s(?:not\b|wrong|incorrect|false)"
-    r"|(?:no|wait)\b[,.!\s]{0,3}(?:(?:that|this|it)(?:['\u2019]s|\sis)\s(?:wrong|incorrect|not)|\(?[A-J]\b|[-\d$\\]))",
+    r"[\s.,;:!?)*\]}$_\u2014-]{0,8}(?:(?:is|are)\s(?:not\b|wrong|incorrect|false)|(?:is|are|was|ca)n['\u2019]t\b|cannot\s"
+    r"|(?:(?:no|wait|actually)\b[,.!:\s]{0,3}){1,3}"
+    r"(?:(?:that|this|it)(?:['\u2019]s|\sis)\s(?:wrong|incorrect|not)|\(?[A-J]\b|[-\d$\\]\S{0,40}?[.!]?\s*(?:\Z|\n)))",
     re.IGNORECASE,
 )
 """What is right behind an answer that counts no longer: "is incorrect", ". No, 6"."""
+HEDGED = re.compile(
+    r"[\s$,;(]{0,6}(?:\\text\{\s?)?\b(?:or(?! so\b)|alternatively|possibly|perhaps|maybe|and maybe|as well as)\b",
+    re.IGNORECASE,
+)
+"""What is right behind an answer that is one of several."""
 _FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNORECASE)
 _IS_IT = re.compile(
     r"\s(?:is|are)\s(?:the|our|my)\s(?:(?:final|correct|right|only)\s){0,2}(?:answers?|solutions?|option|choice)\b"
@@ -61,8 +67,9 @@ LONGEST_BEFORE = 80
 _SENTENCE_END = re.compile(r"[.!?](?<!\bi\.e\.)(?=\s|\*|$)|[。\n]|<\||$")
 _ASIDE = re.compile(
     r",?\s(?:because|since|as|so|thus|hence|therefore|where|which)\b.*|,?\si\.e\..*"
-    r"|,?\s\(?(?:and\s)?(?:definitely\s)?not\s.*|;\s(?=[^;]*[A-Za-z]{3}).*|\s\([a-z][a-z -]{2,40}\)$"
-    r"|(?<=\d)\sof\s(?:the|his|her|their|its|all)\b.*"
+    r"|,?\s\(?(?:and\s)?(?:definitely\s)?(?:not|rather than|instead of)\s.*|;\s(?=[^;]*[A-Za-z]{3}).*"
+    r"|\s\([a-z][a-z -]{2,40}\)$"
+    r"|(?<=\d)\sof\s(?:the|his|her|their|its|all)\b.*|\s[-\u2013\u2014]\s(?=[a-z]{2}).*"
     r"|,\s(?:in total|altogether|that is|obtained|found|computed|I'm|I am)\b.*",
     re.DOTALL,
 )
@@ -79,10 +86,23 @@ _STRESS = re.compile(r"\*\*|__|`")
 _LETTER = re.compile(r"\(?[A-J]\)(?=\s)|[A-J](?=[.:,]\s)")
 _TO_NEXT_NUMBER = re.compile(r"(?P<between>[^\d]*)\d")
 _WORD = re.compile(r"\s\(?[A-Za-z]{2,}")
-_JOINER = re.compile(r"\b(?:or|and|to|but|by|oder|und|ou|et|o|y|e|или|и)\b", re.IGNORECASE)
-"""Words that join a number to another one."""
-_ANOTHER = re.compile(r"[\s,(]{0,4}\b(?:or|but)\b")
-"""Another answer behind a formula, or a doubt."""
+_HEDGE = (
+    r"or|also|else|may|might|could|possibl[ey]|if|maybe|perhaps|alternatively|as well|unless|vs|versus"
+    r"|oder|ou|o|или|或"
+)
+_HEDGES = re.compile(rf"\b(?:{_HEDGE})\b", re.IGNORECASE)
+_JOINS = rf"{_HEDGE}|and|to|but|by|times|plus|minus|more|less|than|out|und|et|y|e|и"
+_JOINER = re.compile(rf"\b(?:{_JOINS})\b", re.IGNORECASE)
+"""Words that join a value to another one."""
+_GOES_ON = re.compile(rf"[\d$\\=+*/|&<>%^~-]|\b(?:{_JOINS}|doubled|halved|squared|cubed)\b", re.IGNORECASE)
+"""What behind a formula makes it a part of something else."""
+_NOT_IT = re.compile(
+    r"\b(?:than|not|other|depends|but|near|far|unknown|between|hard|impossible|cannot|never)\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
+"""What before a formula says something else of it than that it is the answer."""
+MOST_BEFORE = 6
+"""Words before a formula within an announced answer."""
 _COPULA = re.compile(r"\s?(?:です|である|だ|となる|になる|입니다|이다|이에요|है)\s*\Z")
 _UNSPACED_BEHIND = re.compile(
     r"[\d$)}%]\s?(?:[\u3040-\u30ff\uac00-\ud7af]\s?|[\u3400-\u9fff]+[\u3040-\u30ff\uac00-\ud7af]){3,}"
@@ -123,10 +143,8 @@ def value_at_start(rest: str) -> str | None:
     lead_in = _LEAD_IN.match(rest) or _SUBJECT.match(rest)
     rest = rest[lead_in.end() :] if lead_in else rest
     rest = rest.lstrip("*_ ")
-    formulas = joined_formulas(rest)
-    if formulas is not None:
-        is_open = _ANOTHER.match(rest, formulas[1]) or TAKEN_BACK.match(rest, formulas[1])
-        return None if is_open else formulas[0]
+    if (formulas := joined_formulas(rest)) is not None:
+        return formulas[0] if _ends(rest, formulas[1]) else None
     end = _SENTENCE_END.search(rest)
     if end is not None and (end.group() == "?" or TAKEN_BACK.match(rest, end.start())):
         return None
@@ -142,17 +160,39 @@ def _value(sentence: str) -> str | None:
     """Return the answer at the start of a sentence that does not begin with a formula."""
     if _LETTER.match(sentence):
         return sentence[:MAX_VALUE]
-    sentence = _COPULA.sub("", _ASIDE.sub("", sentence)).strip(" ,;")
+    aside = _ASIDE.search(sentence)
+    if aside is not None and _HEDGES.search(aside.group()):
+        return None
+    sentence = _COPULA.sub("", sentence[: aside.start()] if aside else sentence).strip(" ,;")
     if _UNSPACED_BEHIND.search(sentence):
         return None
     inner = FORMULA.search(sentence)
     if inner is not None:
-        formulas = joined_formulas(sentence[inner.start() :])
-        return formulas and formulas[0]
+        return _formula_within(sentence, inner.start())
     number = NUMBER.match(sentence)
     if number is not None and _goes_on(sentence, number.end()):
         return number.group() + unit(sentence, number)
     return sentence[:MAX_VALUE] or None
+
+
+def _formula_within(sentence: str, start: int) -> str | None:
+    """Return the formula of a sentence that is its answer; None where the sentence says something else of it."""
+    before, formulas = sentence[:start], joined_formulas(sentence[start:])
+    if _NOT_IT.search(before) or len(before.split()) > MOST_BEFORE or formulas is None:
+        return None
+    return formulas[0] if _ends(sentence, start + formulas[1]) else None
+
+
+def _ends(text: str, start: int) -> bool:
+    """Return whether nothing up to the sentence's end changes a formula, or puts another answer beside it."""
+    end = _SENTENCE_END.search(text, start)
+    if TAKEN_BACK.match(text, start) or (end is not None and end.group() == "?"):
+        return False
+    rest = text[start : end.start() if end else None]
+    aside = _ASIDE.search(rest)
+    if aside is not None and _HEDGES.search(aside.group()):
+        return False
+    return _GOES_ON.search(rest[: aside.start()] if aside else rest) is None
 
 
 def _goes_on(sentence: str, end: int) -> bool:

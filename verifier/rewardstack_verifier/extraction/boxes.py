@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from rewardstack_verifier.bounds import MAX_ANSWER, MAX_ITEMS
-from rewardstack_verifier.extraction.expressions import UNIT_BEHIND, last_line
+from rewardstack_verifier.extraction.expressions import UNIT_BEHIND, last_line, plain_unit
 
 LONGEST = 20 * MAX_ANSWER
 """Characters of an answer that are taken at most: those beyond `MAX_ANSWER` are right only where the text is."""
@@ -18,8 +18,11 @@ MAX_BETWEEN = 80
 """Characters between two boxes that can be joined."""
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-_DELIMITERS = re.compile(r"\$|\\[()\[\],;:! ]|\\q?quad|\\text|[{}\s]")
-_JOINT = re.compile(r"\s*(?:[,;]|(?P<words>(?:[A-Za-z()]+ +){0,5}?(?:, *)?(?:and|or)\b))?\s*(?:[A-Za-z]\w{0,3} *=)?\s*")
+_DELIMITERS = re.compile(r"\\\\|\([a-e]\)|\$|\\[()\[\],;:! ]|\\q?quad|\\text|[{}\s]")
+_JOINT = re.compile(
+    r"\s*(?:[,;]|(?P<words>(?:[A-Za-z()]+ +){0,5}?(?:, *)?(?:and|or)\b(?: +[A-Za-z]+){0,4})|(?P<sign>[/|-]))?"
+    r"\s*(?:[A-Za-z]\w{0,3} *=)?\s*"
+)
 _SIGN_BEFORE = re.compile(r"(?:[=($]|\\\[)\s*([-\u2212])\s*\Z")
 _SEVERAL_BEFORE = re.compile(
     r"(?:\b(?:solutions|roots|zeros|zeroes|eigenvalues|divisors)\b[^.\n\d]{0,40}?(?:are|:)"
@@ -29,8 +32,11 @@ _SEVERAL_BEFORE = re.compile(
 """What says before a box that values in it are solutions, in any order."""
 _IN_BRACKETS = re.compile(r"[()\[\]=|]|\\(?:[{}]|in(?![a-z])|begin|[lr]angle)")
 _COMMA = re.compile(r"(?<![\d\\]),|(?<!\\),(?!\d{3})")
-_BEHIND = re.compile(rf"\s*(?P<factor>\\?%|\\pi(?![A-Za-z])|\\sqrt\{{[^{{}}]{{1,20}}\}})|{UNIT_BEHIND}")
-_DENIED = re.compile(r"\bnot\s*\$?\s*\Z")
+_BEHIND = re.compile(
+    rf"\s*(?P<factor>\\?%|\\pi(?![A-Za-z])|\\sqrt\{{[^{{}}]{{1,20}}\}}|\\(?:times|cdot)\s?10\^\{{?-?\d{{1,3}}\}}?|\^\{{?\d{{1,3}}\}}?"
+    rf"|\b(?:thousand|million|billion)\b)|{UNIT_BEHIND}"
+)
+_DENIED = re.compile(r"(?:\b(?:not|cannot be)|n['\u2019]t(?: be)?)\s*\$?\s*\Z", re.IGNORECASE)
 _PLACEHOLDER = re.compile(
     r"(?:\\text\{)?\s*(?:(?:your |the )?(?:final )?answer(?: here)?|\.\.\.|\\l?dots|…)\s*\}?", re.IGNORECASE
 )
@@ -51,8 +57,8 @@ def boxed(text: str) -> str | None:
     Joined are boxes with a comma, "and" or "or" between them, and boxes side by side unless they hold the same.
     """
     box = _outermost(text, last_box(text, len(text)))
-    if box is not None and _DENIED.search(text, max(0, box.start - 8), box.start):
-        box = _outermost(text, last_box(text, box.start)) or box
+    if box is not None and _DENIED.search(text, max(0, box.start - 16), box.start):
+        box = _outermost(text, last_box(text, box.start))
     last = box
     contents: list[str] = []
     separator = ", "
@@ -68,6 +74,8 @@ def boxed(text: str) -> str | None:
             contents.pop()
         if joint["words"]:
             separator = " and "
+        if joint["sign"] or "or" in (joint["words"] or "").split():
+            separator = " or "
         box = before
     if last is not None and len(contents) == 1:
         return _with_surroundings(text, last)
@@ -87,7 +95,7 @@ def _with_surroundings(text: str, box: Box) -> str:
         content = _COMMA.sub(" \\\\text{ and } ", content)
     if behind is None:
         return content
-    return f"{content}{behind['factor']}" if behind["factor"] else f"{content} \\text{{ {behind['unit']}}}"
+    return f"{content} {behind['factor']}" if behind["factor"] else f"{content} \\text{{ {plain_unit(behind)}}}"
 
 
 def _goes_on(content: str) -> bool:

@@ -15,9 +15,10 @@ _UNIT_NAMES = (
     " celsius fahrenheit kelvin cm mm km kg mg ml mL mph kph ft lbs? oz"
 )
 _UNITS = "|".join(sorted(_UNIT_NAMES.split(), key=len, reverse=True))
+_POWER = r"\}?\$?\s?(?:\^?\{?[23]\}?(?!\d)|[²³])\$?"
 UNIT_BEHIND = (
     rf"[*$]{{0,2}}[ -]?(?:\\text\{{ ?)?(?P<unit>(?:(?:square|cubic|sq\.?|cu\.?) )?(?:{_UNITS}|[mgL])(?![A-Za-z'])"
-    rf"(?:\s?(?:\^?[23](?!\d)|[²³]))?(?:\s?(?:/|per)\s?(?:{_UNITS}|[sh])(?![A-Za-z'])[²]?)?|¢)"
+    rf"(?:{_POWER})?(?:\s?(?:/|per)\s?(?:{_UNITS}|[sh])(?![A-Za-z'])(?:{_POWER})?)?|¢)"
 )
 """A pattern of the unit right behind a number or formula."""
 MAX_TOGETHER = 12
@@ -60,7 +61,8 @@ def joined_formulas(text: str) -> tuple[str, int] | None:
     between = [text[one.end() : other.start()] for one, other in pairwise(found)]
     word = next((word for word in ("or", "and") if any(word in joint for joint in between)), "")
     listed = (f" {word} " if word else ", ").join(map(content, found))
-    return (listed + unit(text, found[-1]) if len(found) == 1 else listed), found[-1].end()
+    behind = _unit_behind(text, found[-1]) if len(found) == 1 else None
+    return (f"{listed} {plain_unit(behind)}", behind.end()) if behind else (listed, found[-1].end())
 
 
 def last_expression(text: str) -> str | None:
@@ -73,8 +75,17 @@ def last_expression(text: str) -> str | None:
 
 def unit(text: str, match: re.Match[str]) -> str:
     """Return the unit right behind a number or formula, with a space; empty where there is none, or money before it."""
-    behind = None if set(content(match)) & _CURRENCIES else _UNIT.match(text, match.end())
-    return f" {behind['unit']}" if behind else ""
+    behind = _unit_behind(text, match)
+    return f" {plain_unit(behind)}" if behind else ""
+
+
+def _unit_behind(text: str, match: re.Match[str]) -> re.Match[str] | None:
+    return None if set(content(match)) & _CURRENCIES else _UNIT.match(text, match.end())
+
+
+def plain_unit(behind: re.Match[str]) -> str:
+    """Return a unit that was found without the delimiters of its formula or text."""
+    return behind["unit"].replace("$", "").replace("}", "").replace("{", "")
 
 
 def content(match: re.Match[str]) -> str:

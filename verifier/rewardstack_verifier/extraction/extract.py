@@ -11,7 +11,14 @@ import re
 import unicodedata
 
 from rewardstack_verifier.bounds import MAX_ANSWER
-from rewardstack_verifier.extraction.announced import PHRASE, TAKEN_BACK, announced, final_answer, value_at_start
+from rewardstack_verifier.extraction.announced import (
+    HEDGED,
+    PHRASE,
+    TAKEN_BACK,
+    announced,
+    final_answer,
+    value_at_start,
+)
 from rewardstack_verifier.extraction.bare import bare_answer, last_formula
 from rewardstack_verifier.extraction.boxes import boxed, last_box
 from rewardstack_verifier.extraction.expressions import last_expression
@@ -23,6 +30,10 @@ STANDARD, STRICT, FLEXIBLE = "standard", "strict", "flexible"
 WINDOW = 16 * MAX_ANSWER
 """Characters at the end of a response in which an answer without a box, tag or `####` is looked for."""
 _EMPHASIS = "*_ "
+_VALUE = re.compile(r"[*_\s]*(?:[-+(\[{$\\£€.\d]|[A-Za-z]\w?\s?=)")
+"""How a line begins that is no heading."""
+MAX_HEADINGS = 8
+"""`####` lines without a value that are passed over, counted from the end."""
 _EXCLAMATION = re.compile(r"(?<=[A-Za-z]{2})!+\Z")
 
 
@@ -75,14 +86,26 @@ def _marked(text: str, mode: str) -> str | None:
         inside = _EXCLAMATION.sub("", text[start + len("<answer>") : end].strip())
         return found(_answer(inside, STANDARD) or inside or None, "<answer>")
     if box is not None:
-        if TAKEN_BACK.match(text, box.end):
+        if TAKEN_BACK.match(text, box.end) or HEDGED.match(text, box.end):
             return None
         final = None if mode == STRICT else final_answer(text[box.end :][-WINDOW:])
         return found(final, "the final answer behind the last \\boxed") or found(boxed(text), "\\boxed")
-    _, mark, rest = text.rpartition("####")
-    if not mark:
+    return found(_behind_hashes(text), "####")
+
+
+def _behind_hashes(text: str) -> str | None:
+    """Return the answer on the last `####` line that is no heading of text below it; None where there is none."""
+    end = len(text)
+    for _ in range(MAX_HEADINGS):
+        start = text.rfind("####", 0, end)
+        if start < 0:
+            return None
+        line, _, below = text[start + len("####") :].strip().partition("\n")
+        if not below.strip() or _VALUE.match(line) or PHRASE.search(line):
+            break
+        end = start
+    else:
         return None
-    line = rest.strip().partition("\n")[0].partition("<|")[0].replace("**", "").strip(_EMPHASIS)
+    line = line.partition("<|")[0].replace("**", "").strip(_EMPHASIS)
     phrase = PHRASE.match(line.removeprefix("The ").removeprefix("the "))
-    answer = value_at_start(phrase.string[phrase.end() :]) if phrase else line
-    return found(answer or None, "####")
+    return (value_at_start(phrase.string[phrase.end() :]) if phrase else line) or None

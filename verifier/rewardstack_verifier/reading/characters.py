@@ -152,10 +152,16 @@ _TABLE: dict[int, str | None] = {
     **_INVISIBLE,
 }
 
+LONGEST_REMEMBERED = 1_000
+"""Characters of a text whose replacement is remembered."""
+
 
 def plain_characters(text: str) -> str:
     """The text with characters that have a notation in LaTeX replaced by it; ASCII is as it was."""
-    return text if text.isascii() else _replaced(_SET_OF_EMPTY.sub(r"\\{\\emptyset\\}", text))
+    if text.isascii():
+        return text
+    text = _SET_OF_EMPTY.sub(r"\\{\\emptyset\\}", text)
+    return _replaced(text) if len(text) <= LONGEST_REMEMBERED else _replaced.__wrapped__(text)
 
 
 @lru_cache(maxsize=1024)

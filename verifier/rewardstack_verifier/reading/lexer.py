@@ -71,6 +71,8 @@ _DOUBLED = re.compile(r"\\\\(?=(?:[dt]?frac|sqrt|text|pi|infty|left|right|cdot|t
 _TAKING = DECORATIONS | {"^", "_", "frac", "sqrt", "binom", "mathbb"}
 """Behind which a group is an argument, even an empty one."""
 _ARGUMENT = re.compile(r"\s*\{")
+MOST_WRAPPED = 40
+"""Environments and groups that are around all of a text and are taken off."""
 _CUT_SPACE = re.compile(r"(?<!\\)\\\s*\Z")
 """A space as LaTeX writes it, of which stripping has left the backslash."""
 _ENTITY = re.compile(r"&(?:lt|gt|le|ge|ne|nbsp|minus|times|middot|pi|radic|deg|infin|#\d{1,5});")
@@ -118,8 +120,13 @@ def lex(text: str) -> list[Token]:
     text = _with_times(_ORDINAL.sub("", plain_characters(text)))
     tokens = _Lexer(text).tokens(word=False)
     tokens = _in_order(_without_empty_groups(tokens))
-    while _is_wrapped(tokens) or _is_one_row(tokens):
-        tokens = [token for token in tokens[1:-1] if token.text != "&"] if tokens[0].kind == BEGIN else tokens[1:-1]
+    for _ in range(MOST_WRAPPED):
+        if (layers := _wrapped(tokens)) > 0:
+            tokens = tokens[layers : len(tokens) - layers]
+        elif _is_one_row(tokens):
+            tokens = [token for token in tokens[1:-1] if token.text != "&"]
+        else:
+            break
     return tokens
 
 
@@ -223,16 +230,19 @@ class _Lexer:
         return self._tokens_of(match.lastgroup or "", match, word)
 
 
-def _is_wrapped(tokens: list[Token]) -> bool:
-    """Whether braces stand around all tokens."""
-    if len(tokens) < 3 or tokens[0].text != "{" or tokens[-1].text != "}":
-        return False
-    depth = 0
+def _wrapped(tokens: list[Token]) -> int:
+    """Return how many pairs of braces are around all tokens; something is left within them."""
+    opened: list[int] = []
+    closes: dict[int, int] = {}
     for at, token in enumerate(tokens):
-        depth += {"{": 1, "}": -1}.get(token.text, 0)
-        if depth == 0:
-            return at == len(tokens) - 1
-    return False
+        if token.text == "{":
+            opened.append(at)
+        elif token.text == "}" and opened:
+            closes[opened.pop()] = at
+    layers = 0
+    while len(tokens) - 2 * layers >= 3 and closes.get(layers) == len(tokens) - 1 - layers:
+        layers += 1
+    return layers
 
 
 def _is_one_row(tokens: list[Token]) -> bool:
