@@ -68,7 +68,7 @@ _AT_END = re.compile(
 )
 """A letter behind the text of its option: "None of the above (E)"."""
 _DENIED = re.compile(r"[\s*_)]{0,4}(?:is|are)\s(?:not|wrong|incorrect|false)\b", re.IGNORECASE)
-_ALONE = re.compile(r"(?:[;:,./(\n]\s?|\b(?:or|and)\s)\(?([A-HJ])\)?(?![A-Za-z'])")
+_ALONE = re.compile(r"(?:(?<=[;:,./(\n])\s?|\b(?:or|and)\s)\(?([A-HJ])\)?(?![A-Za-z'])")
 _PROSE = re.compile(r"(?<!\\)\b(?!or\b|and\b)[a-z]{3,}|\d")
 """What makes letters behind the first one a part of the option's text."""
 _UNSURE = re.compile(r"\b(?:not|none of|all but|cannot|can't|neither|wrong|incorrect)\b[^.\n]{0,40}\Z", re.IGNORECASE)
