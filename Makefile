@@ -24,7 +24,7 @@ endef
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up
 up: beforehand setup ## start the stack, wait until it is well, score the shipped samples
@@ -62,18 +62,24 @@ models: setup ## install vLLM, sentence-transformers and small models (some giga
 check: lint ## lint, types, and the tests that start no processes: a signal in 90 seconds
 	@$(PYTEST) --numprocesses auto --dist worksteal -m "not ($(PROCESS_MARKERS) or nightly)" tests
 
+# Make runs a line that contains $(MAKE) under --dry-run too, so the line that runs t has none.
 .PHONY: test
 test: setup-dev ## make check, then the tests with real processes, in ten minutes (t="tests/native -k port": those only)
-	@$(if $(t),$(PYTEST) $(t),$(MAKE) check process-tests)
+ifdef t
+	@$(PYTEST) $(t)
+else
+	@$(MAKE) check process-tests
+endif
 
 .PHONY: process-tests
 process-tests:
 	@$(PREPARE) programs || echo "the tests that need them are skipped"
 	@$(PYTEST) --numprocesses $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder -m "($(PROCESS_MARKERS)) and not nightly" tests
 
+# No setup-dev: each target that it runs has it, and an unknown one is refused before anything is installed.
 .PHONY: nightly
-nightly: setup-dev ## every heavy proof, one after another, with a table of results; takes hours (t="chaos soak": those)
-	@$(BIN)/python -m tests.nightly $(if $(changed),--changed) $(t)
+nightly: ## every heavy proof, one after another, with a table of results; takes hours (t="chaos soak": those)
+	@python=$$(sh services/stack/find_python.sh) && "$$python" -m tests.nightly $(if $(changed),--changed) $(t)
 
 .PHONY: slow-tests
 slow-tests: setup-dev ## tests with real processes that take too long for make test

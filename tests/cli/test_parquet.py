@@ -120,12 +120,12 @@ def test_an_empty_file_is_scored(scoring: Cli, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("needs_process")
 def test_parquet_without_pyarrow_says_what_to_install(cli: Cli, tmp_path: Path) -> None:
-    """Where the extra `data` is absent, JSONL works and parquet names the extra."""
+    """Where pyarrow is absent, JSONL works and parquet says what to install."""
     (tmp_path / "hide").mkdir()
     (tmp_path / "hide" / "sitecustomize.py").write_text("import sys\nsys.modules['pyarrow'] = None\n")
     cli.variables["PYTHONPATH"] = f"{tmp_path / 'hide'}:{SOURCES}"
     write_jsonl(tmp_path / "in.jsonl", samples(1))
     result = cli.process("score", "in.jsonl", "-o", "out.parquet")
     assert result.status == 2
-    assert 'pip install "rewardstack-cli[data]"' in result.err
+    assert "pip install pyarrow" in result.err
     assert "REWARD_SERVER_URL is not set" in cli.process("score", "in.jsonl", "-o", "out.jsonl").err

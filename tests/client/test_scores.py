@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import warnings
 from typing import Any
 
 import pytest
@@ -20,8 +22,10 @@ from rewardstack.errors import (
     ScoringError,
     UnknownSourceError,
 )
+from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.pipeline.runner import Runner
 from rewardstack.pipeline.scorer import Scorer, Sending
+from rewardstack.routing.routes import RouteTable, builtin_routes
 from rewardstack.score import STATUSES, Item, OnError
 from rewardstack.settings import Settings
 from rewardstack.transport import discovery
@@ -161,6 +165,23 @@ async def test_scores_are_the_callers_own() -> None:
     (later,) = await runner.score([Item("a")], Deadline(5), "")
     assert (1.5, {"format": 0.5, "accuracy": 1.0}) == (neighbour.value, neighbour.parts)
     assert (1.5, {"format": 0.5, "accuracy": 1.0}, True) == (later.value, later.parts, later.cached)
+
+
+async def test_unknown_rule_leaves_no_coroutine() -> None:
+    """A batch with a rule that is unknown raises, without a warning about coroutines that nobody awaited."""
+
+    def make(name: str) -> tuple[Scorer[Item], Sending[Item]]:
+        if name == "nope":
+            raise UnknownSourceError("no reward function is named 'nope'", "data_source")
+        return Parted(), Sending(one_lane(8))
+
+    pipeline = Pipeline(RouteTable(builtin_routes()), {"rule": make}, ResultCache(Settings.from_env({})))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(UnknownSourceError, match="'nope'"):
+            await pipeline.score([Request("rule_remote_parted", "a"), Request("rule_remote_nope", "b")])
+        gc.collect()
+    assert [str(one.message) for one in caught] == []
 
 
 @pytest.mark.parametrize(

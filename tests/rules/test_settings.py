@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,24 @@ def test_start_with_a_wrong_setting(needs_process: None, arguments: list[str], c
     done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr.startswith(f"run_reward_server: {complaint}")) == (1, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("hidden", "missing"),
+    [
+        (["flask", "werkzeug", "gunicorn", "limits", "prometheus_client", "rapidfuzz", "redis", "rq"], "Flask"),
+        (["werkzeug"], "Werkzeug"),
+    ],
+    ids=["no extra", "no werkzeug"],
+)
+def test_start_without_the_extra(needs_process: None, tmp_path: Path, hidden: list[str], missing: str) -> None:
+    """Without the extra `server` the command prints one line that says what to install."""
+    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules.update(dict.fromkeys({hidden}))\n")
+    environment = clean_environment(PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    command = [sys.executable, "-m", "rewardstack_rules.run_reward_server", "--workers", "2"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    remedy = 'install the server\'s extra: pip install "./services/rules[server]"'
+    assert (done.returncode, done.stderr) == (1, f"run_reward_server: {missing} is missing; {remedy}\n")
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,12 @@
 
     python -m tests.rules.verdict_hashes
 
-writes `tests/cases/verdicts.json` anew, after cases were added or VERDICT_VERSION was raised.
+rewrites `tests/cases/verdicts.json`. Run it after adding cases or raising VERDICT_VERSION.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 from hashlib import blake2b
 from pathlib import Path
@@ -57,5 +58,9 @@ def _hash(values: list[Any]) -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        prog="python -m tests.rules.verdict_hashes",
+        description="Rewrite tests/cases/verdicts.json. Run it after adding cases or raising VERDICT_VERSION.",
+    ).parse_args()
     record = {"version": VERDICT_VERSION, "files": {name: hashes(name) for name in FILES}}
     RECORD.write_text(json.dumps(record, indent=2) + "\n")

@@ -29,7 +29,7 @@ PROVENANCE = b"rewardstack.provenance"
 def require() -> None:
     """Raises `SettingsError` where pyarrow is absent."""
     if find_spec("pyarrow") is None:
-        raise SettingsError('parquet needs pyarrow; install it with: pip install "rewardstack-cli[data]"')
+        raise SettingsError("parquet needs pyarrow; install it with: pip install pyarrow")
 
 
 def read_rows(path: Path, start: int = 0) -> Iterator[dict[str, Any]]:

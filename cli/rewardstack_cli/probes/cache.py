@@ -47,7 +47,7 @@ async def probe_cache(url: str, settings: Settings) -> Finding:
     finding = Finding(shown_url(url))
     try:
         if find_spec("redis") is None:
-            raise Trouble("the package redis is not installed", 'pip install "rewardstack[cache]"')
+            raise Trouble("the package redis is not installed", 'pip install "redis[hiredis]"')
         await _probe(url, finding, settings.cache_secret)
     except Trouble as trouble:
         finding.trouble = trouble

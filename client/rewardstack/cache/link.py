@@ -100,7 +100,7 @@ def _connect(url: str) -> Any:
         from redis.asyncio import BlockingConnectionPool, Redis
     except ImportError as error:
         raise SettingsError(
-            'REWARD_CACHE_URL: the package redis is not installed; pip install "rewardstack[cache]"', "REWARD_CACHE_URL"
+            'REWARD_CACHE_URL: the package redis is not installed; pip install "redis[hiredis]"', "REWARD_CACHE_URL"
         ) from error
     pool = BlockingConnectionPool.from_url(
         url, max_connections=CONNECTIONS, timeout=WAIT, socket_timeout=WAIT, socket_connect_timeout=WAIT

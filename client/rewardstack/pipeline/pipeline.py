@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -121,8 +121,13 @@ class Pipeline:
         whole = [item for group in alone for item in group.items.values()]
         fatal: list[BudgetError] = []
         common = Call(None, ends_at, tenant, False, whole, fatal)
-        calls = [self._evaluate_group(which, group, on_error, common) for which, group in groups.items()]
-        for group, found in zip(groups.values(), await asyncio.gather(*calls), strict=True):
+        # All calls before the first coroutine: an unknown source raises here and leaves no coroutine behind unawaited.
+        calls = [self._group_call(which, group, on_error, common) for which, group in groups.items()]
+        running = [
+            self._evaluate(group.route, source, list(group.items.values()), call)
+            for ((source, _), group), call in zip(groups.items(), calls, strict=True)
+        ]
+        for group, found in zip(groups.values(), await asyncio.gather(*running), strict=True):
             scores.update(zip(group.items, found, strict=True))
         ordered = [scores[at] for at in range(len(requests))]
         if strict:
@@ -194,15 +199,18 @@ class Pipeline:
                 await asyncio.sleep(0)
         return scores, groups
 
-    def _evaluate_group(
+    def _group_call(
         self, which: tuple[str, float | None], group: _Group, on_error: OnError | None, common: Call
-    ) -> Coroutine[Any, Any, list[Score]]:
-        """The scores of a group's samples; `common` is what holds for all groups."""
+    ) -> Call:
+        """Return the call of a group; `common` is what holds for all groups.
+
+        Raises:
+            ConfigError: the source is unknown or a setting malformed.
+        """
         source, timeout = which
         lexical = self._is_lexical(group.route, source, on_error)
         fatal = None if on_error or group.route.on_error else common.fatal
-        call = replace(common, timeout=timeout, lexical=lexical, fatal=fatal)
-        return self._evaluate(group.route, source, list(group.items.values()), call)
+        return replace(common, timeout=timeout, lexical=lexical, fatal=fatal)
 
     async def _evaluate(self, route: Route, source: str, items: Sequence[Item], call: Call) -> list[Score]:
         if isinstance(route.target, Leaf):

@@ -57,7 +57,7 @@ def _interrupt(stop: threading.Event) -> None:
 def _serve(given: argparse.Namespace, stop: threading.Event) -> None:
     for package in ("ray", "vllm"):
         if find_spec(package) is None:
-            raise SettingsError(f'{package} is not installed here; pip install "rewardstack[ray]" beside vLLM', "ray")
+            raise SettingsError(f"{package} is not installed here; pip install {package}", "ray")
     count = engines_asked_for(given.engines)
     options = {
         "served_name": given.served_name,

@@ -42,7 +42,7 @@ def check(url: str) -> None:
         SettingsError: it is not.
     """
     if is_actor(url) and find_spec("ray") is None:
-        why = f'{VARIABLE} needs Ray, which is not installed here; pip install "rewardstack[ray]", or unset {VARIABLE}'
+        why = f"{VARIABLE} needs Ray, which is not installed here; pip install ray, or unset {VARIABLE}"
         raise SettingsError(why, VARIABLE)
 
 

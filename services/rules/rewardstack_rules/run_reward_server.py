@@ -7,32 +7,31 @@ answered. Arguments stand above the environment's variables, which `settings.py`
 from __future__ import annotations
 
 import argparse
-import contextlib
 import ipaddress
 import logging.config
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
-
-from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
 
 from rewardstack.core.descriptors import raise_open_files
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError
-from rewardstack_rules.http.connection import PacedSocket, Places, SlowClientError
 from rewardstack_rules.logs import LOGGING
-from rewardstack_rules.process import return_memory
-from rewardstack_rules.scoring.isolated import prepare_isolated
 from rewardstack_rules.settings import SECRETS, Settings
 
 log = logging.getLogger("rewardstack_rules")
+SERVER_LIBRARIES = ("Flask", "Werkzeug", "gunicorn", "limits", "prometheus_client", "rapidfuzz", "redis", "rq")
+"""What the extra `server` installs. This module imports none of them at its top."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads the arguments and serves until it is told to stop; exits with a message where a setting is wrong."""
-    options = _parser().parse_args(arguments)
+    """Read the arguments and serve until a signal; exit with a message if a setting is wrong or a library missing."""
+    program = Path(sys.argv[0]).stem
+    options = _parser(program).parse_args(arguments)
+    _require_libraries(program)
     raise_open_files()
     _to_environment(options)
     logging.config.dictConfig(LOGGING)
@@ -42,13 +41,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _warn_if_open(settings)
         if options.workers:
             run_gunicorn()
+        from rewardstack_rules.http.threaded_server import serve
+
         serve(settings)
     except ConfigError as error:
-        sys.exit(f"run_reward_server: {error}")
+        sys.exit(f"{program}: {error}")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="run_reward_server", description="Starts a rule-based reward server.")
+def _require_libraries(program: str) -> None:
+    """Exit with a message if a library of the extra `server` is missing."""
+    missing = [name for name in SERVER_LIBRARIES if find_spec(name.lower()) is None]
+    if missing:
+        remedy = 'install the server\'s extra: pip install "./services/rules[server]"'
+        sys.exit(f"{program}: {missing[0]} is missing; {remedy}")
+
+
+def _parser(program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=program, description="Starts a rule-based reward server.")
     parser.add_argument("--reward-type", help="what /get_reward scores by (REWARD_TYPE, else math_verifier)")
     parser.add_argument("--host", help="address to listen on (REWARD_HOST, else 0.0.0.0)")
     parser.add_argument("--port", help="port to listen on (REWARD_PORT, else 6000)")
@@ -89,52 +98,6 @@ def run_gunicorn() -> NoReturn:
     """Becomes gunicorn, so that the process started is the one to be stopped."""
     command = [sys.executable, "-m", "gunicorn", "-c", "python:rewardstack_rules.http.gunicorn_conf"]
     os.execv(sys.executable, command)
-
-
-class _Handler(WSGIRequestHandler):
-    """Leaves it to `request_log` to log requests; a client that is too slow is no fault to be told of."""
-
-    def handle(self) -> None:
-        """Answers what comes."""
-        with contextlib.suppress(SlowClientError):
-            super().handle()
-
-    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Writes nothing."""
-
-
-class _Server(ThreadedWSGIServer):
-    """Has as many threads as requests, and so as many places for slow clients."""
-
-    places = Places(sys.maxsize)
-
-    def get_request(self) -> tuple[PacedSocket, Any]:
-        """The next connection, and from where."""
-        client, address = super().get_request()
-        return PacedSocket(client, self.places), address
-
-
-def serve(settings: Settings) -> None:
-    """Serves from this process, a thread a request, until SIGTERM or SIGINT.
-
-    Raises:
-        ConfigError: a setting is wrong.
-    """
-    from rewardstack_rules.http.app import create_app
-    from rewardstack_rules.http.status import leave
-
-    return_memory()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    prepare_isolated(settings)
-    address = f"unix://{settings.socket}" if settings.socket else settings.host
-    app = create_app(settings)
-    server = _Server(address, settings.port, app, _Handler)
-    server.log_startup()
-    try:
-        server.serve_forever()
-    finally:
-        server.server_close()
-        leave(app)
 
 
 if __name__ == "__main__":

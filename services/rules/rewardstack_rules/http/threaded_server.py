@@ -1,0 +1,60 @@
+"""The server without `--workers`: one process, a thread a request."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from typing import Any
+
+from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
+
+from rewardstack_rules.http.app import create_app
+from rewardstack_rules.http.connection import PacedSocket, Places, SlowClientError
+from rewardstack_rules.http.status import leave
+from rewardstack_rules.process import return_memory
+from rewardstack_rules.scoring.isolated import prepare_isolated
+from rewardstack_rules.settings import Settings
+
+
+class _Handler(WSGIRequestHandler):
+    """Leaves it to `request_log` to log requests; a client that is too slow is no fault to be told of."""
+
+    def handle(self) -> None:
+        """Answers what comes."""
+        with contextlib.suppress(SlowClientError):
+            super().handle()
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Writes nothing."""
+
+
+class _Server(ThreadedWSGIServer):
+    """Has as many threads as requests, and so as many places for slow clients."""
+
+    places = Places(sys.maxsize)
+
+    def get_request(self) -> tuple[PacedSocket, Any]:
+        """The next connection, and from where."""
+        client, address = super().get_request()
+        return PacedSocket(client, self.places), address
+
+
+def serve(settings: Settings) -> None:
+    """Serves from this process, a thread a request, until SIGTERM or SIGINT.
+
+    Raises:
+        ConfigError: a setting is wrong.
+    """
+    return_memory()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    prepare_isolated(settings)
+    address = f"unix://{settings.socket}" if settings.socket else settings.host
+    app = create_app(settings)
+    server = _Server(address, settings.port, app, _Handler)
+    server.log_startup()
+    try:
+        server.serve_forever()
+    finally:
+        server.server_close()
+        leave(app)
