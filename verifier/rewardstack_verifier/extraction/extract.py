@@ -34,6 +34,8 @@ _VALUE = re.compile(r"[*_\s]*(?:[-+(\[{$\\£€.\d]|[A-Za-z]\w?\s?=)")
 """How a line begins that is no heading."""
 MAX_HEADINGS = 8
 """`####` lines without a value that are passed over, counted from the end."""
+_WORDS = re.compile(r"[^\d\n\\$]{1,200}")
+"""A text in an answer tag that counts as it is."""
 _EXCLAMATION = re.compile(r"(?<=[A-Za-z]{2})!+\Z")
 
 
@@ -84,7 +86,8 @@ def _marked(text: str, mode: str) -> str | None:
     box = last_box(text, len(text))
     if start >= 0 and (box is None or box.start < end):
         inside = _EXCLAMATION.sub("", text[start + len("<answer>") : end].strip())
-        return found(_answer(inside, STANDARD) or inside or None, "<answer>")
+        worded = inside if _WORDS.fullmatch(inside) else None
+        return found(_answer(inside, STANDARD) or worded, "<answer>")
     if box is not None:
         if TAKEN_BACK.match(text, box.end) or HEDGED.match(text, box.end):
             return None

@@ -7,7 +7,7 @@ import re
 from rewardstack_verifier.extraction.boxes import braced
 from rewardstack_verifier.transcript import last_turn, without_dialogue
 
-_COMMENT_LINE = re.compile(r"^[ \t]{0,20}%[^\n]*", re.MULTILINE)
+_COMMENT_LINE = re.compile(r"(?:^|(?<=<answer>))[ \t]{0,20}%[^\n]*", re.MULTILINE)
 _PHANTOM = re.compile(r"\\[hv]?phantom\s{0,3}\{")
 MOST_HIDDEN = 32
 """Comments, and phantoms, that are taken out."""

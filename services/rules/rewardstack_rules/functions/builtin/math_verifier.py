@@ -14,7 +14,7 @@ FORMAT_REWARD = 0.5
 
 
 def _read(response: str) -> str:
-    return answer_in_format(response) or ""
+    return "" if answer_in_format(response) is None else response
 
 
 def _value(response: str, verdict: Ruling) -> Outcome:
