@@ -37,7 +37,7 @@ def _in_thread(work: Callable[[], T]) -> T:
     def run() -> None:
         try:
             results.append(work())
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
             errors.append(error)
 
     thread = Thread(target=copy_context().run, args=(run,), daemon=True)

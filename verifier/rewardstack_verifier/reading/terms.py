@@ -37,7 +37,8 @@ def _shallow(found: Expression) -> Expression:
     Raises:
         UnreadError: it is deeper than `MAX_HEIGHT`: recursion over it would need too much of the stack.
     """
-    level, height = (found,), 0
+    level: tuple[Expression, ...] = (found,)
+    height = 0
     while level := tuple(chain.from_iterable(part.arguments for part in level if isinstance(part, Apply))):
         height += 1
         if height >= MAX_HEIGHT:

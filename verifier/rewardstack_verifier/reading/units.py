@@ -8,7 +8,16 @@ from functools import lru_cache
 from itertools import product
 
 from rewardstack_verifier.lexicon.currencies import CURRENCIES
-from rewardstack_verifier.lexicon.units import ENDINGS, NO_UNITS, PER, POWERS_BEFORE, POWERS_BEHIND, PREFIXES, UNITS, Row
+from rewardstack_verifier.lexicon.units import (
+    ENDINGS,
+    NO_UNITS,
+    PER,
+    POWERS_BEFORE,
+    POWERS_BEHIND,
+    PREFIXES,
+    UNITS,
+    Row,
+)
 from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token
 from rewardstack_verifier.reading.syntax import Unit
 
