@@ -1,4 +1,4 @@
-"""Flint's precision, which all threads share, is restored whatever they do at once."""
+"""Flint's precision, which all threads share, is restored after overlapping computations."""
 
 from __future__ import annotations
 
