@@ -84,11 +84,15 @@ CHANGING = (
 )
 """Words that change what a value before them is, or that begin something else than a unit or a noun."""
 DENYING = (
-    "or not no never cannot can't neither nor wrong incorrect false maybe perhaps opposite"
-    " alternatively rejected extraneous excluded discarded invalid inadmissible ruled fails fail failed"
+    "or not no never cannot can't neither nor wrong incorrect false maybe perhaps"
     " oder nicht kein falsch ou pas faux no sino o или не 不 或"
 )
 """Words in parentheses, or before "is", that take back what stands beside them."""
+RETRACTING = (
+    "opposite alternatively rejected extraneous excluded discarded invalid inadmissible ruled fails fail failed negative"
+    " below doubled tripled halved permille promille ppm ppb gross"
+)
+"""Words that take back, or change, what they stand behind; before "is" they belong to a name: "the failed tests are"."""
 NEGATING = "no not never cannot can't neither nor or nicht kein oder pas ou o не или 不 或"
 """Of the denying words, those that a reason for a verdict may hold: "Yes, since 7 is not even"."""
 UNSPECIFIC = (

@@ -26,7 +26,8 @@ _SETS = {"empty set": "empty", "all real": "R", "all integer": "Z"}
 MOST_LETTERS = 300
 """Of a phrase."""
 VERDICTS = ("yes", "no", "true", "false")
-_DENYING, _NEGATING = frozenset(phrases.DENYING.split()), frozenset(phrases.NEGATING.split())
+_NEGATING = frozenset(phrases.NEGATING.split())
+_DENYING = frozenset(("opposite", *phrases.DENYING.split())) - _NEGATING
 _DOUBTING = frozenset(("maybe", "perhaps", "opposite"))
 _ARTICLES = frozenset(phrases.ARTICLES.split())
 _SILENT = re.compile(rf"\b(?:{phrases.SILENT})\b")
@@ -97,7 +98,7 @@ def _is_taken_back(verdict: str, reason: list[str]) -> bool:
     """Whether words behind a verdict take it back; "no" and "false" may be followed by what denies."""
     if verdict in ("no", "false"):
         return not _DOUBTING.isdisjoint(reason)
-    return not (_DENYING - _NEGATING).isdisjoint(reason) or bool(_NEGATING.intersection(reason[:1]))
+    return not _DENYING.isdisjoint(reason) or bool(_NEGATING.intersection(reason[:1]))
 
 
 def numeral(tokens: list[Token]) -> Number:
