@@ -89,10 +89,10 @@ DENYING = (
 )
 """Words in parentheses, or before "is", that take back what stands beside them."""
 RETRACTING = (
-    "opposite alternatively rejected extraneous excluded discarded invalid inadmissible ruled fails fail failed negative"
-    " below doubled tripled halved permille promille ppm ppb gross"
+    "opposite alternatively rejected extraneous excluded discarded invalid inadmissible ruled fails fail failed"
+    " negative below doubled tripled halved permille promille ppm ppb gross"
 )
-"""Words that take back, or change, what they stand behind; before "is" they belong to a name: "the failed tests are"."""
+"""Words that take back or change what is before them; before "is" they belong to a name: "the failed tests are"."""
 NEGATING = "no not never cannot can't neither nor or nicht kein oder pas ou o не или 不 或"
 """Of the denying words, those that a reason for a verdict may hold: "Yes, since 7 is not even"."""
 UNSPECIFIC = (
