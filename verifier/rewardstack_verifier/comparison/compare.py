@@ -17,6 +17,7 @@ from rewardstack_verifier.reading.remarks import without_remarks
 from rewardstack_verifier.reading.syntax import Choice, Date, Node, Relation, Remark, Time, is_expression
 from rewardstack_verifier.reading.undone import undone
 from rewardstack_verifier.reading.wording import remainder, remark
+from rewardstack_verifier.stack import on_any_stack
 from rewardstack_verifier.trail import tell
 
 _IN_BRACKETS = re.compile(r"[\[({]\s*-?\d{1,3},\d{3}(?!\d)")
@@ -30,6 +31,7 @@ DECIDING = (Choice, Time, Date)
 """What both texts may be, they are."""
 
 
+@on_any_stack
 def compare(answer: str, reference: str) -> bool | None:
     """Whether an answer is the reference, by their values.
 
@@ -61,6 +63,7 @@ def compare(answer: str, reference: str) -> bool | None:
 
 
 @lru_cache(maxsize=REMEMBERED)
+@on_any_stack
 def readings(text: str) -> tuple[Node, ...]:
     """What a text may say; nothing where it is not read."""
     try:
@@ -86,6 +89,7 @@ def is_readable(reference: str) -> bool:
 
 
 @lru_cache(maxsize=REMEMBERED)
+@on_any_stack
 def readings_by_comma(text: str, certain: bool = False) -> tuple[Node, ...]:
     """What a text may say if its comma is a decimal one; nothing where it has none.
 

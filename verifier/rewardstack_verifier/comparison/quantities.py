@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import product
 
 from rewardstack_verifier.comparison.angles import equal_angles, equal_in_radians, in_degrees
 from rewardstack_verifier.comparison.expressions import calls, equal_values
 from rewardstack_verifier.comparison.verdicts import all_of
+from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.numbers.rational import rational
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, symbols
+from rewardstack_verifier.reading.names import GREEK
 from rewardstack_verifier.reading.syntax import Node, Quantity, Relation, Total, Unit, Words, is_expression
+from rewardstack_verifier.reading.wording import in_common_form
 
 Measured = tuple[Expression, tuple[Unit, ...]]
 """A value and what its unit may be; nothing where it has none that is known."""
 
+_ARTICLES = frozenset(phrases.ARTICLES.split())
+_UNSPECIFIC = frozenset(phrases.UNSPECIFIC.split())
+_WORD = re.compile(r"\w+")
 _ANGLE, _TEMPERATURE = (("angle", 1),), (("temperature", 1),)
 
 
@@ -29,6 +37,9 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
         and isinstance(reference, Total)
         and len(answer.quantities) == len(reference.quantities)
     ):
+        pairs = matched_by_noun(answer.quantities, reference.quantities)
+        if pairs:
+            return equal_pairs(pairs)
         parts = all_of(map(equal_quantities, answer.quantities, reference.quantities))
         if parts or not (_measured(answer) and _measured(reference)):
             return parts
@@ -42,14 +53,46 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
     return True if True in verdicts else None if None in verdicts else False
 
 
+def matched_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[tuple[Node, Node]]:
+    """Return pairs of quantities with the same noun; nothing where the nouns of both are not the same set."""
+    one, other = _by_noun(answer), _by_noun(reference)
+    return [(one[noun], other[noun]) for noun in one] if one.keys() == other.keys() else []
+
+
+def equal_pairs(pairs: Iterable[tuple[Node, Node]]) -> bool | None:
+    """Return whether the quantities of each pair are equal."""
+    return all_of(equal_quantities(*pair) for pair in pairs)
+
+
+def _by_noun(quantities: Iterable[Node]) -> dict[str, Node]:
+    """Return quantities by their nouns; nothing where one has no noun, or two have the same."""
+    items = [one for one in quantities if isinstance(one, Quantity) and not one.meanings]
+    found: dict[str, Node] = {in_common_form(one.unit.lower()): one for one in items}
+    return found if len(found) == len([*quantities]) else {}
+
+
 def names_differ(answer: Node, reference: Node) -> bool:
-    """Whether two statements, of which one at least has a unit, give a value to two letters."""
+    """Whether two statements, of which one at least has a unit or words, give a value to two names."""
     if not (
         isinstance(answer, Relation) and isinstance(reference, Relation) and (_has_unit(answer) or _has_unit(reference))
     ):
         return False
     name, asked = answer.sides[0], reference.sides[0]
-    return isinstance(name, Symbol) and isinstance(asked, Symbol) and name != asked
+    if isinstance(name, Symbol) and isinstance(asked, Symbol):
+        return name != asked
+    words, asked_words = _words_of_name(name), _words_of_name(asked)
+    return not (words <= asked_words or asked_words <= words)
+
+
+def _words_of_name(name: Node) -> frozenset[str]:
+    """Return the words of a name without articles; none where it is a letter, or says nothing of the value."""
+    if isinstance(name, Symbol):
+        text = name.name if name.name.isalpha() and len(name.name) > 1 and name.name not in GREEK else ""
+    else:
+        text = name.text if isinstance(name, Words) else ""
+    words = (in_common_form(word) for word in _WORD.findall(text.lower()) if word not in _ARTICLES)
+    found = frozenset(words)
+    return frozenset() if found <= _UNSPECIFIC else found
 
 
 def _has_unit(node: Node) -> bool:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rewardstack_verifier.comparison.expressions import equal_values
 from rewardstack_verifier.comparison.verdicts import all_of
+from rewardstack_verifier.numbers.equality import ZERO, same
 from rewardstack_verifier.numbers.tree import ONE, Apply, Expression, Number, symbols
 from rewardstack_verifier.reading.syntax import Node, Relation, Sequence, is_expression
 
@@ -44,7 +45,10 @@ def _named(items: tuple[Node, ...]) -> Ratio | None:
 
 
 def equal_ratios(answer: Ratio, reference: Ratio) -> bool | None:
-    """Whether the terms of one are a multiple of the other's, of the same names where both have names."""
+    """Whether the terms of one are a multiple of the other's, of the same names where both have names.
+
+    Terms that are zero must be zero in both. A ratio of zeros alone equals none.
+    """
     if len(answer.terms) != len(reference.terms):
         return False
     found = answer.terms
@@ -52,10 +56,17 @@ def equal_ratios(answer: Ratio, reference: Ratio) -> bool | None:
         if {*answer.names} != {*reference.names}:
             return False
         found = tuple(found[answer.names.index(name)] for name in reference.names)
-    first, asked_first = found[0], reference.terms[0]
+    zeros, asked_zeros = (tuple(same(term, ZERO) for term in terms) for terms in (found, reference.terms))
+    if None in zeros or None in asked_zeros:
+        return None
+    if zeros != asked_zeros or all(zeros):
+        return False
+    pairs = [pair for pair, zero in zip(zip(found, reference.terms, strict=True), zeros, strict=True) if not zero]
+    (first, asked_first), *others = pairs
+    if not others:
+        return equal_values(first, asked_first)  # `3:0` is a score rather than a ratio
     return all_of(
-        equal_values(Apply("product", (term, asked_first)), Apply("product", (first, asked)))
-        for term, asked in zip(found[1:], reference.terms[1:], strict=True)
+        equal_values(Apply("product", (term, asked_first)), Apply("product", (first, asked))) for term, asked in others
     )
 
 

@@ -11,6 +11,7 @@ from rewardstack_verifier.comparison.compare import readings
 from rewardstack_verifier.numbers.rational import integral, rational
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, parts, symbols
 from rewardstack_verifier.reading.syntax import is_expression
+from rewardstack_verifier.stack import on_any_stack
 
 _PLAIN = frozenset(("negative", "percent", "degree", "subscript"))
 """Operations that are ways to write a number."""
@@ -19,6 +20,7 @@ MOST_TRIED = 1000
 """Of divisors of what stands under a root."""
 
 
+@on_any_stack
 def is_simplified(answer: str, reference: str) -> bool:
     """Whether an answer leaves no kind of arithmetic with numbers undone but those that the reference does.
 

@@ -21,8 +21,10 @@ from rewardstack_verifier.comparison.intervals import Reals, equal_reals, member
 from rewardstack_verifier.comparison.lists import equal_lists, equal_to_one, several
 from rewardstack_verifier.comparison.points import point, without_name
 from rewardstack_verifier.comparison.quantities import (
+    equal_pairs,
     equal_percentages,
     equal_quantities,
+    matched_by_noun,
     names_differ,
     percentage,
     value_stated,
@@ -246,6 +248,13 @@ def _equal_equations(answer: Node, reference: Node) -> bool | None:
     return False if isinstance(answer, _PARTED) and isinstance(reference, _PARTED) else None
 
 
+def _counted(answer: Node, reference: Node) -> list[bool | None]:
+    """The row of two lists that count the same nouns: `5 boys and 6 girls`."""
+    one, other = several(answer), several(reference)
+    pairs = matched_by_noun(one.items, other.items) if one and other else []
+    return [equal_pairs(pairs)] if pairs else []
+
+
 def _equal_measured(answer: Node, reference: Node) -> bool | None:
     """Two values, or quantities; percentages and angles have rules of their own."""
     if is_expression(answer) and is_expression(reference):
@@ -305,6 +314,7 @@ COMPARISONS: tuple[Row, ...] = (
     either(of_type(Family), _equal_families),
     _or_value(ratio, equal_ratios, equal_ratio_and_value),
     both(_listed_reals, equal_reals),
+    _counted,
     both(several, lambda one, other: equal_lists(one, other, equal_nodes)),
     pair(several, _single, lambda one, other: equal_to_one(one, other, equal_nodes)),
     either(approximation, equal_approximations),

@@ -29,17 +29,17 @@ SAME = {
     "impossible": "impossible|not possible|unmöglich|imposible|impossível|impossibile|невозможно|不可能",
     "cannot be determined": "cannot be determined|can't be determined|can not be determined|not enough information"
     "|insufficient information|nicht bestimmbar|无法确定|不能确定",
-    "even": "even|gerade|par|pari|чётная|чётное|четное|偶数|偶函数|偶",
+    "even": "even|gerade|pari|чётная|чётное|четное|偶数|偶函数|偶",
     "odd": "odd|ungerade|impair|impar|ímpar|dispari|нечётная|нечётное|нечетное|奇数|奇函数|奇",
     "all real": "all real|all real number|every real number|alle reellen zahlen|tous les réels|todos los números reales"
     "|все действительные числа|全体实数|任意实数",
     "empty set": "empty set|empty|leere menge|ensemble vide|conjunto vacío|conjunto vazio|пустое множество|空集",
     "all integer": "all integer|every integer|alle ganzen zahlen|所有整数|全体整数",
-    "red": "red|rot|rouge|rojo|vermelho|rosso|красный|红|红色|赤",
+    "red": "red|rouge|rojo|vermelho|rosso|красный|红|红色|赤",
     "blue": "blue|blau|bleu|azul|blu|синий|蓝|蓝色|青",
     "green": "green|grün|vert|verde|зелёный|зеленый|绿|绿色|緑",
     "yellow": "yellow|gelb|jaune|amarillo|amarelo|giallo|жёлтый|желтый|黄|黄色",
-    "black": "black|schwarz|noir|negro|preto|nero|чёрный|черный|黑|黑色|黒",
+    "black": "black|schwarz|noir|negro|preto|чёрный|черный|黑|黑色|黒",
     "white": "white|weiß|weiss|blanc|blanco|branco|bianco|белый|白|白色",
     "gray": "gray|grey",
 }
@@ -76,7 +76,9 @@ CHANGING = (
     "or and is are was were be not no none never if when where unless at least most than about between to from wrong"
     " incorrect false maybe perhaps possibly probably remainder R percent am pm AM PM noon midnight repeating recurring"
     " hundred thousand million billion trillion dozen half third quarter rad mod modulo base st nd rd th of the by but"
-    " otherwise squared cubed plus minus times factorial would could should might guess mod only"
+    " otherwise alternatively rejected extraneous excluded discarded invalid"
+    " inadmissible ruled fails fail failed negative below doubled tripled halved bound bounds permille"
+    " promille ppm ppb gross squared cubed plus minus times factorial would could should might guess mod only"
     " oder und ist nicht kein wenn falsch rest mal ou et est pas si faux o y es no sino или и не если либо"
     " 或 和 不 不是 或者"
 )
@@ -86,6 +88,18 @@ DENYING = (
     " oder nicht kein falsch ou pas faux no sino o или не 不 或"
 )
 """Words in parentheses, or before "is", that take back what stands beside them."""
+RETRACTING = (
+    "opposite alternatively rejected extraneous excluded discarded invalid inadmissible ruled fails fail failed"
+    " negative below doubled tripled halved permille promille ppm ppb gross"
+)
+"""Words that take back or change what is before them; before "is" they belong to a name: "the failed tests are"."""
+NEGATING = "no not never cannot can't neither nor or nicht kein oder pas ou o не или 不 或"
+"""Of the denying words, those that a reason for a verdict may hold: "Yes, since 7 is not even"."""
+UNSPECIFIC = (
+    "answer final result value solution total sum amount number of antwort ergebnis wert réponse résultat respuesta"
+    " resultado resposta risposta risultato ответ результат 答案 结果 答え"
+)
+"""Words of a name that says nothing of what has a value."""
 IS = "is are equals ist sind beträgt est sont vaut es son é são è sono 是 为 等于 は"
 """Words between what is asked for and its value."""
 ASKING = "what which who how why if whether it this that was welche wie quel que какой"

@@ -230,6 +230,8 @@ POWERS_BEHIND = {
 }
 ENDINGS = "s n e es en er i а ов ам ами ах у ом е ы и ей ям я ا ات ين ان ًا"
 """Of plurals, which a name may have."""
+NO_UNITS = "france"
+"""Words that only look like the plural of a unit."""
 PER = "per pro par por al 每 в an a"
 """Words for the line of a fraction; between two units only."""
 LETTERS = "m g s h l L N J K V W A C F"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
+from os import register_at_fork
+from threading import RLock
 
 from flint import acb, arb, ctx, fmpq
 
@@ -17,7 +19,9 @@ MAX_POWER_BITS = 64
 GUARD = 64
 """Bits that must be left of what is small beside something else, else it counts as absorbed."""
 MAX_TERMS = 10_000
-"""Of a sum or product over an index."""
+"""Of a sum or product over an index, and of several within one another."""
+_DEFAULT_PRECISION = ctx.prec
+_lock = RLock()
 
 
 class Balls:
@@ -30,11 +34,13 @@ class Balls:
     Attributes:
         absorbed: whether an addend, or an argument's distance from zero, was too small to be seen at this precision, so
             that a result may be taken for that without it.
+        repetitions: how often the current expression is evaluated, within sums and products over an index.
     """
 
     def __init__(self, bits: int, values: Mapping[str, acb]) -> None:
         self.values = values
         self.absorbed = False
+        self.repetitions = 1
         self._tiny = arb(2) ** (GUARD - bits)
 
     def value(self, expression: Expression) -> acb:
@@ -77,12 +83,22 @@ class Balls:
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Flint's precision, a setting of the process, meanwhile."""
-    before, ctx.prec = ctx.prec, bits
-    try:
-        yield
-    finally:
-        ctx.prec = before
+    """Set Flint's precision, which all threads share, and keep other threads from computing meanwhile."""
+    with _lock:
+        before, ctx.prec = ctx.prec, bits
+        try:
+            yield
+        finally:
+            ctx.prec = before
+
+
+def _reset_after_fork() -> None:
+    """Undo in a child what another thread of its parent held during the fork."""
+    global _lock
+    _lock, ctx.prec = RLock(), _DEFAULT_PRECISION
+
+
+register_at_fork(after_in_child=_reset_after_fork)
 
 
 def _constant(name: str) -> acb:
@@ -149,15 +165,18 @@ def _over_index(combine: Callable[[acb, acb], acb], start: int) -> Callable[...,
 
     def apply(balls: Balls, body: Expression, index: Symbol, first: Expression, last: Expression) -> acb:
         low, high = whole(balls.value(first)), whole(balls.value(last))
-        if high - low >= MAX_TERMS:
+        count = max(high - low + 1, 1)
+        if count * balls.repetitions > MAX_TERMS:
             raise NoValueError("too many terms")
         outer, terms = balls.values, []
+        balls.repetitions *= count
         try:
             for at in range(low, high + 1):
                 balls.values = {**outer, index.name: acb(at)}
                 terms.append(balls.value(body))
         finally:
             balls.values = outer
+            balls.repetitions //= count
         return reduce(combine, terms, acb(start))
 
     return apply

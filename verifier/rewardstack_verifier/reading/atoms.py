@@ -206,7 +206,7 @@ class Atoms(Functions, Environments):
 
     def _absolute(self) -> Node:
         self._bars += 1
-        inside = self._sum()
+        inside = self._nested(self._sum)
         self._bars -= 1
         self._expect("|")
         return Apply("abs", (expression(inside),))

@@ -33,6 +33,8 @@ class Environments(Grammar):
         if end is None:
             raise UnreadError("a system that is not closed")
         rows = self._tokens[self._at : end]
+        if not rows:
+            raise UnreadError("a system without rows")
         beside = [*rows[1:], AFTER_ALL]
         if any(token.text == "&" and after.text not in RELATIONS for token, after in zip(rows, beside, strict=True)):
             self._at = end + 1

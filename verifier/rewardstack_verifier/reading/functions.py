@@ -135,14 +135,18 @@ class Functions(Sums):
         value = Apply(operation, (argument,)) if base is None else Apply("log", (argument, base))
         return value if exponent is None else Apply("power", (value, exponent))
 
+    def _power(self) -> Node:
+        """An atom with what stands behind it."""
+        return self._postfix(self._atom())
+
     def _function_argument(self) -> Expression:
         """In brackets, or as far as the product goes that stands behind: `sin 2x`, `ln x/2` being of `x` alone."""
         if self._peek().text in ("(", "[", "{", "|"):
             argument = self._inside(self._atom)
             return expression(self._raised(expression(argument)) if self._take("^") else argument)
         if self._take("-"):
-            return negative(self._function_argument())
-        factors = [expression(self._postfix(self._atom()))]
+            return negative(self._nested(self._function_argument))
+        factors = [expression(self._nested(self._power))]
         while self._begins_factor() and self._peek().text not in ("(", "[") and self._peek().text not in FUNCTIONS:
-            factors.append(expression(self._postfix(self._atom())))
+            factors.append(expression(self._nested(self._power)))
         return product(factors)

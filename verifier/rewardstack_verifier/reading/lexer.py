@@ -19,6 +19,7 @@ from rewardstack_verifier.reading.commands import (
     UNWRAPPED,
 )
 from rewardstack_verifier.reading.names import DECORATIONS, SYSTEMS
+from rewardstack_verifier.stack import on_any_stack
 
 NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "mark", "begin", "end"
 """The kinds of tokens; a mark is a character, `\\{`, `\\}` or `\\\\`."""
@@ -147,9 +148,13 @@ def _with_times(text: str) -> str:
 def is_same_text(one: str, other: str) -> bool:
     """Whether two texts of any length and depth have the same tokens, so that nothing needs to be computed."""
     try:
-        return [token[:2] for token in lex(one)] == [token[:2] for token in lex(other)]
+        return on_any_stack(_same_tokens)(one, other)
     except (UnreadError, RecursionError):
         return False
+
+
+def _same_tokens(one: str, other: str) -> bool:
+    return [token[:2] for token in lex(one)] == [token[:2] for token in lex(other)]
 
 
 class _Lexer:

@@ -18,6 +18,8 @@ from rewardstack_verifier.reading.syntax import (
     is_expression,
 )
 
+MAX_SETS = 50
+"""Unions, intersections and differences side by side."""
 _RAISING = frozenset("^_'")
 
 
@@ -110,7 +112,11 @@ class Parser(Atoms):
 
     def _sets(self) -> Node:
         left = self._sum()
+        combined = 0
         while operator := self._set_operator(left):
+            combined += 1
+            if combined > MAX_SETS:
+                raise UnreadError("too many sets")
             left = Combination(operator, left, self._sum())
         return left
 

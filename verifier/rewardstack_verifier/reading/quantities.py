@@ -86,7 +86,7 @@ def mixed_number(tokens: list[Token]) -> Expression:
     Raises:
         UnreadError: it is none.
     """
-    if tokens and tokens[0].text == "-":
+    if tokens and tokens[0].text == "-" and len(tokens) > 1 and tokens[1].text != "-":
         return negative(mixed_number(tokens[1:]))
     if len(tokens) < 3 or not tokens[0].text.isdecimal() or JOINING.get(tokens[1].text) != "and":
         raise UnreadError("no mixed number")

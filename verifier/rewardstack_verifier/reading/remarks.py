@@ -14,6 +14,7 @@ _BEFORE, _BEHIND = (
 )
 _FIRST, _LAST = frozenset(phrase[0] for phrase in _BEFORE), frozenset(phrase[-1] for phrase in _BEHIND)
 _DENYING = frozenset(phrases.DENYING.split())
+_RETRACTING = _DENYING | frozenset(phrases.RETRACTING.split())
 _IS = frozenset(phrases.IS.split())
 _NAMELESS = _DENYING | frozenset(phrases.ASKING.split())
 _APPLIED = frozenset((*FUNCTIONS, *SEVERAL, "sqrt"))
@@ -67,7 +68,7 @@ def _without_parentheses(tokens: list[Token]) -> list[Token]:
             continue
         inside = tokens[at + 1 : end]
         is_argument = len(inside) == 1 and len(inside[0].text) == 1 and inside[0].text.isascii()
-        if not is_argument and all(_is_word(token) for token in inside) and not _DENYING & {*_said(inside)}:
+        if not is_argument and all(_is_word(token) for token in inside) and not _RETRACTING & {*_said(inside)}:
             kept = inside if unit(inside)[1] == len(inside) else []
             value = numerals.number([*_said(inside)])
             if value is None or (tokens[at - 1].kind == NUMBER and tokens[at - 1].text == str(value)):

@@ -48,13 +48,19 @@ class Stream:
     def _inside(self, read: Callable[[], T]) -> T:
         """What `read` gives, in brackets of its own: bars open anew."""
         bars, self._bars = self._bars, 0
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
+        try:
+            return self._nested(read)
+        finally:
+            self._bars = bars
+
+    def _nested(self, read: Callable[[], T]) -> T:
+        """What `read` gives, one level further in."""
+        if self._depth >= MAX_DEPTH:
             raise UnreadError("too deeply nested")
+        self._depth += 1
         try:
             return read()
         finally:
-            self._bars = bars
             self._depth -= 1
 
     def _leave(self, token: Token, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from itertools import chain
 from typing import TypeGuard
 
 from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, Number, Symbol, integer, negative
@@ -13,6 +14,8 @@ from rewardstack_verifier.reading.syntax import Node, is_expression
 
 _PERIODIC = re.compile(r"(\d{1,20})\.(\d{0,20}?)(?:(\d)\3{2,20}|(\d{2,9}?)\4{1,20})")
 """One digit three times or more, or several twice."""
+MAX_HEIGHT = 60
+"""Operations within one another, whether or not brackets show it: `1/1/1`, `5!!!`."""
 SIGNS = {"+": "+", "-": "-", "pm": "plus or minus", "mp": "minus or plus"}
 """Of a term in a sum, by their tokens."""
 
@@ -21,11 +24,26 @@ def expression(node: Node) -> Expression:
     """The node itself.
 
     Raises:
-        UnreadError: it is no expression, so that it cannot stand in one.
+        UnreadError: it is no expression, or too deep, so that it cannot stand in one.
     """
     if is_expression(node):
-        return node
+        return _shallow(node)
     raise UnreadError(f"a {type(node).__name__.lower()} within an expression")
+
+
+def _shallow(found: Expression) -> Expression:
+    """The expression itself.
+
+    Raises:
+        UnreadError: it is deeper than `MAX_HEIGHT`: recursion over it would need too much of the stack.
+    """
+    level: tuple[Expression, ...] = (found,)
+    height = 0
+    while level := tuple(chain.from_iterable(part.arguments for part in level if isinstance(part, Apply))):
+        height += 1
+        if height >= MAX_HEIGHT:
+            raise UnreadError("operations that are too deeply nested")
+    return found
 
 
 def product(factors: list[Expression]) -> Expression:
@@ -36,7 +54,7 @@ def product(factors: list[Expression]) -> Expression:
 def signed(sign: str, total: Expression | None, term: Expression) -> Expression:
     """The term added to a total with its sign."""
     if sign not in ("+", "-"):
-        return Apply(SIGNS[sign], (total or integer(0), term))
+        return Apply(SIGNS[sign], (_shallow(total or integer(0)), term))
     term = negative(term) if sign == "-" else term
     if total is None:
         return term

@@ -8,7 +8,16 @@ from functools import lru_cache
 from itertools import product
 
 from rewardstack_verifier.lexicon.currencies import CURRENCIES
-from rewardstack_verifier.lexicon.units import ENDINGS, PER, POWERS_BEFORE, POWERS_BEHIND, PREFIXES, UNITS, Row
+from rewardstack_verifier.lexicon.units import (
+    ENDINGS,
+    NO_UNITS,
+    PER,
+    POWERS_BEFORE,
+    POWERS_BEHIND,
+    PREFIXES,
+    UNITS,
+    Row,
+)
 from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token
 from rewardstack_verifier.reading.syntax import Unit
 
@@ -23,6 +32,7 @@ _BEFORE = {word: power for power, words in POWERS_BEFORE.items() for word in wor
 _BEHIND = {word: power for power, words in POWERS_BEHIND.items() for word in words.split()}
 _GLUED = tuple(word for word in _BEFORE if word in ("quadrat", "kubik", "平方", "立方", "제곱", "세제곱"))
 _ENDINGS = ENDINGS.split()
+_NO_UNITS = frozenset(NO_UNITS.split())
 _PER = frozenset(PER.split())
 _CLOSING = {"(": ")", "{": "}"}
 _SMALL_POWERS = frozenset("123")
@@ -46,8 +56,8 @@ def named(name: str) -> Meanings:
     symbols, names = _tables()
     small = name.lower()
     found = symbols.get(name) or names.get(small)
-    if found:
-        return found
+    if found or small in _NO_UNITS:
+        return found or ()
     singulars = (small.removesuffix(ending) for ending in _ENDINGS if small.endswith(ending) and len(small) > 3)
     return next((names[one] for one in singulars if one in names), symbols.get(small, ()) if len(small) > 1 else ())
 

@@ -26,6 +26,9 @@ _SETS = {"empty set": "empty", "all real": "R", "all integer": "Z"}
 MOST_LETTERS = 300
 """Of a phrase."""
 VERDICTS = ("yes", "no", "true", "false")
+_NEGATING = frozenset(phrases.NEGATING.split())
+_DENYING = frozenset(("opposite", *phrases.DENYING.split())) - _NEGATING
+_DOUBTING = frozenset(("maybe", "perhaps", "opposite"))
 _ARTICLES = frozenset(phrases.ARTICLES.split())
 _SILENT = re.compile(rf"\b(?:{phrases.SILENT})\b")
 _SAME = {said: one for one, several in phrases.SAME.items() for said in several.split("|")} | {
@@ -86,7 +89,16 @@ def verdict(tokens: list[Token]) -> Words:
         raise UnreadError("no verdict")
     if any(_SAME.get(token.text.lower()) in VERDICTS for token in tokens[1:]):
         raise UnreadError("two verdicts")
+    if _is_taken_back(said_first, [token.text.lower() for token in tokens[2:]]):
+        raise UnreadError("a verdict that is taken back")
     return Words(said_first)
+
+
+def _is_taken_back(verdict: str, reason: list[str]) -> bool:
+    """Whether words behind a verdict take it back; "no" and "false" may be followed by what denies."""
+    if verdict in ("no", "false"):
+        return not _DOUBTING.isdisjoint(reason)
+    return not _DENYING.isdisjoint(reason) or bool(_NEGATING.intersection(reason[:1]))
 
 
 def numeral(tokens: list[Token]) -> Number:
@@ -175,7 +187,8 @@ def in_common_form(text: str) -> str:
         return _SAME[text]
     bare = " ".join(word for word in _SILENT.sub(" ", text).split() if word not in _ARTICLES)
     singular = _HAS.sub("", _PLURAL.sub("", bare), count=1)
-    return _SAME.get(bare) or _SAME.get(singular) or _CLASS.sub("", singular)
+    found = _SAME.get(bare) or (_SAME.get(singular) if singular == bare or " " in bare else None)  # Paris is no "pari"
+    return found or _CLASS.sub("", singular)
 
 
 def _words(tokens: list[Token]) -> str:
