@@ -89,7 +89,7 @@ def test_url_list(text: str, urls: tuple[str, ...]) -> None:
 def test_cache_without_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the Redis library is missing, a cache URL is an error that says what to install."""
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
-    with pytest.raises(SettingsError, match=r"^REWARD_CACHE_URL: .*pip install "redis\[hiredis\]""):
+    with pytest.raises(SettingsError, match=r"^REWARD_CACHE_URL: .*pip install .redis\[hiredis\]."):
         ResultCache(Settings.from_env({"REWARD_CACHE_URL": "redis://localhost:6379/0"}))
 
 
