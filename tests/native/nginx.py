@@ -41,7 +41,7 @@ class Gateway:
         listen = {service: f"127.0.0.1:{port}" for service, port in self.ports.items()}
         template.write(gateway.files(servers, configured, listen, judges=judges), folder)
         self.log = folder / "gateway.log"
-        # nginx opens its standard output again for the access log: without appending, messages would overwrite its lines.
+        # nginx opens its standard output again for the access log: messages that are not appended would overwrite it.
         with self.log.open("ab") as log:
             command = gateway.command(packages.find()["nginx"], folder)
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
