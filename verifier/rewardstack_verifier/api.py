@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from rewardstack_verifier.bounds import MAX_RESPONSE, refusal
 from rewardstack_verifier.explanation import read_out
-from rewardstack_verifier.extraction.extract import STANDARD, extract_answer, reference_answer
-from rewardstack_verifier.question import DEFAULT, EXTRACTIONS, Options, Question, Ruling, ask
+from rewardstack_verifier.extraction.extract import STANDARD, check_mode, extract_answer, reference_answer
+from rewardstack_verifier.question import DEFAULT, Options, Question, Ruling, ask, ask_about
 from rewardstack_verifier.shortcut import decide_fast_path
 from rewardstack_verifier.trail import traced
 
@@ -91,7 +91,7 @@ def extract(response: str, mode: str = STANDARD) -> Answer | None:
     Raises:
         ValueError: `mode` is none of these.
     """
-    _check(mode)
+    check_mode(mode)
     if len(response) > MAX_RESPONSE:
         return None
     answer, places = traced(lambda: extract_answer(response, mode))
@@ -126,11 +126,8 @@ def equivalent(answer: str, reference: str, options: Options = DEFAULT) -> Compa
     expected = reference_answer(reference)
     if not expected:
         return Comparison(None, "the reference is empty", TEXT)
-    if answer == expected:
-        return Comparison(True, "", TEXT)
-    refused = refusal(answer)
-    fault = f"answer {refused}" if refused else ""
-    ruling, how = _decided(Question("" if fault else answer, (expected,), fault, options.tolerance, options.simplified))
+    asked = ask_about(answer, (expected,), options)
+    ruling, how = (asked, TEXT) if isinstance(asked, Ruling) else _decided(asked)
     return Comparison(ruling.right, ruling.reason, how)
 
 
@@ -192,12 +189,7 @@ def _texts(reference: str | Sequence[str]) -> list[str]:
 
 
 def _check_options(options: Options) -> None:
-    _check(options.extraction)
+    check_mode(options.extraction)
     tolerance = options.tolerance
     if tolerance is not None and (isinstance(tolerance, bool) or not 0 < tolerance <= 1):
         raise ValueError(f"tolerance: expected a number above 0 and up to 1, got {tolerance!r}")
-
-
-def _check(mode: str) -> None:
-    if mode not in EXTRACTIONS:
-        raise ValueError(f"extraction: {mode!r} is unknown; use one of {', '.join(EXTRACTIONS)}")

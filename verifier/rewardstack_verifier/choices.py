@@ -8,14 +8,14 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from rewardstack_verifier.extraction.announced import TAKEN_BACK, announcements
 from rewardstack_verifier.extraction.bare import bare_answer
-from rewardstack_verifier.extraction.boxes import boxed, last_box
-from rewardstack_verifier.extraction.extract import FLEXIBLE, STANDARD, STRICT
+from rewardstack_verifier.extraction.boxes import boxed
+from rewardstack_verifier.extraction.expressions import last_match
+from rewardstack_verifier.extraction.extract import FLEXIBLE, STANDARD, STRICT, check_mode, tag_or_box
 from rewardstack_verifier.extraction.visible import visible
 from rewardstack_verifier.transcript import split_reasoning
 
@@ -73,7 +73,8 @@ _PROSE = re.compile(r"(?<!\\)\b(?!or\b|and\b)[a-z]{3,}|\d")
 """What makes letters behind the first one a part of the option's text."""
 _UNSURE = re.compile(r"\b(?:not|none of|all but|cannot|can't|neither|wrong|incorrect)\b[^.\n]{0,40}\Z", re.IGNORECASE)
 _LAST = re.compile(r"\((?P<round>[A-J])\)|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*")
-_FULL_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
+FULL_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
+"""Letters of Chinese typography, each with the one of ASCII."""
 
 
 class Statement(NamedTuple):
@@ -93,9 +94,8 @@ def chosen_letters(response: str, mode: str = STANDARD) -> str:
     Raises:
         ValueError: `mode` is none of these.
     """
-    if mode not in (STANDARD, STRICT, FLEXIBLE):
-        raise ValueError(f"mode: {mode!r} is unknown; use one of {STANDARD}, {STRICT}, {FLEXIBLE}")
-    text = visible(response)[-WINDOW:].translate(_FULL_WIDTH)
+    check_mode(mode)
+    text = visible(response)[-WINDOW:].translate(FULL_WIDTH)
     thought, reply = split_reasoning(text)
     return _letters(reply if reply.strip() else thought, mode)
 
@@ -118,7 +118,7 @@ def _letters(text: str, mode: str) -> str:
     if behind is not None:
         return _of(behind)
     marks = {_of(match) for match in _MARK.finditer(text) if not _DENIED.match(text, match.end())}
-    last = next(iter(deque(_LAST.finditer(text), maxlen=1)), None) if mode == FLEXIBLE and len(marks) != 1 else None
+    last = last_match(_LAST.finditer(text)) if mode == FLEXIBLE and len(marks) != 1 else None
     return _of(last) if last else "".join(sorted(marks))
 
 
@@ -128,11 +128,8 @@ def _of(match: re.Match[str]) -> str:
 
 def _marked(text: str, mode: str) -> str | None:
     """Return the letters of the last answer tag or box, else of the last `####` line; None without any of these."""
-    end = text.rfind("</answer>")
-    start = text.rfind("<answer>", 0, end) if end >= 0 else -1
-    box = last_box(text, len(text))
-    if start >= 0 and (box is None or box.start < end):
-        inside = text[start + len("<answer>") : end].strip()
+    inside, box = tag_or_box(text)
+    if inside is not None:
         return _first_letters(inside) or (_letters(inside, mode) if mode != STRICT else _marked(inside, mode) or "")
     if box is not None:
         return "" if TAKEN_BACK.match(text, box.end) else _first_letters(boxed(text) or "")

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rewardstack_verifier.bounds import MAX_RESPONSE, refusal
-from rewardstack_verifier.extraction.extract import FLEXIBLE, STANDARD, STRICT, extract_answer, reference_answer
+from rewardstack_verifier.extraction.extract import MODES, STRICT, extract_answer, reference_answer
 from rewardstack_verifier.reading.lexer import is_same_text
 
 SHORT = 200
@@ -32,7 +32,7 @@ class Ruling(NamedTuple):
     by: str = ""
 
 
-EXTRACTIONS = (STANDARD, STRICT, FLEXIBLE)
+EXTRACTIONS = MODES
 """What counts as an answer, the default first: see `extraction.extract`."""
 
 
@@ -89,6 +89,17 @@ def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) ->
     answer = extract_answer(solution, options.extraction)
     if answer is None:
         return Question("", expected, "no answer")
+    return ask_about(answer, expected, options)
+
+
+def ask_about(answer: str, expected: tuple[str, ...], options: Options) -> Question | Ruling:
+    """Return what is to be decided about an answer, or the ruling where the text alone decides it.
+
+    Args:
+        answer: as it is written in a response.
+        expected: the answers in the references, at least one.
+        options: as in `ask`.
+    """
     if answer in expected:
         return Ruling(True)
     refused = refusal(answer)

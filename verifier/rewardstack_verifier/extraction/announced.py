@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator
 
-from rewardstack_verifier.extraction.expressions import FORMULA, NUMBER, joined_formulas, unit
+from rewardstack_verifier.extraction.expressions import FORMULA, NUMBER, joined_formulas, last_match, unit
 from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CHOSEN
 
 MAX_VALUE = 200
@@ -118,8 +117,8 @@ _UNSPACED_BEHIND = re.compile(
 
 def announced(text: str) -> str | None:
     """Return the answer that a text announces last; None where it announces none, or takes it back at once."""
-    before = next(iter(deque(announcements(text), maxlen=1)), None)
-    behind = next(iter(deque(_IS_IT.finditer(text), maxlen=1)), None)
+    before = last_match(announcements(text))
+    behind = last_match(_IS_IT.finditer(text))
     if behind is not None and (before is None or behind.start() > before.start()):
         value = _VALUE_BEFORE.search(text[max(0, behind.start() - LONGEST_BEFORE) : behind.start()])
         return value_at_start(value.group()) if value else None
@@ -138,7 +137,7 @@ def announcements(text: str) -> Iterator[re.Match[str]]:
 
 def final_answer(text: str) -> str | None:
     """Return the formula or number that a text calls the final answer; None where there is none."""
-    phrase = next(iter(deque(_FINAL.finditer(text), maxlen=1)), None)
+    phrase = last_match(_FINAL.finditer(text))
     value = value_at_start(text[phrase.end() :]) if phrase is not None else None
     return value if value is not None and any(char.isdigit() or char == "\\" for char in value) else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterable
 from itertools import pairwise
 
 _UNIT_NAMES = (
@@ -67,10 +68,14 @@ def joined_formulas(text: str) -> tuple[str, int] | None:
 
 def last_expression(text: str) -> str | None:
     """Return the last formula or number of a text, with its unit; None where there is neither."""
-    formulas = deque(FORMULA.finditer(text), maxlen=1)
-    start = formulas[0].end() if formulas else 0
-    last = next(iter(deque(NUMBER.finditer(text, start), maxlen=1)), None) or (formulas[0] if formulas else None)
+    formula = last_match(FORMULA.finditer(text))
+    last = last_match(NUMBER.finditer(text, formula.end() if formula else 0)) or formula
     return None if last is None else content(last) + unit(text, last)
+
+
+def last_match(matches: Iterable[re.Match[str]]) -> re.Match[str] | None:
+    """Return the last of the matches; None where there is none."""
+    return next(iter(deque(matches, maxlen=1)), None)
 
 
 def unit(text: str, match: re.Match[str]) -> str:

@@ -20,13 +20,15 @@ from rewardstack_verifier.extraction.announced import (
     value_at_start,
 )
 from rewardstack_verifier.extraction.bare import bare_answer, last_formula
-from rewardstack_verifier.extraction.boxes import boxed, last_box
+from rewardstack_verifier.extraction.boxes import Box, boxed, last_box
 from rewardstack_verifier.extraction.expressions import last_expression
 from rewardstack_verifier.extraction.visible import visible
 from rewardstack_verifier.trail import found
 from rewardstack_verifier.transcript import split_reasoning
 
 STANDARD, STRICT, FLEXIBLE = "standard", "strict", "flexible"
+MODES = (STANDARD, STRICT, FLEXIBLE)
+"""What counts as an answer, the default first."""
 WINDOW = 16 * MAX_ANSWER
 """Characters at the end of a response in which an answer without a box, tag or `####` is looked for."""
 _EMPHASIS = "*_ "
@@ -81,11 +83,9 @@ def _marked(text: str, mode: str) -> str | None:
 
     A final answer that is announced behind the last box takes its place, unless `mode` is `strict`.
     """
-    end = text.rfind("</answer>")
-    start = text.rfind("<answer>", 0, end) if end >= 0 else -1
-    box = last_box(text, len(text))
-    if start >= 0 and (box is None or box.start < end):
-        inside = _EXCLAMATION.sub("", text[start + len("<answer>") : end].strip())
+    tagged, box = tag_or_box(text)
+    if tagged is not None:
+        inside = _EXCLAMATION.sub("", tagged)
         worded = inside if _WORDS.fullmatch(inside) else None
         return found(_answer(inside, STANDARD) or worded, "<answer>")
     if box is not None:
@@ -94,6 +94,26 @@ def _marked(text: str, mode: str) -> str | None:
         final = None if mode == STRICT else final_answer(text[box.end :][-WINDOW:])
         return found(final, "the final answer behind the last \\boxed") or found(boxed(text), "\\boxed")
     return found(_behind_hashes(text), "####")
+
+
+def tag_or_box(text: str) -> tuple[str | None, Box | None]:
+    """Return what the last answer tag holds, else the last box, of which the later one counts; None for what is not."""
+    end = text.rfind("</answer>")
+    start = text.rfind("<answer>", 0, end) if end >= 0 else -1
+    box = last_box(text, len(text))
+    if start >= 0 and (box is None or box.start < end):
+        return text[start + len("<answer>") : end].strip(), None
+    return None, box
+
+
+def check_mode(mode: str) -> None:
+    """Refuse an unknown mode.
+
+    Raises:
+        ValueError: `mode` is none of `MODES`.
+    """
+    if mode not in MODES:
+        raise ValueError(f"extraction: {mode!r} is unknown; use one of {', '.join(MODES)}")
 
 
 def _behind_hashes(text: str) -> str | None:

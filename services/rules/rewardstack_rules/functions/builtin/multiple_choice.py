@@ -6,12 +6,11 @@ import re
 
 from rewardstack.core.fields import Fields
 from rewardstack_rules.functions.outcome import Outcome, Unscored
-from rewardstack_verifier.choices import chosen_letters
+from rewardstack_verifier.choices import FULL_WIDTH, chosen_letters
 from rewardstack_verifier.question import EXTRACTIONS
 
 SEVERAL = "the answer names several letters"
 _REFERENCE = re.compile(r"\s*[(\[]?(?P<letter>[A-Ja-j])(?:[)\].:]{0,2}\s*|[)\].:]{1,2}\s.*)", re.DOTALL)
-_FULL_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
 
 
 def multiple_choice(response: str, reference: str, extraction: str | None = None) -> Outcome:
@@ -27,7 +26,7 @@ def multiple_choice(response: str, reference: str, extraction: str | None = None
         RequestError: `extraction` is none of these.
     """
     mode = Fields({"extraction": extraction}).choice("extraction", EXTRACTIONS)
-    expected = _REFERENCE.fullmatch(reference.translate(_FULL_WIDTH))
+    expected = _REFERENCE.fullmatch(reference.translate(FULL_WIDTH))
     if expected is None:
         raise Unscored("the reference is no letter from A to J")
     letters = chosen_letters(response, mode)
