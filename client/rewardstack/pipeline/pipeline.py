@@ -121,13 +121,7 @@ class Pipeline:
         whole = [item for group in alone for item in group.items.values()]
         fatal: list[BudgetError] = []
         common = Call(None, ends_at, tenant, False, whole, fatal)
-        # All calls before the first coroutine: an unknown source raises here and leaves no coroutine behind unawaited.
-        calls = [self._group_call(which, group, on_error, common) for which, group in groups.items()]
-        running = [
-            self._evaluate(group.route, source, list(group.items.values()), call)
-            for ((source, _), group), call in zip(groups.items(), calls, strict=True)
-        ]
-        for group, found in zip(groups.values(), await asyncio.gather(*running), strict=True):
+        for group, found in zip(groups.values(), await self._evaluate_groups(groups, on_error, common), strict=True):
             scores.update(zip(group.items, found, strict=True))
         ordered = [scores[at] for at in range(len(requests))]
         if strict:
@@ -198,6 +192,18 @@ class Pipeline:
             if at % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
         return scores, groups
+
+    async def _evaluate_groups(
+        self, groups: Mapping[tuple[str, float | None], _Group], on_error: OnError | None, common: Call
+    ) -> list[list[Score]]:
+        """Return the scores of each group's samples, in order; raises as `_group_call` does."""
+        # All calls before the first coroutine: an unknown source raises here and leaves no coroutine behind unawaited.
+        calls = [self._group_call(which, group, on_error, common) for which, group in groups.items()]
+        running = (
+            self._evaluate(group.route, source, list(group.items.values()), call)
+            for ((source, _), group), call in zip(groups.items(), calls, strict=True)
+        )
+        return await asyncio.gather(*running)
 
     def _group_call(
         self, which: tuple[str, float | None], group: _Group, on_error: OnError | None, common: Call
