@@ -10,14 +10,13 @@ from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.cost import Quote
 from rewardstack.core.event_loop import loop_thread
-from rewardstack.core.steps import Explanation
-from rewardstack.pipeline.explanation import ExplainedPipeline
+from rewardstack.core.steps import Explanation, Trace
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.routing.judges import parse_judge
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
 from rewardstack.routing.syntax import judge_route, load_routes, parse_route
 from rewardstack.score import OnError, Request, Score
-from rewardstack.scorers.factory import Backends, RecordedBackends
+from rewardstack.scorers.factory import Backends
 from rewardstack.scorers.judge import check_named
 from rewardstack.scorers.names import warn_of_slips
 from rewardstack.settings import Settings
@@ -32,18 +31,14 @@ class Client:
     def __init__(self) -> None:
         self._backends = Backends()
         self._caches: dict[tuple[object, ...], ResultCache] = {}
-        self._pipelines: dict[tuple[object, ...], tuple[Pipeline, str]] = {}
+        self._pipelines: dict[tuple[object, ...], Pipeline] = {}
 
-    def pipeline(self, settings: Settings) -> tuple[Pipeline, str]:
-        """The pipeline under these settings and the routes registered so far, and the tenant whose results it finds."""
+    def pipeline(self, settings: Settings) -> Pipeline:
+        """Return the pipeline under these settings and the routes registered so far."""
         identity = (settings, tuple(_registered.values()))
         if identity not in self._pipelines:
             self._pipelines.clear()
-            cache, tenant = self._cache(settings), tenant_of(settings.reward_server_api_key)
-            routes = route_table(settings)
-            scorers = self._backends.scorers(settings, cache, tenant, routes.judges)
-            pipeline = Pipeline(routes, scorers, cache)
-            self._pipelines[identity] = pipeline, tenant
+            self._pipelines[identity] = make_pipeline(settings, self._backends, self._cache(settings))
         return self._pipelines[identity]
 
     def _cache(self, settings: Settings) -> ResultCache:
@@ -58,6 +53,12 @@ class Client:
         await self._backends.close()
         for cache in self._caches.values():
             await cache.close()
+
+
+def make_pipeline(settings: Settings, backends: Backends, cache: ResultCache) -> Pipeline:
+    """Return a pipeline for the tenant whose key the settings have; raise as `route_table` does."""
+    tenant, routes = tenant_of(settings.reward_server_api_key), route_table(settings)
+    return Pipeline(routes, backends.scorers(settings, cache, tenant, routes.judges), cache, tenant)
 
 
 def register_route(name: str, spec: object) -> None:
@@ -113,9 +114,9 @@ async def score_on_loop(
     requests: Sequence[Request], settings: Settings, on_error: OnError | None, limit: float | None
 ) -> list[Score]:
     """`Pipeline.score` with the client of the process's loop, on which this runs."""
-    pipeline, tenant = _client().pipeline(settings)
+    pipeline = _client().pipeline(settings)
     warn_of_slips(requests)
-    return await pipeline.score(requests, on_error=on_error, limit=limit, tenant=tenant)
+    return await pipeline.score(requests, on_error=on_error, limit=limit)
 
 
 async def explain(
@@ -135,12 +136,10 @@ async def explain(
         SettingsError, RouteError: a setting or a route is malformed.
     """
     warn_of_slips([request])
-    tenant = tenant_of(settings.reward_server_api_key)
-    routes, cache, backends = route_table(settings), ResultCache(settings), RecordedBackends()
+    cache, backends = ResultCache(settings), Backends(recorded=True)
     try:
-        scorers = backends.scorers(settings, cache, tenant, routes.judges)
-        pipeline = ExplainedPipeline(routes, scorers, cache, backends.recording.take, anew=anew)
-        return await pipeline.explain(request, on_error=on_error, limit=limit, tenant=tenant)
+        pipeline, trace = make_pipeline(settings, backends, cache), Trace(backends.recording.take, anew=anew)
+        return await pipeline.explain(request, trace, on_error=on_error, limit=limit)
     finally:
         await backends.close()
         await cache.close()
@@ -148,13 +147,12 @@ async def explain(
 
 async def fingerprint_on_loop(source: str, settings: Settings, limit: float) -> str | None:
     """`Pipeline.fingerprint` with the client of the process's loop, on which this runs."""
-    return await _client().pipeline(settings)[0].fingerprint(source, limit)
+    return await _client().pipeline(settings).fingerprint(source, limit)
 
 
 async def quote_on_loop(requests: Sequence[Request], settings: Settings, limit: float) -> dict[str, Quote]:
     """`Pipeline.quote` with the client of the process's loop, on which this runs."""
-    pipeline, tenant = _client().pipeline(settings)
-    return await pipeline.quote(requests, limit, tenant)
+    return await _client().pipeline(settings).quote(requests, limit)
 
 
 def _client() -> Client:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache as cache_calls
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.descriptors import connection_ceiling
-from rewardstack.pipeline.scorer import MakeScorer, Scorer, Sending
+from rewardstack.pipeline.scorer import MakeScorer, Scorer
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.routes import EMBEDDING
 from rewardstack.scorers.budget import MAX_REQUESTS, MAX_TOKENS, Budget, Meter, Spent, tell_nobody
@@ -19,18 +19,14 @@ from rewardstack.scorers.embedding import FIELDS as EMBEDDING_FIELDS
 from rewardstack.scorers.embedding import Embedding, VectorStore
 from rewardstack.scorers.judge import FIELDS as JUDGE_FIELDS
 from rewardstack.scorers.judge import Judge, Named
-from rewardstack.scorers.reward_server.relay import Relay, Relayable
-from rewardstack.scorers.reward_server.reward_types import RewardTypes
-from rewardstack.scorers.reward_server.scorer import RemoteRule
+from rewardstack.scorers.reward_server import Relay, Relayable, RemoteRule, RewardServers
 from rewardstack.settings import Settings
+from rewardstack.transport.discovery import Discovery
 from rewardstack.transport.endpoint_pool import EndpointPool, Place
 from rewardstack.transport.http import open_session
 from rewardstack.transport.recording import Recording
 
 log = logging.getLogger(__name__)
-P = TypeVar("P")
-Sent = tuple[Scorer[Any], Sending[Any]]
-"""A scorer, and how samples are sent to it."""
 
 
 class Backends:
@@ -38,17 +34,19 @@ class Backends:
 
     Args:
         spent: told what is spent on judges and embedding servers.
-        make_pool: makes the service behind some URLs; takes the arguments of `EndpointPool`.
+        recorded: whether `recording` keeps what is said to services, and their replies.
+        within: whose budgets are spent; None for budgets of its own.
     """
 
-    def __init__(self, spent: Spent = tell_nobody, make_pool: Callable[..., EndpointPool] = EndpointPool) -> None:
+    def __init__(self, spent: Spent = tell_nobody, *, recorded: bool = False, within: Backends | None = None) -> None:
+        self.recording = Recording()
         self._spent = spent
         self._session = open_session()
-        self._make_pool = make_pool
+        self._make_pool: Callable[..., EndpointPool] = self.recording.pool if recorded else EndpointPool
         self._services: dict[tuple[object, ...], EndpointPool] = {}
-        self._types = RewardTypes()
+        self._types: Discovery[Hashable, Any] = Discovery()
         self._vectors: dict[ResultCache, VectorStore] = {}
-        self._budgets: dict[tuple[ResultCache, str], Budget] = {}
+        self._budgets: dict[tuple[ResultCache, str], Budget] = {} if within is None else within._budgets
 
     def scorers(
         self, settings: Settings, cache: ResultCache, tenant: str, judges: Mapping[str, NamedJudge]
@@ -62,28 +60,29 @@ class Backends:
             judges: those that have a name, by it.
         """
         new_meter = partial(Meter, self._budget(cache, settings), told=self._spent)
+        is_relayed = bool(settings.reward_server_urls)
         find_rules = self._finder(settings, "rule", lambda now: (now.reward_server_urls, now.reward_server_api_key))
         find_embedding = self._finder(settings, "embedding", lambda now: (now.embedding_urls, now.embedding_api_key))
+        servers = RewardServers(settings, find_rules, self._types)
 
-        def make_rule(name: str) -> Sent:
-            rule = RemoteRule(name, settings, find_rules, self._types)
-            return rule, Sending(rule.lane)
+        def make_rule(name: str) -> Scorer[Any]:
+            return RemoteRule(name, settings.reward_server_timeout, servers)
 
-        def make_judge(name: str) -> Sent:
+        def make_judge(name: str) -> Scorer[Any]:
             named = Named(judges[name]) if name in judges else None
             own = settings if named is None else named.settings(settings)
             find_judge = self._finder(settings, f"judge:{name}", partial(_place_of_judge, named))
             judge = Judge(own, find_judge, new_meter, named)
-            sending = Sending(judge.lane, judge.order, judge.report)
-            movable, urls = named is None, own.judge_urls
-            return _or_relay(judge, sending, urls, name, JUDGE_FIELDS, settings, find_rules, movable=movable)
+            if own.judge_urls or not is_relayed:
+                return judge
+            return _relay(settings, judge, name, JUDGE_FIELDS, servers, movable=named is None)
 
-        def make_embedding(_: str) -> Sent:
+        def make_embedding(_: str) -> Scorer[Any]:
             store, meter = self._vector_store(cache, settings), new_meter(Embedding.source)
             embedding = Embedding(settings, find_embedding, store, tenant, meter)
-            sending: Sending[Any] = Sending(embedding.lane, report=embedding.report)
-            urls = settings.embedding_urls
-            return _or_relay(embedding, sending, urls, EMBEDDING, EMBEDDING_FIELDS, settings, find_rules)
+            if settings.embedding_urls or not is_relayed:
+                return embedding
+            return _relay(settings, embedding, EMBEDDING, EMBEDDING_FIELDS, servers, movable=True)
 
         return {"rule": make_rule, "judge": make_judge, "embedding": make_embedding}
 
@@ -142,21 +141,6 @@ class Backends:
         await self._session.close()
 
 
-class RecordedBackends(Backends):
-    """Services of one explanation's own; `recording` keeps what was said to them, and their replies.
-
-    Args:
-        spent: as of `Backends`.
-        within: whose budgets are spent; None for budgets of its own.
-    """
-
-    def __init__(self, spent: Spent = tell_nobody, within: Backends | None = None) -> None:
-        self.recording = Recording()
-        super().__init__(spent, self.recording.pool)
-        if within is not None:
-            self._budgets = within._budgets
-
-
 def _place_of_judge(named: Named | None, settings: Settings) -> Place:
     """Where the environment has a judge; no place for one that has an address of its own."""
     if named is None:
@@ -164,24 +148,19 @@ def _place_of_judge(named: Named | None, settings: Settings) -> Place:
     return (named.addresses(settings), settings.judge_api_key) if named.is_below else ((), "")
 
 
-def _or_relay(
-    scorer: Relayable[P],
-    sending: Sending[P],
-    urls: tuple[str, ...],
-    data_source: str,
-    fields: tuple[str, ...],
+def _relay(
     settings: Settings,
-    find_service: FindService,
+    scorer: Relayable[Any],
+    source: str,
+    fields: tuple[str, ...],
+    servers: RewardServers,
     *,
-    movable: bool = True,
-) -> Sent:
-    """`scorer` where its own service is known; else, where a reward server is, what that one has in its place."""
-    if urls or not settings.reward_server_urls:
-        return scorer, sending
+    movable: bool,
+) -> Relay[Any]:
+    """Return what scores on the reward server in place of a scorer whose own service is not known."""
     if settings.max_requests or settings.max_tokens:
         _warn_of_caps()
-    relay = Relay(scorer, data_source, fields, settings, find_service, movable=movable)
-    return relay, relay.sending(sending)
+    return Relay(scorer, source, fields, servers, movable=movable)
 
 
 @cache_calls

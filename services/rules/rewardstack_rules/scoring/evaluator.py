@@ -6,23 +6,22 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
-from rewardstack.core.coalescing import one_lane
 from rewardstack.core.event_loop import loop_thread, run
-from rewardstack.core.steps import Explanation
+from rewardstack.core.lru import LruCache
+from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, RewardstackError, RouteError, ScoringError, UnknownSourceError
-from rewardstack.pipeline.explanation import ExplainedPipeline
 from rewardstack.pipeline.pipeline import Pipeline
-from rewardstack.pipeline.scorer import DIRECTLY, MakeScorer, Scorer, Sending
+from rewardstack.pipeline.scorer import MakeScorer, Scorer
 from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import RULE_PREFIX, Leaf
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Request, Score
-from rewardstack.scorers.factory import Backends, RecordedBackends
+from rewardstack.scorers.factory import Backends
 from rewardstack.scorers.judge import Named, check_addresses
 from rewardstack.scorers.standing import Standing, standings
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
@@ -31,9 +30,8 @@ from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
 from rewardstack_rules.scoring.isolated import isolation_config
-from rewardstack_rules.scoring.rule import INLINE_BATCH, InlineRule, IsolatedRule, Isolation, LocalVerifier
+from rewardstack_rules.scoring.rule import REMEMBERED, InlineRule, IsolatedRule, Isolation, LocalVerifier, Verdicts
 from rewardstack_rules.scoring.task import make_task
-from rewardstack_rules.scoring.verdict_cache import Verdicts
 from rewardstack_rules.settings import Settings
 
 PROBE_SECONDS = 5.0
@@ -67,7 +65,7 @@ class Evaluator:
             False: Isolation(unconfined, settings.verify_timeout),
         }
         self._clients = [confined] if all(rule.confined for rule in registry) else [confined, unconfined]
-        self._verdicts = Verdicts()
+        self._verdicts: Verdicts = LruCache(REMEMBERED)
         self._client_settings = ClientSettings.from_env()
         self._routes = route_table(self._client_settings)
         self._check_judges()
@@ -114,11 +112,10 @@ class Evaluator:
 
     async def _explain(self, request: Request, limit: float | None, tenant: str, *, anew: bool) -> Explanation:
         shared, cache = self._parts()
-        backends = RecordedBackends(self._counters.count_spent, shared)
+        backends = Backends(self._counters.count_spent, recorded=True, within=shared)
         try:
-            scorers = self._scorers(backends, tenant)
-            pipeline = ExplainedPipeline(self._routes, scorers, cache, backends.recording.take, anew=anew)
-            return await pipeline.explain(request, limit=limit, tenant=tenant)
+            pipeline = Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant)
+            return await pipeline.explain(request, Trace(backends.recording.take, anew=anew), limit=limit)
         finally:
             await backends.close()
 
@@ -221,14 +218,14 @@ class Evaluator:
 
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
         try:
-            return await self._pipeline(tenant).score(requests, limit=limit, tenant=tenant, strict=False)
+            return await self._pipeline(tenant).score(requests, limit=limit, strict=False)
         except ScoringError as error:  # the policy `raise` is for those who can catch
             return error.scores
 
     def _make_pipeline(self, tenant: str) -> Pipeline:
         """A pipeline of a tenant's own: calls in flight are shared with nobody else, connections are."""
         backends, cache = self._parts()
-        return Pipeline(self._routes, self._scorers(backends, tenant), cache)
+        return Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant)
 
     def _parts(self) -> tuple[Backends, ResultCache]:
         """What all pipelines share."""
@@ -242,19 +239,15 @@ class Evaluator:
     def _scorers(self, backends: Backends, tenant: str) -> dict[str, MakeScorer]:
         """The makers of a tenant's scorers, the rules among them."""
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
-        make_rule = partial(self._make_rule, self._verdicts.of(tenant))
         scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes.judges)
-        return {**scorers, "rule": make_rule}
+        return {**scorers, "rule": self._make_rule}
 
-    def _make_rule(self, verdicts: Verdicts, name: str) -> tuple[Scorer[Any], Sending[Any]]:
+    def _make_rule(self, name: str) -> Scorer[Any]:
         rule = self._registry.get(name)
         isolation = self._isolations[rule.confined]
         if rule.verifier is not None:
-            return LocalVerifier(rule, rule.verifier, isolation, verdicts, self._counters), DIRECTLY
-        if rule.isolated:
-            # One isolated sample a call, so that no sample waits for the slowest of its batch.
-            return IsolatedRule(rule, isolation), Sending(one_lane(1))
-        return InlineRule(rule, isolation), Sending(one_lane(INLINE_BATCH))
+            return LocalVerifier(rule, rule.verifier, isolation, self._verdicts, self._counters)
+        return IsolatedRule(rule, isolation) if rule.isolated else InlineRule(rule, isolation)
 
 
 async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
