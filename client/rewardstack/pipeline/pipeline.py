@@ -176,11 +176,11 @@ class Pipeline:
 
     def _context(self, limit: float | None, trace: Trace | None) -> Context:
         ends_at = math.inf if limit is None else time.monotonic() + limit
-        return Context(SharedDeadline(Deadline(math.inf, limit)), self._tenant, ends_at, trace=trace)
+        return Context(SharedDeadline(Deadline(math.inf, limit)), tenant=self._tenant, ends_at=ends_at, trace=trace)
 
     def _asking(self, limit: float) -> Context:
         """Return the context of a question to a service that scores nothing."""
-        return Context(SharedDeadline(Deadline(limit, limit)), self._tenant)
+        return Context(SharedDeadline(Deadline(limit, limit)), tenant=self._tenant)
 
     async def _group(self, requests: Sequence[Request], trace: Trace | None) -> tuple[dict[int, Score], Groups]:
         """Return the scores of malformed requests by position, and the items of the others."""

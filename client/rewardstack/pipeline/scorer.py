@@ -30,6 +30,7 @@ class Context:
 
     Args:
         deadline: of all who wait.
+        caller: whose deadline that is; None for the callers of a batch.
         tenant: separates those who may not see each other's results.
         ends_at: when the call ends, on `time.monotonic()`.
         timeout: seconds without progress after which samples fail; None for their scorer's.
@@ -40,6 +41,7 @@ class Context:
     """
 
     deadline: SharedDeadline
+    caller: Deadline | None = None
     tenant: str = ""
     ends_at: float = math.inf
     timeout: float | None = None
@@ -54,7 +56,13 @@ class Context:
         if self.ends_at < math.inf:
             left = self.ends_at - time.monotonic()
             left -= min(left * SUBSTITUTES_SHARE, SUBSTITUTES_SECONDS) if self.lexical else 0.0
-        return replace(self, deadline=SharedDeadline(Deadline(self.timeout or timeout, left)))
+        caller = Deadline(self.timeout or timeout, left)
+        return replace(self, deadline=SharedDeadline(caller), caller=caller)
+
+    @property
+    def waits(self) -> Deadline | SharedDeadline:
+        """The deadline for a batcher: what the caller shares with others does not extend it; a batch's is extended."""
+        return self.caller or self.deadline
 
 
 class Scorer(ABC, Generic[P]):
