@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from rewardstack.cache.key import CACHE_ENABLED, may_be_cached, tenant_key
+from rewardstack.cache.key import may_be_cached, tenant_key
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.batching import SLICE, Batcher
 from rewardstack.core.cost import Quote
@@ -242,23 +242,21 @@ class Cached(Generic[P]):
 
     async def _keys(self, samples: Sequence[Sample[P]], context: Context) -> list[Key | None]:
         """Return the keys under which samples are cached and shared."""
-        wanted = self._cache.on and (self._cache.keeps or self._scorer.batch is not None)
-        keys: list[Key | None] = []
-        for start in range(0, len(samples) if wanted else 0, SLICE):
-            part = samples[start : start + SLICE]
-            found = await self._scorer.keys([one.prepared for one in part], context)
-            for sample, key in zip(part, found, strict=True):
-                if key is None or (CACHE_ENABLED in sample.item.extra and not may_be_cached(sample.item.extra)):
-                    keys.append(None)
-                else:
-                    keys.append(tenant_key(key, context.tenant) if context.tenant else key)
+        keys: list[Key | None] = [None] * len(samples)
+        wanted: list[int] = []
+        if self._cache.on and (self._cache.keeps or self._scorer.batch is not None):
+            wanted = [at for at, one in enumerate(samples) if may_be_cached(one.item.extra)]
+        for start in range(0, len(wanted), SLICE):
+            places = wanted[start : start + SLICE]
+            found = await self._scorer.keys([samples[at].prepared for at in places], context)
+            for at, key in zip(places, found, strict=True):
+                keys[at] = tenant_key(key, context.tenant) if key is not None and context.tenant else key
             await asyncio.sleep(0)
         if context.trace is not None:
-            context.trace.note("key", self._key_facts(samples[0], keys))
-        return keys or [None] * len(samples)
+            context.trace.note("key", self._key_facts(samples[0], keys[0]))
+        return keys
 
-    def _key_facts(self, sample: Sample[P], keys: Sequence[Key | None]) -> Record:
-        key = keys[0] if keys else None
+    def _key_facts(self, sample: Sample[P], key: Key | None) -> Record:
         if key is not None:
             bound = None if key.deterministic else "scores of this key vary, so it is bound to one run or process"
             return known({"key": key.text, "note": bound})

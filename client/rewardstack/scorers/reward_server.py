@@ -66,12 +66,7 @@ class RewardServers:
     """
 
     def __init__(self, settings: Settings, find_service: FindService, types: Discovery[Hashable, Any]) -> None:
-        self._servers = Servers(
-            "REWARD_SERVER_URL",
-            settings.reward_server_urls,
-            settings.reward_server_api_key,
-            "start a server with `make up` and `export REWARD_SERVER_URL=http://localhost:6000`",
-        )
+        self._servers = reward_servers(settings)
         self.own = self._servers.own
         self.destination = self._servers.destination
         self._find = find_service
@@ -154,6 +149,16 @@ class RewardServers:
             return json.dumps(sample_record(source, item, extra))
         except (TypeError, ValueError):
             raise _unwritable(extra) from None
+
+
+def reward_servers(settings: Settings) -> Servers:
+    """Return the reward servers that the environment names."""
+    return Servers(
+        "REWARD_SERVER_URL",
+        settings.reward_server_urls,
+        settings.reward_server_api_key,
+        "start a server with `make up` and `export REWARD_SERVER_URL=http://localhost:6000`",
+    )
 
 
 class RemoteRule(Scorer[tuple[Item, Destination]]):
