@@ -42,8 +42,8 @@ from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Item, OnError, Request, Score, Usage
 
-Groups = dict[tuple[str, float | None], dict[int, Item]]
-"""Items by position, by source and timeout."""
+Groups = dict[tuple[str, float | None], tuple[Route, dict[int, Item]]]
+"""Routes, and items by position, by source and timeout."""
 
 
 class Pipeline:
@@ -89,20 +89,24 @@ class Pipeline:
             BudgetError: the run's budget is spent, and neither the call nor the route has a policy; what was on its
                 way has been scored and kept.
         """
-        context = self._context(limit, trace)
+        ends_at = math.inf if limit is None else time.monotonic() + limit
+        context = Context(tenant=self._tenant, ends_at=ends_at, trace=trace)
         scores, groups = await self._group(requests, trace)
-        warn_of_missing("the call", [*scores.values()], len(requests))
-        if strict and not scores and len(groups) == 1:
-            [context.batch] = ([*items.values()] for items in groups.values())
+        if scores:
+            warn_of_missing("the call", [*scores.values()], len(requests))
+        elif strict and len(groups) == 1:  # else no part of a composite is asked about all samples of the call
+            context.batch = [item for _, items in groups.values() for item in items.values()]
         refused: list[BudgetError] = []
-        stages = [self._stage_and_context(which, on_error, refused, context) for which in groups]
-        found = await asyncio.gather(
-            *(stage([*items.values()], own) for (stage, own), items in zip(stages, groups.values(), strict=True))
-        )
-        for items, some in zip(groups.values(), found, strict=True):
+        # All before the first coroutine: what raises here leaves none behind unawaited.
+        stages = [
+            self._stage_and_context(route, *which, on_error, refused, context) for which, (route, _) in groups.items()
+        ]
+        work = zip(stages, groups.values(), strict=True)
+        found = await asyncio.gather(*(stage([*items.values()], own) for (stage, own), (_, items) in work))
+        for (_, items), some in zip(groups.values(), found, strict=True):
             scores.update(zip(items, some, strict=True))
         ordered = [scores[at] for at in range(len(requests))]
-        if strict:
+        if strict and len(ordered) > 1:
             raise_if_all_wrong(ordered)
         return self._settle(requests, ordered, on_error, refused)
 
@@ -148,7 +152,7 @@ class Pipeline:
         quotes: dict[str, list[Quote]] = {request.data_source: [] for request in requests}
         for at in scores:
             quotes[requests[at].data_source].append(Quote(settled=1, unscored=1))
-        for (source, _), items in groups.items():
+        for (source, _), (_, items) in groups.items():
             quotes[source].append(await self._quote(source, [*items.values()], limit))
         return {source: Quote.total(found) for source, found in quotes.items()}
 
@@ -174,10 +178,6 @@ class Pipeline:
             return None
         return await self._chain(route, route.target, source).fingerprint(self._asking(limit))
 
-    def _context(self, limit: float | None, trace: Trace | None) -> Context:
-        ends_at = math.inf if limit is None else time.monotonic() + limit
-        return Context(SharedDeadline(Deadline(math.inf, limit)), tenant=self._tenant, ends_at=ends_at, trace=trace)
-
     def _asking(self, limit: float) -> Context:
         """Return the context of a question to a service that scores nothing."""
         return Context(SharedDeadline(Deadline(limit, limit)), tenant=self._tenant)
@@ -187,14 +187,14 @@ class Pipeline:
         scores: dict[int, Score] = {}
         groups: Groups = {}
         for at, request in enumerate(requests):
-            self.routes.find(request.data_source)
+            route = self.routes.find(request.data_source)
             try:
                 item, timeout = read_request(request)
             except RequestError as error:
                 scores[at] = Score.unscored(str(error), field=error.field)
                 facts: Mapping[str, Any] = {"error": str(error)}
             else:
-                groups.setdefault((request.data_source, timeout), {})[at] = item
+                groups.setdefault((request.data_source, timeout), (route, {}))[1][at] = item
                 facts = {} if trace is None else request_facts(request, item, timeout)
             if trace is not None:
                 trace.note("request", facts)
@@ -203,11 +203,15 @@ class Pipeline:
         return scores, groups
 
     def _stage_and_context(
-        self, which: tuple[str, float | None], on_error: OnError | None, refused: list[BudgetError], common: Context
+        self,
+        route: Route,
+        source: str,
+        timeout: float | None,
+        on_error: OnError | None,
+        refused: list[BudgetError],
+        common: Context,
     ) -> tuple[Stage, Context]:
         """Return the stage of a group and its context; raise ConfigError if its source or a setting is wrong."""
-        source, timeout = which
-        route = self.routes.find(source)
         lexical = (on_error or self._policy(route, source)) == "lexical"
         own = None if on_error or route.on_error else refused
         return self._stage(route, source), replace(common, timeout=timeout, lexical=lexical, refused=own)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from rewardstack.core.batching import BatchKey
@@ -16,10 +15,7 @@ from rewardstack.core.steps import Trace
 from rewardstack.errors import BudgetError
 from rewardstack.score import Item, OnError, Score, Usage
 
-SUBSTITUTES_SHARE = 0.2
-"""Of a call's time limit, kept for substitutes."""
-SUBSTITUTES_SECONDS = 5.0
-"""Most seconds kept for them."""
+UNLIMITED = SharedDeadline(Deadline(math.inf))
 
 P = TypeVar("P")
 
@@ -29,8 +25,8 @@ class Context:
     """What holds for all samples that a stage is given.
 
     Args:
-        deadline: of all who wait.
-        caller: whose deadline that is; None for the callers of a batch.
+        deadline: of all who wait; a scorer's context has one.
+        waits: the deadline for a batcher: the caller's own, which others who share a call do not extend, or a batch's.
         tenant: separates those who may not see each other's results.
         ends_at: when the call ends, on `time.monotonic()`.
         timeout: seconds without progress after which samples fail; None for their scorer's.
@@ -40,8 +36,8 @@ class Context:
         trace: where stages and scorers note their steps; None if nobody reads them. Nothing is shared or cached then.
     """
 
-    deadline: SharedDeadline
-    caller: Deadline | None = None
+    deadline: SharedDeadline = UNLIMITED
+    waits: Deadline | SharedDeadline = UNLIMITED
     tenant: str = ""
     ends_at: float = math.inf
     timeout: float | None = None
@@ -49,20 +45,6 @@ class Context:
     refused: list[BudgetError] | None = None
     batch: Sequence[Item] = ()
     trace: Trace | None = None
-
-    def started(self, timeout: float) -> Context:
-        """Return the context of a scorer whose own timeout is `timeout` seconds: its deadline starts now."""
-        left = None
-        if self.ends_at < math.inf:
-            left = self.ends_at - time.monotonic()
-            left -= min(left * SUBSTITUTES_SHARE, SUBSTITUTES_SECONDS) if self.lexical else 0.0
-        caller = Deadline(self.timeout or timeout, left)
-        return replace(self, deadline=SharedDeadline(caller), caller=caller)
-
-    @property
-    def waits(self) -> Deadline | SharedDeadline:
-        """The deadline for a batcher: what the caller shares with others does not extend it; a batch's is extended."""
-        return self.caller or self.deadline
 
 
 class Scorer(ABC, Generic[P]):
@@ -78,6 +60,7 @@ class Scorer(ABC, Generic[P]):
             take a tenth of a second and is called in a thread.
         batch: the batch key of a prepared sample; None if the scorer takes a caller's samples as they come, and
             batches and waits itself.
+        report: logs what became of a caller's samples, and the seconds that it took.
         quote: returns what prepared samples would cost at most, an estimate if the service does not answer; None if
             they cost nothing.
     """
@@ -88,6 +71,7 @@ class Scorer(ABC, Generic[P]):
     inline: Callable[[P], Score | P] | None = None
     fallback: Callable[[Item], Score] | None = None
     batch: Callable[[P], BatchKey] | None = None
+    report: Callable[[Sequence[Score], float], None] | None = None
     quote: Callable[[Sequence[P], Context], Awaitable[Usage]] | None = None
 
     @abstractmethod
@@ -115,9 +99,6 @@ class Scorer(ABC, Generic[P]):
     def describe(self, item: Item, sample: P) -> Mapping[str, Any]:
         """Return what was made of an item, for a trace: facts by name, in plain JSON types."""
         return {}
-
-    def report(self, scores: Sequence[Score], seconds: float) -> None:
-        """Log what became of a caller's samples, and the seconds that it took."""
 
 
 MakeScorer = Callable[[str], Scorer[Any]]

@@ -16,11 +16,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from rewardstack.cache.key import may_be_cached, tenant_key
+from rewardstack.cache.key import CACHE_ENABLED, may_be_cached, tenant_key
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.batching import SLICE, Batcher
 from rewardstack.core.cost import Quote
-from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.keys import Key
 from rewardstack.core.steps import known
 from rewardstack.core.wire import Record
@@ -36,6 +36,10 @@ INLINE_SECONDS = 0.01
 """Yield to the event loop after this many seconds of inline scoring."""
 SUBSTITUTES_SECONDS = 30.0
 """Most seconds for the substitutes of one batch."""
+RESERVED_SHARE = 0.2
+"""Of a call's time limit, kept for substitutes."""
+RESERVED_SECONDS = 5.0
+"""Most seconds kept for them."""
 SUBSTITUTES = 8
 """Substitutes that a thread makes at a time."""
 MISSING = {"failed": "failed", "unscored": "are unscored"}
@@ -169,7 +173,8 @@ class Prepared(Generic[P]):
 
     async def __call__(self, items: Sequence[Item], context: Context) -> list[Score]:
         started = time.monotonic()
-        context = context.started(self._scorer.timeout)
+        caller = Deadline(context.timeout or self._scorer.timeout, _service_time(context))
+        context = replace(context, deadline=SharedDeadline(caller), waits=caller)
         prepared = await self.prepare(items)
         if context.trace is not None:
             [one] = prepared
@@ -179,7 +184,8 @@ class Prepared(Generic[P]):
         found = iter(await self._stage(samples, context) if samples else ())
         elapsed = milliseconds(started)
         scores = [own(one, elapsed) if isinstance(one, Score) else next(found) for one in prepared]
-        self._scorer.report(scores, time.monotonic() - started)
+        if self._scorer.report is not None:
+            self._scorer.report(scores, time.monotonic() - started)
         return scores
 
     async def prepare(self, items: Sequence[Item]) -> list[P | Score]:
@@ -245,7 +251,11 @@ class Cached(Generic[P]):
         keys: list[Key | None] = [None] * len(samples)
         wanted: list[int] = []
         if self._cache.on and (self._cache.keeps or self._scorer.batch is not None):
-            wanted = [at for at, one in enumerate(samples) if may_be_cached(one.item.extra)]
+            wanted = [
+                at
+                for at, one in enumerate(samples)
+                if CACHE_ENABLED not in one.item.extra or may_be_cached(one.item.extra)
+            ]
         for start in range(0, len(wanted), SLICE):
             places = wanted[start : start + SLICE]
             found = await self._scorer.keys([samples[at].prepared for at in places], context)
@@ -346,7 +356,7 @@ class Batched(Generic[P]):
         return scores
 
     async def _batch(self, samples: Sequence[Sample[P]], deadline: SharedDeadline) -> Sequence[Score | ConfigError]:
-        return await self._outcomes(samples, Context(deadline, tenant=self._tenant))
+        return await self._outcomes(samples, Context(deadline, deadline, self._tenant))
 
     async def _outcomes(self, samples: Sequence[Sample[P]], context: Context) -> Sequence[Score | ConfigError]:
         """Return the outcomes of a batch; an error of the scorer is the outcome of each sample."""
@@ -392,6 +402,14 @@ class Kept(Generic[P]):
 
 def _samples(items: Sequence[Item], prepared: Sequence[P | Score]) -> list[Sample[P]]:
     return [Sample(item, one) for item, one in zip(items, prepared, strict=True) if not isinstance(one, Score)]
+
+
+def _service_time(context: Context) -> float | None:
+    """Return the seconds that a service has, None for no limit; substitutes need some of the call's."""
+    if context.ends_at == math.inf:
+        return None
+    left = context.ends_at - time.monotonic()
+    return left - min(left * RESERVED_SHARE, RESERVED_SECONDS) if context.lexical else left
 
 
 def _has_failed(outcome: Score | Exception) -> bool:

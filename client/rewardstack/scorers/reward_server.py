@@ -143,7 +143,7 @@ class RewardServers:
         extra = read_fields(item.extra, fields)
         if wrong := next(filter(is_servers_own, extra), None):
             raise field_error(wrong, NOT_TAKEN)
-        if not (self._cached and may_be_cached(item.extra)):
+        if not self._cached or (CACHE_ENABLED in item.extra and not may_be_cached(item.extra)):
             extra[CACHE_ENABLED] = False
         try:
             return json.dumps(sample_record(source, item, extra))
@@ -264,7 +264,7 @@ class Relay(Scorer[Relayed[P]]):
         self, scorer: Relayable[P], source: str, fields: Sequence[str], servers: RewardServers, *, movable: bool
     ) -> None:
         self.source, self.on_error, self.timeout = scorer.source, scorer.on_error, scorer.timeout
-        self.fallback, self.report = scorer.fallback, scorer.report  # type: ignore[method-assign]
+        self.fallback, self.report = scorer.fallback, scorer.report
         self._scorer = scorer
         self._data_source = source
         self._fields = fields

@@ -16,7 +16,7 @@ import pytest
 from rewardstack import Request, Score, compute_score, register_route, score
 from rewardstack.client import _registered
 from rewardstack.errors import ScoringError
-from rewardstack.pipeline import scorer
+from rewardstack.pipeline import stages
 from rewardstack.pipeline.stages import fall_back
 from rewardstack.score import OnError, Usage
 from rewardstack.scorers.embedding.lexical import LEXICAL_CHARACTERS, lexical_similarity
@@ -143,7 +143,7 @@ def test_part_of_a_route(server: FaultServer, routes: None) -> None:
 
 def test_within_the_limit_of_the_call(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call with a time limit keeps some of it for the substitutes."""
-    monkeypatch.setattr(scorer, "SUBSTITUTES_SHARE", 0.5)
+    monkeypatch.setattr(stages, "RESERVED_SHARE", 0.5)
     server.set(mode="hang")
     requests = [Request(SOURCE, f"candidate {at}", f"reference {at}") for at in range(100)]
     assert {"fallback"} == {one.status for one in score(requests, timeout=1.5)}
