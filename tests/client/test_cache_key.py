@@ -11,10 +11,9 @@ import pytest
 
 from rewardstack import Request, score
 from rewardstack.cache import key as keys
-from rewardstack.cache.key import rule_key, tenant_of
+from rewardstack.cache.key import Key, rule_key, tenant_of
 from rewardstack.cache.store import ResultCache
 from rewardstack.cache.value import decode, encode
-from rewardstack.core.keys import Key
 from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, Score
 from rewardstack.settings import Settings

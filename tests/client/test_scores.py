@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from rewardstack import Request, Score, compute_score, score
+from rewardstack.cache.key import Key
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.batching import BatchKey
-from rewardstack.core.keys import Key
 from rewardstack.errors import (
     OverloadError,
     RejectedError,

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from rewardstack.cache.key import Key
 from rewardstack.core.batching import BatchKey
 from rewardstack.core.deadline import Deadline, SharedDeadline
-from rewardstack.core.keys import Key
 from rewardstack.core.steps import Trace
 from rewardstack.errors import BudgetError
 from rewardstack.score import Item, OnError, Score, Usage

@@ -16,12 +16,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from rewardstack.cache.key import CACHE_ENABLED, may_be_cached, tenant_key
+from rewardstack.cache.key import CACHE_ENABLED, Key, may_be_cached, tenant_key
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.batching import SLICE, Batcher
 from rewardstack.core.cost import Quote
 from rewardstack.core.deadline import Deadline, SharedDeadline
-from rewardstack.core.keys import Key
 from rewardstack.core.steps import known
 from rewardstack.core.wire import Record
 from rewardstack.errors import BudgetError, ConfigError, ReplyError, RequestError, ServiceError

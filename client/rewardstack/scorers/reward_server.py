@@ -15,11 +15,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from rewardstack.cache.key import CACHE_ENABLED, EVERY_FIELD, may_be_cached, read_fields, rule_key
+from rewardstack.cache.key import ANY, CACHE_ENABLED, EVERY_FIELD, Key, Range, may_be_cached, read_fields, rule_key
 from rewardstack.core.batching import BatchKey
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import OPTIONS, Fields, field_error
-from rewardstack.core.keys import ANY, Key, Range
 from rewardstack.core.steps import Trace, read_steps
 from rewardstack.core.wire import NOT_TAKEN, Record, is_servers_own, read_scores, sample_record
 from rewardstack.errors import BudgetError, RejectedError, ReplyError, RequestError, UnknownSourceError

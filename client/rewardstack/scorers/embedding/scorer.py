@@ -10,11 +10,10 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
+from rewardstack.cache.key import FLOW_VERSION, PREFIX, UNIT, Key, digest, extended
 from rewardstack.core.batching import BatchKey
 from rewardstack.core.cost import estimated_tokens
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.core.keys import UNIT, Key
 from rewardstack.core.wire import Record
 from rewardstack.errors import BudgetError, ServiceError
 from rewardstack.pipeline.scorer import Context

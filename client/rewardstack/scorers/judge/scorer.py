@@ -14,10 +14,10 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rewardstack.cache.key import Key
 from rewardstack.core.batching import BatchKey
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import field_error
-from rewardstack.core.keys import Key
 from rewardstack.core.wire import Record
 from rewardstack.errors import BudgetError, RejectedError, RequestError, ServiceError, SettingsError
 from rewardstack.pipeline.scorer import Context

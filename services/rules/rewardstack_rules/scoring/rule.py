@@ -11,10 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rewardstack.cache.key import read_fields, rule_key
+from rewardstack.cache.key import Key, read_fields, rule_key
 from rewardstack.core.batching import Batcher, BatchKey
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.core.keys import Key
 from rewardstack.core.lru import LruCache
 from rewardstack.core.wire import Record
 from rewardstack.errors import ConfigError, DeadlineError, RequestError, RewardstackError, ServiceError
