@@ -234,7 +234,7 @@ class Cache(Generic[P]):
         if missing:
             made.update(zip(missing, await self.stage([rest[at] for at in missing], context), strict=True))
         if context.trace is not None and context.trace.anew and read[0] is not None:
-            with context.trace.within("asked anew", {"note": "the score is the one from the cache"}) as trace:
+            with context.trace.within("asked again", {"note": "the score is the one from the cache"}) as trace:
                 again = replace(context, trace=trace)
                 _, rest = await self._inline(samples, [None], [0], again)
                 await self.stage([*rest.values()], again) if rest else None
@@ -281,7 +281,7 @@ class Cache(Generic[P]):
             return [None] * len(keys)
         found = self.cache.recall(["" if key is None else key.text for key in keys])
         if context.trace is not None and found[0] is not None:
-            context.trace.note("this process's memory", _found(found[0]))
+            context.trace.note("memory", _found(found[0]))
         return found
 
     async def _inline(
@@ -303,7 +303,7 @@ class Cache(Generic[P]):
                 await asyncio.sleep(0)
                 rested = time.monotonic()
         if context.trace is not None and made:
-            context.trace.note("decided at once", score_facts(made[0]))
+            context.trace.note("scored inline", score_facts(made[0]))
         elif self.cache.keeps and made:
             self.cache.remember(_cacheable((keys[at], score) for at, score in made.items()))
         return made, rest
