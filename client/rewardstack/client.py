@@ -62,28 +62,17 @@ def make_pipeline(settings: Settings, backends: Backends, cache: ResultCache) ->
 
 
 def register_route(name: str, spec: object) -> None:
-    """Adds a route to this process's table.
+    """Add a route to this process's table; raise RouteError if it is malformed, or there is one of that name.
 
     Args:
-        name: the `data_source` it takes; also whatever begins with it and an underscore.
+        name: the `data_source` that it takes; also what begins with it and an underscore.
         spec: another route's name, or a table as in a routes file (`docs/routing.md`).
-
-    Raises:
-        RouteError: it is malformed, or there is a route of that name.
     """
     _register(parse_route(name, spec))
 
 
 def register_judge(name: str, table: Mapping[str, Any]) -> None:
-    """Adds a judge to this process's table, as a route of its name.
-
-    Args:
-        name: the `data_source` it takes; also whatever begins with it and an underscore.
-        table: as `[judges.NAME]` in a routes file (`docs/routing.md`).
-
-    Raises:
-        RouteError: it is malformed, or there is a route of that name.
-    """
+    """Add a judge as a route of its name; `table` is as `[judges.NAME]` in a routes file. Raise as `register_route`."""
     judge = parse_judge(name, table)
     check_named(judge)
     _register(judge_route(judge))
@@ -95,12 +84,7 @@ def _register(route: Route) -> None:
 
 
 def route_table(settings: Settings) -> RouteTable:
-    """Every route in force: the built-in ones, those of the routes files, those registered.
-
-    Raises:
-        RouteError: a file cannot be read, two of them have one name, one is made of what there is not, a judge's
-            options cannot be used, or two parts of one route ask the same judge.
-    """
+    """Return the routes in force: built-in, of the routes files, registered; raise RouteError if one is wrong."""
     own = [route for path in settings.routes_files for route in load_routes(path)]
     routes = RouteTable([*builtin_routes(), *own, *_registered.values()])
     routes.check()
@@ -113,7 +97,7 @@ def route_table(settings: Settings) -> RouteTable:
 async def score_on_loop(
     requests: Sequence[Request], settings: Settings, on_error: OnError | None, limit: float | None
 ) -> list[Score]:
-    """`Pipeline.score` with the client of the process's loop, on which this runs."""
+    """Run `Pipeline.score` with the client of the process's loop, on which this runs."""
     pipeline = _client().pipeline(settings)
     warn_of_slips(requests)
     return await pipeline.score(requests, on_error=on_error, limit=limit)
@@ -122,18 +106,14 @@ async def score_on_loop(
 async def explain(
     request: Request, settings: Settings, *, on_error: OnError | None, limit: float | None, anew: bool
 ) -> Explanation:
-    """How a request comes to its score, by connections of its own, which are closed in the end.
+    """Return how a request comes to its score, by connections of its own; raise as `Pipeline.explain` does.
 
     Args:
         request: the sample.
         settings: in force.
-        on_error: what it is worth without a score; None: as its route says.
+        on_error: the policy if it has no score; None for its route's.
         limit: seconds after which scoring ends whatever happens; None for no limit.
-        anew: whether its service is asked as well where the cache has the score.
-
-    Raises:
-        UnknownSourceError: no route takes its source.
-        SettingsError, RouteError: a setting or a route is malformed.
+        anew: whether its service is asked as well if the cache has the score.
     """
     warn_of_slips([request])
     cache, backends = ResultCache(settings), Backends(recorded=True)
@@ -146,17 +126,17 @@ async def explain(
 
 
 async def fingerprint_on_loop(source: str, settings: Settings, limit: float) -> str | None:
-    """`Pipeline.fingerprint` with the client of the process's loop, on which this runs."""
+    """Run `Pipeline.fingerprint` on the process's loop."""
     return await _client().pipeline(settings).fingerprint(source, limit)
 
 
 async def quote_on_loop(requests: Sequence[Request], settings: Settings, limit: float) -> dict[str, Quote]:
-    """`Pipeline.quote` with the client of the process's loop, on which this runs."""
+    """Run `Pipeline.quote` on the process's loop."""
     return await _client().pipeline(settings).quote(requests, limit)
 
 
 def _client() -> Client:
-    """The client of the process's loop, made at the first call."""
+    """Return the client of the process's loop, made at the first call."""
     loop = asyncio.get_running_loop()
     client = _clients.get(loop)
     if client is None:

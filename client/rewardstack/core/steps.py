@@ -1,4 +1,4 @@
-"""What happened to one sample on its way to a score, step by step: what `rewardstack explain` tells."""
+"""The steps of one sample on its way to a score, as `rewardstack explain` shows them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,7 @@ MOST_DEEP = 32
 
 @dataclass(slots=True)
 class Step:
-    """One thing that was done.
-
-    Args:
-        name: what it was, in a word or two.
-        facts: what there is to say of it, by name, in plain JSON types.
-        latency_ms: milliseconds that it took.
-        steps: those that it was made of.
-    """
+    """One step: its name, its facts by name in plain JSON types, and the steps within it."""
 
     name: str
     facts: Record
@@ -35,7 +28,7 @@ class Step:
     steps: list[Step] = field(default_factory=list)
 
     def record(self) -> Record:
-        """The step as JSON; infinity and NaN, which JSON does not have, as text."""
+        """Return the step as JSON; infinity and NaN, which JSON does not have, as text."""
         return {
             "step": self.name,
             "latency_ms": round(self.latency_ms, 3),
@@ -50,9 +43,9 @@ class Explanation:
 
     Args:
         data_source: of the sample.
-        score: as scoring gives it; None where scoring raises `error`.
+        score: as scoring gives it; None if scoring raises `error`.
         steps: in order.
-        error: why nothing can be scored so: a setting or the request is wrong; empty where nothing is.
+        error: what is wrong with a setting or the request; empty if nothing is.
     """
 
     data_source: str
@@ -61,7 +54,7 @@ class Explanation:
     error: str = ""
 
     def record(self) -> Record:
-        """The explanation as JSON."""
+        """Return the explanation as JSON."""
         return {
             "data_source": self.data_source,
             "score": None if self.score is None else score_record(self.score),
@@ -71,16 +64,7 @@ class Explanation:
 
 
 class Exchange(NamedTuple):
-    """One request to a service, and what became of it; attempts that were made again are one with it.
-
-    Args:
-        method: of HTTP.
-        path: below the service's base URL.
-        sent: the body; empty for none.
-        received: the reply; empty where there is none.
-        error: why there is none; empty where there is one.
-        latency_ms: milliseconds from the request to the reply, its wait for its turn and further attempts among them.
-    """
+    """One request to a service with all its attempts: the body that was sent, and the reply or the error."""
 
     method: str
     path: str
@@ -89,36 +73,30 @@ class Exchange(NamedTuple):
     error: str
     latency_ms: float
 
-    def step(self, name: str = "exchange", facts: Mapping[str, Any] | None = None, steps: Sequence[Step] = ()) -> Step:
-        """The exchange as a step; what was sent and received is for those to tell who can read it, in `facts`."""
+    def step(self, name: str = "exchange", facts: Mapping[str, Any] | None = None) -> Step:
+        """Return the exchange as a step; `facts` say what was sent and received."""
         said = {"request": f"{self.method} {self.path}", **(facts or {})}
-        return Step(name, {**said, "error": self.error} if self.error else said, self.latency_ms, list(steps))
+        return Step(name, {**said, "error": self.error} if self.error else said, self.latency_ms)
 
 
 class Trace:
     """Collects steps; each takes the time since the one before it.
 
     Args:
-        take: the exchanges with services since it was last called.
-        anew: whether the scorer is asked as well where a cache has the score.
+        take: returns the exchanges with services since it was last called.
+        anew: whether the scorer is asked as well if a cache has the score.
+        turn: held by one scorer at a time, so that the steps of a composite's parts do not mix.
     """
 
     def __init__(self, take: Callable[[], list[Exchange]], *, anew: bool, turn: asyncio.Lock | None = None) -> None:
         self.anew = anew
         self.turn = turn or asyncio.Lock()
-        """Held by each scorer in turn, so that steps and exchanges of a composite's parts do not mix."""
         self.steps: list[Step] = []
         self.take = take
         self._since = time.monotonic()
 
     def note(self, name: str, facts: Mapping[str, Any], steps: Sequence[Step] | None = None) -> None:
-        """Adds a step that ends now.
-
-        Args:
-            name: what was done.
-            facts: what there is to say of it.
-            steps: those that it was made of; None for the exchanges with services.
-        """
+        """Add a step that ends now, made of `steps`, or of the exchanges with services."""
         now = time.monotonic()
         inner = [one.step() for one in self.take()] if steps is None else list(steps)
         self.steps.append(Step(name, dict(facts), (now - self._since) * 1000, inner))
@@ -126,7 +104,7 @@ class Trace:
 
     @contextmanager
     def within(self, name: str, facts: Mapping[str, Any]) -> Iterator[Trace]:
-        """A step that is made of those that are noted in the trace that this gives."""
+        """Add a step that is made of those that are noted in the trace of this context."""
         inner = Trace(self.take, anew=self.anew, turn=self.turn)
         step = Step(name, dict(facts), steps=inner.steps)
         self.steps.append(step)
@@ -139,16 +117,12 @@ class Trace:
 
 
 def known(facts: Record) -> Record:
-    """The facts that are not None."""
+    """Return the facts that are not None."""
     return {name: value for name, value in facts.items() if value is not None}
 
 
 def read_steps(records: Any, depth: int = 0) -> list[Step]:
-    """The steps that a server has sent.
-
-    Raises:
-        ValueError, KeyError, TypeError: they are no such.
-    """
+    """Return the steps that a server has sent; raise ValueError, KeyError or TypeError if they are malformed."""
     if depth > MOST_DEEP:
         raise ValueError(f"steps within more than {MOST_DEEP} others")
     return [

@@ -51,7 +51,7 @@ class Backends:
     def scorers(
         self, settings: Settings, cache: ResultCache, tenant: str, judges: Mapping[str, NamedJudge]
     ) -> dict[str, MakeScorer]:
-        """The makers of scorers, by kind of leaf.
+        """Return the makers of scorers, by kind of leaf.
 
         Args:
             settings: the servers, their keys, how long to wait for them.
@@ -92,7 +92,7 @@ class Backends:
         return self._vectors[cache]
 
     def _budget(self, cache: ResultCache, settings: Settings) -> Budget:
-        """What the run spends; one that is given other caps has still spent what it has."""
+        """Return what the run spends; with other caps it has still spent what it has."""
         which = cache, settings.run_id
         if which not in self._budgets:
             self._budgets[which] = Budget(cache.link, settings.run_id, settings.cache_ttl)
@@ -100,13 +100,7 @@ class Backends:
         return self._budgets[which]
 
     def _finder(self, settings: Settings, kind: str, place: Callable[[Settings], Place]) -> FindService:
-        """What finds services for scorers of one kind: the environment's own, and those of samples.
-
-        Args:
-            settings: in force.
-            kind: names the environment's own of this kind.
-            place: where that is, and its key.
-        """
+        """Return what finds services: the environment's own of this kind, which is at `place`, and those of samples."""
 
         @cache_calls  # every sample asks; `_services` keeps them all anyway
         def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
@@ -131,7 +125,7 @@ class Backends:
         return service
 
     async def close(self) -> None:
-        """Writes what is on its way to the cache's Redis, and closes every connection but that."""
+        """Write what is on its way to Redis, and close every other connection."""
         for budget in self._budgets.values():
             await budget.flush()
         for vectors in self._vectors.values():
@@ -142,7 +136,7 @@ class Backends:
 
 
 def _place_of_judge(named: Named | None, settings: Settings) -> Place:
-    """Where the environment has a judge; no place for one that has an address of its own."""
+    """Return where the environment has a judge; no place for one that has an address of its own."""
     if named is None:
         return settings.judge_urls, settings.judge_api_key
     return (named.addresses(settings), settings.judge_api_key) if named.is_below else ((), "")

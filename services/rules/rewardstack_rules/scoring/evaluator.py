@@ -74,11 +74,11 @@ class Evaluator:
         self._pipeline = lru_cache(TENANTS)(self._make_pipeline)
 
     def score(self, requests: Sequence[Request], *, limit: float | None, tenant: str) -> list[Score]:
-        """One score for each request, in order; samples without a value have what their route's policy says.
+        """Return one score for each request, in order; samples without a value have what their route's policy says.
 
         Args:
             requests: the samples.
-            limit: seconds that the caller still waits, None where it did not say.
+            limit: seconds that the caller still waits, None if it did not say.
             tenant: separates those who may not see each other's results.
 
         Raises:
@@ -97,13 +97,7 @@ class Evaluator:
         return scores
 
     def explain(self, request: Request, *, limit: float | None, tenant: str, anew: bool) -> Explanation:
-        """How one request comes to its score; arguments as those of `score`.
-
-        Args:
-            request: the sample.
-            limit: seconds that the caller still waits, None where it did not say.
-            tenant: separates those who may not see each other's results.
-            anew: whether it is scored as well where the cache has the score.
+        """Return how one request comes to its score; arguments as those of `score` and `Trace`.
 
         Raises:
             ConfigError: no route takes its source.
@@ -120,7 +114,7 @@ class Evaluator:
             await backends.close()
 
     def source_of(self, reward_type: str) -> str:
-        """The `data_source` that scores by a reward type: a reward function's name, else a route's.
+        """Return the `data_source` of a reward type: a reward function's name, else a route's.
 
         Raises:
             UnknownSourceError: it is neither; the message lists both.
@@ -137,32 +131,20 @@ class Evaluator:
         return reward_type
 
     def check_source(self, data_source: str) -> None:
-        """Returns where something scores this `data_source`.
-
-        Raises:
-            UnknownSourceError: nothing does; the message lists what is known.
-        """
+        """Raise UnknownSourceError, which lists what is known, if nothing scores this `data_source`."""
         route = self._routes.find(data_source)
         if isinstance(route.target, Leaf) and route.target.kind == "rule":
             self._registry.get(route.target.target or data_source[len(route.name) :])
 
     def _check_judges(self) -> None:
-        """Returns where every judge has its key, and addresses that go together.
-
-        Raises:
-            SettingsError: names the variable or the field that is at fault.
-        """
+        """Raise SettingsError if a judge lacks its key, or its addresses do not go together."""
         check_addresses(self._client_settings)
         for judge in self._routes.judges.values():
             named = Named(judge)
             check_addresses(named.settings(self._client_settings), named.address)
 
     def _check_rules(self) -> None:
-        """Returns where there is each reward function that a route names.
-
-        Raises:
-            RouteError: names the route that is at fault.
-        """
+        """Raise RouteError if a route names a reward function that there is not."""
         for route in self._routes:
             try:
                 for part in () if isinstance(route.target, Leaf) else routes_of(route.target):
@@ -171,7 +153,7 @@ class Evaluator:
                 raise RouteError(f"route {route.name!r}: {error}", route.name) from error
 
     def isolation_answers(self) -> bool:
-        """Whether a task comes back from an isolated process, of each kind that is needed."""
+        """Return whether a task comes back from an isolated process of each kind that is needed."""
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
         try:
             asked = [client.run([probe], PROBE_SECONDS, PROBE_SECONDS) for client in self._clients]
@@ -182,11 +164,10 @@ class Evaluator:
         return not any("error" in result for [result] in results)
 
     def isolation_stats(self) -> dict[str, int]:
-        """How busy the isolated processes are, of both kinds together: the counts of `Scheduler.stats`.
+        """Return how busy the isolated processes are: the counts of `Scheduler.stats`.
 
         Raises:
-            UnreachableError: they cannot be had.
-            asyncio.TimeoutError: their supervisor does not answer.
+            UnreachableError, asyncio.TimeoutError: their supervisor does not answer.
         """
         asked = _all([client.stats() for client in self._clients])
         counts = run(asyncio.wait_for(asked, STATS_SECONDS))
@@ -198,7 +179,7 @@ class Evaluator:
         return self._client_settings.cache_url
 
     def standings(self) -> list[Standing]:
-        """How the judges and the embedding server stand, asked now."""
+        """Ask the judges and the embedding server for their health."""
         return run(standings(self._client_settings.follow(), self._routes.judges))
 
     @property
@@ -223,7 +204,7 @@ class Evaluator:
             return error.scores
 
     def _make_pipeline(self, tenant: str) -> Pipeline:
-        """A pipeline of a tenant's own: calls in flight are shared with nobody else, connections are."""
+        """Return a tenant's own pipeline: it shares connections with others, but no calls in flight."""
         backends, cache = self._parts()
         return Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant)
 
@@ -237,7 +218,7 @@ class Evaluator:
         return self._shared
 
     def _scorers(self, backends: Backends, tenant: str) -> dict[str, MakeScorer]:
-        """The makers of a tenant's scorers, the rules among them."""
+        """Return the makers of a tenant's scorers."""
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
         scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes.judges)
         return {**scorers, "rule": self._make_rule}
@@ -251,5 +232,4 @@ class Evaluator:
 
 
 async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """What each says, asked together."""
     return await asyncio.gather(*asked)
