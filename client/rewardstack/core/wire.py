@@ -26,13 +26,7 @@ def is_servers_own(name: object) -> bool:
 
 
 def sample_record(data_source: str, item: Item, extra: Mapping[str, Any]) -> Record:
-    """A sample that is to be scored.
-
-    Args:
-        data_source: by which it is.
-        item: the sample.
-        extra: what is sent of its `extra_info`.
-    """
+    """Return a sample that is to be scored, with what is sent of its `extra_info`."""
     return {
         "data_source": data_source,
         "solution_str": item.solution,
@@ -62,11 +56,7 @@ def score_record(score: Score) -> Record:
 
 
 def read_scores(records: Sequence[Mapping[str, Any]]) -> list[Score]:
-    """The scores that a server has sent, without how long they took there.
-
-    Raises:
-        ValueError, KeyError, TypeError: one is no score.
-    """
+    """Return the scores that a server has sent; raise ValueError, KeyError or TypeError if one is malformed."""
     return [_read_score(record) for record in records]
 
 
@@ -91,11 +81,7 @@ def _read_score(record: Mapping[str, Any]) -> Score:
 
 
 def read_usage(record: Mapping[str, Any]) -> Usage | None:
-    """What a score took that a server has sent, None where it says nothing of it.
-
-    Raises:
-        ValueError, KeyError, TypeError: it is malformed.
-    """
+    """Return the usage that a server has sent with a score, None if there is none; raise as `read_scores` does."""
     said = record.get("usage")
     if said is None:
         return None

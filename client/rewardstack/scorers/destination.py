@@ -59,12 +59,7 @@ class Servers:
         self._headers = headers
 
     def explained(self, error: RejectedError, destination: Destination) -> RejectedError:
-        """The refusal of a key in words that say whose it was and what to do; every other refusal as it is.
-
-        Args:
-            error: the refusal.
-            destination: who refused.
-        """
+        """Return a destination's refusal of a key with whose it is and what to do; every other refusal as it is."""
         if error.status not in KEY_REFUSED or isinstance(error, RefusedKeyError):
             return error
         return RefusedKeyError(f"{error}; {self._about_key(destination)}", error.status)
@@ -85,7 +80,7 @@ class Servers:
         return "it does not take the key of extra_info.api_key; correct that"
 
     def destination(self, extra: Mapping[str, Any]) -> Destination:
-        """Where a sample with this `extra_info` is scored.
+        """Return where a sample with this `extra_info` is scored.
 
         Raises:
             RequestError: `server_url` is no URL, or `api_key` no string.

@@ -56,13 +56,7 @@ UNKNOWN = RewardType("", (EVERY_FIELD,), ANY)
 
 
 class RewardServers:
-    """The reward servers that scorers ask; lives on one event loop.
-
-    Args:
-        settings: the environment's servers, their key, whether scores are cached.
-        find_service: opens connections.
-        types: what each server said of its functions.
-    """
+    """The reward servers that scorers ask; `types` keeps what each says of its functions. Lives on one event loop."""
 
     def __init__(self, settings: Settings, find_service: FindService, types: Discovery[Hashable, Any]) -> None:
         self._servers = reward_servers(settings)
@@ -161,13 +155,7 @@ def reward_servers(settings: Settings) -> Servers:
 
 
 class RemoteRule(Scorer[tuple[Item, Destination]]):
-    """A reward function on a reward server.
-
-    Args:
-        name: of the function.
-        timeout: seconds.
-        servers: that have it.
-    """
+    """A reward function on a reward server."""
 
     def __init__(self, name: str, timeout: float, servers: RewardServers) -> None:
         self.source = f"rule:{name}"
@@ -218,12 +206,7 @@ class Relayable(Scorer[P]):
 
     @abstractmethod
     def prepare(self, item: Item, destination: Destination | None = None) -> P | Score:
-        """As every scorer does.
-
-        Args:
-            item: the sample.
-            destination: who is asked; None for whom the item and the environment name.
-        """
+        """As every scorer; `destination` is asked, or if that is None, whom the item or the environment names."""
 
     @abstractmethod
     def batch(self, sample: P) -> BatchKey:

@@ -21,14 +21,7 @@ NOWHERE = Destination((), "")
 
 
 class Sample(NamedTuple):
-    """A sample that needs vectors.
-
-    Args:
-        solution: what the policy wrote, not blank.
-        references: at least one, none of them blank.
-        options: its own.
-        destination: the server.
-    """
+    """A sample that needs vectors: neither its solution nor a reference is blank."""
 
     solution: str
     references: tuple[str, ...]
@@ -47,15 +40,11 @@ class Sample(NamedTuple):
 
 
 def read_sample(item: Item, find_destination: Callable[[Mapping[str, Any]], Destination]) -> Sample | Score:
-    """The sample that an item is, or its score where that needs no vectors.
-
-    Args:
-        item: the sample.
-        find_destination: the server by the item's `extra_info`.
+    """Return the sample that an item is, or its score if that needs no vectors.
 
     Raises:
         RequestError: an option is malformed.
-        ConfigError: whatever `find_destination` raises.
+        ConfigError: what `find_destination`, which returns the server, raises.
     """
     options, destination = read_options(item.extra), find_destination(item.extra)
     if not item.references:
@@ -73,12 +62,7 @@ def lexical_score(item: Item) -> Score:
 
 
 def vector_scores(samples: Sequence[Sample], found: Mapping[str, Found]) -> list[Score]:
-    """The scores by the texts' vectors, in order.
-
-    Args:
-        samples: to score.
-        found: for each of their texts its vector, or why it has none.
-    """
+    """Return the scores by what was found for the texts: a vector, or why there is none."""
     pairs = [_pairs(sample, found) for sample in samples]
     alike = iter(similarities([pair for one in pairs if isinstance(one, dict) for pair in one.values()]))
     scores = []
@@ -90,10 +74,9 @@ def vector_scores(samples: Sequence[Sample], found: Mapping[str, Found]) -> list
 
 
 def _pairs(sample: Sample, found: Mapping[str, Found]) -> dict[str, tuple[Vector, Vector]] | Score:
-    """The vectors to compare by reference, or the sample's score where there is nothing to compare.
+    """Return the vectors to compare by reference, or the sample's score if there is nothing to compare.
 
-    A response that the server refuses has no score, for that is no fault of the infrastructure's. A reference that it
-    refuses is left out; where it refuses all, there is none to judge by.
+    A sample is unscored if the server refuses its response or all of its references.
     """
     candidate = found[sample.candidate]
     if isinstance(candidate, RewardstackError):
@@ -135,12 +118,7 @@ def _penalty(sample: Sample, reference: str) -> float:
 
 
 def comparisons(sample: Sample, found: Mapping[str, Found]) -> list[Record]:
-    """What was found for each reference, for an explanation: similarity and penalty, or why there is none.
-
-    Args:
-        sample: that is scored.
-        found: for each of its texts its vector, or why it has none.
-    """
+    """Return for a trace each reference's similarity and penalty, or why there is none."""
     candidate = found[sample.candidate]
     facts: list[Record] = []
     for reference, text in zip(sample.references, sample.targets, strict=True):

@@ -48,13 +48,7 @@ log = logging.getLogger(__name__)
 
 
 class Part(NamedTuple):
-    """Samples whose texts are embedded together.
-
-    Args:
-        destination: the server.
-        asked: of it.
-        cached: whether vectors are kept.
-    """
+    """What samples have in common whose texts are embedded together: the server, the options, if vectors are kept."""
 
     destination: Destination
     asked: Asked
@@ -121,8 +115,7 @@ class Embedding(Relayable[Sample]):
         return keys
 
     async def _meet(self, destinations: Collection[Destination], deadline: SharedDeadline) -> dict[Destination, About]:
-        """What the servers say of themselves. Where there are several, one that is gone does not hold up the others;
-        one that does not say it is asked again when its samples are scored."""
+        """Return what the servers say of themselves; of several, one that is gone does not delay the others."""
         patience = math.inf if len(destinations) == 1 else briefly(deadline)
         asked = [self._server(one).about(deadline, patience) for one in destinations]
         said: dict[Destination, About] = {}
@@ -183,7 +176,7 @@ class Embedding(Relayable[Sample]):
         log.info("%s: %d samples in %.2f s; %d cached; %s", self.source, len(scores), seconds, cached, usage.words)
 
     def describe(self, item: Item, sample: Sample) -> Record:
-        """The server, the texts as they are embedded, and the options with where they come from."""
+        """Return the server, the texts as they are embedded, and the options with where they come from."""
         texts = {"candidate": sample.candidate, "references": sample.targets}
         options = {**sample.options._asdict(), **sample.options.asked._asdict()}
         del options["asked"]
@@ -195,7 +188,7 @@ class Embedding(Relayable[Sample]):
         return {"asked": list(sample.destination.urls), **texts, "options": origins}
 
     async def _found(self, part: Part, samples: Sequence[Sample], deadline: SharedDeadline) -> dict[str, Found]:
-        """What is found for each text of the samples: its vector, or why it has none."""
+        """Return what is found for each text of the samples: its vector, or why it has none."""
         if part.cached:
             self._store.memory.resize(max(sample.options.cache_size for sample in samples))
         embedder = self._embedder(part, await self._server(part.destination).about(deadline))

@@ -27,13 +27,7 @@ SLICE = 128
 
 
 class VectorStore(Store[Vector]):
-    """Vectors by key.
-
-    Args:
-        link: to Redis.
-        ttl: seconds that a vector stays there.
-        secret: with which it is sealed there; empty for no seal.
-    """
+    """Vectors by key; arguments as those of `Store`."""
 
     def __init__(self, link: RedisLink, ttl: int, secret: str = "") -> None:
         super().__init__(link, CACHE_SIZE, ttl, Codec(encode_vector, decode_vector, SLICE), secret)
@@ -76,13 +70,7 @@ class Embedder:
         self._size = 0
 
     async def vectors(self, texts: Collection[str], deadline: SharedDeadline, *, cached: bool) -> dict[str, Found]:
-        """What is found for each of the different texts among `texts`.
-
-        Args:
-            texts: none of them empty.
-            deadline: of all who wait for them.
-            cached: whether vectors may come from the cache and stay there.
-        """
+        """Return what is found for each of the different texts, none of them empty; `cached` ones may be kept."""
         # Texts of one length share a request: a server pads each batch to its longest text.
         ordered = sorted(set(texts), key=lambda text: (len(text), text))
         keys = {text: PREFIX + extended(self._state, text) for text in ordered}

@@ -31,13 +31,9 @@ WRITTEN = {"model": ("model_name", "model"), "template": ("prompt_template", "pr
 
 
 def options_that_hold(options: Options, extra: Mapping[str, Any], model: str, named: Named | None) -> Record:
-    """Each option's value, and whether the sample, the routes file or a setting gave it, or it is the default.
+    """Return each option's value, and whether the sample, the routes file or a setting gave it, or it is the default.
 
-    Args:
-        options: as read.
-        extra: the `extra_info` that they were read from.
-        model: that the environment names, or the routes file; empty for none.
-        named: what the routes file says of the judge; None for the environment's.
+    `model` is the one that the environment or the routes file names, `named` what the latter says of the judge.
     """
     place = named.place if named is not None else "extra_info.{}".format
     by_setting = named.model if named is not None else "LLM_JUDGE_MODEL"

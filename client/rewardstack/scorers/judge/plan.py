@@ -25,16 +25,7 @@ _PROCESS = uuid.uuid4().hex
 
 
 class Plan(NamedTuple):
-    """What is asked for one sample; nothing is rendered before it is sent.
-
-    Args:
-        destination: who is asked.
-        options: how.
-        problem: the task; empty where none is given.
-        references: one request each; the best verdict counts.
-        candidate: what the policy wrote.
-        meter: of what asking costs; None while it is not asked.
-    """
+    """What is asked for one sample, one request for each reference; nothing is rendered before it is sent."""
 
     destination: Destination
     options: Options
@@ -68,15 +59,13 @@ def _affinity(text: str) -> Mapping[str, str]:
 
 
 def key_of(plan: Plan, model: Model, revision: str, run_id: str, name: str = "") -> Key | None:
-    """The key of the plan's score, None where the judge does not say what it is.
-
-    It is made of all that the rendered messages are a function of: the texts, the template, and the code that renders.
+    """Return the key of the plan's score, None if the judge does not say what it is.
 
     Args:
         plan: what is asked.
         model: that judges.
         revision: the operator's name for the state of the judge.
-        run_id: within which a stochastic verdict is remembered; empty for this process.
+        run_id: within which a stochastic verdict is kept; empty for this process.
         name: that a routes file gives the judge; empty for the environment's.
     """
     if model.root is None:

@@ -104,12 +104,7 @@ class LocalSample(NamedTuple):
 
 
 class LocalRule(Scorer[LocalSample]):
-    """What the scorers of a rule share, which run it here or in isolated processes beside this server.
-
-    Args:
-        rule: the reward function.
-        isolation: where it runs.
-    """
+    """What the scorers of a rule share, which run it here or in isolated processes beside this server."""
 
     ran = "in an isolated process"
     """Where it runs, for a trace."""
@@ -229,15 +224,7 @@ class InlineRule(LocalRule):
 
 
 class LocalVerifier(LocalRule):
-    """Scores by one verifier, in this server.
-
-    Args:
-        rule: the reward function.
-        verifier: its two halves.
-        isolation: where questions go that are not decided here.
-        verdicts: that this process remembers; verifiers share them.
-        counters: of what is compared.
-    """
+    """Scores by one verifier; verifiers share the verdicts that this process remembers."""
 
     def __init__(
         self,

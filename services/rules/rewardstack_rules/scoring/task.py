@@ -17,7 +17,7 @@ from rewardstack_verifier.verification import decide, decide_with_trace
 
 
 def make_task(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """What an isolated process is told of a sample: the argument of `execute`."""
+    """Return what an isolated process is told of a sample: the argument of `execute`."""
     return {
         "rule": rule.name,
         "fingerprint": rule.fingerprint,
