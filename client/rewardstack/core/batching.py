@@ -34,8 +34,8 @@ class BatchKey(NamedTuple):
     Args:
         size: most items in a batch.
         name: items with different names are never in one batch, nor wait for each other.
-        width: most items under way; one that waits costs no memory but its own: neither its coroutines nor the body of
-            its request exist yet.
+        width: most items under way. The service's own queue bounds them as well, but an item that waits here has
+            neither coroutines nor a request's body yet: of a judge's 12,000 samples, 5 kB each instead of 15.
         affinity: a caller's items with the same one are sent one after another (a server caches their prefix).
     """
 
@@ -142,7 +142,7 @@ class Batcher(Generic[T, R]):
 
     async def ask_one(self, item: T, key: BatchKey) -> R:
         """Return the outcome of an item, however long that takes; raise the error that comes instead."""
-        [outcome] = await self.ask([item], [key], Deadline(math.inf))
+        outcome = await asyncio.shield(self._submit(item, key, Deadline(math.inf), None).outcome)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
