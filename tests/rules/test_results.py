@@ -88,7 +88,7 @@ REFUSED: list[tuple[Any, str]] = [
 
 
 def test_read(table: Table) -> None:
-    """Numbers of every kind are read, alone, in a list of one and in a dict with a score, whose other numbers are parts."""
+    """Numbers are read, alone, in a list of one and in a dict with a score, whose other numbers are parts."""
     for at, (result, outcome) in enumerate(READ):
         with table.case(f"{at} {result!r}"):
             assert as_outcome(result) == outcome

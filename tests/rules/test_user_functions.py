@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rewardstack import Request, score
 from rewardstack_rules.functions.results import EXPECTED
 from tests.rules.conftest import OWN_FUNCTIONS, VERIFY_TIMEOUT, RewardServer
 from tests.support.table import Table
@@ -45,6 +47,8 @@ def sample(name: str, response: str = "fine", reference: Any = None, **extra: An
         (sample("concise", "three short words"), 1.0, {"words": 3.0}),
         (sample("concise", "three short words", max_words=1), 1 / 3, {"words": 3.0}),
         (sample("shares_a_word_with_the_prompt", "red", prompt="Red or blue?"), 1.0, None),
+        (sample("short_enough", "It is Paris.", "Paris", max_characters=20), 1.0, {"length": 12.0}),
+        (sample("has_answer_tags", "<answer>Paris</answer>"), 1.0, None),
         (sample("echo", a=1, b=[2], c={"d": None}), 1.0, {"fields": 3.0}),
         (sample("needs_rubric", "some words", "r", rubric="word"), 1.0, None),
     ],
@@ -118,10 +122,10 @@ def test_signatures_of_trainers(server: RewardServer, table: Table) -> None:
         "slime": {"response": "res", "label": "ref", "metadata": extra, "unit": "m"},
     }
     scores = server.score(*(sample(name, "res", "ref", **extra) for name in expected))
-    for score, (name, values) in zip(scores, expected.items(), strict=True):
+    for one, (name, values) in zip(scores, expected.items(), strict=True):
         with table.case(name):
-            found = json.loads(score["reason"])
-            assert ("ok", values) == (score["status"], {key: found[key] for key in values})
+            found = json.loads(one["reason"])
+            assert ("ok", values) == (one["status"], {key: found[key] for key in values})
 
 
 def test_slip_in_the_name_of_a_field(server: RewardServer) -> None:
@@ -133,11 +137,34 @@ def test_slip_in_the_name_of_a_field(server: RewardServer) -> None:
     )
     hint = "extra_info.tagg is not read by default_field; was extra_info.tag meant?"
 
-    assert all(score["reason"].endswith(f"; {hint}") and score["status"] == "ok" for score in scores[:3])
+    assert all(one["reason"].endswith(f"; {hint}") and one["status"] == "ok" for one in scores[:3])
     assert scores[3]["status"] == "unscored"
     assert scores[3]["reason"].startswith("extra_info.unit is missing; extra_info.units is not read by required_field")
     assert "not read" not in scores[4]["reason"]
     assert server.log.read_text().count(hint) in (1, 2)  # once in each worker
+
+
+def test_data_source_of_a_route(
+    server: RewardServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A function that a route leads to gets the `data_source` of the trainer; the client warns of a slip in a field."""
+    routes = tmp_path / "routes.toml"
+    routes.write_text('[routes]\n"openai/gsm8k" = "rule_remote_verl_defaults"\n')
+    monkeypatch.setenv("REWARDSTACK_ROUTES", str(routes))
+    monkeypatch.setenv("REWARD_SERVER_URL", server.url)
+
+    by_route, by_name, slip = score(
+        [
+            Request("openai/gsm8k", "res", "ref"),
+            Request("rule_remote_verl_defaults", "res", "ref"),
+            Request("rule_remote_default_field", "res", "ref", {"tagg": "t"}),
+        ]
+    )
+
+    assert json.loads(by_route.reason)["data_source"] == "openai/gsm8k"
+    assert json.loads(by_name.reason)["data_source"] == "rule_remote_verl_defaults"
+    assert slip.status == "ok"
+    assert "extra_info.tagg is not read by default_field; was extra_info.tag meant?" in caplog.text
 
 
 def test_failures_are_not_cached(server: RewardServer) -> None:
