@@ -39,7 +39,7 @@ def shares_a_word_with_the_prompt(
 def short_enough(
     data_source: str, solution_str: str, ground_truth: str, extra_info: dict[str, Any] | None = None
 ) -> dict[str, float]:
-    """1 for a response that holds the reference within the limit of characters: the shape of verl's reward functions."""
+    """1 for a response that holds the reference and is not too long: the shape of verl's reward functions."""
     limit = (extra_info or {}).get("max_characters", 2000)
     return {"score": float(ground_truth in solution_str and len(solution_str) <= limit), "length": len(solution_str)}
 

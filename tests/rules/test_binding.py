@@ -168,7 +168,7 @@ def test_what_each_parameter_gets(registry: Registry, table: Table) -> None:
 
 def test_without_a_reference(registry: Registry, table: Table) -> None:
     """A reference with a default keeps it where there is none; without a default the sample is unscored."""
-    optional = {
+    optional: dict[str, dict[str, Any]] = {
         "default_reference": {"reference": "a default"},
         "keyword_only": {"reference": None},
         "verl_defaults": {"ground_truth": None},
@@ -267,7 +267,7 @@ def test_error_of_a_function_that_reads_text() -> None:
     """A TypeError of a function that reads text is the one that it raised for text."""
 
     def broken(completions: list[str], **columns: Any) -> list[float]:
-        return [completions[0] + 1]  # type: ignore[operator,list-item]
+        return [completions[0] + 1]  # type: ignore[operator]
 
     with pytest.raises(TypeError, match='can only concatenate str \\(not "int"\\)'):
         bind(broken).evaluate("a", (), {})

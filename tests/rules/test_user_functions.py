@@ -113,7 +113,7 @@ def test_signatures_of_trainers(server: RewardServer, table: Table) -> None:
     """The signatures of verl, TRL, OpenRLHF and slime work as they are, `async` ones included."""
     extra = {"prompt": "p", "unit": "m"}
     source = "rule_remote_verl"
-    expected = {
+    expected: dict[str, dict[str, Any]] = {
         "verl": {"data_source": source, "solution_str": "res", "ground_truth": "ref", "extra_info": extra},
         "verl_async": {"solution_str": "res", "ground_truth": "ref"},
         "trl_columns": {"prompts": ["p"], "completions": ["res"], "answer": ["ref"]},
