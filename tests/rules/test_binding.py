@@ -154,6 +154,13 @@ def run(registry: Registry, name: str, reference: str | None, extra: dict[str, A
     return evaluate(rule, item.solution, item.references, read_fields(item, rule.fields))
 
 
+def test_empty_response_as_messages(registry: Registry) -> None:
+    """A function whose helper reads messages is given messages for an empty response, too."""
+    outcome = evaluate(registry.get("trl_messages_by_a_helper"), "", (), {})
+
+    assert json.loads(outcome.reason) == {"texts": [""]}
+
+
 def test_what_each_parameter_gets(registry: Registry, table: Table) -> None:
     """The name of a parameter says what it gets, in the shapes of verl, TRL, OpenRLHF, slime, AReaL and others."""
     for at, (name, extra, expected) in enumerate(GOT):
@@ -261,6 +268,20 @@ def test_unscored() -> None:
         0.5,
         Outcome(None, "the reference is a question mark"),
     )
+
+
+def test_unscored_by_a_function_that_reads_messages() -> None:
+    """A function that turns out to read messages can leave the sample unscored."""
+
+    def first(message: dict[str, str]) -> float:
+        if not message["content"].strip():
+            raise Unscored("blank")
+        return 1.0
+
+    def one(completions: list[list[dict[str, str]]]) -> list[float]:
+        return [first(completion[-1]) for completion in completions]
+
+    assert [bind(one).evaluate(text, (), {}) for text in ("a", " ")] == [Outcome(1.0), Outcome(None, "blank")]
 
 
 def test_error_of_a_function_that_reads_text() -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from rewardstack.errors import RequestError
@@ -116,6 +116,8 @@ class Call:
                 raise
             try:
                 return self._run(sample._replace(messages=second))
+            except (Unscored, RequestError):
+                raise
             except Exception:  # noqa: BLE001 - the first error is the one to report
                 raise error from None
 
@@ -154,10 +156,16 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def code_of(function: Any) -> CodeType | None:
-    """Return the code behind a callable: of the function that a decorator wraps, or of an object's `__call__`."""
+    """Return the code behind a callable; None where it is not written in Python."""
+    found = _python_function(function)
+    return None if found is None else found.__code__
+
+
+def _python_function(function: Any) -> FunctionType | None:
+    """Return the function that a decorator wraps, that a method binds, or that an object's class has as `__call__`."""
     function = inspect.unwrap(without_partial(function))
-    codes = (getattr(one, "__code__", None) for one in (function, type(function).__call__))
-    return next((code for code in codes if isinstance(code, CodeType)), None)
+    found = (getattr(one, "__func__", one) for one in (function, type(function).__call__))
+    return next((one for one in found if isinstance(one, FunctionType)), None)
 
 
 def without_partial(function: Any) -> Any:
@@ -168,9 +176,19 @@ def without_partial(function: Any) -> Any:
 
 
 def reads_messages(function: Any) -> bool:
-    """Return whether a function's code names `content`, the field of a chat message."""
-    code = code_of(function)
-    return code is not None and any("content" in one.co_consts for one in _nested(code))
+    """Return whether a function, or one of its module that it calls, names `content`, the field of a chat message."""
+    pending, seen = [_python_function(function)], set()
+    while pending:
+        one = pending.pop()
+        if one is None or one in seen:
+            continue
+        seen.add(one)
+        codes = [*_nested(one.__code__)]
+        if any("content" in code.co_consts for code in codes):
+            return True
+        called = (one.__globals__.get(name) for code in codes for name in code.co_names)
+        pending += [found for found in called if isinstance(found, FunctionType) and found.__module__ == one.__module__]
+    return False
 
 
 def folder_of(function: Any) -> str:

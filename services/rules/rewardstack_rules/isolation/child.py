@@ -20,7 +20,7 @@ from rewardstack_rules.isolation.process import (
     silence,
 )
 
-MESSAGE_LENGTH = 200
+MESSAGE_LENGTH = 500
 """Characters of an exception's message that travel back."""
 
 SOCKET_FD = 3
