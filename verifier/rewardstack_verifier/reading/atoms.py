@@ -62,7 +62,7 @@ class Atoms(Functions, Environments):
         raise UnreadError(f"{token.text!r} begins nothing")
 
     def _number(self, digits: str) -> Number:
-        if self._peek().text in ("overline", "bar", "dot"):
+        if self._peek().text in ("bar", "dot"):
             return self._repeating(digits)
         in_words = self._peek().text in _REPEATING
         dots = self._peek().text == "ldots" or all(self._peek(ahead).text == "." for ahead in range(3))
