@@ -95,6 +95,14 @@ class Functions(Sums):
         """A sum or product from a first to a last value of an index, of the product that stands behind."""
         self._expect("_")
         self._expect("{")
+        indices, self._indices = self._indices, self._indices | {self._peek().text}
+        try:
+            return self._over(operation)
+        finally:
+            self._indices = indices
+
+    def _over(self, operation: str) -> Expression:
+        """A sum or product from its index on."""
         index = self._inside(self._sum)
         self._expect("=")
         first = expression(self._inside(self._sum))
