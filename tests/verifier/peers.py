@@ -8,8 +8,8 @@ filled by hand and is no part of the repository:
   `flexible`) or `choice` (the same, for the letter of an option).
 - `NAME.references.jsonl`: references `{"id", "reference"}` of data sets.
 
-`tests/cases/peer_disagreements.json` has the pairs that are decided otherwise: suite, id and hash, by reason. The fault is
-`ours`, a `convention` of the suite that is not this verifier's, or a wrong `label`.
+`tests/cases/peer_disagreements.json` has the pairs that are decided otherwise: suite, id and hash, by reason. The
+fault is `ours`, a `convention` of the suite that is not this verifier's, or a wrong `label`.
 """
 
 from __future__ import annotations
