@@ -23,7 +23,7 @@ from tests.support.servers import FaultServer
 from tests.support.table import Table
 
 FAILED = {"value": None, "status": "failed", "reason": "judge 7 is away for 3.2 s"}
-ROW = ("gsm8k", "abc", "1", {})
+ROW: Any = ("gsm8k", "abc", "1", {})
 MESSAGES = [[{"role": "user", "content": "?"}]]
 SAMPLE = SimpleNamespace(index=1, prompt="p", response="abc", label="1", metadata={"data_source": "gsm8k"})
 

@@ -189,12 +189,12 @@ def test_question(one: One, tmp_path: Path, report: Report) -> None:
 
 
 def test_metrics(one: One, broken: str, report: Report) -> None:
-    """verl's own metrics of validation tell the share that failed."""
+    """verl's own metrics of validation have the share that failed, and `acc`."""
     lost = Sample("#### 1", "1", extra={"server_url": broken, "timeout": 2})
     told = [one(sample, f"{FUNCTION}.path={PACKAGE}")["reward_extra_info"] for sample in (OWN_NAMES[0], lost)]
     columns = {key: [row[key] for row in told] for key in KEYS}
     metrics = process_validation_metrics(["openai/gsm8k"] * 2, ["a", "b"], columns)
-    assert metrics["openai/gsm8k"]["failed"]["mean@1"] == 0.5
+    assert metrics["openai/gsm8k"]["failed"]["mean@1"] == metrics["openai/gsm8k"]["acc"]["mean@1"] == 0.5
     report(2, "failed in val-aux")
 
 
