@@ -8,6 +8,7 @@ from typing import Any
 
 from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
+from rewardstack.core import failure_rate
 from rewardstack.core.cost import Quote
 from rewardstack.core.event_loop import loop_thread
 from rewardstack.core.steps import Explanation
@@ -115,7 +116,8 @@ async def score_on_loop(
     """`Pipeline.score` with the client of the process's loop, on which this runs."""
     pipeline, tenant = _client().pipeline(settings)
     warn_of_slips(requests)
-    return await pipeline.score(requests, on_error=on_error, limit=limit, tenant=tenant)
+    scoring = pipeline.score(requests, on_error=on_error, limit=limit, tenant=tenant)
+    return await failure_rate.watch(scoring, settings)
 
 
 async def explain(

@@ -133,13 +133,24 @@ class Score:
         return cls(None, "failed", reason, source)
 
     @property
-    def details(self) -> dict[str, float | None]:
-        """The same numeric keys for every sample of every service, as verl needs them.
+    def accuracy(self) -> float | None:
+        """Return what verl calls `acc`: the part `acc` or `accuracy` of the reward if it has one, else the reward.
 
-        `score` is None only under `on_error="none"`; `label_mass` is 0 where no labels were read.
+        verl's reward managers do the same for a function that returns a number. DAPO drops the groups in which all
+        samples have the same `acc`, so a reward without such a part must not be rounded to right or wrong.
+        """
+        parts = self.parts or {}
+        return parts.get("acc", parts.get("accuracy", self.value))
+
+    @property
+    def details(self) -> dict[str, float | None]:
+        """Return the same numeric keys for every sample of every service, as verl needs them.
+
+        `score` and `acc` are None only under `on_error="none"`; `label_mass` is 0 if no labels were read.
         """
         return {
             "score": self.value,
+            "acc": self.accuracy,
             "ok": float(self.status == "ok"),
             "fallback": float(self.status == "fallback"),
             "unscored": float(self.status == "unscored"),
