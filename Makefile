@@ -92,7 +92,7 @@ model-tests: setup-dev models ## tests with real vLLM and embedding servers
 	@$(PYTEST) --numprocesses 0 -m model tests
 
 .PHONY: differential
-differential: setup-dev ## verdicts against math_verify; long answers are read in linear time
+differential: setup-dev ## verdicts against math_verify and peers' test suites (those in the folder PEER_SUITES); linear time
 	@$(PYTEST) --numprocesses auto --dist worksteal -m nightly tests/verifier
 
 .PHONY: pythons

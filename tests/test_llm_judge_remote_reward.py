@@ -27,7 +27,7 @@ SOURCE = "llm_judge_remote_test"
 PROBLEM = "What is 2 + 2?"
 PATIENCE = 0.5
 """Seconds that a test waits for a judge that is not there."""
-DETAILS = {"score", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
+DETAILS = {"score", "acc", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
 
 
 def load_by_path() -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
+from rewardstack.core import failure_rate
 from rewardstack.core.cost import Quote
 from rewardstack.core.event_loop import loop_thread
 from rewardstack.core.steps import Explanation, Trace
@@ -100,7 +101,7 @@ async def score_on_loop(
     """Run `Pipeline.score` with the client of the process's loop, on which this runs."""
     pipeline = _client().pipeline(settings)
     warn_of_slips(requests)
-    return await pipeline.score(requests, on_error=on_error, limit=limit)
+    return await failure_rate.watch(pipeline.score(requests, on_error=on_error, limit=limit), settings)
 
 
 async def explain(

@@ -15,7 +15,8 @@ RewardstackError
 │   ├── OverloadError               the service refused for now (408, 429, 502, 503, 504)
 │   ├── RejectedError               the service refused for good (any other 4xx)
 │   └── ReplyError                  an answer came, but an error (5xx) or one that cannot be read
-└── ScoringError                    a sample has no score and `on_error="raise"` was asked for; carries all scores
+├── ScoringError                    a sample has no score and `on_error="raise"` was asked for; carries all scores
+└── FailureRateError                more of the last samples failed than `REWARDSTACK_MAX_FAILURE_RATE` allows
 """
 
 from __future__ import annotations
@@ -142,3 +143,7 @@ class ScoringError(RewardstackError):
     def about(cls, at: int, scores: Sequence[Score]) -> ScoringError:
         """The error of a sample, by its position in the call."""
         return cls(f"sample {at}: {scores[at].status}: {scores[at].reason}", scores)
+
+
+class FailureRateError(RewardstackError):
+    """More of the last samples failed than `REWARDSTACK_MAX_FAILURE_RATE` allows; the run should end."""

@@ -1,12 +1,11 @@
-"""Rewards by an LLM judge, in a file that a trainer can load by path.
+"""Score every sample by the LLM judge, from 0 to 1; its options are in `docs/judge.md`.
 
-verl loads `custom_reward_function.path` as a file of its own, hence the absolute imports. Being one service, it ignores
-`data_source`.
+Trainers may load this file by its path (verl's `custom_reward_function.path`), so imports are absolute. Arguments,
+results and errors are those of `rewardstack.compute_score`, except that `data_source` and `data_sources` are ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from rewardstack import api
@@ -22,27 +21,16 @@ def compute_score(
     data_sources: Any = None,
     **arguments: Any,
 ) -> Any:
-    """The verdict on one sample, or on those of a batch, by its best reference, from 0 to 1.
-
-    Args:
-        data_source: ignored, as is `data_sources`.
-        solution_str: what the policy wrote; a list of them means a batch.
-        ground_truth: a reference or a list of references.
-        extra_info: the options (`docs/judge.md`), and `server_url`, `api_key`, `timeout` (seconds).
-        arguments: as `rewardstack.compute_score` has them.
-
-    Returns:
-        As `rewardstack.compute_score` does; raises as it does.
-    """
+    """Return the verdict of one sample or of a batch."""
     return api.compute_score(JUDGE, solution_str, ground_truth, extra_info, **arguments)
 
 
 def compute_score_batched(
     data_sources: Any,
-    solution_strs: Sequence[str],
+    solution_strs: Any,
     ground_truths: Any = None,
     extra_infos: Any = None,
-    **options: Any,
+    **arguments: Any,
 ) -> list[Any]:
-    """The verdicts on a batch, in order; arguments as `compute_score` has them."""
-    return api.compute_score_batched(JUDGE, solution_strs, ground_truths, extra_infos, **options)
+    """Return the verdicts of a batch in order."""
+    return api.compute_score_batched(JUDGE, solution_strs, ground_truths, extra_infos, **arguments)

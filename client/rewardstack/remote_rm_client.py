@@ -1,165 +1,116 @@
 """A blocking client of Align-Anything's `/get_reward`, in place of that project's own `RemoteRewardModel`.
 
-Protocol and signatures: `align_anything/models/remote_rm/remote_rm_client.py` of PKU-Alignment/align-anything. Beside
-the original it checks TLS certificates and replies, tries only what may help again, and says what went wrong.
-Needs `requests` (extra `cli`).
+Protocol and signatures: `align_anything/models/remote_rm/remote_rm_client.py` of PKU-Alignment/align-anything. Unlike
+the original, it validates replies and says what went wrong; retries, proxies and TLS are those of every other call of
+the client.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-import requests
-from requests.adapters import HTTPAdapter
-from urllib3.response import BaseHTTPResponse
-from urllib3.util import Retry
-
-from rewardstack.core.deadline import HEADER
-from rewardstack.errors import OverloadError, RejectedError, ReplyError, RequestError, ServiceError, UnreachableError
+from rewardstack.core import failure_rate
+from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.core.event_loop import run
+from rewardstack.errors import ReplyError, RequestError
+from rewardstack.score import Score
 from rewardstack.settings import Settings, parse_urls
-from rewardstack.transport.http import proxy_of, shown
-from rewardstack.transport.reply import OVERLOADED, complaint_in
-
-TRY_AGAIN = (*OVERLOADED, 500)
-FIRST_PAUSE = 1.0
-"""Seconds before the second try; doubled before each further one."""
-LONGEST_PAUSE = 30.0
-"""Seconds; a longer Retry-After is cut to this."""
+from rewardstack.transport.endpoint_pool import EndpointPool
+from rewardstack.transport.http import open_session, proxy_of, shown
 
 log = logging.getLogger(__name__)
 
 
 class RemoteRewardModel:
-    """Asks a reward server for the rewards of a batch.
+    """Ask a reward server for the rewards of a batch.
 
     Args:
-        endpoint: such as `http://localhost:6000/get_reward`; `?reward_type=NAME` picks the reward function.
-        timeout: seconds that one try may wait for the connection, and between bytes of the reply.
-        retry_times: tries in all. Lost connections, timeouts, 408, 429 and 5xx are tried again; no other 4xx is.
-        api_key: sent as a bearer token; by default `REWARD_SERVER_API_KEY`, and that only where `endpoint` is on one
-            of the servers of `REWARD_SERVER_URL`.
+        endpoint: such as `http://localhost:6000/get_reward`; `?reward_type=NAME` selects the reward function.
+        timeout: seconds without progress after which a batch fails.
+        retry_times: how many times `timeout` a batch may take in all. What is retried within that time is up to the
+            transport: lost connections, overload and 5xx are, refusals such as 400 are not.
+        api_key: sent as a bearer token; by default `REWARD_SERVER_API_KEY` if `endpoint` is on one of the servers of
+            `REWARD_SERVER_URL`.
 
     Attributes:
-        statuses: of the last batch, one word a sample (`ok`, `fallback`, `unscored`, `failed`); empty where the
-            server is one that sends none. A sample that is `unscored` or `failed` has the reward 0.0.
+        statuses: of the last batch, one per sample (`ok`, `fallback`, `unscored`, `failed`); empty if the server sends
+            none. The reward of an `unscored` or `failed` sample is 0.0.
 
     Raises:
-        SettingsError: `endpoint` is no URL, or the environment names a proxy for it that is none for HTTP.
+        SettingsError: `endpoint` is no URL, or the environment names an unusable proxy for it.
         RequestError: `retry_times` or `timeout` is not above 0.
     """
 
     def __init__(
         self, endpoint: str, timeout: float = 100, retry_times: int = 3, *, api_key: str | None = None
     ) -> None:
-        address = endpoint.partition("?")[0]
+        address, _, query = endpoint.partition("?")
         if parse_urls(address, "endpoint") != (address.rstrip("/"),):
             raise RequestError(f"endpoint: {endpoint!r} is not one URL", "endpoint")
         for name, value in (("timeout", timeout), ("retry_times", retry_times)):
             if not value > 0:
                 raise RequestError(f"{name}: {value!r} is not above 0", name)
+        proxy_of(address)
         self.endpoint = endpoint
         self.timeout = timeout
         self.retry_times = retry_times
         self.statuses: list[str] = []
-        self._named = shown(endpoint)
-        self._proxies = {urlsplit(address).scheme: proxy_of(address) or ""}  # beats what requests finds by itself
+        parts = urlsplit(address)
+        folder, _, name = parts.path.rpartition("/")
+        self._base_url = f"{parts.scheme}://{parts.netloc}{folder}"
+        self._path = f"/{name}?{query}" if query else f"/{name}"
         self._api_key = _default_key(endpoint) if api_key is None else api_key
 
     def score(
         self, prompts: Sequence[str], responses: Sequence[str], golden_responses: Sequence[str] | None = None
     ) -> list[float]:
-        """The rewards of a batch.
+        """Return the rewards of a batch in order.
 
         Args:
-            prompts: what was asked, one a sample.
-            responses: what the policy wrote, one a sample.
-            golden_responses: right answers, one a sample; None where the reward function needs none or the server
-                has them.
-
-        Returns:
-            One reward a sample, in order.
+            prompts: one per sample.
+            responses: one per sample.
+            golden_responses: references, one per sample; None if the reward function needs none or the server has
+                them.
 
         Raises:
-            RequestError: the lists differ in length, or hold something else than strings.
-            UnreachableError: no connection, or no answer in time, at the last try.
-            OverloadError: 408, 429, 502, 503 or 504 at the last try.
-            RejectedError: any other 4xx, or a redirect.
-            ReplyError: any other 5xx at the last try, or a reply that is not what the protocol says.
+            RequestError: the lists differ in length, or hold anything but strings.
+            UnreachableError, DeadlineError: the server did not answer in time; names the last obstacle.
+            RejectedError: the server refused the request.
+            ReplyError: the server answered with an error, or with anything but rewards.
+            FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
         """
         body = _body(prompts, responses, golden_responses)
         self.statuses = []
         if not body["prompts"]:
             return []
-        reply = self._post(body)
-        rewards = _rewards(reply, len(body["prompts"]), self._named)
+        reply = run(self._post(body, Settings.from_env()))
         self.statuses = _statuses(reply)
-        self._warn()
-        return rewards
-
-    def _post(self, body: dict[str, Any]) -> Any:
-        # A session a call: one that is kept would be shared with forked children, and by threads.
-        with requests.Session() as session:
-            adapter = HTTPAdapter(max_retries=_Tries.of(self.retry_times))
-            session.mount("http://", adapter)
-            session.mount("https://", adapter)
-            try:
-                reply = session.post(
-                    self.endpoint,
-                    json=body,
-                    headers={HEADER: str(int(self.timeout * 1000))},
-                    auth=_Bearer(self._api_key),
-                    timeout=self.timeout,
-                    proxies=self._proxies,
-                    allow_redirects=False,
-                )
-            except requests.RequestException as error:
-                tries = "1 try" if self.retry_times == 1 else f"{self.retry_times} tries"
-                raise UnreachableError(f"{self._named}: no answer after {tries}: {_root(error)}") from error
-        if reply.status_code != 200:
-            raise _refusal(reply)
-        try:
-            return reply.json()
-        except ValueError as error:
-            raise ReplyError(f"{self._named}: the reply is not JSON") from error
-
-    def _warn(self) -> None:
-        missing = [status for status in self.statuses if status in ("unscored", "failed")]
-        if missing:
+        failed, unscored = self.statuses.count("failed"), self.statuses.count("unscored")
+        if failed or unscored:
             log.warning(
                 "%s: %d of %d samples have no score (failed: %d, unscored: %d); their reward is 0.0",
-                self.endpoint, len(missing), len(self.statuses), missing.count("failed"), missing.count("unscored"),
+                shown(self.endpoint), failed + unscored, len(self.statuses), failed, unscored,
             )  # fmt: skip
+        return [float(reward) for reward in reply["rewards"]]
 
-
-class _Tries(Retry):
-    """urllib3's retries, with a first pause and a bound on Retry-After."""
-
-    @classmethod
-    def of(cls, tries: int) -> _Tries:
-        return cls(total=tries - 1, status_forcelist=TRY_AGAIN, allowed_methods=None, raise_on_status=False)
-
-    def get_backoff_time(self) -> float:
-        return min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (len(self.history) - 1))
-
-    def get_retry_after(self, response: BaseHTTPResponse) -> float | None:
-        seconds = super().get_retry_after(response)
-        return None if seconds is None else min(seconds, LONGEST_PAUSE)
-
-
-class _Bearer(requests.auth.AuthBase):
-    """The API key; given as `auth` so that no `.netrc` replaces it."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        if self._key:
-            request.headers["Authorization"] = f"Bearer {self._key}"
-        return request
+    async def _post(self, body: dict[str, list[str]], settings: Settings) -> dict[str, Any]:
+        """Return the validated reply to a batch, and count the samples that failed."""
+        deadline = SharedDeadline(Deadline(self.timeout, self.timeout * self.retry_times))
+        async with open_session() as session:
+            service = EndpointPool((self._base_url,), self._api_key, session, 1, settings.max_retries)
+            try:
+                data = await service.post(self._path, json.dumps(body).encode(), deadline)
+            finally:
+                service.close()
+        reply = _read(data, len(body["prompts"]), shown(self.endpoint))
+        failed = Score.failed(f"{shown(self.endpoint)} reports a failed sample; its log says why")
+        failure_rate.count([failed if status == "failed" else Score(0.0) for status in _statuses(reply)], settings)
+        return reply
 
 
 def _default_key(endpoint: str) -> str:
@@ -177,11 +128,15 @@ def _body(
         if isinstance(given[name], str) or not all(isinstance(text, str) for text in texts):
             raise RequestError(f"{name}: expected a list of strings", name)
         if len(texts) != len(body["prompts"]):
-            raise RequestError(f"{name}: {len(texts)} of them for {len(body['prompts'])} prompts", name)
+            raise RequestError(f"{name}: {len(texts)} values for {len(body['prompts'])} prompts", name)
     return body
 
 
-def _rewards(reply: Any, count: int, endpoint: str) -> list[float]:
+def _read(data: bytes, count: int, endpoint: str) -> dict[str, Any]:
+    try:
+        reply = json.loads(data)
+    except (ValueError, RecursionError):
+        raise ReplyError(f"{endpoint}: the reply is not JSON") from None
     rewards = reply.get("rewards") if isinstance(reply, dict) else None
     if not isinstance(rewards, list) or len(rewards) != count:
         raise ReplyError(
@@ -190,25 +145,9 @@ def _rewards(reply: Any, count: int, endpoint: str) -> list[float]:
     for reward in rewards:
         if isinstance(reward, bool) or not isinstance(reward, (int, float)) or not math.isfinite(reward):
             raise ReplyError(f"{endpoint}: a reward is {str(reward)[:40]!r}, not a number")
-    return [float(reward) for reward in rewards]
+    return reply
 
 
 def _statuses(reply: dict[str, Any]) -> list[str]:
     statuses = reply.get("statuses")
     return [str(status) for status in statuses] if isinstance(statuses, list) else []
-
-
-def _refusal(reply: requests.Response) -> ServiceError:
-    message = f"{shown(reply.url)} answered {reply.status_code}: {complaint_in(reply.content)}"
-    if reply.status_code in OVERLOADED:
-        return OverloadError(message)
-    if reply.status_code >= 500 or reply.status_code < 300:
-        return ReplyError(message)
-    return RejectedError(message, reply.status_code)
-
-
-def _root(error: BaseException) -> str:
-    """What lies under the layers of requests and urllib3, such as "Connection refused"."""
-    while error.__context__ is not None:
-        error = error.__context__
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__

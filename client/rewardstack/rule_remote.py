@@ -1,12 +1,12 @@
-"""Rewards from the reward server's rules, in a file that a trainer can load by path.
+"""Score every sample by one reward function of the reward server; see `docs/rules.md`.
 
-verl loads `custom_reward_function.path` as a file of its own, hence the absolute imports. Being one service, it ignores
-`data_source`; which reward function is asked is `reward_type`, else the environment's `REWARD_TYPE`.
+Trainers may load this file by its path (verl's `custom_reward_function.path`), so imports are absolute. Arguments,
+results and errors are those of `rewardstack.compute_score`, except that `data_source` and `data_sources` are ignored
+and `reward_type` names the function (by default `REWARD_TYPE`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from rewardstack import api
@@ -20,37 +20,25 @@ def compute_score(
     ground_truth: Any = None,
     extra_info: Any = None,
     *,
-    reward_type: str | None = None,
     data_sources: Any = None,
+    reward_type: str | None = None,
     **arguments: Any,
 ) -> Any:
-    """The reward of one sample or of a batch by one reward function.
-
-    Args:
-        data_source: ignored, as is `data_sources`.
-        solution_str: what the policy wrote; a list of them means a batch.
-        ground_truth: a reference or a list of references.
-        extra_info: the function's options, and `server_url`, `api_key`, `timeout` (seconds).
-        reward_type: name of the function; None: `REWARD_TYPE`, by default `math_verifier`.
-        arguments: as `rewardstack.compute_score` has them.
-
-    Returns:
-        As `rewardstack.compute_score` does; raises as it does.
-    """
+    """Return the reward of one sample or of a batch."""
     return api.compute_score(_source(reward_type), solution_str, ground_truth, extra_info, **arguments)
 
 
 def compute_score_batched(
     data_sources: Any,
-    solution_strs: Sequence[str],
+    solution_strs: Any,
     ground_truths: Any = None,
     extra_infos: Any = None,
     *,
     reward_type: str | None = None,
-    **options: Any,
+    **arguments: Any,
 ) -> list[Any]:
-    """The rewards of a batch by one reward function, in order; arguments as `compute_score` has them."""
-    return api.compute_score_batched(_source(reward_type), solution_strs, ground_truths, extra_infos, **options)
+    """Return the rewards of a batch in order."""
+    return api.compute_score_batched(_source(reward_type), solution_strs, ground_truths, extra_infos, **arguments)
 
 
 def _source(reward_type: str | None) -> str:

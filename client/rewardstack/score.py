@@ -42,11 +42,13 @@ class Item:
         solution: what the policy wrote.
         references: the references that the filters left, in order; empty where none was given.
         extra: `extra_info`, never None.
+        data_source: by which it was asked for; a route's own name, where a route leads to a reward function.
     """
 
     solution: str
     references: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    data_source: str = ""
 
 
 class Usage(NamedTuple):
@@ -131,13 +133,24 @@ class Score:
         return cls(None, "failed", reason, source)
 
     @property
-    def details(self) -> dict[str, float | None]:
-        """The same numeric keys for every sample of every service, as verl needs them.
+    def accuracy(self) -> float | None:
+        """Return what verl calls `acc`: the part `acc` or `accuracy` of the reward if it has one, else the reward.
 
-        `score` is None only under `on_error="none"`; `label_mass` is 0 where no labels were read.
+        verl's reward managers do the same for a function that returns a number. DAPO drops the groups in which all
+        samples have the same `acc`, so a reward without such a part must not be rounded to right or wrong.
+        """
+        parts = self.parts or {}
+        return parts.get("acc", parts.get("accuracy", self.value))
+
+    @property
+    def details(self) -> dict[str, float | None]:
+        """Return the same numeric keys for every sample of every service, as verl needs them.
+
+        `score` and `acc` are None only under `on_error="none"`; `label_mass` is 0 if no labels were read.
         """
         return {
             "score": self.value,
+            "acc": self.accuracy,
             "ok": float(self.status == "ok"),
             "fallback": float(self.status == "fallback"),
             "unscored": float(self.status == "unscored"),

@@ -23,6 +23,8 @@ from rewardstack_settings.setting import Malformed, Setting, read_by
 MAX_REQUESTS = "REWARDSTACK_MAX_REQUESTS"
 MAX_TOKENS = "REWARDSTACK_MAX_TOKENS"
 RAY_ACTOR = "LLM_JUDGE_RAY_ACTOR"
+MAX_FAILURE_RATE = "REWARDSTACK_MAX_FAILURE_RATE"
+FAILURE_WINDOW = "REWARDSTACK_FAILURE_WINDOW"
 
 READ = read_by(TABLE, "client")
 DEFAULTS = {name: setting.default for name, setting in READ.items()}
@@ -70,6 +72,8 @@ class Settings:
         routes_files: files of further routes.
         max_retries: further attempts for a request that failed otherwise than by overload.
         max_connections: requests in flight to one endpoint.
+        max_failure_rate: share of the last samples that may fail; 1 for no limit.
+        failure_window: number of last samples that count.
     """
 
     reward_server_urls: tuple[str, ...]
@@ -98,6 +102,8 @@ class Settings:
     routes_files: tuple[str, ...]
     max_retries: int
     max_connections: int
+    max_failure_rate: float
+    failure_window: int
 
     @property
     def keyed(self) -> dict[str, str]:
@@ -163,6 +169,8 @@ def _parse(texts: tuple[str, ...]) -> Settings:
         routes_files=tuple(map(str, value["REWARDSTACK_ROUTES"])),
         max_retries=value["REWARDSTACK_MAX_RETRIES"],
         max_connections=value["REWARDSTACK_MAX_CONNECTIONS"],
+        max_failure_rate=value[MAX_FAILURE_RATE],
+        failure_window=value[FAILURE_WINDOW],
     )
 
 

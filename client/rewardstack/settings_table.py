@@ -106,6 +106,11 @@ TRAINER = Section("The client", [
             "further attempts for a request that failed otherwise than by overload"),
     Setting("REWARDSTACK_MAX_CONNECTIONS", "1028", Whole(1, 1_000_000), ("client",),
             "requests in flight to one endpoint"),
+    Setting("REWARDSTACK_MAX_FAILURE_RATE", "1", Number(1), ("client",),
+            "share of a trainer process's last samples that may have the status `failed`; beyond it scoring raises "
+            "`FailureRateError`, which names the most frequent reason and ends the run; 1: never"),
+    Setting("REWARDSTACK_FAILURE_WINDOW", "1000", Whole(1, 10**6), ("client",),
+            "number of last samples for REWARDSTACK_MAX_FAILURE_RATE; 0.5 of 1000 stops at the 501st failure"),
     Setting("LLM_JUDGE_RAY_ACTOR", "", RayActor(), ("client",),
             "in place of LLM_JUDGE_SERVER_URL, a judge that is a Ray actor ([ray](ray.md)): `[NAMESPACE/]NAME`, such "
             "as `reward_inference_service`, which is in the namespace `rewardstack`"),

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from rewardstack.errors import UnreachableError
+from rewardstack.errors import ServiceError
 from rewardstack.remote_rm_client import RemoteRewardModel
 from tests.support.servers import free_port
 
@@ -117,5 +117,5 @@ def test_training_has_a_server_of_its_own(needs_process: None, machine: dict[str
     assert done.returncode == 0, done.stdout + done.stderr
     *_, url, rewards = done.stdout.splitlines()
     assert json.loads(rewards) == [1.5] + [0.5] * 11
-    with pytest.raises(UnreachableError):
-        RemoteRewardModel(url, retry_times=1).score(["p"], ["r"])
+    with pytest.raises(ServiceError, match="connection refused"):
+        RemoteRewardModel(url, timeout=0.3).score(["p"], ["r"])

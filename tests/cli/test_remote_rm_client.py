@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import inspect
 import socket
-import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from urllib3.exceptions import ProtocolError
 
-from rewardstack import remote_rm_client
 from rewardstack.errors import (
-    OverloadError,
+    DeadlineError,
+    FailureRateError,
     RejectedError,
     ReplyError,
     RequestError,
     ServiceError,
     SettingsError,
-    UnreachableError,
 )
 from rewardstack.remote_rm_client import RemoteRewardModel
+from rewardstack.settings import DEFAULTS
 
 from .scripted_server import Answer, scripted_server
 
@@ -30,10 +27,9 @@ TWO = Answer({"rewards": [1.5, 0], "statuses": ["ok", "ok"]})
 
 
 @pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test waits for seconds, and none reads the caller's settings."""
-    monkeypatch.setattr(remote_rm_client, "FIRST_PAUSE", 0.01)
-    for name in ("REWARD_SERVER_URL", "REWARD_SERVER_API_KEY"):
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads the caller's settings."""
+    for name in DEFAULTS:
         monkeypatch.delenv(name, raising=False)
 
 
@@ -71,7 +67,7 @@ def test_deadline_travels() -> None:
     """The server is told how long this client waits."""
     with scripted_server(TWO) as server:
         model(server.url, timeout=7).score(["p", "q"], ["a", "b"])
-    assert server.asked[0]["headers"]["X-Request-Deadline-Ms"] == "7000"
+    assert 6000 < int(server.asked[0]["headers"]["X-Request-Deadline-Ms"]) <= 7000
 
 
 def test_an_empty_batch_asks_nobody() -> None:
@@ -79,9 +75,9 @@ def test_an_empty_batch_asks_nobody() -> None:
     assert model("http://127.0.0.1:1").score([], []) == []
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
-def test_passing_troubles_are_tried_again(status: int) -> None:
-    """408, 429 and 5xx cost a try and not the batch."""
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_transient_errors_are_retried(status: int) -> None:
+    """Overload and server errors do not cost the batch; the table of replies is the transport's own."""
     with scripted_server(Answer({"error": "later"}, status), TWO) as server:
         assert model(server.url).score(["p", "q"], ["a", "b"]) == [1.5, 0.0]
     assert len(server.asked) == 2
@@ -93,58 +89,34 @@ def test_a_lost_connection_is_tried_again() -> None:
         assert model(server.url).score(["p", "q"], ["a", "b"]) == [1.5, 0.0]
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 415, 422])
-def test_what_is_refused_for_good_is_asked_once(status: int) -> None:
-    """No other 4xx is tried again; its status and the server's words are in the error."""
+@pytest.mark.parametrize("status", [400, 401, 404, 422])
+def test_a_refusal_is_an_error(status: int) -> None:
+    """A 4xx is an error with its status and the server's words."""
     refused = Answer({"error": "prompts is missing"}, status)
     with scripted_server(refused) as server, pytest.raises(RejectedError, match="prompts is missing") as caught:
         model(server.url).score(["p"], ["a"])
-    assert (caught.value.status, len(server.asked)) == (status, 1)
+    assert caught.value.status == status
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"), [(408, OverloadError), (429, OverloadError), (503, OverloadError), (500, ReplyError)]
-)
-def test_tries_are_counted(status: int, kind: type[ServiceError]) -> None:
-    """`retry_times` is the number of requests, after which the last refusal is raised."""
+@pytest.mark.parametrize(("status", "kind"), [(500, ReplyError), (503, DeadlineError)])
+def test_the_last_obstacle_is_reported(status: int, kind: type[ServiceError]) -> None:
+    """A server that keeps refusing is an error that names its answer."""
     with scripted_server(Answer({"error": "no"}, status)) as server, pytest.raises(kind, match=f"{status}: no"):
-        model(server.url, retry_times=3).score(["p"], ["a"])
-    assert len(server.asked) == 3
+        model(server.url, timeout=0.3).score(["p"], ["a"])
 
 
-def test_retry_after_is_heeded_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server's own pause is kept, but not one of an hour."""
-    slept: list[float] = []
-    own = SimpleNamespace(sleep=slept.append, time=time.time)  # others sleep meanwhile, in other threads
-    monkeypatch.setattr("urllib3.util.retry.time", own)
-    refusals = [Answer({}, 503, {"Retry-After": pause}) for pause in ("7", "3600")]
-    with scripted_server(*refusals, TWO) as server:
-        model(server.url).score(["p", "q"], ["a", "b"])
-    assert slept == [7, remote_rm_client.LONGEST_PAUSE]
-
-
-def test_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each pause is twice the one before."""
-    pauses = []
-    tries = remote_rm_client._Tries.of(4)
-    for _ in range(3):
-        tries = tries.increment("POST", "/get_reward", error=ProtocolError())
-        pauses.append(tries.get_backoff_time())
-    assert pauses == [0.01, 0.02, 0.04]
-
-
-def test_nobody_there_is_unreachable() -> None:
+def test_a_server_that_is_away() -> None:
     """A refused connection is an error that names the endpoint and the cause, not a reward."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with pytest.raises(UnreachableError, match=rf"127\.0\.0\.1:{port}/get_reward: .* 2 tries: Connection refused"):
-        model(f"http://127.0.0.1:{port}", retry_times=2).score(["p"], ["a"])
+    with pytest.raises(ServiceError, match=rf"127\.0\.0\.1:{port}/get_reward: connection refused"):
+        model(f"http://127.0.0.1:{port}", timeout=0.2).score(["p"], ["a"])
 
 
-def test_a_server_that_hangs_is_unreachable() -> None:
-    """A server that accepts and stays silent is given up after `timeout` a try."""
-    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(UnreachableError, match="timed out"):
-        model(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1, retry_times=2).score(["p"], ["a"])
+def test_a_server_that_hangs() -> None:
+    """A batch that is never answered fails after `timeout`."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(ServiceError, match="no answer|sent nothing"):
+        model(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.2).score(["p"], ["a"])
 
 
 @pytest.mark.parametrize(
@@ -165,7 +137,7 @@ def test_a_redirect_is_refused() -> None:
         model(server.url).score(["p"], ["a"])
 
 
-def test_samples_without_a_score_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_samples_without_a_score(caplog: pytest.LogCaptureFixture) -> None:
     """A 0.0 that stands for a failure is counted in a warning and named in `statuses`."""
     reply = Answer({"rewards": [1.0, 0.0, 0.0], "statuses": ["ok", "failed", "unscored"]})
     with scripted_server(reply) as server:
@@ -218,3 +190,15 @@ def test_the_environments_key_goes_to_its_own_server_only(monkeypatch: pytest.Mo
         model(other.url, api_key="another").score(["p", "q"], ["a", "b"])
     keys = [asked["headers"].get("Authorization") for asked in (*own.asked, *other.asked)]
     assert keys == ["Bearer secret", None, "Bearer another"]
+
+
+def test_failed_samples_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples that the server reports as failed count for REWARDSTACK_MAX_FAILURE_RATE."""
+    monkeypatch.setenv("REWARDSTACK_MAX_FAILURE_RATE", "0.25")
+    monkeypatch.setenv("REWARDSTACK_FAILURE_WINDOW", "4")
+    reply = Answer({"rewards": [0.0, 0.0], "statuses": ["failed", "failed"]})
+    with scripted_server(TWO, reply) as server:
+        asked = model(server.url)
+        assert asked.score(["p", "q"], ["a", "b"]) == [1.5, 0.0]
+        with pytest.raises(FailureRateError, match=r"^2 of the last 4 samples failed.*/get_reward reports"):
+            asked.score(["p", "q"], ["a", "b"])

@@ -30,7 +30,7 @@ from rewardstack.transport import discovery
 from tests.support.scoring import pipeline_of, scored
 from tests.support.servers import FaultServer
 
-KEYS = {"score", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
+KEYS = {"score", "acc", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
 OUTCOMES = [
     Score(1.0, source="rule:gsm8k", cached=True),
     Score(0.7, "fallback", "lexical", latency_ms=3.5),

@@ -60,6 +60,8 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
         "REWARDSTACK_ENDPOINTS": str(tmp_path / "endpoints.json"),
         "REWARDSTACK_ROUTES": "routes.toml",
         "REWARDSTACK_MAX_RETRIES": "0",
+        "REWARDSTACK_MAX_FAILURE_RATE": "0.5",
+        "REWARDSTACK_FAILURE_WINDOW": "9",
         "REWARDSTACK_MAX_CONNECTIONS": "1",
     }
     assert DEFAULTS.keys() == other.keys()

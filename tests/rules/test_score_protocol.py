@@ -16,7 +16,7 @@ from tests.support.waiting import eventually
 CASES = json.loads((Path(__file__).resolve().parents[1] / "cases" / "chat_responses.json").read_text())
 RIGHT = {"data_source": "gsm8k", "solution_str": "#### 42", "ground_truth": "42"}
 KEYS = ["value", "status", "reason", "source", "cached", "latency_ms", "details"]
-DETAILS = ["score", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"]
+DETAILS = ["score", "acc", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"]
 
 
 def test_reply(server: RewardServer) -> None:

@@ -111,7 +111,9 @@ def _try(trainer: Trainer, addresses: Mapping[str, str], *, newest: bool) -> str
     with tempfile.NamedTemporaryFile("r") as said:
         # A trainer's own processes import what the tests do, by names from the root of the tree.
         variables = {**os.environ, **addresses, "PYTHONPATH": str(ROOT), "TRAINERS_REPORT": said.name}
-        options = ["--numprocesses", "0", "-p", "no:cacheprovider", "-o", "filterwarnings=default"]
+        # Without the CPU limit of fast tests: these train.
+        plugins = ["-p", "no:cacheprovider", "-p", "no:tests.support.cpu_limit"]
+        options = ["--numprocesses", "0", *plugins, "-o", "filterwarnings=default"]
         command = [python, "-m", "pytest", *options, str(HERE / f"running_{trainer.name}.py")]
         status = subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode
         checked = "; ".join(said.read().splitlines())

@@ -40,7 +40,7 @@ def wrapped(wrapper: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The function as AReaL's workflow `rlvr` has it, found by its name, with processes that know a test's settings."""
     from areal.utils.dynamic_import import import_from_string
 
-    monkeypatch.setattr(rewards, "SECONDS", SECONDS / 2)
+    monkeypatch.setattr(rewards, "TIMEOUT", SECONDS / 2)
     monkeypatch.setattr(wrapper, "_executors", {})
     yield wrapper(import_from_string(NAME), timeout_seconds=SECONDS, max_workers=2)
     for pool in wrapper._executors.values():
@@ -72,7 +72,7 @@ def test_rewards(wrapped: Any, report: Report) -> None:
 def test_judge(wrapped: Any, monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
     """Rows without a route are scored by that of `REWARD_TYPE`, such as the judge."""
     monkeypatch.setenv("REWARD_TYPE", "llm_judge_remote")
-    monkeypatch.setattr(rewards, "SECONDS", 60.0)
+    monkeypatch.setattr(rewards, "TIMEOUT", 60.0)
     wrapped.timeout_seconds = 60
     rewards_of = rewarded(wrapped, [{"completion": f"It is {number}.", "answer": "42"} for number in range(4)])
     assert all(0 <= one <= 1 for one in rewards_of)
@@ -101,5 +101,5 @@ def test_outage(how: str, wrapped: Any, monkeypatch: pytest.MonkeyPatch, report:
 def test_no_reference(wrapped: Any, report: Report) -> None:
     """A row without a reference is an error that says under which names it is looked for."""
     [error] = rewarded(wrapped, [{"data_source": "gsm8k", "completion": "#### 42", "solutions": "42"}])
-    assert isinstance(error, ScoringError) and "a row has it as answer" in str(error), error
+    assert isinstance(error, ScoringError) and "it is one of the columns answer" in str(error), error
     report(1, "no reference: an error that names the columns")

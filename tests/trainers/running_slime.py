@@ -2,7 +2,7 @@
 
 slime is not on PyPI (what has its name there is something else), so its code is stood in for, after commit 624b824:
 what is posted, how often and when it is tried again, how a function is found and called, alone and for a group. Its
-pauses between tries are a thousandth here.
+pauses between tries are a thousandth here. The function does not retry: the client's transport does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import aiohttp
 import pytest
 
 from rewardstack.errors import ScoringError
-from rewardstack.trainers import slime as rewards
 from tests.support.servers import free_port
 from tests.support.snippets import block
 from tests.trainers.conftest import Report
@@ -31,9 +30,8 @@ EXPECTED = [1.0, 0.0] * 16
 
 
 @pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for minutes."""
-    monkeypatch.setattr(rewards, "PAUSES", [pause * SHORT for pause in rewards.PAUSES])
     monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "2")
 
 
@@ -112,7 +110,7 @@ async def test_judge(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
 
 @pytest.mark.parametrize(("by", "times"), [("HTTP", 9), ("function", 2)])
 async def test_recovery(by: str, times: int, reward_url: str, monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
-    """A server that answers 503 and then recovers costs no reward: slime's tenth try, or the client's third."""
+    """A server that answers 503 and then recovers costs no reward: slime's tenth try, or the transport's third."""
     with refusing(reward_url, times) as way:
         monkeypatch.setenv("REWARD_SERVER_URL", way.url)
         http = arguments(rm_type="remote_rm", rm_url=f"{way.url}/get_reward?reward_type=gsm8k")
@@ -124,11 +122,10 @@ async def test_recovery(by: str, times: int, reward_url: str, monkeypatch: pytes
 
 @pytest.mark.parametrize("by", ["HTTP", "function"])
 async def test_outage(by: str, monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
-    """With no server the last of ten tries is an error that says so, and never a reward."""
+    """With no server the last of slime's ten tries, or the function's call, is an error that says so."""
     url = f"http://127.0.0.1:{free_port()}"
     monkeypatch.setenv("REWARD_SERVER_URL", url)
     monkeypatch.setenv("REWARD_SERVER_TIMEOUT", "1")
-    monkeypatch.setattr(rewards, "PAUSES", rewards.PAUSES[:2])
     http = arguments(rm_type="remote_rm", rm_url=f"{url}/get_reward")
     args = http if by == "HTTP" else arguments(rm_type="gsm8k", custom_rm_path=PATH)
     with pytest.raises((aiohttp.ClientError, ScoringError), match=r"Connect call failed"):

@@ -40,7 +40,7 @@ MANAGERS = {
     "remote": (f"{FUNCTION}.name=compute_score_sync",),
 }
 """verl's managers, and what each needs beside its name."""
-KEYS = {"score", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
+KEYS = {"score", "acc", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
 OWN_NAMES = [
     Sample("So it is\n#### 42", "42", "openai/gsm8k"),
     Sample("It is \\boxed{\\frac12}.", "\\frac{1}{2}", "DigitalLearningGmbH/MATH-lighteval"),
@@ -172,7 +172,7 @@ def test_gdpo_keys(one: One, report: Report) -> None:
 
 def test_none_is_refused(one: One, model: str, report: Report) -> None:
     """`on_error=none` is refused with the reason: verl's loop cannot make a tensor of None."""
-    with pytest.raises(RequestError, match="on_error: none does not go with verl: .*TypeError in assemble_rm_scores"):
+    with pytest.raises(RequestError, match="on_error: none is not supported .*TypeError in assemble_rm_scores"):
         one(OWN_NAMES[0], f"{FUNCTION}.path={PACKAGE}", f"+{FUNCTION}.reward_kwargs.on_error=none")
     with pytest.raises(TypeError):
         RewardManagerBase.assemble_rm_scores(batch(OWN_NAMES[:2], model), [1.0, None])
@@ -189,12 +189,12 @@ def test_question(one: One, tmp_path: Path, report: Report) -> None:
 
 
 def test_metrics(one: One, broken: str, report: Report) -> None:
-    """verl's own metrics of validation tell the share that failed."""
+    """verl's own metrics of validation have the share that failed, and `acc`."""
     lost = Sample("#### 1", "1", extra={"server_url": broken, "timeout": 2})
     told = [one(sample, f"{FUNCTION}.path={PACKAGE}")["reward_extra_info"] for sample in (OWN_NAMES[0], lost)]
     columns = {key: [row[key] for row in told] for key in KEYS}
     metrics = process_validation_metrics(["openai/gsm8k"] * 2, ["a", "b"], columns)
-    assert metrics["openai/gsm8k"]["failed"]["mean@1"] == 0.5
+    assert metrics["openai/gsm8k"]["failed"]["mean@1"] == metrics["openai/gsm8k"]["acc"]["mean@1"] == 0.5
     report(2, "failed in val-aux")
 
 

@@ -22,7 +22,7 @@ OVERLONG = "reward_model.reward_kwargs"
 MANAGERS = {
     "naive": (),
     "dapo": (f"+{OVERLONG}.overlong_buffer_cfg={{enable: false, len: 1}}", f"+{OVERLONG}.max_resp_len=96"),
-    "prime": (),
+    "prime": (f"+{FUNCTION}.reward_kwargs.details=false",),
     "batch": (f"{FUNCTION}.name=compute_score_batched",),
 }
 """verl's managers, and what each needs beside the page's lines."""
@@ -72,8 +72,9 @@ def test_managers(scored: Batch, manager: str, report: Report) -> None:
 
 @pytest.mark.parametrize("manager", ["naive", "dapo", "batch"])
 def test_details(scored: Batch, manager: str, report: Report) -> None:
-    """With `details=true` the managers that can take it tell `unscored` and `failed` of each sample."""
-    told = scored(manager, f"+{FUNCTION}.reward_kwargs.details=true")["reward_extra_info"]
+    """The managers that accept dicts log `acc`, `unscored` and `failed` of each sample."""
+    told = scored(manager)["reward_extra_info"]
+    assert told["acc"][:3] == [1, 0, 1]
     assert [*told["unscored"]] == [0, 0, 0, 0, 1, 0]
     assert [*told["failed"]] == [0, 0, 0, 0, 0, 1]
     report(len(SAMPLES), f"failed=1 by {manager}")

@@ -1,4 +1,4 @@
-"""What each trainer takes by a line of its configuration: a file a trainer, whose docstring says it.
+"""One module per trainer: it converts what the trainer passes into requests, and scores into what it expects.
 
-Nothing enters that scores: a file here hands over what its trainer has, and gives back what its trainer takes.
+No module here scores; each calls the public API of `rewardstack.api`.
 """

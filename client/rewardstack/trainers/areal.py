@@ -1,10 +1,10 @@
-"""AReaL's rewards, a function that it hands to processes of its own.
+"""AReaL: a reward function, which AReaL calls in processes of its own.
 
     workflow_kwargs = dict(reward_fn="rewardstack.trainers.areal.reward", ...)
 
-A row's route is its `data_source`, else `REWARD_TYPE`; its reference `answer`, else `ground_truth`, `label` or
-`solution`. AReaL gives a call 15 s, four times, and counts what has not ended then as 0 with no more than a warning;
-what raises it tries as often, and raises in the end (`areal/api/reward_api.py` of 1.0.4). Hence the time here.
+The route is the row's `data_source`, else `REWARD_TYPE`; the reference is `answer`, else `ground_truth`, `label` or
+`solution`. AReaL gives a call 15 s and four tries, and counts a timeout as 0 with no more than a warning. An exception
+is tried as often and raised in the end (`areal/api/reward_api.py` of 1.0.4), so the function raises after `TIMEOUT`.
 """
 
 from __future__ import annotations
@@ -12,34 +12,31 @@ from __future__ import annotations
 from typing import Any
 
 from rewardstack import api
-from rewardstack.errors import ScoringError
-from rewardstack.score import NO_REFERENCE, Request
-from rewardstack.trainers.columns import TASKS, first_of, options_of, source_of, with_task
+from rewardstack.score import Request
+from rewardstack.trainers.columns import TASKS, first_of, options_of, rewards_of, source_of, with_task
 
-SECONDS = 12.0
-"""That a call may take; AReaL's 15 also hold the way to its process and back."""
+TIMEOUT = 12.0
+"""Seconds per call; AReaL's 15 include the way to its process and back."""
 REFERENCES = ("answer", "ground_truth", "label", "solution")
 
 
 def reward(prompt: Any, completions: str, prompt_ids: Any, completion_ids: Any, **row: Any) -> float:
-    """The reward of a completion.
+    """Return the reward of a completion.
 
     Args:
-        prompt: as a text, with its chat template; what a judge is told where the row has no `problem` or `question`.
-        completions: the one that the policy wrote.
-        prompt_ids: tokens, which are not read; `completion_ids` neither.
-        row: the data's other columns; those above are read, and `extra_info`, the route's options.
+        prompt: a string with its chat template. A judge reads it if the row has no `problem` or `question`.
+        completions: one completion.
+        prompt_ids: unused, like `completion_ids`.
+        row: the other columns: those above, and `extra_info` with the options of the route.
 
     Raises:
-        ScoringError: the sample failed, or cannot be judged, such as one without a reference.
+        ScoringError: the sample has no score.
         ConfigError: the route is unknown, or a setting malformed.
+        FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
     """
     source = source_of(row.get("data_source"))
     truth = first_of(row.get(name) for name in REFERENCES)
-    asked = {name: row[name] for name in TASKS if isinstance(row.get(name), str)}
-    options = with_task(options_of(row.get("extra_info"), asked), prompt)
-    [score] = api.score([Request(source, completions, truth, options)], on_error="none", timeout=SECONDS)
-    if score.value is None:
-        where = f"; a row has it as {', '.join(REFERENCES)}" if score.reason == NO_REFERENCE else ""
-        raise ScoringError(f"{score.status}: {score.reason}{where}", [score])
-    return score.value
+    task = {name: row[name] for name in TASKS if isinstance(row.get(name), str)}
+    options = with_task(options_of(row.get("extra_info"), task), prompt)
+    scores = api.score([Request(source, completions, truth, options)], on_error="none", timeout=TIMEOUT)
+    return rewards_of(scores, f"it is one of the columns {', '.join(REFERENCES)}")[0]

@@ -1,7 +1,4 @@
-"""What data sets say of a sample, as more than one trainer hands it over.
-
-`Columns` makes samples of what TRL and ms-swift hand to a reward function, a list for each column.
-"""
+"""Samples from the columns of data sets, shared by the trainers' modules."""
 
 from __future__ import annotations
 
@@ -11,67 +8,67 @@ from typing import Any
 
 from rewardstack.core.fields import is_missing
 from rewardstack.core.messages import last_text
-from rewardstack.errors import RequestError
-from rewardstack.score import NOTHING, Request
+from rewardstack.errors import RequestError, ScoringError
+from rewardstack.score import NO_REFERENCE, NOTHING, Request, Score
 from rewardstack.settings import Settings
 
 SOURCE, EXTRA = "data_source", "extra_info"
-"""Columns that data sets of verl have, and that are read here, too."""
+"""Columns of verl's data sets, which the other integrations read as well."""
 TASKS = ("problem", "prompt", "question")
-"""Fields of `extra_info` that say what the policy was asked."""
+"""Fields of `extra_info` with the task of the policy."""
 
 
-def source_of(*named: str | None) -> str:
-    """The route of a sample: the first that is named, else that of `REWARD_TYPE`.
+def source_of(*names: str | None) -> str:
+    """Return the route of a sample: the first name that is set, else `REWARD_TYPE`.
 
     Raises:
-        SettingsError: none is named, and a variable is malformed.
+        SettingsError: no name is set and a variable is malformed.
     """
-    return next(filter(None, named), None) or Settings.from_env().reward_type
+    return next(filter(None, names), None) or Settings.from_env().reward_type
 
 
 def first_of(values: Iterable[Any]) -> Any:
-    """The first that is neither null nor NaN, or None."""
+    """Return the first value that is neither null nor NaN, or None."""
     return next((value for value in values if not is_missing(value)), None)
 
 
-def options_of(extra: Any, configured: Mapping[str, Any] = NOTHING) -> Any:
-    """The `extra_info` of a sample.
+def options_of(extra: Any, defaults: Mapping[str, Any] = NOTHING) -> Any:
+    """Return the `extra_info` of a sample.
 
     Args:
-        extra: the row's own, or None. A field that is null or NaN counts as absent: parquet gives each row the fields
-            of all. What is no mapping is given back as it is, for the sample's score to say.
-        configured: what holds where the row does not say it.
+        extra: the row's `extra_info`, or None. Null and NaN fields count as absent, because parquet gives each row the
+            fields of all. Anything but a mapping is returned as it is: the sample's score reports it.
+        defaults: fields for rows that do not have them.
     """
     own = NOTHING if is_missing(extra) else extra
     if not isinstance(own, Mapping):
         return own
-    return {**configured, **{name: value for name, value in own.items() if not is_missing(value)}}
+    return {**defaults, **{name: value for name, value in own.items() if not is_missing(value)}}
 
 
 def with_task(extra: Any, task: Any) -> Any:
-    """An `extra_info` that says what the policy was asked: by a field of its own, else `task` as `prompt`.
+    """Return `extra_info` with `task` as `prompt`, unless it already has the task.
 
-    A trainer may have put its prompt into a chat template; what the row says itself is as the judge is to see it.
+    The row's own field takes precedence, because the trainer may have applied its chat template to the prompt.
     """
     if not isinstance(extra, Mapping) or any(extra.get(name) for name in TASKS):
         return extra
     return {**extra, "prompt": task}
 
 
-def names_of(given: Iterable[str], argument: str) -> tuple[str, ...]:
-    """Several names.
+def names_of(names: Iterable[str], argument: str) -> tuple[str, ...]:
+    """Return the names.
 
     Raises:
-        RequestError: it is one text, whose letters would be the names.
+        RequestError: `names` is a string.
     """
-    if isinstance(given, str):
-        raise RequestError(f"{argument}: expected a list of names, got {given!r}; put it into a list", argument)
-    return tuple(given)
+    if isinstance(names, str):
+        raise RequestError(f"{argument}: expected a list of names, got {names!r}; put it into a list", argument)
+    return tuple(names)
 
 
 def column_of(values: Sequence[Any] | None, count: int, name: str) -> Sequence[Any]:
-    """A value for each of `count` samples; None for each where there is no such column.
+    """Return a value for each of `count` samples, None for each if there is no such column.
 
     Raises:
         RequestError: it has another length.
@@ -83,16 +80,34 @@ def column_of(values: Sequence[Any] | None, count: int, name: str) -> Sequence[A
     return values
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Which columns a reward reads, and what is the same in each row.
+def rewards_of(scores: Sequence[Score], remedy: str, samples: Sequence[str] = ("",)) -> list[float]:
+    """Return the rewards of samples, for trainers that accept nothing but numbers.
 
     Args:
-        data_source: names the route; None: the column `data_source` does, row by row.
-        reference: the column that holds references; None where the route needs none.
+        scores: of the samples.
+        remedy: where the trainer takes the reference from, for the error if it is missing.
+        samples: the start of the error, for each sample.
+
+    Raises:
+        ScoringError: a sample has no reward.
+    """
+    for score, sample in zip(scores, samples, strict=True):
+        if score.value is None:
+            end = f"; {remedy}" if score.reason == NO_REFERENCE else ""
+            raise ScoringError(f"{sample}{score.status}: {score.reason}{end}", scores)
+    return [score.value for score in scores if score.value is not None]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that a reward function reads, as TRL and ms-swift pass them: a list per column.
+
+    Args:
+        data_source: the route; None: the column `data_source` names it, row by row.
+        reference: the column with the references; None if the route needs none.
         fields: columns that become fields of `extra_info`.
-        extra_info: the same for every row.
-        remedy: what to do where a column is not there, beside naming another.
+        extra_info: fields for every row.
+        remedy: what to do about a missing column, beside naming another.
     """
 
     data_source: str | None
@@ -104,18 +119,18 @@ class Columns:
     def requests(
         self, prompts: Sequence[Any], completions: Sequence[Any], given: Mapping[str, Sequence[Any]]
     ) -> list[Request]:
-        """A request for each row.
+        """Return a request for each row.
 
-        A row's `extra_info` is, what comes later winning: the user's last text as `question`, the `extra_info` of all
-        rows, that of the column `extra_info`, whose null fields count as absent, and the `fields`.
+        A row's `extra_info` has, later ones taking precedence: the user's last message as `question`, the `extra_info`
+        of all rows, the column `extra_info` without its null fields, and the `fields`.
 
         Args:
-            prompts: each a text, or chat messages.
-            completions: each a text, or chat messages.
-            given: the columns, by name.
+            prompts: strings or chat messages.
+            completions: strings or chat messages.
+            given: the columns by name.
 
         Raises:
-            RequestError: a column is not there, or has another length.
+            RequestError: a column is missing or has another length.
         """
         count = len(completions)
         sources = [self.data_source] * count if self.data_source else self._column(given, SOURCE, count, SOURCE)

@@ -1,6 +1,6 @@
-"""Inspect: a scorer of any route, `Task(dataset, scorer=rewardstack("gsm8k"))`.
+"""Inspect: a scorer for any route, `Task(dataset, scorer=rewardstack("gsm8k"))`.
 
-It needs inspect-ai 0.3.245 or later, whose scores can say that there is none.
+It needs inspect-ai 0.3.245 or later, which has `Score.unscored`.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from rewardstack.api import ascore
 from rewardstack.score import OnError, Request
 
 REASONS = {"failed": "grader_failed", "unscored": "scoring_failed"}
-"""What Inspect calls a score that there is not."""
+"""Inspect's reasons for a missing score, by status."""
 
 
 @scorer(metrics=[mean(), stderr()])
 def rewardstack(data_source: str, *, options: Mapping[str, Any] | None = None, on_error: OnError = "none") -> Scorer:
-    """The reward of the output; the explanation says what was wrong, the metadata what became of the sample.
+    """Return a scorer: the reward of the output, the reason as its explanation, the status in its metadata.
 
-    A sample without a score is no 0: it stands in the log as unscored, with the reason, and no metric counts it.
+    A sample without a score is logged as unscored, with the reason, and is in no metric.
 
     Args:
-        data_source: names the route.
-        options: the route's own, as in `extra_info`.
-        on_error: what a sample without a score is worth; `raise` ends the sample in an error, so that Inspect's
+        data_source: the route.
+        options: of the route, as in `extra_info`.
+        on_error: reward of a sample without a score; `raise` ends the sample in an error, so that Inspect's
             `fail_on_error` and `eval-retry` apply.
     """
 
@@ -36,10 +36,10 @@ def rewardstack(data_source: str, *, options: Mapping[str, Any] | None = None, o
         extra = {"question": state.input_text, **(options or {})}
         request = Request(data_source, state.output.completion, reference, extra)
         [found] = await ascore([request], on_error=on_error)
-        told = {"answer": request.solution_str, "explanation": found.reason or found.source}
-        told["metadata"] = {"source": found.source, **found.details}
+        fields = {"answer": request.solution_str, "explanation": found.reason or found.source}
+        fields["metadata"] = {"source": found.source, **found.details}
         if found.value is None:
-            return Score.unscored(reason=REASONS[found.status], **told)
-        return Score(value=found.value, **told)
+            return Score.unscored(reason=REASONS[found.status], **fields)
+        return Score(value=found.value, **fields)
 
     return score

@@ -1,11 +1,11 @@
-"""OpenRLHF's reward as a file, with no reward server between where judge or embedding server are asked directly.
+"""OpenRLHF: a reward function by file, which reaches judges and embedding servers without a reward server.
 
     --reward.remote_url "$(python -c 'from rewardstack.trainers import openrlhf; print(openrlhf.__file__)')"
     --data.label_key answer
 
-`REWARD_TYPE` names the route. OpenRLHF loads the file by its path, hence the absolute imports, and calls `reward_func`
-in threads, a sample a call (`openrlhf/utils/agent.py` of 0.11.2). Where it raises, the trainer logs why and has no
-reward for the sample, and the step ends with an error: there are no further tries, as there are over HTTP.
+`REWARD_TYPE` names the route. OpenRLHF loads the file by its path, so imports are absolute, and calls `reward_func`
+in threads, one sample per call (`openrlhf/utils/agent.py` of 0.11.2). If it raises, OpenRLHF logs the error and has no
+reward for the sample, and the step ends with an error.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ from rewardstack.trainers.columns import column_of, source_of
 def reward_func(
     queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any] | None, **_: Any
 ) -> dict[str, Any]:
-    """The rewards of samples, and what its logs show of them.
+    """Return the rewards of samples, and figures for OpenRLHF's logs.
 
     Args:
         queries: each prompt with its response, as decoded from tokens.
-        prompts: as the trainer had them.
+        prompts: before tokenization.
         labels: the references.
 
     Returns:
-        `rewards`, `scores` (the same: dynamic filtering reads them) and `extra_logs`, with `unscored` 1 for a sample
-        that cannot be judged, such as one without a label, whose reward is 0.
+        `rewards`, `scores` (the same, for dynamic filtering) and `extra_logs` with `failed` and `unscored`. The reward
+        of an unscored sample, such as one without a label, is 0.
 
     Raises:
-        ScoringError: the infrastructure failed a sample.
+        ScoringError: a sample failed.
         ConfigError: `REWARD_TYPE` names no route, or a setting is malformed.
+        FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
     """
     source = source_of()
     count = len(queries)

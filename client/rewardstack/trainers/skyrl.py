@@ -1,17 +1,16 @@
-"""SkyRL from 0.3 on: an environment that scores each response by the route of its row, and an entrypoint that has it.
+"""SkyRL from 0.3 on: an environment that scores each response by the route of its row, and an entrypoint for it.
 
     trainer.override_entrypoint=rewardstack.trainers.skyrl
     environment.env_class=rewardstack
 
-`skyrl.train.entrypoints.main_base` then calls `main` here. Rows that name an `env_class` of their own keep it. Three
-keys more are optional: `environment.skyrl_gym.rewardstack.data_source=ROUTE` scores every row by one route, `on_error`
-beside it says what a sample without a score is worth, `environment.skyrl_gym.max_env_workers` how many are scored at a
-time, 32 by default.
+`skyrl.train.entrypoints.main_base` then calls `main` here. Rows with an `env_class` of their own keep it. Three keys
+are optional: `environment.skyrl_gym.rewardstack.data_source=ROUTE` scores every row by one route,
+`environment.skyrl_gym.rewardstack.on_error` is the error policy, and `environment.skyrl_gym.max_env_workers` the
+number of responses that are scored concurrently (32 by default).
 
-SkyRL makes an environment for each response, hands it the columns of the row, and calls `step` in a pool of threads
-(`skyrl/train/generators/skyrl_gym_generator.py`). It logs the numbers of `get_metrics`, averaged, as
-`environment/NAME`: there `failed` is the share of samples that have no score because a service is out of order. A
-reward of None is an AssertionError in SkyRL, so there is no `on_error=none`.
+SkyRL creates an environment per response with the columns of the row, and calls `step` in a thread pool
+(`skyrl/train/generators/skyrl_gym_generator.py`). It logs the mean of each number of `get_metrics` as
+`environment/NAME`. A reward of None is an AssertionError in SkyRL, so `on_error=none` is refused.
 """
 
 from __future__ import annotations
@@ -33,26 +32,26 @@ from rewardstack.settings_table import TABLE
 from rewardstack.trainers.columns import first_of, options_of, with_task
 
 NAME = "rewardstack"
-"""By which rows and the configuration name the environment."""
+"""The environment's name in rows and in the configuration."""
 REFERENCES = ("reward_spec", "reward_model")
-"""Columns of a row whose `ground_truth` is the reference; the first that has one counts."""
+"""Columns with the reference as `ground_truth`; the first one that has it counts."""
 OVERRIDE = "trainer.override_entrypoint="
 EXPERIMENT = "skyrl.train.entrypoints.main_base:BasePPOExp"
 NO_NONE = (
-    "a sample without a score would be worth None, for which SkyRL has an assert: use 'zero' (it counts as 0, and "
-    "environment/failed or environment/unscored is above 0 in the logs), 'lexical' or 'raise'"
+    "SkyRL asserts that a reward is not None: use 'zero' (and watch environment/failed and environment/unscored in the "
+    "logs), 'lexical' or 'raise'"
 )
 
 
 class RewardstackEnv(BaseTextEnv):
-    """One response, scored.
+    """Score one response.
 
     Args:
         env_config: `environment.skyrl_gym.NAME`, with `data_source` and `on_error`, or nothing.
         extras: the columns of the row: `data_source`, `extra_info`, the reference in `reward_spec` or `reward_model`.
-        data_source: the route, in the place of the row's; `env_config` precedes it.
-        options: of the route, for every row; the row's `extra_info` precedes them, its null fields apart.
-        on_error: what a sample without a score is worth (`zero`, `lexical`, `raise`); None: as its route says.
+        data_source: the route of every row; `env_config` takes precedence.
+        options: of the route, for every row; the row's `extra_info` takes precedence.
+        on_error: reward of a sample without a score (`zero`, `lexical`, `raise`); None: as its route says.
 
     Raises:
         RequestError: a row names no route, or `on_error` is `none`.
@@ -84,23 +83,16 @@ class RewardstackEnv(BaseTextEnv):
         self._score: Score | None = None
 
     def init(self, prompt: list[dict[str, str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:
-        """The prompt as it is; what was asked last is told to a judge, where the row does not say it.
-
-        Args:
-            prompt: the messages that the policy answers.
-        """
+        """Return the prompt unchanged; its last user message is the judge's problem if the row has none."""
         self._extra = with_task(self._extra, last_text(prompt, "user") or "")
         return prompt, {}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """The reward of a response, after which the episode is over; `metadata` says what became of it.
-
-        Args:
-            action: what the policy wrote.
+        """Return the reward of the response `action` and end the episode; `metadata` has the status and the reason.
 
         Raises:
-            RequestError: it has no score, and its route says that this is worth None.
-            ConfigError, ScoringError: as of `rewardstack.score`.
+            RequestError: it has no score, and its route has `on_error = none`.
+            ConfigError, ScoringError, FailureRateError: as `rewardstack.score` does.
         """
         request = Request(str(self._source), action, self._reference, self._extra)
         self._score = one = score([request], on_error=self._on_error)[0]
@@ -110,26 +102,26 @@ class RewardstackEnv(BaseTextEnv):
         return BaseTextEnvStepOutput(observations=[], reward=one.value, done=True, metadata=metadata)
 
     def get_metrics(self) -> dict[str, float]:
-        """What became of the sample, in numbers: `ok`, `unscored`, `failed` and the rest of `Score.details`."""
+        """Return the numbers of `Score.details` but the reward: `acc`, `ok`, `unscored`, `failed` and others."""
         if self._score is None:
             return {}
         return {name: value for name, value in self._score.details.items() if name != "score" and value is not None}
 
 
 def main() -> None:
-    """Trains with the environment; the arguments are those of the command line."""
+    """Train with the environment; the arguments are those of the command line."""
     train(configure([one for one in sys.argv[1:] if not one.startswith(OVERRIDE)]))
 
 
 def configure(arguments: Sequence[str], name: str = NAME) -> Any:
-    """SkyRL's configuration, composed and checked, with this process in its Ray cluster.
+    """Return SkyRL's configuration, validated, and connect this process to the Ray cluster.
 
     Args:
-        arguments: `KEY=VALUE`, as of SkyRL's own entrypoints.
+        arguments: `KEY=VALUE`, as for SkyRL's own entrypoints.
         name: of the environment, whose keys are below `environment.skyrl_gym.NAME`.
 
     Raises:
-        ValueError, AssertionError: as SkyRL finds a key or a value wrong.
+        ValueError, AssertionError: SkyRL refuses a key or a value.
     """
     from skyrl.train.utils import initialize_ray
     from skyrl.train.utils.utils import validate_cfg
@@ -141,7 +133,7 @@ def configure(arguments: Sequence[str], name: str = NAME) -> Any:
 
 
 def compose(arguments: Sequence[str], name: str = NAME) -> Any:
-    """SkyRL's configuration, composed; it has keys of the environment's own.
+    """Return SkyRL's configuration, extended by the keys of the environment.
 
     Args:
         arguments: `KEY=VALUE`.
@@ -162,16 +154,16 @@ def compose(arguments: Sequence[str], name: str = NAME) -> Any:
 def train(
     config: Any, name: str = NAME, entry_point: str = f"{__name__}:RewardstackEnv", experiment: str = EXPERIMENT
 ) -> None:
-    """Trains, in a task of the Ray cluster that knows the environment; returns when it is done.
+    """Train in a task of the Ray cluster that registers the environment; return when training ends.
 
     Args:
         config: of `configure`.
         name: of the environment.
         entry_point: its class, as `MODULE:CLASS`.
-        experiment: the class that trains, as `MODULE:CLASS`; by default SkyRL's own, which trains synchronously.
+        experiment: the class that trains, as `MODULE:CLASS`; by default SkyRL's synchronous one.
 
     Raises:
-        RayTaskError: what ended the training.
+        RayTaskError: training failed.
     """
     import ray
 
@@ -180,7 +172,7 @@ def train(
 
 
 def _experiment(config: Any, name: str, entry_point: str, experiment: str, variables: Mapping[str, str]) -> None:
-    """What the task does, with the client's variables of the process that trains: another node has others."""
+    """Run the experiment with the client's variables of the process that started it; another node has its own."""
     from skyrl_gym.envs import register
 
     for variable in TABLE:
@@ -196,5 +188,5 @@ def _configured(env_config: Any, key: str) -> Any:
 
 
 def _extended(base: type, key: str, kind: type) -> Any:
-    """A class of SkyRL's configuration with one field of another kind."""
+    """Return a class of SkyRL's configuration with one field replaced."""
     return make_dataclass(base.__name__, [(key, kind, field(default_factory=kind))], bases=(base,))

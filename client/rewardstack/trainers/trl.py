@@ -1,13 +1,12 @@
-"""Reward functions for TRL's `GRPOTrainer` and `RLOOTrainer`, one line each:
+"""Reward functions for TRL's `GRPOTrainer` and `RLOOTrainer`, one line each.
 
     from rewardstack.trainers.trl import reward_func
 
     GRPOTrainer(..., reward_funcs=[reward_func("gsm8k"), reward_func("llm_judge_remote")])
 
-TRL calls `f(prompts=…, completions=…, completion_ids=…, trainer_state=…, log_extra=…, log_metric=…, <a list for each
-column of the data set>)` and takes a number, or None, for each completion (`_calculate_rewards` in
-`trl/trainer/grpo_trainer.py`, 1.16). None becomes NaN, which counts nowhere: a completion without any value has the
-advantage 0.
+TRL calls `f(prompts=…, completions=…, completion_ids=…, trainer_state=…, log_extra=…, log_metric=…, <a list per
+column of the data set>)` and accepts a number or None per completion (`_calculate_rewards` in
+`trl/trainer/grpo_trainer.py`). None becomes NaN and is left out: a completion without any value has the advantage 0.
 """
 
 from __future__ import annotations
@@ -33,23 +32,22 @@ def reward_func(
     name: str | None = None,
     blocking: bool = False,
 ) -> RewardFunc:
-    """A reward function for `reward_funcs`.
+    """Return a reward function for `reward_funcs`.
 
     Args:
-        data_source: names the route; None: the data set's column `data_source` does, row by row.
-        reference: the column that holds references; None where the route needs none.
-        columns: further ones that the route reads, as fields of `extra_info`.
-        extra_info: the same for every completion, such as `{"target_length": 40}`; the data set's column of this name
-            goes before it, and `columns` before both. The prompt is there as `question`.
-        on_error: what a completion without a score is worth; by default None, which TRL leaves out.
-        timeout: seconds after which a batch ends whatever happens; None: as long as services make progress.
+        data_source: the route; None: the column `data_source` names it, row by row.
+        reference: the column with the references; None if the route needs none.
+        columns: further columns that the route reads, as fields of `extra_info`.
+        extra_info: fields for every completion, such as `{"target_length": 40}`. The prompt is the field `question`.
+            The data set's column of this name takes precedence, and `columns` over both.
+        on_error: reward of a completion without a score; by default None, which TRL leaves out.
+        timeout: seconds after which a batch ends in any case; None: as long as services make progress.
         name: of the reward in TRL's logs; None: the `data_source`, or `rewardstack`.
-        blocking: False: a function to be awaited, which TRL runs beside its other ones of this kind; True: a plain one,
-            for a TRL that awaits none.
+        blocking: return a plain function, for a TRL that awaits none. By default TRL runs all its async functions
+            concurrently.
 
     Raises:
-        ConfigError: by the function, where a column is not there or a source unknown. It ends the training.
-        ScoringError: by the function, under `on_error="raise"`.
+        RequestError: `columns` is a string.
     """
     kind = BlockingRewardFunc if blocking else AsyncRewardFunc
     read = Columns(data_source, reference, names_of(columns, "columns"), dict(extra_info or {}), REMEDY)
@@ -57,11 +55,11 @@ def reward_func(
 
 
 class RewardFunc:
-    """What both kinds of function share; it can be pickled.
+    """A picklable reward function, which TRL's async GRPO sends to another process.
 
     Args:
-        columns: that are read.
-        on_error: what a completion without a score is worth.
+        columns: the columns to read.
+        on_error: reward of a completion without a score.
         timeout: seconds after which a batch ends.
         name: in TRL's logs.
     """
@@ -70,7 +68,7 @@ class RewardFunc:
         self._columns, self._on_error, self._timeout, self.__name__ = columns, on_error, timeout, name
 
     def _rewards(self, scores: Sequence[Score], given: Mapping[str, Any]) -> list[float | None]:
-        """The values; how many have each status goes to TRL's metrics, and why to its table of completions."""
+        """Return the rewards; log the number of samples per status as metrics, and the reasons as a column."""
         if log_metric := given.get("log_metric"):
             for status in STATUSES:
                 log_metric(f"rewards/{self.__name__}/{status}", float(sum(one.status == status for one in scores)))
@@ -80,18 +78,28 @@ class RewardFunc:
 
 
 class AsyncRewardFunc(RewardFunc):
-    """To be awaited."""
+    """A reward function to be awaited."""
 
     async def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **given: Any) -> list[float | None]:
-        """A reward for each completion, or None; `given` is what else TRL hands over."""
+        """Return a reward or None for each completion; `given` has the columns and TRL's other arguments.
+
+        Raises:
+            ConfigError: a column is missing, or a source unknown. This ends the training.
+            ScoringError: a sample has no score and `on_error` is "raise".
+            FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
+        """
         requests = self._columns.requests(prompts, completions, given)
         return self._rewards(await api.ascore(requests, on_error=self._on_error, timeout=self._timeout), given)
 
+    # TRL below 1.14 only awaits what `inspect.iscoroutinefunction` accepts. That does not look at `__call__`, but
+    # treats an object with these attributes as a function.
+    __code__, __defaults__, __kwdefaults__ = __call__.__code__, None, None
+
 
 class BlockingRewardFunc(RewardFunc):
-    """To be called."""
+    """A reward function to be called."""
 
     def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **given: Any) -> list[float | None]:
-        """A reward for each completion, or None; `given` is what else TRL hands over."""
+        """Return what `AsyncRewardFunc` does."""
         requests = self._columns.requests(prompts, completions, given)
         return self._rewards(api.score(requests, on_error=self._on_error, timeout=self._timeout), given)

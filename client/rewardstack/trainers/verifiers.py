@@ -1,8 +1,9 @@
-"""verifiers and prime-rl: a reward of any task set, by its configuration alone.
+"""verifiers and prime-rl: a reward for any task set, by configuration.
 
-`--env.taskset.task.rewards.rewardstack.fn rewardstack.trainers.verifiers:reward`, or in TOML
-`[env.taskset.task.rewards.rewardstack]` and `fn = "rewardstack.trainers.verifiers:reward"`, for tasks whose data name
-their route in `data_source`. In a task of one's own `@vf.reward` calls it, and says the route (`docs/trainers.md`).
+For tasks whose data have a `data_source`, use `--env.taskset.task.rewards.rewardstack.fn
+rewardstack.trainers.verifiers:reward`, or in TOML `[env.taskset.task.rewards.rewardstack]` with
+`fn = "rewardstack.trainers.verifiers:reward"`. In your own task, call it from a method with `@vf.reward` and pass the
+route (`docs/trainers.md`).
 """
 
 from __future__ import annotations
@@ -18,24 +19,25 @@ if TYPE_CHECKING:
     import verifiers.v1 as vf
 
 REFERENCES = ("answer", "ground_truth", "expected_answer", "label")
-"""Fields of a task's data that hold the reference; the first that is there counts."""
+"""Fields of a task's data with the reference; the first one that is set counts."""
 
 
 async def reward(task: vf.TaskData, trace: vf.Trace, data_source: str = "") -> float:
-    """The reward of a rollout's last reply; `trace.info["rewardstack"]` then says how it came about.
+    """Return the reward of a rollout's last reply; set `trace.info["rewardstack"]` to its status, reason and source.
 
     Args:
-        task: its data: the prompt, a reference if the route needs one, `extra_info` if there is any.
+        task: its data: the prompt, a reference if the route needs one, optionally `extra_info`.
         trace: the rollout.
-        data_source: names the route; by default the data do.
+        data_source: the route; by default that of the data.
 
     Raises:
-        ConfigError: no route is named, or none is known by the name.
-        ScoringError: the sample has no score, by which the rollout ends in an error instead of a 0.
+        ConfigError: no route is named, or it is unknown.
+        ScoringError: the sample has no score; the rollout ends in an error.
+        FailureRateError: too many samples failed (`REWARDSTACK_MAX_FAILURE_RATE`).
     """
     source = data_source or getattr(task, "data_source", "")
     if not source:
-        raise RequestError("the task's data name no route: give them data_source, or say it in the call", "data_source")
+        raise RequestError("data_source: the task's data have none; add it, or pass the route", "data_source")
     reference = first_of(getattr(task, name, None) for name in REFERENCES)
     extra = options_of(getattr(task, "extra_info", None), {"question": task.prompt_text})
     [score] = await ascore([Request(source, trace.last_reply, reference, extra)], on_error="raise")

@@ -36,7 +36,7 @@ def test_route(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_reference(row: dict[str, Any], server: FaultServer) -> None:
     """A row without a reference is an error that says in which columns it is looked for."""
     server.set(said={"value": None, "status": "unscored", "reason": NO_REFERENCE})
-    with pytest.raises(ScoringError, match="unscored: .*missing.*; a row has it as answer, ground_truth"):
+    with pytest.raises(ScoringError, match="unscored: .*missing.*; it is one of the columns answer, ground_truth"):
         areal.reward(*GIVEN, data_source="gsm8k", **row)
 
 
@@ -61,8 +61,8 @@ def test_own_task(row: dict[str, Any], asked: dict[str, Any], monkeypatch: pytes
 
 def test_silence(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that does not answer is an error before AReaL stops waiting and counts 0."""
-    assert areal.SECONDS < 15
-    monkeypatch.setattr(areal, "SECONDS", 0.2)
+    assert areal.TIMEOUT < 15
+    monkeypatch.setattr(areal, "TIMEOUT", 0.2)
     server.freeze()
     started = time.monotonic()
     with pytest.raises(ScoringError, match="failed: "):

@@ -14,26 +14,11 @@ from rewardstack.trainers.columns import TASKS
 from tests.support.servers import FaultServer
 
 ARGUMENTS = SimpleNamespace(rm_type="gsm8k")
-FAILED = {"value": None, "status": "failed", "reason": "the judge is away"}
 
 
 def sample(response: str, **given: Any) -> SimpleNamespace:
     """What is read of slime's `Sample`."""
     return SimpleNamespace(**{"index": 7, "prompt": "p", "response": response, "label": "1", "metadata": {}, **given})
-
-
-@pytest.fixture
-def pauses(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that were paused, after the second of which the server recovers."""
-    paused: list[float] = []
-
-    async def pause(seconds: float) -> None:
-        paused.append(seconds)
-        if len(paused) == 2:
-            server.set(said={})
-
-    monkeypatch.setattr(slime, "asyncio", SimpleNamespace(sleep=pause))
-    return paused
 
 
 async def test_one_and_many(server: FaultServer) -> None:
@@ -70,21 +55,12 @@ def test_own_task(name: str) -> None:
     assert slime._request(ARGUMENTS, sample("a", metadata={name: None})).extra_info == {"prompt": "p"}
 
 
-async def test_recovery(server: FaultServer, pauses: list[float]) -> None:
-    """What failed is asked for again after pauses that grow, and nothing else is."""
-    assert await slime.reward(ARGUMENTS, sample("before")) == 6.0
-    server.set(said=FAILED)
-    assert await slime.reward(ARGUMENTS, [sample("before"), sample("abc")]) == [6.0, 3.0]
-    assert pauses == [1, 2]
-
-
-async def test_outage(server: FaultServer, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails at the last try is an error that says why."""
-    monkeypatch.setattr(slime, "PAUSES", slime.PAUSES[:1])
-    server.set(said=FAILED)
+async def test_failed(server: FaultServer) -> None:
+    """A sample that failed is an error with the reason; the transport alone decides about retries."""
+    server.set(said={"value": None, "status": "failed", "reason": "the judge is away"})
     with pytest.raises(ScoringError, match="sample 7: failed: the judge is away"):
-        await slime.reward(ARGUMENTS, sample("abc"))
-    assert pauses == [1]
+        await slime.reward(ARGUMENTS, [sample("abc")])
+    assert 1 == server.stats()["items"]
 
 
 async def test_no_label(server: FaultServer) -> None:

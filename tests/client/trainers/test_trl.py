@@ -56,3 +56,12 @@ async def test_an_outage(server: FaultServer) -> None:
     assert [None] * 3 == await called(reward_func("gsm8k", **dead))
     with pytest.raises(ScoringError, match="failed"):
         await called(reward_func("gsm8k", on_error="raise", **dead))
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_dispatch(blocking: bool) -> None:
+    """TRL awaits the async function and not the blocking one, before and since 1.14, also after pickling."""
+    func: Any = pickle.loads(pickle.dumps(reward_func("gsm8k", blocking=blocking)))  # noqa: S301
+    up_to_1_13 = inspect.iscoroutinefunction(func)
+    since_1_14 = inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(func.__call__)
+    assert (up_to_1_13, since_1_14) == (not blocking, not blocking)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib.util
 import pickle
 import time
@@ -14,10 +15,11 @@ import pytest
 
 from rewardstack import register_route
 from rewardstack.errors import RequestError, RewardstackError, ScoringError
-from rewardstack.trainers import verl, verl_legacy
+from rewardstack.trainers import verl
 from tests.support.servers import FaultServer
+from tests.support.table import Table
 
-KEYS = {"score", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
+KEYS = {"score", "acc", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
 ROW: Mapping[str, Any] = {"data_source": "openai/gsm8k", "ground_truth": "1", "extra_info": {"index": 1}}
 UNREADABLE = {"no": "target"}
 """A reference that makes a sample `unscored`."""
@@ -85,6 +87,22 @@ def test_null_fields() -> None:
     assert {"prompt_template": "binary", "seed": 2} == request.extra_info
 
 
+def test_accuracy(server: FaultServer, table: Table) -> None:
+    """`acc`, verl's metric of groups and of validation, is the part `acc`, else `accuracy`, else the reward itself."""
+    cases = {
+        "no parts": ({}, 3.0),
+        "other parts": ({"details": {"parts": {"brevity": 0.5}}}, 3.0),
+        "accuracy": ({"details": {"parts": {"format": 0.5, "accuracy": 1.0}}}, 1.0),
+        "acc of an own function": ({"details": {"parts": {"acc": 0.0, "accuracy": 1.0}}}, 0.0),
+        "unscored": ({"value": None, "status": "unscored"}, 0.0),
+        "failed": ({"value": None, "status": "failed"}, 0.0),
+    }
+    for name, (said, accuracy) in cases.items():
+        with table.case(name):
+            server.set(said=said)
+            assert accuracy == both(**ROW, solution_str="abc", parts=["acc"], options={"cache_enabled": False})["acc"]
+
+
 def test_parts(server: FaultServer) -> None:
     """`parts` names those of a reward that are told as well, as GDPO needs them: 0 without a score, else they are
     there."""
@@ -94,18 +112,18 @@ def test_parts(server: FaultServer) -> None:
     assert (1.0, 0.5) == (reward["accuracy"], reward["format"])
     lost = both(**{**ROW, "ground_truth": UNREADABLE}, solution_str="abc", parts=["accuracy"])
     assert (0.0, 1.0) == (lost["accuracy"], lost["unscored"])
-    with pytest.raises(RequestError, match="^parts: rule:gsm8k has no part 'akkuracy', but format, accuracy"):
+    with pytest.raises(RequestError, match="^parts: rule:gsm8k has no part 'akkuracy'; available: format, accuracy"):
         both(**ROW, solution_str="abc", parts=["akkuracy"])
 
 
 def test_none_is_refused(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """`on_error="none"` is refused before anything is asked, and a route's own where it is met; the error says why."""
-    with pytest.raises(RequestError, match="^on_error: none does not go with verl: .*assemble_rm_scores.*choose zero"):
+    with pytest.raises(RequestError, match="^on_error: none is not supported .*assemble_rm_scores.*use zero"):
         both(**ROW, solution_str="abc", on_error="none")
     assert 0 == server.stats()["requests"]
     monkeypatch.setattr("rewardstack.client._registered", {})
     register_route("hesitant", {"route": "gsm8k", "on_error": "none"})
-    with pytest.raises(RequestError, match="on_error = none: .*choose zero"):
+    with pytest.raises(RequestError, match="on_error = none: .*use zero"):
         both(data_source="hesitant", solution_str="abc", ground_truth=UNREADABLE)
     assert 0.0 == both(data_source="hesitant", solution_str="abc", ground_truth=UNREADABLE, on_error="zero")["score"]
 
@@ -165,15 +183,16 @@ def test_calls_travel_together(server: FaultServer) -> None:
     assert 1 == server.stats()["requests"]
 
 
-def test_legacy_calls(server: FaultServer) -> None:
-    """verl up to 0.7 gets floats: by keyword, by position from a function that can be pickled, and for a batch."""
-    assert 3.0 == verl_legacy.compute_score(**ROW, solution_str="abc")
-    prime = pickle.loads(pickle.dumps(verl_legacy.compute_score))  # noqa: S301 - its own
+def test_calls_of_older_versions(server: FaultServer) -> None:
+    """verl up to 0.7.0 calls by keyword, by position (`prime`, which pickles the function and needs floats), or once
+    for a batch."""
+    assert (3.0, 1.0) == tuple(verl.compute_score_sync(**ROW, solution_str="abc")[key] for key in ("score", "ok"))  # type: ignore[index]
+    prime = functools.partial(pickle.loads(pickle.dumps(verl.compute_score_sync)), details=False)  # noqa: S301
     assert 3.0 == prime("openai/gsm8k", "abc", "1", {"index": 1})
     columns: dict[str, Any] = {"data_sources": ["gsm8k", "math"], "solution_strs": ["a", "bb"]}
     columns |= {"ground_truths": ["1", UNREADABLE], "extra_infos": [{}, None]}
-    assert [1.0, 0.0] == verl_legacy.compute_score_batched(**columns)
-    detailed: list[Any] = verl_legacy.compute_score_batched(**columns, details=True)
+    assert [1.0, 0.0] == verl.compute_score_batched(**columns, details=False)
+    detailed: list[Any] = verl.compute_score_batched(**columns)
     assert [1.0, 0.0] == [one["ok"] for one in detailed]
     with pytest.raises(RequestError, match="^on_error: "):
-        verl_legacy.compute_score_batched(**columns, on_error="none")
+        verl.compute_score_batched(**columns, on_error="none")

@@ -63,6 +63,12 @@ def concluded(node: Node) -> Node:
     return Relation(node.operators[last:], node.sides[last:])
 
 
+def is_curve(sides: Equation) -> bool:
+    """Whether an equation is of a curve or a surface, `x^2 + y^2 = 4`, of which the number alone says nothing."""
+    raised = any(isinstance(part, Apply) and part.operation == "power" for part in parts(sides[0]))
+    return raised and {"x", "y"} <= symbols(sides[0]) <= {"x", "y", "z"}
+
+
 def equal_to_value(sides: Equation, value: Expression) -> bool | None:
     """Whether an equation says a value: `x = 5`, `m + n = 5` and `2 + 3 = 5` say 5, `2x = 10` does not.
 

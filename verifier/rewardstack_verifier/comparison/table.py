@@ -14,7 +14,7 @@ from rewardstack_verifier.comparison.angles import equal_angles, in_degrees
 from rewardstack_verifier.comparison.approximations import approximation, equal_approximations
 from rewardstack_verifier.comparison.bases import equal_bases, in_base
 from rewardstack_verifier.comparison.congruences import congruence, equal_congruences, equal_to_residue
-from rewardstack_verifier.comparison.equations import concluded, equal_equations, equal_to_value, equation
+from rewardstack_verifier.comparison.equations import concluded, equal_equations, equal_to_value, equation, is_curve
 from rewardstack_verifier.comparison.families import equal_progressions, progressions
 from rewardstack_verifier.comparison.inequalities import equal_inequalities, inequality
 from rewardstack_verifier.comparison.intervals import Reals, equal_reals, members, reals
@@ -244,7 +244,7 @@ def _equal_equations(answer: Node, reference: Node) -> bool | None:
     if one and is_expression(reference):
         return equal_to_value(one, reference)
     if other and is_expression(answer):
-        return equal_to_value(other, answer)
+        return not is_curve(other) and equal_to_value(other, answer)
     return False if isinstance(answer, _PARTED) and isinstance(reference, _PARTED) else None
 
 

@@ -25,12 +25,15 @@ UNIT_BEHIND = (
 MAX_TOGETHER = 12
 """Formulas that are one list at most."""
 
+_IN_WORD = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+"""A letter, digit or underscore; not of Chinese, Japanese or Korean, where no space is between words and numbers."""
 NUMBER = re.compile(
-    r"(?:(?<![\w)\]}])[-+\u2212]\s?)?(?:(?:\b(?:US|R|C|A|HK|NZ)(?=\\?\$))?\\?[$€£¥₹₩₽]\s?)?(?<![\w.])[-+\u2212]?"
+    r"(?:(?<![\w)\]}])[-+\u2212]\s?)?(?:(?:\b(?:US|R|C|A|HK|NZ)(?=\\?\$))?\\?[$€£¥₹₩₽]\s?)?"
+    rf"(?<!{_IN_WORD})(?<!\.)[-+\u2212]?"
     r"(?:\d{1,2}:[0-5]\d(?:\s?[aApP]\.?[mM]\b\.?)|\d+(?::\d+)+|[1-9]\d{0,2}(?:\.\d{3})+,\d+"
     r"|\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?=\s?[€₽])"
     r"|\d+(?:,\d+)*(?:\.\d+)?|\.\d+|[¼-¾⅐-⅞])"
-    r"(?:\s?/\s?\d+(?!\w)|\s\d+/\d+(?![\w/])|\s?[¼-¾⅐-⅞]|\sand\sa\s(?:half|quarter|third)\b)?(?:\s?\\?%)?"
+    rf"(?:\s?/\s?\d+(?!{_IN_WORD})|\s\d+/\d+(?!{_IN_WORD}|/)|\s?[¼-¾⅐-⅞]|\sand\sa\s(?:half|quarter|third)\b)?(?:\s?\\?%)?"
 )
 FORMULA = re.compile(
     r"\$\$(?P<display>[^$]+)\$\$"

@@ -58,11 +58,20 @@ def extract_answer(response: str, mode: str = STANDARD) -> str | None:
 
 def reference_answer(reference: str) -> str:
     """Return the answer of a reference, which may be a solution: in a box, behind `####`, or announced."""
+    reference = _balanced(reference)
     inside = boxed(reference)
     if inside is not None:
         return inside
     rest = reference.rpartition("####")[2].strip()
     return (announced(rest[-WINDOW:]) if PHRASE.search(rest[-WINDOW:]) else None) or rest
+
+
+def _balanced(reference: str) -> str:
+    """Return a reference without the closing braces at its end that nothing opens: no box can hold them."""
+    surplus = reference.count("}") - reference.count("{")
+    while surplus > 0 and reference.endswith("}"):
+        reference, surplus = reference[:-1].rstrip(), surplus - 1
+    return reference
 
 
 def _answer(text: str, mode: str) -> str | None:

@@ -51,8 +51,9 @@ SILENT = "there is|there are|it is|es gibt|il y a|hay|on"
 """Phrases that introduce what is said, or stand within it."""
 
 PERCENT = (
-    "percent|percentage point|percentage points|per cent|pct|prozent|prozentpunkte|pour cent|por ciento|por cento"
-    "|per cento|процентов|процента|процентам|процент|퍼센트|パーセント|بالمئة|في المئة|بالمائة|في المائة|प्रतिशत"
+    "percent|percentage|percentage point|percentage points|per cent|pct|prozent|prozentpunkte|pour cent|por ciento"
+    "|por cento|per cento|процентов|процента|процентам|процент"
+    "|퍼센트|パーセント|بالمئة|في المئة|بالمائة|في المائة|प्रतिशत"
 )
 ROUGHLY = (
     "all|for all|about|approximately|approx|around|roughly|exactly|ungefähr|etwa|rund|circa|ca|genau|environ"

@@ -62,7 +62,7 @@ class Atoms(Functions, Environments):
         raise UnreadError(f"{token.text!r} begins nothing")
 
     def _number(self, digits: str) -> Number:
-        if self._peek().text in ("overline", "bar", "dot"):
+        if self._peek().text in ("bar", "dot"):
             return self._repeating(digits)
         in_words = self._peek().text in _REPEATING
         dots = self._peek().text == "ldots" or all(self._peek(ahead).text == "." for ahead in range(3))
@@ -107,7 +107,7 @@ class Atoms(Functions, Environments):
         # Letters side by side are factors; what follows belongs to the last.
         self._at -= 1
         self._leave(token, name[1:])
-        return letter(name[0])
+        return Symbol(name[0]) if name[0] in self._indices else letter(name[0])
 
     def _named(self, name: str) -> Expression:
         """A letter with its subscript, primes, and the arguments of a function that it names."""
@@ -119,7 +119,7 @@ class Atoms(Functions, Environments):
             return Symbol(f"{name}_{self._next().text}")  # a constant of a general solution
         marked = self._marked(name)
         primes = marked.count("'") if marked.rstrip("'") == name else 0
-        if marked in CONSTANTS:
+        if marked in CONSTANTS and marked not in self._indices:
             return Constant(CONSTANTS[name])
         if marked == "C" and (chosen := self._chosen()):
             return chosen

@@ -5,12 +5,12 @@ from __future__ import annotations
 from rewardstack_verifier.reading.names import names
 
 DROPPED = names(
-    "left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm Bigm displaystyle textstyle"
-    " scriptstyle scriptscriptstyle limits nolimits quad qquad enspace thinspace medspace thickspace negthinspace"
-    " noindent hfill hfil newline par nobreak allowbreak relax strut hline cdotp mathstrut normalsize large Large LARGE"
-    " huge Huge small footnotesize tiny bf rm it sf tt cal bfseries itshape rmfamily em ensuremath"
-    " mathord mathop mathbin mathrel mathopen mathclose boldmath unboldmath centering protect"
-    " blacksquare checkmark qed , ; : ! > /"
+    "left right mleft mright middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm Bigm"
+    " displaystyle textstyle scriptstyle scriptscriptstyle limits nolimits quad qquad enspace thinspace medspace"
+    " thickspace negthinspace noindent hfill hfil newline par nobreak allowbreak relax strut hline cdotp mathstrut"
+    " normalsize large Large LARGE huge Huge small footnotesize tiny bf rm it sf tt cal bfseries itshape rmfamily em"
+    " ensuremath mathord mathop mathbin mathrel mathopen mathclose boldmath unboldmath centering protect blacksquare"
+    " checkmark qed , ; : ! > /"
 )
 """Looks and spaces alone."""
 
@@ -57,6 +57,11 @@ ALIASES = {
     "rbrace": "\\}",
     "lbrack": "[",
     "rbrack": "]",
+    "lgroup": "(",
+    "rgroup": ")",
+    "overline": "bar",
+    "widehat": "hat",
+    "widetilde": "tilde",
     "lparen": "(",
     "rparen": ")",
     "vert": "|",

@@ -95,6 +95,14 @@ class Functions(Sums):
         """A sum or product from a first to a last value of an index, of the product that stands behind."""
         self._expect("_")
         self._expect("{")
+        indices, self._indices = self._indices, self._indices | {self._peek().text}
+        try:
+            return self._over(operation)
+        finally:
+            self._indices = indices
+
+    def _over(self, operation: str) -> Expression:
+        """A sum or product from its index on."""
         index = self._inside(self._sum)
         self._expect("=")
         first = expression(self._inside(self._sum))
@@ -135,15 +143,20 @@ class Functions(Sums):
         value = Apply(operation, (argument,)) if base is None else Apply("log", (argument, base))
         return value if exponent is None else Apply("power", (value, exponent))
 
+    def _at_degrees(self) -> bool:
+        """Whether degrees are next, `^\\circ`: they are the argument's, and another power is the function's."""
+        return "degree" in (self._peek(1).text, self._peek(1).text == "{" and self._peek(2).text)
+
     def _power(self) -> Node:
         """An atom with what stands behind it."""
         return self._postfix(self._atom())
 
     def _function_argument(self) -> Expression:
         """In brackets, or as far as the product goes that stands behind: `sin 2x`, `ln x/2` being of `x` alone."""
-        if self._peek().text in ("(", "[", "{", "|"):
+        if (opening := self._peek().text) in ("(", "[", "{", "|"):
             argument = self._inside(self._atom)
-            return expression(self._raised(expression(argument)) if self._take("^") else argument)
+            raised = self._peek().text == "^" and (opening in ("{", "|") or self._at_degrees())
+            return expression(self._raised(expression(argument)) if raised and self._take("^") else argument)
         if self._take("-"):
             return negative(self._nested(self._function_argument))
         factors = [expression(self._nested(self._power))]

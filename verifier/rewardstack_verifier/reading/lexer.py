@@ -206,7 +206,7 @@ class _Lexer:
 
     def _command(self, name: str, word: bool) -> list[Token]:
         if name in DROPPED:
-            if name in ("left", "right") and self.text.startswith(".", self.at):
+            if name in ("left", "right", "mleft", "mright") and self.text.startswith(".", self.at):
                 self.at += 1
             return []
         if name in HIDDEN or name in COLOURED:

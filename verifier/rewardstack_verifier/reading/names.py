@@ -88,7 +88,7 @@ DETERMINANT = "vmatrix"
 SYSTEMS = frozenset(("cases", "aligned", "align", "gathered", "gather", "split"))
 """Environments whose rows are equations, or conditions, one below the other."""
 
-DECORATIONS = names("vec hat bar overline tilde dot ddot widehat widetilde")
+DECORATIONS = names("vec hat bar tilde dot ddot")
 """Commands of one argument that make another name of it."""
 
 UNITS = names(

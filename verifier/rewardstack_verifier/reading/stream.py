@@ -26,6 +26,8 @@ class Stream:
         self._at = 0
         self._depth = 0
         self._bars = 0
+        self._indices: frozenset[str] = frozenset()
+        """Of the sums around: there `i` is a letter."""
 
     def _peek(self, ahead: int = 0) -> Token:
         at = self._at + ahead

@@ -1,0 +1,84 @@
+"""Stop a run when too many of its last samples failed (`REWARDSTACK_MAX_FAILURE_RATE`)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter, deque
+from collections.abc import Awaitable, Iterable
+from weakref import WeakKeyDictionary
+
+from rewardstack.errors import FailureRateError, ScoringError
+from rewardstack.score import Score
+from rewardstack.settings import FAILURE_WINDOW, MAX_FAILURE_RATE, Settings
+
+NUMBERS = re.compile(r"\d+(\.\d+)?")
+"""What differs between reasons of one cause: times, ports, counts."""
+
+
+class FailureWindow:
+    """The last samples of a process."""
+
+    def __init__(self) -> None:
+        self._reasons: deque[str | None] = deque()
+        """Of each sample why it failed, or None."""
+        self._failed = 0
+
+    def add(self, scores: Iterable[Score], limit: float, size: int) -> None:
+        """Add samples.
+
+        Args:
+            scores: of the samples.
+            limit: share of the window that may fail.
+            size: of the window, in samples; it counts as full from the start, so a short run may fail as often.
+
+        Raises:
+            FailureRateError: more samples failed.
+        """
+        for score in scores:
+            while len(self._reasons) >= size:
+                self._failed -= self._reasons.popleft() is not None
+            reason = score.reason if score.status == "failed" else None
+            self._reasons.append(reason)
+            self._failed += reason is not None
+        if self._failed > limit * size:
+            raise FailureRateError(
+                f"{self._failed:,} of the last {len(self._reasons):,} samples failed, more than {MAX_FAILURE_RATE} = "
+                f"{limit:g} allows of {FAILURE_WINDOW} = {size:,}; most frequent reason: {self._most_frequent()}; "
+                f"fix the cause and resume the run, or raise {MAX_FAILURE_RATE} (1: never stop)"
+            )
+
+    def _most_frequent(self) -> str:
+        reasons = [reason for reason in self._reasons if reason is not None]
+        [(cause, count)] = Counter(NUMBERS.sub("0", reason) for reason in reasons).most_common(1)
+        example = next(reason for reason in reversed(reasons) if NUMBERS.sub("0", reason) == cause)
+        return f"{example} ({count:,} samples)"
+
+
+_windows: WeakKeyDictionary[asyncio.AbstractEventLoop, FailureWindow] = WeakKeyDictionary()
+
+
+def count(scores: Iterable[Score], settings: Settings) -> None:
+    """Add samples to the window of the running loop, of which a process has one, and a fork a new one.
+
+    Raises:
+        FailureRateError: more of the last samples failed than the settings allow.
+    """
+    if settings.max_failure_rate < 1:
+        window = _windows.setdefault(asyncio.get_running_loop(), FailureWindow())
+        window.add(scores, settings.max_failure_rate, settings.failure_window)
+
+
+async def watch(scoring: Awaitable[list[Score]], settings: Settings) -> list[Score]:
+    """Return the scores of a call, counted.
+
+    Raises:
+        FailureRateError: more of the last samples failed than the settings allow.
+    """
+    try:
+        scores = await scoring
+    except ScoringError as error:
+        count(error.scores, settings)
+        raise
+    count(scores, settings)
+    return scores
