@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import pickle
 import warnings
@@ -196,3 +197,31 @@ def test_errors_cross_processes(error: RewardstackError) -> None:
     """Errors keep their message and fields on the way from a worker's process, as Ray sends them."""
     copy = pickle.loads(pickle.dumps(error))  # noqa: S301
     assert (type(error), str(error), vars(error)) == (type(copy), str(copy), vars(copy))
+
+
+class Waiting(Parted):
+    """A scorer that answers when it is released."""
+
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+
+    async def keys(self, items: Any, context: Any) -> list[Key | None]:
+        """No score is shared."""
+        return [None] * len(items)
+
+    async def score(self, items: Any, context: Any) -> list[Score]:
+        """The same for all."""
+        await self.released.wait()
+        return await super().score(items, context)
+
+
+async def test_neighbours_do_not_extend_a_deadline() -> None:
+    """A caller waits no longer because its sample travels with one whose caller has more time."""
+    scorer = Waiting()
+    pipeline = pipeline_of(scorer)
+    patient = asyncio.create_task(scored(pipeline, Item("a")))
+    [late] = await asyncio.wait_for(scored(pipeline, Item("b", (), {"timeout": 0.05})), 5)
+    scorer.released.set()
+    [found] = await patient
+    assert ("failed", "ok") == (late.status, found.status)
+    assert late.reason.startswith("no answer within 0.05 s")
