@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rewardstack_verifier.extraction.announced import TAKEN_BACK, announcements
 from rewardstack_verifier.extraction.bare import bare_answer
-from rewardstack_verifier.extraction.boxes import boxed
+from rewardstack_verifier.extraction.boxes import content_of
 from rewardstack_verifier.extraction.expressions import last_match
 from rewardstack_verifier.extraction.extract import FLEXIBLE, STANDARD, STRICT, check_mode, tag_or_box
 from rewardstack_verifier.extraction.visible import visible
@@ -132,7 +132,7 @@ def _marked(text: str, mode: str) -> str | None:
     if inside is not None:
         return _first_letters(inside) or (_letters(inside, mode) if mode != STRICT else _marked(inside, mode) or "")
     if box is not None:
-        return "" if TAKEN_BACK.match(text, box.end) else _first_letters(boxed(text) or "")
+        return "" if TAKEN_BACK.match(text, box.end) else _first_letters(content_of(text, box) or "")
     _, mark, rest = text.rpartition("####")
     return _first_letters(rest.strip().partition("\n")[0]) if mark else None
 

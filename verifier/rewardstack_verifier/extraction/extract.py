@@ -16,11 +16,12 @@ from rewardstack_verifier.extraction.announced import (
     PHRASE,
     TAKEN_BACK,
     announced,
+    announcements,
     final_answer,
     value_at_start,
 )
 from rewardstack_verifier.extraction.bare import bare_answer, last_formula
-from rewardstack_verifier.extraction.boxes import Box, boxed, last_box
+from rewardstack_verifier.extraction.boxes import Box, boxed, content_of, last_box
 from rewardstack_verifier.extraction.expressions import last_expression
 from rewardstack_verifier.extraction.visible import visible
 from rewardstack_verifier.trail import found
@@ -62,7 +63,7 @@ def reference_answer(reference: str) -> str:
     if inside is not None:
         return inside
     rest = reference.rpartition("####")[2].strip()
-    return (announced(rest[-WINDOW:]) if PHRASE.search(rest[-WINDOW:]) else None) or rest
+    return announced(rest[-WINDOW:]) or rest
 
 
 def _answer(text: str, mode: str) -> str | None:
@@ -92,7 +93,7 @@ def _marked(text: str, mode: str) -> str | None:
         if TAKEN_BACK.match(text, box.end) or HEDGED.match(text, box.end):
             return None
         final = None if mode == STRICT else final_answer(text[box.end :][-WINDOW:])
-        return found(final, "the final answer behind the last \\boxed") or found(boxed(text), "\\boxed")
+        return found(final, "the final answer behind the last \\boxed") or found(content_of(text, box), "\\boxed")
     return found(_behind_hashes(text), "####")
 
 
@@ -124,7 +125,7 @@ def _behind_hashes(text: str) -> str | None:
         if start < 0:
             return None
         line, _, below = text[start + len("####") :].strip().partition("\n")
-        if not below.strip() or _VALUE.match(line) or PHRASE.search(line):
+        if not below.strip() or _VALUE.match(line) or any(announcements(line)):
             break
         end = start
     else:
