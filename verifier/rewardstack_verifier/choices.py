@@ -13,12 +13,17 @@ from rewardstack_verifier.extraction.announced import HEDGED, TAKEN_BACK, announ
 from rewardstack_verifier.extraction.bare import bare_answer
 from rewardstack_verifier.extraction.boxes import Box, content_of
 from rewardstack_verifier.extraction.expressions import last_match
-from rewardstack_verifier.extraction.extract import FLEXIBLE, STANDARD, STRICT, check_mode, hash_line, tag_or_box
+from rewardstack_verifier.extraction.extract import (
+    FLEXIBLE,
+    STANDARD,
+    STRICT,
+    WINDOW,
+    check_mode,
+    hash_line,
+    tag_or_box,
+)
 from rewardstack_verifier.extraction.visible import visible
 from rewardstack_verifier.transcript import split_reasoning
-
-WINDOW = 50_000
-"""Characters at the end of a response in which a letter is looked for."""
 
 _OPENING = r"(?:[\s*_`$(\[{\"'“「]|\\[(\[]|\\(?:boxed|fbox|text|textbf|textit|mathbf|mathrm|mathsf|bf|rm)\b\s?){0,8}"
 _LEAD_IN = re.compile(
@@ -87,7 +92,8 @@ def chosen_letters(response: str, mode: str = STANDARD) -> str:
         ValueError: `mode` is none of these.
     """
     check_mode(mode)
-    text = visible(response)[-WINDOW:].translate(FULL_WIDTH)
+    text = visible(response)
+    text = text if text.isascii() else text.translate(FULL_WIDTH)
     thought, reply = split_reasoning(text)
     return _letters(reply if reply.strip() else thought, mode)
 
@@ -96,6 +102,7 @@ def _letters(text: str, mode: str) -> str:
     marked = _marked(text, mode)
     if marked is not None or mode == STRICT:
         return marked or ""
+    text = text[-WINDOW:]
     stated = _stated(text)
     if stated is not None:
         return stated
@@ -126,7 +133,7 @@ def _marked(text: str, mode: str) -> str | None:
     if box is not None:
         return "" if TAKEN_BACK.match(text, box.end) else _boxed_letters(text, box)
     line = hash_line(text)
-    return None if line is None else _first_letters(line) or _stated(line) or ""
+    return None if line is None else _first_letters(line) or _stated(line[:WINDOW]) or ""
 
 
 def _boxed_letters(text: str, box: Box) -> str:

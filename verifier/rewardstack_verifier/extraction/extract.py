@@ -126,7 +126,7 @@ def hash_line(text: str) -> str | None:
         if start < 0:
             return None
         line, _, below = text[start + len("####") :].strip().partition("\n")
-        if not below.strip() or _VALUE.match(line) or any(announcements(line)):
+        if not below.strip() or _VALUE.match(line) or any(announcements(line[:WINDOW])):
             return line.partition("<|")[0].replace("**", "").strip(_EMPHASIS)
         end = start
     return None
