@@ -21,10 +21,9 @@ from rewardstack_verifier.comparison.intervals import Reals, equal_reals, member
 from rewardstack_verifier.comparison.lists import equal_lists, equal_to_one, several
 from rewardstack_verifier.comparison.points import point, without_name
 from rewardstack_verifier.comparison.quantities import (
-    equal_pairs,
+    equal_by_noun,
     equal_percentages,
     equal_quantities,
-    matched_by_noun,
     names_differ,
     percentage,
     value_stated,
@@ -251,8 +250,7 @@ def _equal_equations(answer: Node, reference: Node) -> bool | None:
 def _counted(answer: Node, reference: Node) -> list[bool | None]:
     """The row of two lists that count the same nouns: `5 boys and 6 girls`."""
     one, other = several(answer), several(reference)
-    pairs = matched_by_noun(one.items, other.items) if one and other else []
-    return [equal_pairs(pairs)] if pairs else []
+    return equal_by_noun(one.items, other.items) if one and other else []
 
 
 def _equal_measured(answer: Node, reference: Node) -> bool | None:

@@ -51,10 +51,12 @@ _LONGEST_BEFORE_WORD = 13
 _SUPPOSED = re.compile(
     r"\b(?:suppose|assum(?:e|ing)|if|whether"
     r"|(?:might|may|could|would|(?:do|does|did|can)(?:n['\u2019]t| not)) (?:think|believe))"
-    r"(?: that)?(?: the)?(?: final| correct)?\s*\Z",
+    r"(?: that)?(?: the)?(?: final| correct)?\s*\Z"
+    r"|\b(?:his|her|their|(?!(?:problem|question|exercise|puzzle|task|riddle|part|here|it|that|today)['\u2019])[a-z]+['\u2019]s)"
+    r"(?: (?:final|own))?\s*\Z",
     re.IGNORECASE,
 )
-"""What is right before an announcement that is none: "suppose the answer is 9"."""
+"""What is right before an announcement that is none: "suppose the answer is 9", "the student's answer is 9"."""
 TAKEN_BACK = re.compile(
     r"[\s.,;:!?)*\]}$_\u2014-]{0,8}(?:(?:is|are)\s(?:not\b|wrong|incorrect|false)|(?:is|are|was|ca)n['\u2019]t\b|cannot\s"
     r"|(?:(?:no|wait|actually)\b[,.!:\s]{0,3}){1,3}"
