@@ -21,7 +21,7 @@ _UNSPACED = "|".join(
     for one in ANNOUNCEMENTS.values()
     if not one.spaced
 )
-_NOUN = r"answers?|ans(?=[.:])|(?:correct|right|best)\s(?:option|choice)(?:\sletter)?"
+_NOUN = r"answers?|ans(?=[.:])|(?:correct|right|best|final)\s(?:option|choice|selection)(?:\sletter)?"
 _VERB = (
     r"(?:is|are|was|equals|(?:comes?|works?)\s(?:out\s)?(?:to|as)|turns\sout\sto\sbe|(?:is|was)\sfound\sto\sbe"
     r"|(?:will|would|must|should|has\sto)\sbe)\b(?!\s?n[o']t\b)"
@@ -38,7 +38,7 @@ FOREIGN = f"{_SPACED}|{_UNSPACED}|{CHOSEN}"
 PHRASE = re.compile(rf"(?:{ENGLISH}|{FOREIGN})[\s*_:\uff1a}}\"'`]*", re.IGNORECASE)
 _NOUNS = sorted(
     {
-        *("answer", "ans.", "ans:", "option", "choice", "result", "solution"),
+        *("answer", "ans.", "ans:", "option", "choice", "selection", "result", "solution"),
         *(noun.lower() for one in ANNOUNCEMENTS.values() for noun in one.nouns.split("|")),
         *CHOSEN.split("|"),
     }
@@ -81,7 +81,7 @@ _SENTENCE_END = re.compile(r"[.!?](?<!\bi\.e\.)(?=\s|\*|$)|[。\n]|<\||$")
 _ASIDE = re.compile(
     r",?\s(?:because|since|as|so|thus|hence|therefore|where|which)\b.*|,?\si\.e\..*"
     r"|,?\s\(?(?:and\s)?(?:definitely\s)?(?:not|rather than|instead of)\s.*|;\s(?=[^;]*[A-Za-z]{3}).*"
-    r"|\s\([a-z][a-z -]{2,40}\)$"
+    r"|\s\([a-z][a-z -]{2,40}\)$|\s\((?:approximately|approx\.|about|roughly|\u2248|~)[^()\n]{1,40}\)$"
     r"|(?<=\d)\sof\s(?:the|his|her|their|its|all)\b.*|\s[-\u2013\u2014]\s(?=[a-z]{2}).*"
     r"|,\s(?:in total|altogether|that is|obtained|found|computed|I'm|I am)\b.*",
     re.DOTALL,
@@ -100,7 +100,7 @@ _LETTER = re.compile(r"\(?[A-J]\)(?=\s)|[A-J](?=[.:,]\s)")
 _TO_NEXT_NUMBER = re.compile(r"(?P<between>[^\d]*)\d")
 _WORD = re.compile(r"\s\(?[A-Za-z]{2,}")
 _HEDGE = (
-    r"or|also|else|may|might|could|possibl[ey]|if|maybe|perhaps|alternatively|as well|unless|vs|versus"
+    r"or|also|else|otherwise|may|might|could|possibl[ey]|if|maybe|perhaps|alternatively|as well|unless|vs|versus"
     r"|oder|ou|o|или|或"
 )
 _HEDGES = re.compile(rf"\b(?:{_HEDGE})\b", re.IGNORECASE)
