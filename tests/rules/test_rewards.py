@@ -76,7 +76,9 @@ def test_format_of_degenerate_responses(response: str) -> None:
     assert answer_in_format(response) is None
 
 
-@pytest.mark.parametrize("option", [{}, {"extraction": "flexible"}, {"method": "strict"}, {"method": "flexible"}], ids=str)
+@pytest.mark.parametrize(
+    "option", [{}, {"extraction": "flexible"}, {"method": "strict"}, {"method": "flexible"}], ids=str
+)
 @pytest.mark.parametrize(
     "response",
     ["#" * 2_000_000, "#### " * 400_000, "#### " + "1" * 2_000_000, "#### " + "1," * 10**6, "1/" * 10**6, "1 " * 10**6],

@@ -104,7 +104,7 @@ def parse(text: str) -> Value:
     Args:
         text: an answer, for example `\\frac{1}{2}` or `5 \\text{ cm}`. A text beyond the bounds has no reading.
     """
-    from rewardstack_verifier.comparison.compare import readings  # loads the parser
+    from rewardstack_verifier.reading.readings import readings  # loads the parser
 
     return Value(text, () if refusal(text) else readings(text))
 

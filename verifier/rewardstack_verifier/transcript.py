@@ -117,7 +117,7 @@ _ASSISTANTS = frozenset({"assistant", "model", "ai"})
 
 
 class Turn(str):
-    """The text of one turn. `last_turn` returns it as it is, so that a text is read once however many readers it has."""
+    """The text of one turn. `last_turn` returns it as it is: a text is read once, however many readers it has."""
 
     __slots__ = ()
 

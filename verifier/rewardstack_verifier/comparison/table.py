@@ -33,16 +33,6 @@ from rewardstack_verifier.comparison.vectors import components
 from rewardstack_verifier.comparison.verdicts import all_of
 from rewardstack_verifier.comparison.wording import equal_choice_and_value, equal_choices, equal_said
 from rewardstack_verifier.numbers.tree import Expression, Number, Symbol, symbols
-from rewardstack_verifier.reading.calendar import date, time_of_day
-from rewardstack_verifier.reading.digits import lettered_digits, periodic
-from rewardstack_verifier.reading.lexer import Token
-from rewardstack_verifier.reading.named import named
-from rewardstack_verifier.reading.parameters import family
-from rewardstack_verifier.reading.parser import formula
-from rewardstack_verifier.reading.quantities import mixed_number, quantity, total
-from rewardstack_verifier.reading.series import several_phrases, several_quantities
-from rewardstack_verifier.reading.sexagesimal import sexagesimal
-from rewardstack_verifier.reading.statements import stated
 from rewardstack_verifier.reading.syntax import (
     Choice,
     Combination,
@@ -60,27 +50,6 @@ from rewardstack_verifier.reading.syntax import (
     Words,
     is_expression,
 )
-from rewardstack_verifier.reading.undone import result
-from rewardstack_verifier.reading.wording import (
-    choice,
-    choices,
-    numeral,
-    phrase,
-    remainder,
-    spoken,
-    verdict,
-)
-
-Read = Callable[[list[Token]], Node]
-READERS: tuple[Read, ...] = (
-    *(remainder, choice, time_of_day, date, family, named, formula, result),
-    *(sexagesimal, periodic),
-)
-"""What a text may be read as, in order; a text of two meanings has a reading of each."""
-LETTERED: tuple[Read, ...] = (lettered_digits, quantity, stated, total, several_quantities, several_phrases)
-"""What it may be as well where letters or the sign of a unit stand in it."""
-WORDED: tuple[Read, ...] = (numeral, mixed_number, spoken, verdict, choices, phrase)
-"""What it may be as well where there are letters side by side."""
 
 Form = Callable[[Node], Any]
 """What an answer is as one type; nothing, or None, where it is of another."""

@@ -1,9 +1,9 @@
 """`gsm8k`: 1 if the response's number is the reference's, else 0, or `format_score` where it has the form of an answer.
 
-The number is found by the modes of `rewardstack_verifier.extraction`. The two methods, for the form of the GSM8K data set,
-whose solutions end with `#### 42`, and the score for the form are those of verl's `gsm8k.compute_score`
-(`verl/utils/reward_score/gsm8k.py`). Unlike there, numbers are compared as numbers, and a fraction, a list or a choice of
-two is no number.
+The number is found by the modes of `rewardstack_verifier.extraction`. The two methods, for the form of the GSM8K data
+set, whose solutions end with `#### 42`, and the score for the form are those of verl's `gsm8k.compute_score`
+(`verl/utils/reward_score/gsm8k.py`). Unlike there, numbers are compared as numbers, and a fraction, a list or a choice
+of two is no number.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ def multiple_choice(response: str, reference: str, extraction: str | None = None
         raise Unscored("the reference is no letter from A to J")
     letters = chosen_letters(response, mode)
     if len(letters) != 1:
-        return Outcome(0.0, f"the answer names several letters: {letters}" if letters else "no answer that is a letter from A to J")
+        return Outcome(
+            0.0, f"the answer names several letters: {letters}" if letters else "no answer that is a letter from A to J"
+        )
     letter = expected["letter"].upper()
     return Outcome(1.0) if letters == letter else Outcome(0.0, f"wrong answer: {letters}, the reference is {letter}")
