@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TypedDict
 
 from rewardstack_verifier.bounds import refusal
-from rewardstack_verifier.choices import chosen_letters
+from rewardstack_verifier.extraction.choices import chosen_letters
 from rewardstack_verifier.extraction.extract import FLEXIBLE, extract_answer, reference_answer
 from rewardstack_verifier.question import ask
 from rewardstack_verifier.reading.readings import readings

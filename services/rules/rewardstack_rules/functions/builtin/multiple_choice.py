@@ -6,7 +6,7 @@ import re
 
 from rewardstack.core.fields import Fields
 from rewardstack_rules.functions.outcome import Outcome, Unscored
-from rewardstack_verifier.choices import FULL_WIDTH, chosen_letters
+from rewardstack_verifier.extraction.choices import FULL_WIDTH, chosen_letters
 from rewardstack_verifier.question import EXTRACTIONS
 
 _REFERENCE = re.compile(r"\s*[(\[]?(?P<letter>[A-Ja-j])(?:[)\].:]{0,2}\s*|[)\].:]{1,2}\s.*)", re.DOTALL)
@@ -18,7 +18,7 @@ def multiple_choice(response: str, reference: str, extraction: str | None = None
     Args:
         response: what the policy wrote; an answer of several letters ("A or B") is wrong.
         reference: the letter, alone or as in `(B)`, `B.` or `B) Paris`.
-        extraction: `standard`, `strict` or `flexible` (`rewardstack_verifier.choices`).
+        extraction: `standard`, `strict` or `flexible` (`rewardstack_verifier.extraction.choices`).
 
     Raises:
         Unscored: the reference is no letter from A to J.
