@@ -218,6 +218,8 @@ def _equal_equations(answer: Node, reference: Node) -> bool | None:
 
 def _counted(answer: Node, reference: Node) -> list[bool | None]:
     """The row of two lists that count the same nouns: `5 boys and 6 girls`."""
+    if not (isinstance(answer, Sequence) and isinstance(reference, Sequence)):
+        return []
     one, other = several(answer), several(reference)
     return equal_by_noun(one.items, other.items) if one and other else []
 
