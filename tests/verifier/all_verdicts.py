@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from rewardstack_verifier import Options, verify
-from rewardstack_verifier.choices import chosen_letters
+from rewardstack_verifier.extraction.choices import chosen_letters
 
 CASES = Path(__file__).parents[1] / "cases"
 THREADS = 8

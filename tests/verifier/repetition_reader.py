@@ -16,10 +16,10 @@ from itertools import pairwise
 from typing import TypedDict
 
 from rewardstack_verifier.bounds import refusal
-from rewardstack_verifier.choices import chosen_letters
-from rewardstack_verifier.comparison.compare import readings
+from rewardstack_verifier.extraction.choices import chosen_letters
 from rewardstack_verifier.extraction.extract import FLEXIBLE, extract_answer, reference_answer
 from rewardstack_verifier.question import ask
+from rewardstack_verifier.reading.readings import readings
 
 MAX_SECONDS = 60
 """CPU seconds for all lengths of a case; generous: the slowest case takes about two seconds."""

@@ -15,7 +15,7 @@ import pytest
 
 import rewardstack_verifier
 from rewardstack_verifier import Options, equivalent, explain, extract, math_verify, parse, verify
-from rewardstack_verifier.choices import chosen_letters
+from rewardstack_verifier.extraction.choices import chosen_letters
 from tests.support.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from rewardstack_verifier import Comparison, equivalent
-from rewardstack_verifier.comparison.compare import readings
+from rewardstack_verifier.reading.readings import readings
 
 NESTED = {
     "fractions": "1/" * 490 + "1",

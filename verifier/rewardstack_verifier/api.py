@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rewardstack_verifier.bounds import MAX_RESPONSE, refusal
 from rewardstack_verifier.explanation import read_out
 from rewardstack_verifier.extraction.extract import STANDARD, check_mode, extract_answer, reference_answer
-from rewardstack_verifier.question import DEFAULT, Options, Question, Ruling, ask, ask_about
+from rewardstack_verifier.question import DEFAULT, Options, Question, Ruling, answer_and_question, ask_about
 from rewardstack_verifier.shortcut import decide_fast_path
 from rewardstack_verifier.trail import traced
 
@@ -104,7 +104,7 @@ def parse(text: str) -> Value:
     Args:
         text: an answer, for example `\\frac{1}{2}` or `5 \\text{ cm}`. A text beyond the bounds has no reading.
     """
-    from rewardstack_verifier.comparison.compare import readings  # loads the parser
+    from rewardstack_verifier.reading.readings import readings  # loads the parser
 
     return Value(text, () if refusal(text) else readings(text))
 
@@ -150,11 +150,10 @@ def verify(response: str, reference: str | Sequence[str], options: Options = DEF
     references = _texts(reference)
     if not isinstance(response, str):
         raise TypeError(f"response: expected a string, got {type(response).__name__}")
-    asked = ask(response, references, options)
-    found = extract(response, options.extraction)
+    answer, asked = answer_and_question(response, references, options)
     ruling, how = (asked, TEXT) if isinstance(asked, Ruling) else _decided(asked)
     value = None if ruling.right is None else float(ruling.right)
-    return Verdict(value, ruling.reason, found and found.text, how)
+    return Verdict(value, ruling.reason, answer, how)
 
 
 def explain(response: str, reference: str | Sequence[str], options: Options = DEFAULT) -> dict[str, Any]:

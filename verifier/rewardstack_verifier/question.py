@@ -79,17 +79,25 @@ def ask(solution: str, references: Sequence[str], options: Options = DEFAULT) ->
         references: right answers, each as it is, in a box, or behind `####`.
         options: what is asked for beside equality.
     """
+    return answer_and_question(solution, references, options)[1]
+
+
+def answer_and_question(
+    solution: str, references: Sequence[str], options: Options = DEFAULT
+) -> tuple[str | None, Question | Ruling]:
+    """Return the answer of a response, None where none is found or looked for, and what `ask` returns."""
     expected = tuple(answer for answer in map(_expected, references) if answer)
+    is_long = len(solution) > MAX_RESPONSE
+    if expected and options.extraction != STRICT and not is_long:
+        text = solution.strip()
+        if text and text in map(str.strip, references):
+            return text, Ruling(True)
+    answer = None if is_long else extract_answer(solution, options.extraction)
     if not expected:
-        return Ruling(None, "the reference is empty")
-    if len(solution) > MAX_RESPONSE:
-        return Question("", expected, "response too long")
-    if options.extraction != STRICT and solution.strip() in map(str.strip, references):
-        return Ruling(True)
-    answer = extract_answer(solution, options.extraction)
+        return answer, Ruling(None, "the reference is empty")
     if answer is None:
-        return Question("", expected, "no answer")
-    return ask_about(answer, expected, options)
+        return None, Question("", expected, "response too long" if is_long else "no answer")
+    return answer, ask_about(answer, expected, options)
 
 
 def ask_about(answer: str, expected: tuple[str, ...], options: Options) -> Question | Ruling:

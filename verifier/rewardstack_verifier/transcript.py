@@ -116,7 +116,13 @@ _REASONING_ENDS = {
 _ASSISTANTS = frozenset({"assistant", "model", "ai"})
 
 
-def last_turn(response: str) -> str:
+class Turn(str):
+    """The text of one turn. `last_turn` returns it as it is: a text is read once, however many readers it has."""
+
+    __slots__ = ()
+
+
+def last_turn(response: str) -> Turn:
     """Return what the policy said in its last turn.
 
     The result has no end tokens, headers or tool output. Each tool output is replaced by a line break.
@@ -128,9 +134,11 @@ def last_turn(response: str) -> str:
         The text of the last assistant turn; the response itself if it has no markers or more than `MAX_CHARACTERS`. The
         empty string if the last turn is empty, such as one that ends in a harmony tool call.
     """
+    if isinstance(response, Turn):
+        return response
     marker = _MARKER.search(response) if len(response) <= MAX_CHARACTERS else None
     if marker is None:
-        return _without_trailing_tokens(response)
+        return Turn(_without_trailing_tokens(response))
     reader = _Reader(_tool_outputs(response, marker.start()))
     position = 0
     while marker is not None:
@@ -138,7 +146,7 @@ def last_turn(response: str) -> str:
         position = reader.handle(marker)
         marker = _MARKER.search(response, position)
     reader.read(response[position:])
-    return _without_trailing_tokens(reader.last_turn())
+    return Turn(_without_trailing_tokens(reader.last_turn()))
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
@@ -152,9 +160,10 @@ def split_reasoning(text: str) -> tuple[str, str]:
         `<channel|>` …) from its beginning on, if that is marked, and what follows it. Without an end of reasoning, the
         empty string and the text.
     """
-    start, end = max((text.rfind(end), end) for end in _REASONING_ENDS)
-    if start < 0:
+    ends = [(text.rfind(end), end) for end in _REASONING_ENDS if end in text]
+    if not ends:
         return "", text
+    start, end = max(ends)
     return text[:start].rpartition(_REASONING_ENDS[end])[2], text[start + len(end) :]
 
 

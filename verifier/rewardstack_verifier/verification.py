@@ -46,9 +46,9 @@ def decide_with_trace(question: Question) -> tuple[Ruling, list[str]]:
 
 def _decided(question: Question) -> Ruling:
     # Imported here: it loads libraries that only isolated processes need.
-    from rewardstack_verifier.comparison.compare import is_readable
     from rewardstack_verifier.comparison.decimals import tolerating
     from rewardstack_verifier.comparison.simplified import is_simplified
+    from rewardstack_verifier.reading.readings import is_readable
 
     answer, expected, fault = question.answer, question.expected, question.fault
     with tolerating(question.tolerance):

@@ -175,5 +175,5 @@ def test_unknown_model_is_not_cached(server: FaultServer) -> None:
 def test_details(server: FaultServer) -> None:
     """verl's dict has the same numeric keys as for every service."""
     found = compute_score(SOURCE, "abc", "abc", details=True)
-    assert {"score", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"} == set(found)
+    assert {"score", "acc", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"} == set(found)
     assert found["score"] == pytest.approx(1.0)

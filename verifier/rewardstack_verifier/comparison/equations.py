@@ -212,8 +212,8 @@ def is_name(expression: Expression) -> bool:
         if expression.operation in ("real part", "imaginary part", "argument"):
             return True
         name = expression.arguments[0].name
-        if expression.operation == "abs" and (name.isupper() or name in ("z", "w") or name.startswith("vec ")):
-            return True  # how many members a set has; of a complex number, or vector
+        if expression.operation == "abs" and (name.isupper() or name in ("z", "w")):
+            return True  # how many members a set has; of a complex number
     operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
     leaves = (part for part in parts(expression) if not isinstance(part, Apply))
     if len(symbols(expression)) > 1 and operations <= _RELATING:

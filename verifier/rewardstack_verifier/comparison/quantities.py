@@ -37,9 +37,8 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
         and isinstance(reference, Total)
         and len(answer.quantities) == len(reference.quantities)
     ):
-        pairs = matched_by_noun(answer.quantities, reference.quantities)
-        if pairs:
-            return equal_pairs(pairs)
+        for found in equal_by_noun(answer.quantities, reference.quantities):
+            return found
         parts = all_of(map(equal_quantities, answer.quantities, reference.quantities))
         if parts or not (_measured(answer) and _measured(reference)):
             return parts
@@ -53,22 +52,27 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
     return True if True in verdicts else None if None in verdicts else False
 
 
-def matched_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[tuple[Node, Node]]:
-    """Return pairs of quantities with the same noun; nothing where the nouns of both are not the same set."""
-    one, other = _by_noun(answer), _by_noun(reference)
-    return [(one[noun], other[noun]) for noun in one] if one.keys() == other.keys() else []
+def equal_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[bool | None]:
+    """Return the verdict on quantities that are told apart by their nouns; nothing where they are not.
+
+    Two of the same noun are never two of different nouns: `5 cats and 3 cats`, `5 cats and 3 dogs`.
+    """
+    one, other = _with_nouns(answer), _with_nouns(reference)
+    if not one or len(one) != len(other):
+        return []
+    by_noun, asked = dict(one), dict(other)
+    if len(by_noun) != len(asked):
+        return [False] if len(one) in (len(by_noun), len(asked)) else []
+    if len(asked) < len(other) or by_noun.keys() != asked.keys():
+        return []
+    return [all_of(equal_quantities(by_noun[noun], asked[noun]) for noun in asked)]
 
 
-def equal_pairs(pairs: Iterable[tuple[Node, Node]]) -> bool | None:
-    """Return whether the quantities of each pair are equal."""
-    return all_of(equal_quantities(*pair) for pair in pairs)
-
-
-def _by_noun(quantities: Iterable[Node]) -> dict[str, Node]:
-    """Return quantities by their nouns; nothing where one has no noun, or two have the same."""
-    items = [one for one in quantities if isinstance(one, Quantity) and not one.meanings]
-    found: dict[str, Node] = {in_common_form(one.unit.lower()): one for one in items}
-    return found if len(found) == len([*quantities]) else {}
+def _with_nouns(quantities: Iterable[Node]) -> list[tuple[str, Node]]:
+    """Return quantities, each with its noun; nothing where one has none."""
+    items = [*quantities]
+    found = [(in_common_form(one.unit.lower()), one) for one in items if isinstance(one, Quantity) and not one.meanings]
+    return [*found] if len(found) == len(items) else []
 
 
 def names_differ(answer: Node, reference: Node) -> bool:

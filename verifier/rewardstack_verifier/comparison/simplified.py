@@ -7,9 +7,9 @@ from dataclasses import fields
 from math import gcd, isqrt
 from typing import Any
 
-from rewardstack_verifier.comparison.compare import readings
 from rewardstack_verifier.numbers.rational import integral, rational
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, parts, symbols
+from rewardstack_verifier.reading.readings import readings
 from rewardstack_verifier.reading.syntax import is_expression
 from rewardstack_verifier.stack import on_any_stack
 

@@ -21,10 +21,9 @@ from rewardstack_verifier.comparison.intervals import Reals, equal_reals, member
 from rewardstack_verifier.comparison.lists import equal_lists, equal_to_one, several
 from rewardstack_verifier.comparison.points import point, without_name
 from rewardstack_verifier.comparison.quantities import (
-    equal_pairs,
+    equal_by_noun,
     equal_percentages,
     equal_quantities,
-    matched_by_noun,
     names_differ,
     percentage,
     value_stated,
@@ -34,16 +33,6 @@ from rewardstack_verifier.comparison.vectors import components
 from rewardstack_verifier.comparison.verdicts import all_of
 from rewardstack_verifier.comparison.wording import equal_choice_and_value, equal_choices, equal_said
 from rewardstack_verifier.numbers.tree import Expression, Number, Symbol, symbols
-from rewardstack_verifier.reading.calendar import date, time_of_day
-from rewardstack_verifier.reading.digits import lettered_digits, periodic
-from rewardstack_verifier.reading.lexer import Token
-from rewardstack_verifier.reading.named import named
-from rewardstack_verifier.reading.parameters import family
-from rewardstack_verifier.reading.parser import formula
-from rewardstack_verifier.reading.quantities import mixed_number, quantity, total
-from rewardstack_verifier.reading.series import several_phrases, several_quantities
-from rewardstack_verifier.reading.sexagesimal import sexagesimal
-from rewardstack_verifier.reading.statements import stated
 from rewardstack_verifier.reading.syntax import (
     Choice,
     Combination,
@@ -61,27 +50,6 @@ from rewardstack_verifier.reading.syntax import (
     Words,
     is_expression,
 )
-from rewardstack_verifier.reading.undone import result
-from rewardstack_verifier.reading.wording import (
-    choice,
-    choices,
-    numeral,
-    phrase,
-    remainder,
-    spoken,
-    verdict,
-)
-
-Read = Callable[[list[Token]], Node]
-READERS: tuple[Read, ...] = (
-    *(remainder, choice, time_of_day, date, family, named, formula, result),
-    *(sexagesimal, periodic),
-)
-"""What a text may be read as, in order; a text of two meanings has a reading of each."""
-LETTERED: tuple[Read, ...] = (lettered_digits, quantity, stated, total, several_quantities, several_phrases)
-"""What it may be as well where letters or the sign of a unit stand in it."""
-WORDED: tuple[Read, ...] = (numeral, mixed_number, spoken, verdict, choices, phrase)
-"""What it may be as well where there are letters side by side."""
 
 Form = Callable[[Node], Any]
 """What an answer is as one type; nothing, or None, where it is of another."""
@@ -250,9 +218,10 @@ def _equal_equations(answer: Node, reference: Node) -> bool | None:
 
 def _counted(answer: Node, reference: Node) -> list[bool | None]:
     """The row of two lists that count the same nouns: `5 boys and 6 girls`."""
+    if not (isinstance(answer, Sequence) and isinstance(reference, Sequence)):
+        return []
     one, other = several(answer), several(reference)
-    pairs = matched_by_noun(one.items, other.items) if one and other else []
-    return [equal_pairs(pairs)] if pairs else []
+    return equal_by_noun(one.items, other.items) if one and other else []
 
 
 def _equal_measured(answer: Node, reference: Node) -> bool | None:

@@ -21,7 +21,7 @@ _UNSPACED = "|".join(
     for one in ANNOUNCEMENTS.values()
     if not one.spaced
 )
-_NOUN = r"answers?|ans(?=[.:])|(?:correct|right|best)\s(?:option|choice)(?:\sletter)?"
+_NOUN = r"answers?|ans(?=[.:])|(?:correct|right|best|final)\s(?:option|choice|selection)(?:\sletter)?"
 _VERB = (
     r"(?:is|are|was|equals|(?:comes?|works?)\s(?:out\s)?(?:to|as)|turns\sout\sto\sbe|(?:is|was)\sfound\sto\sbe"
     r"|(?:will|would|must|should|has\sto)\sbe)\b(?!\s?n[o']t\b)"
@@ -36,19 +36,27 @@ ENGLISH = (
 """A pattern of what announces an answer in English, with what belongs to it: "the answer to part b (Yes or No) is"."""
 FOREIGN = f"{_SPACED}|{_UNSPACED}|{CHOSEN}"
 PHRASE = re.compile(rf"(?:{ENGLISH}|{FOREIGN})[\s*_:\uff1a}}\"'`]*", re.IGNORECASE)
-_WORDS_OF_PHRASES = (
-    *("answer", "ans.", "ans:", "option", "choice", "result", "solution"),
-    *(noun.lower() for one in ANNOUNCEMENTS.values() for noun in one.nouns.split("|")),
-    *CHOSEN.split("|"),
+_NOUNS = sorted(
+    {
+        *("answer", "ans.", "ans:", "option", "choice", "selection", "result", "solution"),
+        *(noun.lower() for one in ANNOUNCEMENTS.values() for noun in one.nouns.split("|")),
+        *CHOSEN.split("|"),
+    }
 )
+_WORDS_OF_PHRASES = tuple(noun for noun in _NOUNS if not any(noun.startswith(one) for one in _NOUNS if one != noun))
 """One of which is in every phrase, in small letters."""
+_BEFORE_WORD = re.compile(r"(?:(?:correct|right|best|final)\s|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?)\Z")
+"""What a phrase may begin with before such a word."""
+_LONGEST_BEFORE_WORD = 13
 _SUPPOSED = re.compile(
     r"\b(?:suppose|assum(?:e|ing)|if|whether"
     r"|(?:might|may|could|would|(?:do|does|did|can)(?:n['\u2019]t| not)) (?:think|believe))"
-    r"(?: that)?(?: the)?(?: final| correct)?\s*\Z",
+    r"(?: that)?(?: the)?(?: final| correct)?\s*\Z"
+    r"|\b(?:his|her|their|(?!(?:problem|question|exercise|puzzle|task|riddle|part|here|it|that|today)['\u2019])[a-z]+['\u2019]s)"
+    r"(?: (?:final|own))?\s*\Z",
     re.IGNORECASE,
 )
-"""What is right before an announcement that is none: "suppose the answer is 9"."""
+"""What is right before an announcement that is none: "suppose the answer is 9", "the student's answer is 9"."""
 TAKEN_BACK = re.compile(
     r"[\s.,;:!?)*\]}$_\u2014-]{0,8}(?:(?:is|are)\s(?:not\b|wrong|incorrect|false)|(?:is|are|was|ca)n['\u2019]t\b|cannot\s"
     r"|(?:(?:no|wait|actually)\b[,.!:\s]{0,3}){1,3}"
@@ -73,7 +81,7 @@ _SENTENCE_END = re.compile(r"[.!?](?<!\bi\.e\.)(?=\s|\*|$)|[。\n]|<\||$")
 _ASIDE = re.compile(
     r",?\s(?:because|since|as|so|thus|hence|therefore|where|which)\b.*|,?\si\.e\..*"
     r"|,?\s\(?(?:and\s)?(?:definitely\s)?(?:not|rather than|instead of)\s.*|;\s(?=[^;]*[A-Za-z]{3}).*"
-    r"|\s\([a-z][a-z -]{2,40}\)$"
+    r"|\s\([a-z][a-z -]{2,40}\)$|\s\((?:approximately|approx\.|about|roughly|\u2248|~)[^()\n]{1,40}\)$"
     r"|(?<=\d)\sof\s(?:the|his|her|their|its|all)\b.*|\s[-\u2013\u2014]\s(?=[a-z]{2}).*"
     r"|,\s(?:in total|altogether|that is|obtained|found|computed|I'm|I am)\b.*",
     re.DOTALL,
@@ -92,7 +100,7 @@ _LETTER = re.compile(r"\(?[A-J]\)(?=\s)|[A-J](?=[.:,]\s)")
 _TO_NEXT_NUMBER = re.compile(r"(?P<between>[^\d]*)\d")
 _WORD = re.compile(r"\s\(?[A-Za-z]{2,}")
 _HEDGE = (
-    r"or|also|else|may|might|could|possibl[ey]|if|maybe|perhaps|alternatively|as well|unless|vs|versus"
+    r"or|also|else|otherwise|may|might|could|possibl[ey]|if|maybe|perhaps|alternatively|as well|unless|vs|versus"
     r"|oder|ou|o|или|或"
 )
 _HEDGES = re.compile(rf"\b(?:{_HEDGE})\b", re.IGNORECASE)
@@ -127,12 +135,29 @@ def announced(text: str) -> str | None:
 
 def announcements(text: str) -> Iterator[re.Match[str]]:
     """Yield the phrases that announce an answer, but those that only suppose one."""
-    lowered = text.lower()
-    if not any(word in lowered for word in _WORDS_OF_PHRASES):
-        return  # faster than the pattern, which has many beginnings
-    for phrase in PHRASE.finditer(text):
-        if not _SUPPOSED.search(text, max(0, phrase.start() - 40), phrase.start()):
+    end = 0
+    for start in _starts(text):
+        phrase = PHRASE.match(text, start) if start >= end else None
+        if phrase is None:
+            continue
+        end = phrase.end()
+        if not _SUPPOSED.search(text, max(0, start - 40), start):
             yield phrase
+
+
+def _starts(text: str) -> list[int]:
+    """Return where a phrase may start, in order: to try the pattern elsewhere takes a hundred times as long."""
+    lowered = text.lower()
+    if len(lowered) != len(text):
+        return [*range(len(text))]
+    starts = set()
+    for word in _WORDS_OF_PHRASES:
+        position = lowered.find(word)
+        while position >= 0:
+            before = _BEFORE_WORD.search(lowered, max(0, position - _LONGEST_BEFORE_WORD), position)
+            starts |= {position, before.start() if before else position}
+            position = lowered.find(word, position + 1)
+    return sorted(starts)
 
 
 def final_answer(text: str) -> str | None:

@@ -52,21 +52,29 @@ class Box(NamedTuple):
 
 
 def boxed(text: str) -> str | None:
-    """What the last closed `\\boxed{…}` or `\\fbox{…}` holds; boxes that are joined are one list.
+    """What the last closed `\\boxed{…}` or `\\fbox{…}` holds, with those joined to it; None where there is none."""
+    box = last_box(text, len(text))
+    return None if box is None else content_of(text, box)
+
+
+def content_of(text: str, box: Box) -> str | None:
+    """What the last box of a text holds; boxes that are joined are one list.
 
     Joined are boxes with a comma, "and" or "or" between them, and boxes side by side unless they hold the same.
+
+    Returns:
+        None where the box is denied ("not \\boxed{5}") and there is no other.
     """
-    box = _outermost(text, last_box(text, len(text)))
-    if box is not None and _DENIED.search(text, max(0, box.start - 16), box.start):
-        box = _outermost(text, last_box(text, box.start))
-    last = box
+    last, before = _outermost(text, box)
+    if _DENIED.search(text, max(0, last.start - 16), last.start):
+        if before is None:
+            return None
+        last, before = _outermost(text, before)
+    box = last
     contents: list[str] = []
     separator = ", "
     for _ in range(MAX_ITEMS + 1):
-        if box is None:
-            break
         contents.append(box.content)
-        before = last_box(text, box.start)
         joint = None if before is None else _joint(text, before, box)
         if before is None or joint is None:
             break
@@ -76,10 +84,8 @@ def boxed(text: str) -> str | None:
             separator = " and "
         if joint["sign"] or "or" in (joint["words"] or "").split():
             separator = " or "
-        box = before
-    if last is not None and len(contents) == 1:
-        return _with_surroundings(text, last)
-    return separator.join(reversed(contents)) or None
+        box, before = before, last_box(text, before.start)
+    return _with_surroundings(text, last) if len(contents) == 1 else separator.join(reversed(contents))
 
 
 def _with_surroundings(text: str, box: Box) -> str:
@@ -91,7 +97,8 @@ def _with_surroundings(text: str, box: Box) -> str:
         content = f"-{content}" if content[:1].isdigit() else f"-({content})"
     if _goes_on(content):
         content = last_line(content) or content
-    if not _IN_BRACKETS.search(content) and _SEVERAL_BEFORE.search(text, max(0, box.start - 80), box.start):
+    listed = "," in content and not _IN_BRACKETS.search(content)
+    if listed and _SEVERAL_BEFORE.search(text, max(0, box.start - 80), box.start):
         content = _COMMA.sub(" \\\\text{ and } ", content)
     if behind is None:
         return content
@@ -118,12 +125,16 @@ def last_box(text: str, end: int) -> Box | None:
     return None
 
 
-def _outermost(text: str, box: Box | None) -> Box | None:
-    """The box around a box, where there is one, without the inner command: `\\boxed{\\boxed{6} + 1}` holds `6 + 1`."""
-    around = None if box is None else last_box(text, box.start)
-    if box is None or around is None or around.end < box.end:
-        return box
-    return around._replace(content=around.content.replace(text[box.start : box.end], box.content))
+def _outermost(text: str, box: Box) -> tuple[Box, Box | None]:
+    """The box around a box, where there is one, and the box before it.
+
+    It is without the inner command: `\\boxed{\\boxed{6} + 1}` holds `6 + 1`.
+    """
+    before = last_box(text, box.start)
+    if before is None or before.end < box.end:
+        return box, before
+    inner = text[box.start : box.end]
+    return before._replace(content=before.content.replace(inner, box.content)), last_box(text, before.start)
 
 
 def _joint(text: str, before: Box, box: Box) -> re.Match[str] | None:

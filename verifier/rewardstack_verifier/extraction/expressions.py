@@ -59,7 +59,7 @@ def joined_formulas(text: str) -> tuple[str, int] | None:
     while match is not None and len(found) <= MAX_TOGETHER:
         found.append(match)
         joint = JOINT.match(text, match.end())
-        match = FORMULA.match(text, joint.end()) if joint else None
+        match = _joined_by(text, joint) if joint else None
     if not found:
         return None
     between = [text[one.end() : other.start()] for one, other in pairwise(found)]
@@ -67,6 +67,12 @@ def joined_formulas(text: str) -> tuple[str, int] | None:
     listed = (f" {word} " if word else ", ").join(map(content, found))
     behind = _unit_behind(text, found[-1]) if len(found) == 1 else None
     return (f"{listed} {plain_unit(behind)}", behind.end()) if behind else (listed, found[-1].end())
+
+
+def _joined_by(text: str, joint: re.Match[str]) -> re.Match[str] | None:
+    """Return the formula behind a joint; behind "or" a number, too: "$\\frac{7}{2}$, or 3.5"."""
+    formula = FORMULA.match(text, joint.end())
+    return NUMBER.match(text, joint.end()) if formula is None and "or" in joint.group() else formula
 
 
 def last_expression(text: str) -> str | None:

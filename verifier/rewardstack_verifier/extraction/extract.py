@@ -16,11 +16,12 @@ from rewardstack_verifier.extraction.announced import (
     PHRASE,
     TAKEN_BACK,
     announced,
+    announcements,
     final_answer,
     value_at_start,
 )
 from rewardstack_verifier.extraction.bare import bare_answer, last_formula
-from rewardstack_verifier.extraction.boxes import Box, boxed, last_box
+from rewardstack_verifier.extraction.boxes import Box, boxed, content_of, last_box
 from rewardstack_verifier.extraction.expressions import last_expression
 from rewardstack_verifier.extraction.visible import visible
 from rewardstack_verifier.trail import found
@@ -32,8 +33,8 @@ MODES = (STANDARD, STRICT, FLEXIBLE)
 WINDOW = 16 * MAX_ANSWER
 """Characters at the end of a response in which an answer without a box, tag or `####` is looked for."""
 _EMPHASIS = "*_ "
-_VALUE = re.compile(r"[*_\s]*(?:[-+(\[{$\\£€.\d]|[A-Za-z]\w?\s?=)")
-"""How a line begins that is no heading."""
+_VALUE = re.compile(r"[*_\s]*(?:[-+(\[{$\\£€.\d]|[A-Za-z]\w?\s?=|[A-J][.)*_\s]*\Z)")
+"""How a line begins that is no heading, or a letter alone."""
 MAX_HEADINGS = 8
 """`####` lines without a value that are passed over, counted from the end."""
 _WORDS = re.compile(r"[^\d\n\\$]{1,200}")
@@ -63,7 +64,7 @@ def reference_answer(reference: str) -> str:
     if inside is not None:
         return inside
     rest = reference.rpartition("####")[2].strip()
-    return (announced(rest[-WINDOW:]) if PHRASE.search(rest[-WINDOW:]) else None) or rest
+    return announced(rest[-WINDOW:]) or rest
 
 
 def _balanced(reference: str) -> str:
@@ -101,8 +102,9 @@ def _marked(text: str, mode: str) -> str | None:
         if TAKEN_BACK.match(text, box.end) or HEDGED.match(text, box.end):
             return None
         final = None if mode == STRICT else final_answer(text[box.end :][-WINDOW:])
-        return found(final, "the final answer behind the last \\boxed") or found(boxed(text), "\\boxed")
-    return found(_behind_hashes(text), "####")
+        return found(final, "the final answer behind the last \\boxed") or found(content_of(text, box), "\\boxed")
+    line = hash_line(text)
+    return found(_value_of(line) if line else None, "####")
 
 
 def tag_or_box(text: str) -> tuple[str | None, Box | None]:
@@ -125,19 +127,21 @@ def check_mode(mode: str) -> None:
         raise ValueError(f"extraction: {mode!r} is unknown; use one of {', '.join(MODES)}")
 
 
-def _behind_hashes(text: str) -> str | None:
-    """Return the answer on the last `####` line that is no heading of text below it; None where there is none."""
+def hash_line(text: str) -> str | None:
+    """Return what is on the last `####` line that is no heading of text below it; None where there is none."""
     end = len(text)
     for _ in range(MAX_HEADINGS):
         start = text.rfind("####", 0, end)
         if start < 0:
             return None
         line, _, below = text[start + len("####") :].strip().partition("\n")
-        if not below.strip() or _VALUE.match(line) or PHRASE.search(line):
-            break
+        if not below.strip() or _VALUE.match(line) or any(announcements(line[:WINDOW])):
+            return line.partition("<|")[0].replace("**", "").strip(_EMPHASIS)
         end = start
-    else:
-        return None
-    line = line.partition("<|")[0].replace("**", "").strip(_EMPHASIS)
+    return None
+
+
+def _value_of(line: str) -> str | None:
+    """Return the answer of a `####` line, without a phrase that announces it."""
     phrase = PHRASE.match(line.removeprefix("The ").removeprefix("the "))
     return (value_at_start(phrase.string[phrase.end() :]) if phrase else line) or None

@@ -19,8 +19,10 @@ def visible(response: str) -> str:
     Args:
         response: what the policy wrote, of any length.
     """
-    response = _without_phantoms(_without_comments(without_dialogue(last_turn(response))))
-    return _COMMENT_LINE.sub("", response) if "%" in response else response
+    text = without_dialogue(last_turn(response))
+    text = _without_comments(text) if "<!--" in text else text
+    text = _without_phantoms(text) if "phantom" in text else text
+    return _COMMENT_LINE.sub("", text) if "%" in text else text
 
 
 def _without_comments(text: str) -> str:

@@ -49,13 +49,13 @@ class Balls:
         Raises:
             NoValueError: it has none, for example where it divides by zero.
         """
+        if isinstance(expression, Apply):
+            return self._apply(expression)
         if isinstance(expression, Number):
             return acb(fmpq(expression.value.numerator, expression.value.denominator))
         if isinstance(expression, Symbol):
             return self._symbol(expression.name)
-        if isinstance(expression, Constant):
-            return _constant(expression.name)
-        return self._apply(expression)
+        return _constant(expression.name)
 
     def _symbol(self, name: str) -> acb:
         try:

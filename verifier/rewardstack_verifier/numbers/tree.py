@@ -96,12 +96,16 @@ def evaluated(arguments: Iterable[Expression], value: Callable[[Expression], T |
 def symbols(*expressions: Expression) -> frozenset[str]:
     """The names of all symbols that stand in the expressions, other than the index of a sum or product over it."""
     found, indices = set[str](), set[str]()
-    for part in (part for one in expressions for part in parts(one)):
-        if isinstance(part, Symbol):
+    left = [*expressions]
+    while left:  # without `parts`: it is called for most of what is compared
+        part = left.pop()
+        if isinstance(part, Apply):
+            left += part.arguments
+            if part.operation in OVER_INDEX and isinstance(part.arguments[1], Symbol):
+                indices.add(part.arguments[1].name)
+        elif isinstance(part, Symbol):
             found.add(part.name)
-        elif isinstance(part, Apply) and part.operation in OVER_INDEX and isinstance(part.arguments[1], Symbol):
-            indices.add(part.arguments[1].name)
-    return frozenset(found - indices)
+    return frozenset(found - indices if indices else found)
 
 
 def renamed(expression: Expression, names: dict[str, str]) -> Expression:

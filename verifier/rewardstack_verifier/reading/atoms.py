@@ -12,9 +12,11 @@ from rewardstack_verifier.reading.names import CONSTANTS, FUNCTIONS, GREEK, SEVE
 from rewardstack_verifier.reading.stream import AFTER_ALL
 from rewardstack_verifier.reading.syntax import Node, Sequence
 from rewardstack_verifier.reading.terms import SIGNS, expression, letter, number, repeating, subscript
+from rewardstack_verifier.reading.units import named as unit_named
 
 MOST_FACTORS = 2
-"""Letters side by side that are factors; more are a word, or may be, but for neighbours in the alphabet: `xyz`."""
+"""Letters side by side that are factors; more are a word, or may be."""
+_VOWELS = frozenset("aeiouy")
 _ARGUMENTS = frozenset("xtns")
 """Letters that a function is said of."""
 _REPEATING = names("repeating recurring")
@@ -102,12 +104,22 @@ class Atoms(Functions, Environments):
             return self._named(name)
         if name in GREEK:
             return Symbol(name)
-        if token.word or name in UNITS or (len(name) > MOST_FACTORS and not _are_neighbours(name)):
+        if token.word or name in UNITS or (len(name) > MOST_FACTORS and not self._are_factors(token)):
             raise UnreadError(f"the word {name!r}")
         # Letters side by side are factors; what follows belongs to the last.
         self._at -= 1
         self._leave(token, name[1:])
         return Symbol(name[0]) if name[0] in self._indices else letter(name[0])
+
+    def _are_factors(self, token: Token) -> bool:
+        """Whether three letters or more are no word: neighbours in the alphabet, or without a vowel: `zyx`, `mgh`."""
+        name = token.text
+        if _are_neighbours(name):
+            return True
+        if len(name) != MOST_FACTORS + 1 or not _VOWELS.isdisjoint(name.lower()) or name.isupper() or unit_named(name):
+            return False
+        before = self._tokens[self._at - 2] if self._at > 1 else None
+        return before is None or before.kind != NUMBER or not token.spaced  # `12 pcs`
 
     def _named(self, name: str) -> Expression:
         """A letter with its subscript, primes, and the arguments of a function that it names."""

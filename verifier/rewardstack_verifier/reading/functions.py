@@ -61,10 +61,10 @@ class Functions(Sums):
             return Constant(CONSTANTS[name])
         if name in GREEK:
             return self._named(name)
-        if name == "vec" and self._peek(1).kind == LETTERS and len(self._peek(1).text) == 1:
-            return Symbol(self._marked(subscript(self._argument())))
         if name in DECORATIONS:
-            return Symbol(self._marked(f"{name} {subscript(self._argument())}"))
+            decorated = subscript(self._argument())
+            is_vector = name == "vec" and len(decorated) == 1
+            return Symbol(self._marked(decorated if is_vector else f"{name} {decorated}"))
         if name in _FIGURES and self._peek().kind == LETTERS:
             return Symbol(f"{name} {self._next().text}")
         if name == "mathbb":

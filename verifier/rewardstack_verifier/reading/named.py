@@ -73,12 +73,23 @@ def _is_name(tokens: list[Token]) -> bool:
     if texts[0] in _NAMING or (texts[0] == "m" and texts[1:2] == ["angle"]):
         return True
     if texts[0] == "|":
-        return texts[-1] == "|" and _are_sets(tokens)
+        return texts[-1] == "|" and (_are_sets(tokens) or "vec" in texts)
     if texts[0] in _FUNCTIONS:
-        return any(token.kind == LETTERS or token.text in GREEK for token in tokens[1:])
+        return any(token.kind == LETTERS or token.text in GREEK for token in tokens[1:]) and not _has_number(tokens)
     if texts[:2] == ["frac", "d"] or (texts[0] == "frac" and texts[1][:1] == "d" and texts[-1][:1] == "d"):
         return len(texts) <= 4
     return _is_call(tokens)
+
+
+def _has_number(tokens: list[Token]) -> bool:
+    """Whether a number is a term of a sum, which is to be solved then: `\\sin x + 3`, but not `\\sin(x + 3)`."""
+    depth = 0
+    for before, token, behind in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
+        depth += {"(": 1, ")": -1}.get(before.text, 0)
+        ends = behind is None or behind.text in ("+", "-")
+        if not depth and before.text in ("+", "-") and token.kind == NUMBER and ends:
+            return True
+    return False
 
 
 def _is_call(tokens: list[Token]) -> bool:

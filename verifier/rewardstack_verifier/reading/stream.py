@@ -40,12 +40,17 @@ class Stream:
 
     def _take(self, *texts: str) -> str:
         """The next token's text if it is one of these, else nothing."""
-        return self._next().text if self._peek() is not AFTER_ALL and self._peek().text in texts else ""
+        token = self._peek()
+        if token is AFTER_ALL or token.text not in texts:
+            return ""
+        self._at += 1
+        return token.text
 
     def _expect(self, *texts: str) -> str:
-        if self._peek().text not in texts or self._peek() is AFTER_ALL:
+        found = self._take(*texts)
+        if not found:
             raise UnreadError(f"{self._peek().text!r} instead of {texts[0]!r}")
-        return self._next().text
+        return found
 
     def _inside(self, read: Callable[[], T]) -> T:
         """What `read` gives, in brackets of its own: bars open anew."""

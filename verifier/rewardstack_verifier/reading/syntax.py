@@ -192,6 +192,9 @@ Node: TypeAlias = (
 )
 
 
+_EXPRESSIONS = get_args(Expression)
+
+
 def is_expression(node: Node) -> TypeGuard[Expression]:
     """Whether a node is an expression, and no structure."""
-    return isinstance(node, get_args(Expression))
+    return isinstance(node, _EXPRESSIONS)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from rewardstack_rules.functions.outcome import Outcome
 
-def exact_match(response: str, reference: str) -> float:
-    """Compares two strings, case and inner white space included.
+
+def exact_match(response: str, reference: str) -> Outcome:
+    """Compare two strings, case and inner white space included.
 
     Args:
         response: what the policy wrote.
         reference: what it should have written.
     """
-    return float(response.strip() == reference.strip())
+    if response.strip() == reference.strip():
+        return Outcome(1.0)
+    return Outcome(0.0, "wrong answer: the response is not the reference")

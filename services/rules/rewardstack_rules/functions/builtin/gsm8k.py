@@ -1,8 +1,9 @@
 """`gsm8k`: 1 if the response's number is the reference's, else 0, or `format_score` where it has the form of an answer.
 
-The form is that of the GSM8K data set, whose solutions end with `#### 42`. The two methods and the score for the form
-are those of verl's `gsm8k.compute_score` (`verl/utils/reward_score/gsm8k.py`); unlike there, numbers are compared as
-numbers, and a fraction, a list or a choice of two is no number.
+The number is found by the modes of `rewardstack_verifier.extraction`. The two methods, for the form of the GSM8K data
+set, whose solutions end with `#### 42`, and the score for the form are those of verl's `gsm8k.compute_score`
+(`verl/utils/reward_score/gsm8k.py`). Unlike there, numbers are compared as numbers, and a fraction, a list or a choice
+of two is no number.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from rewardstack.core.fields import Fields
+from rewardstack.core.fields import Fields, field_error
 from rewardstack_rules.functions.outcome import Outcome, Unscored
+from rewardstack_verifier.api import extract
+from rewardstack_verifier.question import EXTRACTIONS
 
 METHODS = ("strict", "flexible")
+NONE = {"strict": "no answer of the form #### number", "flexible": "no number"}
 MAX_DIGITS = 64
 WINDOW = 50_000
 """Characters at the end of a response in which the last number is looked for."""
@@ -47,61 +51,80 @@ DIGITS = re.compile(r"(?<![0-9.,/^_])(?<![\^_]\{)(?:(?<![\w)\]}])[-+])?\$?[.]?[0
 """A run of digits with what joins them, whether that is a number or not; exponents and indices are none."""
 
 
-def gsm8k(response: str, reference: str, method: str | None = None, format_score: float | None = None) -> Outcome:
-    """Compares two numbers, `1,000` and `$1000.00` being the same.
+def gsm8k(
+    response: str,
+    reference: str,
+    extraction: str | None = None,
+    method: str | None = None,
+    format_score: float | None = None,
+) -> Outcome:
+    """Compare two numbers, `1,000` and `$1000.00` being the same.
 
     Args:
         response: what the policy wrote.
         reference: a number, or a solution that ends with `#### number`.
-        method: `strict` (the last `#### number`) or `flexible` (the last number, whatever stands before it).
+        extraction: `standard`, `strict` or `flexible` (`rewardstack_verifier.extraction`).
+        method: in place of `extraction`, `strict` (the last `#### number`) or `flexible` (the last number).
         format_score: what a wrong number is worth, from 0 to 1; the parts `format` and `accuracy` are then reported.
 
     Raises:
         Unscored: the reference holds no number.
-        RequestError: an option is malformed.
+        RequestError: an option is malformed, or both `extraction` and `method` are given.
     """
-    options = Fields({"method": method, "format_score": format_score})
-    strict = _is_strict(options)
+    options = Fields({"extraction": extraction, "method": method, "format_score": format_score})
+    how, is_method = _how(options)
     consolation = options.number("format_score", None, 0, 1)
     expected = _expected(reference)
     if expected is None:
         raise Unscored("the reference holds no number")
-    found = _found(response, strict=strict)
+    found = _found(response, how, is_method=is_method)[0]
     if found is None:
-        return _outcome(consolation, 0.0, 0.0, "no answer of the form #### number" if strict else "no number")
+        return _outcome(consolation, 0.0, 0.0, NONE[how] if is_method else "no answer that is a number")
     if len(found) > MAX_DIGITS:
         return _outcome(consolation, 0.0, 0.0, f"the answer is longer than {MAX_DIGITS} characters")
-    return _outcome(consolation, 1.0, float(Decimal(found) == Decimal(expected)))
+    if Decimal(found) != Decimal(expected):
+        return _outcome(consolation, 1.0, 0.0, f"wrong answer: {found}, the reference is {expected}")
+    return _outcome(consolation, 1.0, 1.0)
 
 
 def read_out(response: str, references: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers that are compared, for an explanation.
+    """Return the numbers that are compared, for an explanation.
 
     Raises:
         RequestError: an option is malformed.
     """
-    strict = _is_strict(Fields(extra))
-    found = _found(response, strict=strict)
+    how, is_method = _how(Fields(extra))
+    found, place = _found(response, how, is_method=is_method)
     return {
         "answer": found,
-        "found in": ("the last ####" if strict else "the last number") if found else "nothing",
+        "found in": place if found else "nothing",
         "references as read": list(map(_expected, references)),
     }
 
 
-def _is_strict(options: Fields) -> bool:
-    return options.choice("method", METHODS) == "strict"
+def _how(options: Fields) -> tuple[str, bool]:
+    """Return how the number is found, and whether that is one of verl's methods."""
+    extraction = options.choice("extraction", EXTRACTIONS)
+    if options.get("method") is None:
+        return extraction, False
+    if options.get("extraction") is not None:
+        raise field_error("method", "leave it out, or extraction")
+    return options.choice("method", METHODS), True
 
 
 def _expected(reference: str) -> str | None:
     return _answer(reference.rpartition(MARK)[2])
 
 
-def _found(response: str, *, strict: bool) -> str | None:
-    if not strict:
-        return _last_number(response[-WINDOW:])
+def _found(response: str, how: str, *, is_method: bool) -> tuple[str | None, str]:
+    """Return the number of a response, and where it was found."""
+    if not is_method:
+        answer = extract(response, how)
+        return (None, "") if answer is None else (_answer(answer.text), answer.place)
+    if how == "flexible":
+        return _last_number(response[-WINDOW:]), "the last number"
     _, mark, line = response.rpartition(MARK)
-    return _answer(line) if mark else None
+    return _answer(line) if mark else None, "the last ####"
 
 
 def _outcome(consolation: float | None, form: float, right: float, reason: str = "") -> Outcome:

@@ -6,10 +6,9 @@ import re
 
 from rewardstack.core.fields import Fields
 from rewardstack_rules.functions.outcome import Outcome, Unscored
-from rewardstack_verifier.choices import FULL_WIDTH, chosen_letters
+from rewardstack_verifier.extraction.choices import FULL_WIDTH, chosen_letters
 from rewardstack_verifier.question import EXTRACTIONS
 
-SEVERAL = "the answer names several letters"
 _REFERENCE = re.compile(r"\s*[(\[]?(?P<letter>[A-Ja-j])(?:[)\].:]{0,2}\s*|[)\].:]{1,2}\s.*)", re.DOTALL)
 
 
@@ -19,7 +18,7 @@ def multiple_choice(response: str, reference: str, extraction: str | None = None
     Args:
         response: what the policy wrote; an answer of several letters ("A or B") is wrong.
         reference: the letter, alone or as in `(B)`, `B.` or `B) Paris`.
-        extraction: `standard`, `strict` or `flexible` (`rewardstack_verifier.choices`).
+        extraction: `standard`, `strict` or `flexible` (`rewardstack_verifier.extraction.choices`).
 
     Raises:
         Unscored: the reference is no letter from A to J.
@@ -31,5 +30,8 @@ def multiple_choice(response: str, reference: str, extraction: str | None = None
         raise Unscored("the reference is no letter from A to J")
     letters = chosen_letters(response, mode)
     if len(letters) != 1:
-        return Outcome(0.0, SEVERAL if letters else "no answer that is a letter from A to J")
-    return Outcome(float(letters == expected["letter"].upper()))
+        return Outcome(
+            0.0, f"the answer names several letters: {letters}" if letters else "no answer that is a letter from A to J"
+        )
+    letter = expected["letter"].upper()
+    return Outcome(1.0) if letters == letter else Outcome(0.0, f"wrong answer: {letters}, the reference is {letter}")

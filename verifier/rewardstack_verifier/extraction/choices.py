@@ -8,19 +8,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
 
-from rewardstack_verifier.extraction.announced import TAKEN_BACK, announcements
+from rewardstack_verifier.extraction.announced import HEDGED, TAKEN_BACK, announcements
 from rewardstack_verifier.extraction.bare import bare_answer
-from rewardstack_verifier.extraction.boxes import boxed
+from rewardstack_verifier.extraction.boxes import Box, content_of
 from rewardstack_verifier.extraction.expressions import last_match
-from rewardstack_verifier.extraction.extract import FLEXIBLE, STANDARD, STRICT, check_mode, tag_or_box
+from rewardstack_verifier.extraction.extract import (
+    FLEXIBLE,
+    STANDARD,
+    STRICT,
+    WINDOW,
+    check_mode,
+    hash_line,
+    tag_or_box,
+)
 from rewardstack_verifier.extraction.visible import visible
 from rewardstack_verifier.transcript import split_reasoning
-
-WINDOW = 50_000
-"""Characters at the end of a response in which a letter is looked for."""
 
 _OPENING = r"(?:[\s*_`$(\[{\"'“「]|\\[(\[]|\\(?:boxed|fbox|text|textbf|textit|mathbf|mathrm|mathsf|bf|rm)\b\s?){0,8}"
 _LEAD_IN = re.compile(
@@ -45,6 +48,7 @@ _JOINT = re.compile(
     r"\s{0,2}(?:,\s?(?:and|or)\b|[,/&、]|\b(?:and|or)\b|和|或)\s{0,2}(?:(?:maybe|perhaps|possibly|option|choice)\s)?",
     re.IGNORECASE,
 )
+_ALSO = re.compile(r"[\s$)]{0,4}(?:and|&)(?=[\s$(\\]{1,4}(?:option\s|choice\s)?\(?[A-J][\s)$.]{0,4}(?:\Z|\n))")
 _IS_CORRECT = re.compile(
     r"(?P<letter>[A-J])(?<![\w\\'\u2019-].)(?:[).*_\]]|\\[)\]]){0,4}(?:,\s[^,.\n]{1,120},)?(?:\s[^\s,.\n]{1,20}){0,4}?"
     r"(?:\s(?:is|must be|would be)\s(?:therefore\s|thus\s)?(?:the\s)?(?:only\s)?(?:correct|right|best|answer)\b"
@@ -77,13 +81,6 @@ FULL_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
 """Letters of Chinese typography, each with the one of ASCII."""
 
 
-class Statement(NamedTuple):
-    """Where a statement of an answer starts, and its letters."""
-
-    start: int
-    letters: str
-
-
 def chosen_letters(response: str, mode: str = STANDARD) -> str:
     """Return the letters of the answer: several where it does not decide, none where there is no answer.
 
@@ -95,7 +92,8 @@ def chosen_letters(response: str, mode: str = STANDARD) -> str:
         ValueError: `mode` is none of these.
     """
     check_mode(mode)
-    text = visible(response)[-WINDOW:].translate(FULL_WIDTH)
+    text = visible(response)
+    text = text if text.isascii() else text.translate(FULL_WIDTH)
     thought, reply = split_reasoning(text)
     return _letters(reply if reply.strip() else thought, mode)
 
@@ -104,9 +102,10 @@ def _letters(text: str, mode: str) -> str:
     marked = _marked(text, mode)
     if marked is not None or mode == STRICT:
         return marked or ""
-    statements = sorted(_statements(text))
-    if statements:
-        return statements[-1].letters
+    text = text[-WINDOW:]
+    stated = _stated(text)
+    if stated is not None:
+        return stated
     lines = text.strip().rsplit("\n", 1)
     several = _letters_at(lines[-1].strip(), 0)[0]
     if len(several) > 1:
@@ -132,9 +131,17 @@ def _marked(text: str, mode: str) -> str | None:
     if inside is not None:
         return _first_letters(inside) or (_letters(inside, mode) if mode != STRICT else _marked(inside, mode) or "")
     if box is not None:
-        return "" if TAKEN_BACK.match(text, box.end) else _first_letters(boxed(text) or "")
-    _, mark, rest = text.rpartition("####")
-    return _first_letters(rest.strip().partition("\n")[0]) if mark else None
+        return "" if TAKEN_BACK.match(text, box.end) else _boxed_letters(text, box)
+    line = hash_line(text)
+    return None if line is None else _first_letters(line) or _stated(line[:WINDOW]) or ""
+
+
+def _boxed_letters(text: str, box: Box) -> str:
+    """Return the letters of a box, and those that are named beside it ("or B")."""
+    letters = _first_letters(content_of(text, box) or "")
+    joint = HEDGED.match(text, box.end) or _ALSO.match(text, box.end)
+    beside = _announced_at(text, joint.end())[0] if letters and joint else ""
+    return "".join(dict.fromkeys(letters + beside))
 
 
 def _first_letters(text: str) -> str:
@@ -152,16 +159,23 @@ def _announced_at(text: str, position: int) -> tuple[str, int]:
     return (_of(behind), behind.end()) if behind else (letters, end)
 
 
-def _statements(text: str) -> Iterator[Statement]:
-    """Yield the statements of an answer in a text."""
-    for phrase in (*announcements(text), *_CHOOSES.finditer(text)):
-        letters, end = _announced_at(text, phrase.end())
+def _stated(text: str) -> str | None:
+    """Return the letters of the last statement of an answer, none where it is taken back; None without a statement."""
+    phrases = (*announcements(text), *_CHOOSES.finditer(text), *_IS_CORRECT.finditer(text))
+    for phrase in sorted(phrases, key=re.Match.start, reverse=True):
+        letters, end = _stated_by(text, phrase)
         if letters and not text.startswith("?", end):
-            yield Statement(phrase.start(), "" if TAKEN_BACK.match(text, end) else letters)
-    for verdict in _IS_CORRECT.finditer(text):
-        before = text[max(0, verdict.start() - 48) : verdict.start()]
-        if " not " not in verdict.group() and not text.startswith("?", verdict.end()) and not _UNSURE.search(before):
-            yield Statement(verdict.start(), verdict["letter"])
+            return "" if TAKEN_BACK.match(text, end) else letters
+    return None
+
+
+def _stated_by(text: str, phrase: re.Match[str]) -> tuple[str, int]:
+    """Return the letters that a phrase states, and where they end."""
+    if phrase.re is not _IS_CORRECT:
+        return _announced_at(text, phrase.end())
+    before = text[max(0, phrase.start() - 48) : phrase.start()]
+    is_denied = " not " in phrase.group() or _UNSURE.search(before)
+    return "" if is_denied else phrase["letter"], phrase.end()
 
 
 def _letters_at(text: str, position: int) -> tuple[str, int]:
