@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.cost import Quote
 from rewardstack.core.event_loop import loop_thread
-from rewardstack.core.steps import Explanation
-from rewardstack.pipeline.explanation import ExplainedPipeline
+from rewardstack.core.imports import importing
 from rewardstack.pipeline.pipeline import Pipeline
-from rewardstack.routing.judges import parse_judge
+from rewardstack.routing.judges import NamedJudge, parse_judge
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
-from rewardstack.routing.syntax import judge_route, load_routes, parse_route
 from rewardstack.score import OnError, Request, Score
-from rewardstack.scorers.factory import Backends, RecordedBackends
-from rewardstack.scorers.judge import check_named
+from rewardstack.scorers.factory import Backends
 from rewardstack.scorers.names import warn_of_slips
 from rewardstack.settings import Settings
+
+if TYPE_CHECKING:
+    from rewardstack.core.steps import Explanation
 
 _registered: dict[str, Route] = {}
 _clients: dict[asyncio.AbstractEventLoop, Client] = {}
@@ -61,30 +61,18 @@ class Client:
 
 
 def register_route(name: str, spec: object) -> None:
-    """Adds a route to this process's table.
-
-    Args:
-        name: the `data_source` it takes; also whatever begins with it and an underscore.
-        spec: another route's name, or a table as in a routes file (`docs/routing.md`).
-
-    Raises:
-        RouteError: it is malformed, or there is a route of that name.
-    """
+    """Add a route to this process's table; `api.register_route` documents it."""
+    with importing:
+        from rewardstack.routing.syntax import parse_route
     _register(parse_route(name, spec))
 
 
 def register_judge(name: str, table: Mapping[str, Any]) -> None:
-    """Adds a judge to this process's table, as a route of its name.
-
-    Args:
-        name: the `data_source` it takes; also whatever begins with it and an underscore.
-        table: as `[judges.NAME]` in a routes file (`docs/routing.md`).
-
-    Raises:
-        RouteError: it is malformed, or there is a route of that name.
-    """
+    """Add a judge to this process's table; `api.register_judge` documents it."""
+    with importing:
+        from rewardstack.routing.syntax import judge_route
     judge = parse_judge(name, table)
-    check_named(judge)
+    _check_judges([judge])
     _register(judge_route(judge))
 
 
@@ -100,13 +88,39 @@ def route_table(settings: Settings) -> RouteTable:
         RouteError: a file cannot be read, two of them have one name, one is made of what there is not, a judge's
             options cannot be used, or two parts of one route ask the same judge.
     """
-    own = [route for path in settings.routes_files for route in load_routes(path)]
-    routes = RouteTable([*builtin_routes(), *own, *_registered.values()])
+    routes = RouteTable([*builtin_routes(), *_routes_of_files(settings), *_registered.values()])
     routes.check()
-    for judge in routes.judges.values():
-        check_named(judge)
+    _check_judges(routes.judges.values())
     routes.check_judges()
     return routes
+
+
+def _routes_of_files(settings: Settings) -> list[Route]:
+    if not settings.routes_files:
+        return []
+    with importing:
+        from rewardstack.routing.syntax import load_routes
+    return [route for path in settings.routes_files for route in load_routes(path)]
+
+
+def _check_judges(judges: Collection[NamedJudge]) -> None:
+    """Raise a RouteError where the options of a judge cannot be used; judges load only where there is one."""
+    if judges:
+        with importing:
+            from rewardstack.scorers.judge import check_named
+        for judge in judges:
+            check_named(judge)
+
+
+def scores(
+    requests: Sequence[Request], on_error: OnError | None, limit: float | None
+) -> Coroutine[Any, Any, list[Score]]:
+    """Return what `score_on_loop` does, under the settings of this moment, for the loop to run.
+
+    Raises:
+        SettingsError: a setting is malformed.
+    """
+    return score_on_loop(requests, Settings.from_env(), on_error, limit)
 
 
 async def score_on_loop(
@@ -134,6 +148,9 @@ async def explain(
         UnknownSourceError: no route takes its source.
         SettingsError, RouteError: a setting or a route is malformed.
     """
+    with importing:
+        from rewardstack.pipeline.explanation import ExplainedPipeline
+        from rewardstack.scorers.factory import RecordedBackends
     warn_of_slips([request])
     tenant = tenant_of(settings.reward_server_api_key)
     routes, cache, backends = route_table(settings), ResultCache(settings), RecordedBackends()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewardstack import api
-from rewardstack.routing.routes import EMBEDDING
+from rewardstack.routing.sources import EMBEDDING
 
 
 def compute_score(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewardstack import api
-from rewardstack.routing.routes import JUDGE
+from rewardstack.routing.sources import JUDGE
 
 
 def compute_score(

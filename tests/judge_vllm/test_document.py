@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from rewardstack.routing.routes import RouteTable, builtin_routes
-from rewardstack.scorers.judge import FIELDS
+from rewardstack.scorers.names import JUDGE_FIELDS
 from rewardstack.scorers.judge.templates import BUILTIN
 from services.judge.arguments import parse
 from services.stack.rundir import ROOT
@@ -105,7 +105,7 @@ def test_tables() -> None:
     rows = re.findall(r"^\| (`.*?) \|", TEXT, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
 
-    assert {*FIELDS, *BUILTIN, "target_gt", "filter_gt_by_prompt_token", "server_url", "api_key", "timeout"} <= named
+    assert {*JUDGE_FIELDS, *BUILTIN, "target_gt", "filter_gt_by_prompt_token", "server_url", "api_key", "timeout"} <= named
 
 
 def test_files() -> None:

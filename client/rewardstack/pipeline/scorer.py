@@ -9,13 +9,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.keys import Key
-from rewardstack.core.steps import Trace
 from rewardstack.score import Item, OnError, Score, Usage
+
+if TYPE_CHECKING:
+    from rewardstack.core.steps import Trace
 
 P = TypeVar("P")
 

@@ -1,4 +1,7 @@
-"""What makes scorers: one session, the services behind it, and a maker for each kind of leaf that a route can have."""
+"""What makes scorers: one session, the services behind it, and a maker for each kind of leaf that a route can have.
+
+Each kind of scorer is loaded when the first of it is made.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,26 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import cache as cache_calls
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.descriptors import connection_ceiling
+from rewardstack.core.imports import importing
 from rewardstack.pipeline.scorer import MakeScorer, Scorer, Sending
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.routes import EMBEDDING
-from rewardstack.scorers.budget import MAX_REQUESTS, MAX_TOKENS, Budget, Meter, Spent, tell_nobody
 from rewardstack.scorers.destination import FindService
-from rewardstack.scorers.embedding import FIELDS as EMBEDDING_FIELDS
-from rewardstack.scorers.embedding import Embedding, VectorStore
-from rewardstack.scorers.judge import FIELDS as JUDGE_FIELDS
-from rewardstack.scorers.judge import Judge, Named
-from rewardstack.scorers.reward_server.relay import Relay, Relayable
-from rewardstack.scorers.reward_server.reward_types import RewardTypes
-from rewardstack.scorers.reward_server.scorer import RemoteRule
-from rewardstack.settings import Settings
+from rewardstack.scorers.names import EMBEDDING_FIELDS, JUDGE_FIELDS
+from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS, Settings
 from rewardstack.transport.endpoint_pool import EndpointPool, Place
 from rewardstack.transport.http import open_session
-from rewardstack.transport.recording import Recording
+
+if TYPE_CHECKING:
+    from rewardstack.scorers.budget import Budget, NewMeter, Spent
+    from rewardstack.scorers.embedding import VectorStore
+    from rewardstack.scorers.judge import Named
+    from rewardstack.scorers.reward_server.relay import Relayable
+    from rewardstack.scorers.reward_server.reward_types import RewardTypes
 
 log = logging.getLogger(__name__)
 P = TypeVar("P")
@@ -37,16 +40,16 @@ class Backends:
     """Every service that scorers ask; made and used on one event loop.
 
     Args:
-        spent: told what is spent on judges and embedding servers.
+        spent: told what is spent on judges and embedding servers; None: nobody is.
         make_pool: makes the service behind some URLs; takes the arguments of `EndpointPool`.
     """
 
-    def __init__(self, spent: Spent = tell_nobody, make_pool: Callable[..., EndpointPool] = EndpointPool) -> None:
+    def __init__(self, spent: Spent | None = None, make_pool: Callable[..., EndpointPool] = EndpointPool) -> None:
         self._spent = spent
         self._session = open_session()
         self._make_pool = make_pool
         self._services: dict[tuple[object, ...], EndpointPool] = {}
-        self._types = RewardTypes()
+        self._types: RewardTypes | None = None
         self._vectors: dict[ResultCache, VectorStore] = {}
         self._budgets: dict[tuple[ResultCache, str], Budget] = {}
 
@@ -61,25 +64,32 @@ class Backends:
             tenant: separates those who may not see what vectors others have had made.
             judges: those that have a name, by it.
         """
-        new_meter = partial(Meter, self._budget(cache, settings), told=self._spent)
         find_rules = self._finder(settings, "rule", lambda now: (now.reward_server_urls, now.reward_server_api_key))
         find_embedding = self._finder(settings, "embedding", lambda now: (now.embedding_urls, now.embedding_api_key))
 
         def make_rule(name: str) -> Sent:
+            with importing:
+                from rewardstack.scorers.reward_server.reward_types import RewardTypes
+                from rewardstack.scorers.reward_server.scorer import RemoteRule
+            self._types = self._types or RewardTypes()
             rule = RemoteRule(name, settings, find_rules, self._types)
             return rule, Sending(rule.lane)
 
         def make_judge(name: str) -> Sent:
+            with importing:
+                from rewardstack.scorers.judge import Judge, Named
             named = Named(judges[name]) if name in judges else None
             own = settings if named is None else named.settings(settings)
             find_judge = self._finder(settings, f"judge:{name}", partial(_place_of_judge, named))
-            judge = Judge(own, find_judge, new_meter, named)
+            judge = Judge(own, find_judge, self._new_meter(cache, settings), named)
             sending = Sending(judge.lane, judge.order, judge.report)
             movable, urls = named is None, own.judge_urls
             return _or_relay(judge, sending, urls, name, JUDGE_FIELDS, settings, find_rules, movable=movable)
 
         def make_embedding(_: str) -> Sent:
-            store, meter = self._vector_store(cache, settings), new_meter(Embedding.source)
+            with importing:
+                from rewardstack.scorers.embedding import Embedding
+            store, meter = self._vector_store(cache, settings), self._new_meter(cache, settings)(Embedding.source)
             embedding = Embedding(settings, find_embedding, store, tenant, meter)
             sending: Sending[Any] = Sending(embedding.lane, report=embedding.report)
             urls = settings.embedding_urls
@@ -89,16 +99,23 @@ class Backends:
 
     def _vector_store(self, cache: ResultCache, settings: Settings) -> VectorStore:
         if cache not in self._vectors:
+            with importing:
+                from rewardstack.scorers.embedding import VectorStore
             self._vectors[cache] = VectorStore(cache.link, settings.cache_ttl, settings.cache_secret)
         return self._vectors[cache]
 
-    def _budget(self, cache: ResultCache, settings: Settings) -> Budget:
-        """What the run spends; one that is given other caps has still spent what it has."""
+    def _new_meter(self, cache: ResultCache, settings: Settings) -> NewMeter:
+        """Return what makes the meter of a source, within what the run may spend.
+
+        A run whose caps change has still spent what it has.
+        """
+        with importing:
+            from rewardstack.scorers.budget import Budget, Meter, tell_nobody
         which = cache, settings.run_id
         if which not in self._budgets:
             self._budgets[which] = Budget(cache.link, settings.run_id, settings.cache_ttl)
         self._budgets[which].cap(settings.max_requests, settings.max_tokens)
-        return self._budgets[which]
+        return partial(Meter, self._budgets[which], told=self._spent or tell_nobody)
 
     def _finder(self, settings: Settings, kind: str, place: Callable[[Settings], Place]) -> FindService:
         """What finds services for scorers of one kind: the environment's own, and those of samples.
@@ -150,7 +167,9 @@ class RecordedBackends(Backends):
         within: whose budgets are spent; None for budgets of its own.
     """
 
-    def __init__(self, spent: Spent = tell_nobody, within: Backends | None = None) -> None:
+    def __init__(self, spent: Spent | None = None, within: Backends | None = None) -> None:
+        with importing:
+            from rewardstack.transport.recording import Recording
         self.recording = Recording()
         super().__init__(spent, self.recording.pool)
         if within is not None:
@@ -180,6 +199,8 @@ def _or_relay(
         return scorer, sending
     if settings.max_requests or settings.max_tokens:
         _warn_of_caps()
+    with importing:
+        from rewardstack.scorers.reward_server.relay import Relay
     relay = Relay(scorer, data_source, fields, settings, find_service, movable=movable)
     return relay, relay.sending(sending)
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewardstack.cache.key import CACHE_ENABLED, EVERY_FIELD, may_be_cached, read_fields, rule_key
 from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import OPTIONS, field_error
+from rewardstack.core.imports import importing
 from rewardstack.core.keys import Key
-from rewardstack.core.steps import Trace, read_steps
 from rewardstack.core.wire import NOT_TAKEN, Record, is_servers_own, read_scores, sample_record
 from rewardstack.errors import BudgetError, RejectedError, ReplyError, RequestError, UnknownSourceError
 from rewardstack.pipeline.scorer import Scorer
@@ -26,6 +26,9 @@ from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.reward_server.reward_types import RewardTypes
 from rewardstack.settings import Settings
 from rewardstack.transport.endpoint_pool import EndpointPool
+
+if TYPE_CHECKING:
+    from rewardstack.core.steps import Trace
 
 BATCH = 64
 """Samples in one request."""
@@ -254,6 +257,8 @@ async def explain_sample(
         ServiceError: the server did not answer.
         RequestError: `extra_info` holds what cannot be sent.
     """
+    with importing:
+        from rewardstack.core.steps import read_steps
     body = _record(data_source, *sample, cached, anew=trace.anew).encode()
     try:
         reply = json.loads(await service.post(EXPLAIN, body, deadline))
