@@ -52,10 +52,12 @@ def routed(cli: Cli, tmp_path: Path) -> Cli:
 
 
 def test_all_routes_are_listed(cli: Cli) -> None:
-    """Every built-in route is there, with who scores it."""
+    """Every built-in route is there, with who scores it: rules in this process where no reward server is named."""
     listed = rows(cli("routes").out)
     assert [row[0].rstrip("*") for row in listed] == sorted(route.name for route in builtin_routes())
-    assert ["gsm8k", "rule", "reward server: gsm8k", "zero"] in listed
+    assert ["gsm8k", "rule", "this process: gsm8k", "zero"] in listed
+    cli.variables["REWARD_SERVER_URL"] = "http://localhost:6000"
+    assert ["gsm8k", "rule", "reward server: gsm8k", "zero"] in rows(cli("routes").out)
 
 
 def test_a_files_routes_are_listed(routed: Cli) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rewardstack.scorers.judge import Named
     from rewardstack.scorers.reward_server.relay import Relayable
     from rewardstack.scorers.reward_server.reward_types import RewardTypes
+    from rewardstack.scorers.reward_server.scorer import RemoteRule
 
 log = logging.getLogger(__name__)
 P = TypeVar("P")
@@ -72,8 +73,10 @@ class Backends:
                 from rewardstack.scorers.reward_server.reward_types import RewardTypes
                 from rewardstack.scorers.reward_server.scorer import RemoteRule
             self._types = self._types or RewardTypes()
-            rule = RemoteRule(name, settings, find_rules, self._types)
-            return rule, Sending(rule.lane)
+            remote = RemoteRule(name, settings, find_rules, self._types)
+            if not settings.reward_server_urls:
+                return _or_embedded(name, remote, settings)
+            return remote, Sending(remote.lane)
 
         def make_judge(name: str) -> Sent:
             with importing:
@@ -181,6 +184,16 @@ def _place_of_judge(named: Named | None, settings: Settings) -> Place:
     if named is None:
         return settings.judge_urls, settings.judge_api_key
     return (named.addresses(settings), settings.judge_api_key) if named.is_below else ((), "")
+
+
+def _or_embedded(name: str, remote: RemoteRule, settings: Settings) -> Sent:
+    """The rule in this process if `rewardstack-rules` is installed, else the remote one: its error names both ways."""
+    with importing:
+        from rewardstack.scorers.embedded import EmbeddedRule, runs_here
+    if not runs_here(settings):
+        return remote, Sending(remote.lane)
+    rule = EmbeddedRule(name, remote, remote.lane)
+    return rule, Sending(rule.lane)
 
 
 def _or_relay(

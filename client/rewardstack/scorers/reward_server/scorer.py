@@ -7,14 +7,14 @@ cache is made of the former, and nothing but the latter leaves the trainer.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rewardstack.cache.key import CACHE_ENABLED, EVERY_FIELD, may_be_cached, read_fields, rule_key
 from rewardstack.core.coalescing import Lane
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.core.fields import OPTIONS, field_error
+from rewardstack.core.fields import field_error, unwritable
 from rewardstack.core.imports import importing
 from rewardstack.core.keys import Key
 from rewardstack.core.wire import NOT_TAKEN, Record, is_servers_own, read_scores, sample_record
@@ -151,12 +151,13 @@ class RemoteRule(Scorer[RemoteSample]):
 
 def reward_servers(settings: Settings) -> Servers:
     """The reward servers that the environment names."""
-    return Servers(
-        "REWARD_SERVER_URL",
-        settings.reward_server_urls,
-        settings.reward_server_api_key,
-        "start a server with `make up` and `export REWARD_SERVER_URL=http://localhost:6000`",
+    start = (
+        "install rewardstack-rules to run rules in this process (`pip install ./services/rules`), or start a server "
+        "with `make up` and `export REWARD_SERVER_URL=http://localhost:6000`"
     )
+    if settings.endpoints:
+        start = f"start a server with `make up`, and name it in {settings.endpoints}"
+    return Servers("REWARD_SERVER_URL", settings.reward_server_urls, settings.reward_server_api_key, start)
 
 
 async def post_samples(
@@ -222,17 +223,7 @@ def _record(data_source: str, item: Item, fields: Sequence[str], cached: bool, *
     try:
         return json.dumps({**sample_record(data_source, item, extra), **beside})
     except (TypeError, ValueError):
-        raise _unwritable(extra) from None
-
-
-def _unwritable(extra: Mapping[str, Any]) -> RequestError:
-    """What is raised of fields of which one cannot be written as JSON."""
-    for name, value in extra.items():
-        try:
-            json.dumps(value)
-        except (TypeError, ValueError) as error:
-            return field_error(name, f"{error}; it must hold what JSON can")
-    return RequestError("extra_info: it must hold what JSON can", OPTIONS)
+        raise unwritable(extra) from None
 
 
 async def explain_sample(

@@ -11,13 +11,12 @@ from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
-from rewardstack.core.coalescing import one_lane
 from rewardstack.core.event_loop import loop_thread, run
 from rewardstack.core.steps import Explanation
 from rewardstack.errors import BudgetError, RewardstackError, RouteError, ScoringError, UnknownSourceError
 from rewardstack.pipeline.explanation import ExplainedPipeline
 from rewardstack.pipeline.pipeline import Pipeline
-from rewardstack.pipeline.scorer import DIRECTLY, MakeScorer, Scorer, Sending
+from rewardstack.pipeline.scorer import MakeScorer
 from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import RULE_PREFIX, Leaf
 from rewardstack.routing.syntax import definition
@@ -28,12 +27,9 @@ from rewardstack.scorers.standing import Standing, standings
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
-from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
-from rewardstack_rules.scoring.isolated import isolation_config
-from rewardstack_rules.scoring.rule import INLINE_BATCH, InlineRule, IsolatedRule, Isolation, LocalVerifier
+from rewardstack_rules.scoring.local import LocalRules
 from rewardstack_rules.scoring.task import make_task
-from rewardstack_rules.scoring.verdict_cache import Verdicts
 from rewardstack_rules.settings import Settings
 
 PROBE_SECONDS = 5.0
@@ -60,14 +56,7 @@ class Evaluator:
     def __init__(self, settings: Settings, registry: Registry, counters: Counters = UNCOUNTED) -> None:
         self._registry = registry
         self._counters = counters
-        confined = IsolationClient(isolation_config(settings))
-        unconfined = IsolationClient(isolation_config(settings, confined=False))
-        self._isolations = {
-            True: Isolation(confined, settings.verify_timeout),
-            False: Isolation(unconfined, settings.verify_timeout),
-        }
-        self._clients = [confined] if all(rule.confined for rule in registry) else [confined, unconfined]
-        self._verdicts = Verdicts()
+        self._rules = LocalRules(settings, registry, counters)
         self._client_settings = ClientSettings.from_env()
         self._routes = route_table(self._client_settings)
         self._check_judges()
@@ -177,7 +166,7 @@ class Evaluator:
         """Whether a task comes back from an isolated process, of each kind that is needed."""
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
         try:
-            asked = [client.run([probe], PROBE_SECONDS, PROBE_SECONDS) for client in self._clients]
+            asked = [client.run([probe], PROBE_SECONDS, PROBE_SECONDS) for client in self._rules.clients]
             results = run(_all(asked))
         except RewardstackError:
             log.exception("isolation does not answer")
@@ -191,7 +180,7 @@ class Evaluator:
             UnreachableError: they cannot be had.
             asyncio.TimeoutError: their supervisor does not answer.
         """
-        asked = _all([client.stats() for client in self._clients])
+        asked = _all([client.stats() for client in self._rules.clients])
         counts = run(asyncio.wait_for(asked, STATS_SECONDS))
         return {name: sum(count[name] for count in counts) for name in counts[0] if name != "pid"}
 
@@ -242,19 +231,8 @@ class Evaluator:
     def _scorers(self, backends: Backends, tenant: str) -> dict[str, MakeScorer]:
         """The makers of a tenant's scorers, the rules among them."""
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
-        make_rule = partial(self._make_rule, self._verdicts.of(tenant))
         scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes.judges)
-        return {**scorers, "rule": make_rule}
-
-    def _make_rule(self, verdicts: Verdicts, name: str) -> tuple[Scorer[Any], Sending[Any]]:
-        rule = self._registry.get(name)
-        isolation = self._isolations[rule.confined]
-        if rule.verifier is not None:
-            return LocalVerifier(rule, rule.verifier, isolation, verdicts, self._counters), DIRECTLY
-        if rule.isolated:
-            # One isolated sample a call, so that no sample waits for the slowest of its batch.
-            return IsolatedRule(rule, isolation), Sending(one_lane(1))
-        return InlineRule(rule, isolation), Sending(one_lane(INLINE_BATCH))
+        return {**scorers, "rule": partial(self._rules.scorer, tenant=tenant)}
 
 
 async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -15,6 +15,7 @@ from typing import Any
 from rewardstack.cache.key import read_fields, rule_key
 from rewardstack.core.coalescing import wait_for_all
 from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.fields import unwritable
 from rewardstack.core.keys import Key
 from rewardstack.core.steps import Trace
 from rewardstack.core.wire import Record
@@ -158,7 +159,11 @@ class LocalRule(Scorer[LocalSample]):
         if len(item.solution) > MAX_ISOLATED:
             return Score(0.0, reason=f"the response is longer than {MAX_ISOLATED} characters", source=self.source)
         task = make_task(self._rule, item.solution, item.references, read_fields(item.extra, self._rule.fields))
-        return self._read(await self._isolation.run(task, deadline))
+        result = await self._isolation.run(task, deadline)
+        if result.get("error") == "unwritable":
+            error = unwritable(task["extra"])
+            return Score.unscored(str(error), self.source, error.field)
+        return self._read(result)
 
     def _inline(self, item: Item) -> Score:
         try:
