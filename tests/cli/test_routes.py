@@ -81,7 +81,8 @@ def test_a_source_finds_its_route(routed: Cli, source: str, route: str) -> None:
 
 
 def test_the_document_shows_what_is_printed(cli: Cli) -> None:
-    """The block of `docs/cli.md` is this command's output."""
+    """The block of `docs/cli.md` is this command's output where a reward server is named."""
+    cli.variables["REWARD_SERVER_URL"] = "http://localhost:6000"
     printed = "\n".join(line.rstrip() for line in cli("routes", "gsm8k_train").out.splitlines())
     assert f"```\n{printed}\n```" in (ROOT / "docs" / "cli.md").read_text()
 

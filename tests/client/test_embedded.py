@@ -202,5 +202,6 @@ def _is_supervisor(pid: int, folder: Path) -> bool:
 def test_neither_server_nor_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a server and without the package of the rules, the error names both ways to have rules."""
     monkeypatch.setitem(sys.modules, "rewardstack_rules", None)
+    monkeypatch.setattr("rewardstack.client._clients", {})  # an earlier test's has found the rules
     with pytest.raises(SettingsError, match="^REWARD_SERVER_URL is not set; install rewardstack-rules .*make up"):
         score([Request("gsm8k", "#### 42", "42")])

@@ -45,8 +45,9 @@ async def probe_reward_server(url: str, settings: Settings) -> Finding:
 async def _probe_here() -> Finding:
     """Score a sample in this process, and one in an isolated process."""
     finding = Finding(HERE, version(DISTRIBUTION))
-    request = Request(RULE_PREFIX + SAMPLE["data_source"], SAMPLE["solution_str"], SAMPLE["ground_truth"])
-    isolated = Request(f"{RULE_PREFIX}regex_format", "42", None, {"pattern": "[0-9]+"})
+    anew = {"cache_enabled": False}
+    request = Request(RULE_PREFIX + SAMPLE["data_source"], SAMPLE["solution_str"], SAMPLE["ground_truth"], anew)
+    isolated = Request(f"{RULE_PREFIX}regex_format", "42", None, {"pattern": "[0-9]+", **anew})
     try:
         for one in (isolated, request):
             started = time.monotonic()
