@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT))
 from tests.support.servers import free_port  # noqa: E402
 from tests.support.waiting import eventually  # noqa: E402
 
-PACKAGES = (f"{ROOT}/client/", f"{ROOT}/services/rules/")
+PACKAGES = tuple(f"{ROOT}/{folder}/" for folder in ("client", "verifier", "cli", "services/rules"))
 WARMING = 3
 SETTLE_SECONDS = 0.5
 """For what goes on in the background of a reply."""

@@ -16,7 +16,7 @@ from rewardstack.score import OnError
 from rewardstack.scorers.embedded import runs_here
 from rewardstack.scorers.embedding import Embedding
 from rewardstack.scorers.judge import BELOW, Judge
-from rewardstack.scorers.reward_server.scorer import RemoteRule
+from rewardstack.scorers.reward_server import RemoteRule
 from rewardstack.settings import Settings
 from rewardstack_cli.console import Grid, plain_text, print_json, put
 

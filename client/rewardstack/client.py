@@ -32,18 +32,14 @@ class Client:
     def __init__(self) -> None:
         self._backends = Backends()
         self._caches: dict[tuple[object, ...], ResultCache] = {}
-        self._pipelines: dict[tuple[object, ...], tuple[Pipeline, str]] = {}
+        self._pipelines: dict[tuple[object, ...], Pipeline] = {}
 
-    def pipeline(self, settings: Settings) -> tuple[Pipeline, str]:
-        """The pipeline under these settings and the routes registered so far, and the tenant whose results it finds."""
+    def pipeline(self, settings: Settings) -> Pipeline:
+        """Return the pipeline under these settings and the routes registered so far."""
         identity = (settings, tuple(_registered.values()))
         if identity not in self._pipelines:
             self._pipelines.clear()
-            cache, tenant = self._cache(settings), tenant_of(settings.reward_server_api_key)
-            routes = route_table(settings)
-            scorers = self._backends.scorers(settings, cache, tenant, routes.judges)
-            pipeline = Pipeline(routes, scorers, cache)
-            self._pipelines[identity] = pipeline, tenant
+            self._pipelines[identity] = make_pipeline(settings, self._backends, self._cache(settings))
         return self._pipelines[identity]
 
     def _cache(self, settings: Settings) -> ResultCache:
@@ -58,6 +54,12 @@ class Client:
         await self._backends.close()
         for cache in self._caches.values():
             await cache.close()
+
+
+def make_pipeline(settings: Settings, backends: Backends, cache: ResultCache) -> Pipeline:
+    """Return a pipeline for the tenant whose key the settings have; raise as `route_table` does."""
+    tenant, routes = tenant_of(settings.reward_server_api_key), route_table(settings)
+    return Pipeline(routes, backends.scorers(settings, cache, tenant, routes.judges), cache, tenant)
 
 
 def register_route(name: str, spec: object) -> None:
@@ -127,9 +129,9 @@ async def score_on_loop(
     requests: Sequence[Request], settings: Settings, on_error: OnError | None, limit: float | None
 ) -> list[Score]:
     """`Pipeline.score` with the client of the process's loop, on which this runs."""
-    pipeline, tenant = _client().pipeline(settings)
+    pipeline = _client().pipeline(settings)
     warn_of_slips(requests)
-    return await pipeline.score(requests, on_error=on_error, limit=limit, tenant=tenant)
+    return await pipeline.score(requests, on_error=on_error, limit=limit)
 
 
 async def explain(
@@ -149,15 +151,12 @@ async def explain(
         SettingsError, RouteError: a setting or a route is malformed.
     """
     with importing:
-        from rewardstack.pipeline.explanation import ExplainedPipeline
-        from rewardstack.scorers.factory import RecordedBackends
+        from rewardstack.core.steps import Trace
     warn_of_slips([request])
-    tenant = tenant_of(settings.reward_server_api_key)
-    routes, cache, backends = route_table(settings), ResultCache(settings), RecordedBackends()
+    cache, backends = ResultCache(settings), Backends(recorded=True)
     try:
-        scorers = backends.scorers(settings, cache, tenant, routes.judges)
-        pipeline = ExplainedPipeline(routes, scorers, cache, backends.recording.take, anew=anew)
-        return await pipeline.explain(request, on_error=on_error, limit=limit, tenant=tenant)
+        pipeline, trace = make_pipeline(settings, backends, cache), Trace(backends.recording.take, anew=anew)
+        return await pipeline.explain(request, trace, on_error=on_error, limit=limit)
     finally:
         await backends.close()
         await cache.close()
@@ -165,13 +164,12 @@ async def explain(
 
 async def fingerprint_on_loop(source: str, settings: Settings, limit: float) -> str | None:
     """`Pipeline.fingerprint` with the client of the process's loop, on which this runs."""
-    return await _client().pipeline(settings)[0].fingerprint(source, limit)
+    return await _client().pipeline(settings).fingerprint(source, limit)
 
 
 async def quote_on_loop(requests: Sequence[Request], settings: Settings, limit: float) -> dict[str, Quote]:
     """`Pipeline.quote` with the client of the process's loop, on which this runs."""
-    pipeline, tenant = _client().pipeline(settings)
-    return await pipeline.quote(requests, limit, tenant)
+    return await _client().pipeline(settings).quote(requests, limit)
 
 
 def _client() -> Client:

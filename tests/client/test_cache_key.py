@@ -11,16 +11,13 @@ import pytest
 
 from rewardstack import Request, score
 from rewardstack.cache import key as keys
-from rewardstack.cache.key import rule_key, tenant_of
+from rewardstack.cache.key import Key, rule_key, tenant_of
 from rewardstack.cache.store import ResultCache
 from rewardstack.cache.value import decode, encode
-from rewardstack.core.coalescing import one_lane
-from rewardstack.core.deadline import Deadline
-from rewardstack.core.keys import Key
-from rewardstack.pipeline.runner import Runner
-from rewardstack.pipeline.scorer import Scorer, Sending
-from rewardstack.score import Item, OnError, Score
+from rewardstack.pipeline.scorer import Scorer
+from rewardstack.score import Item, Score
 from rewardstack.settings import Settings
+from tests.support.scoring import pipeline_of, scored
 from tests.support.servers import FaultServer
 from tests.support.table import Table
 
@@ -113,17 +110,12 @@ class Echo(Scorer[Item]):
     """A scorer that is never asked twice for what its cache has; it notes the keys under which it was asked."""
 
     source, timeout = "rule:echo", 5.0
-    on_error: OnError = "zero"
 
-    def prepare(self, item: Item) -> Item:
-        """Nothing is read of it."""
-        return item
-
-    async def keys(self, items: Any, deadline: Any) -> list[Key | None]:
+    async def keys(self, items: Any, context: Any) -> list[Key | None]:
         """Keys as a rule has them."""
         return rule_key("echo", "f", (), items)
 
-    async def score(self, items: Any, deadline: Any) -> list[Score]:
+    async def score(self, items: Any, context: Any) -> list[Score]:
         """A solution is worth its length."""
         return [Score(float(len(item.solution)), source=self.source) for item in items]
 
@@ -144,7 +136,7 @@ class Noted(ResultCache):
 async def test_values_of_one_tenant_are_told_apart() -> None:
     """For a tenant, too, a value that belongs to another of its keys is not taken."""
     cache = Noted()
-    await Runner(Echo(), Sending(one_lane(8)), cache).score([Item("a"), Item("b")], Deadline(5), tenant_of("secret"))
+    await scored(pipeline_of(Echo(), cache, tenant_of("secret")), Item("a"), Item("b"))
     first, second = cache.asked
     assert first != second
     assert decode(second, encode(first, Score(1.0, source="s"))) is None

@@ -12,11 +12,11 @@ import pytest
 import rewardstack.rule_remote
 from rewardstack import Request, compute_score, score
 from rewardstack.cache.store import ResultCache
-from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.errors import RequestError, SettingsError, UnknownSourceError
 from rewardstack.score import Item
 from rewardstack.scorers.factory import Backends
 from rewardstack.settings import Settings
+from tests.support.scoring import context
 from tests.support.servers import FaultServer, fault_server
 
 
@@ -161,12 +161,11 @@ async def test_what_leaves_the_trainer_without_a_key(server: FaultServer) -> Non
     """A sample that was not asked for its key is asked before it is sent: no field leaves that the function has not."""
     server.set(fields=["tolerance"])
     settings = Settings.from_env()
-    deadline = SharedDeadline(Deadline(30))
     backends = Backends()
     try:
-        rule, _ = backends.scorers(settings, ResultCache(settings), "", {})["rule"]("math")
+        rule = backends.scorers(settings, ResultCache(settings), "", {})["rule"]("math")
         sample = rule.prepare(Item("a", ("1",), {"tolerance": 1, "name": object()}))
-        assert "ok" == (await rule.score([sample], deadline))[0].status
+        assert "ok" == (await rule.score([sample], context(30)))[0].status
     finally:
         await backends.close()
 

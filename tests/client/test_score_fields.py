@@ -1,4 +1,4 @@
-"""A score keeps all that it says on its way from a server through cache and runner to its caller."""
+"""A score keeps all that it says on its way from a server through cache and stages to its caller."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from rewardstack.cache.value import decode, encode
 from rewardstack.core.wire import read_scores, score_record
-from rewardstack.pipeline.outcomes import timed
+from rewardstack.pipeline.stages import own
 from rewardstack.score import Score, Usage
 
 USAGE = Usage(2, 30, 4, 1)
@@ -27,7 +27,7 @@ def test_every_field_is_set(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_copied(name: str) -> None:
     """The caller's copy is the same in all but the time."""
-    assert getattr(timed(replace(FULL), FULL.latency_ms, cached=True), name) == getattr(FULL, name)
+    assert getattr(own(replace(FULL), FULL.latency_ms, cached=True), name) == getattr(FULL, name)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "latency_ms"])
@@ -40,7 +40,7 @@ def test_sent(name: str) -> None:
 def test_shared() -> None:
     """What several callers share was paid for once, and is told to the first of them alone."""
     shared = replace(FULL)
-    assert [FULL.usage, None] == [timed(shared, 1.0, cached=False).usage for _ in range(2)]
+    assert [FULL.usage, None] == [own(shared, 1.0).usage for _ in range(2)]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("latency_ms", "field", "usage")])

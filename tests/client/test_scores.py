@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from rewardstack import Request, Score, compute_score, score
+from rewardstack.cache.key import Key
 from rewardstack.cache.store import ResultCache
-from rewardstack.core.coalescing import one_lane
-from rewardstack.core.deadline import Deadline
-from rewardstack.core.keys import Key
+from rewardstack.core.batching import BatchKey
 from rewardstack.errors import (
     OverloadError,
     RejectedError,
@@ -23,12 +22,12 @@ from rewardstack.errors import (
     UnknownSourceError,
 )
 from rewardstack.pipeline.pipeline import Pipeline
-from rewardstack.pipeline.runner import Runner
-from rewardstack.pipeline.scorer import Scorer, Sending
+from rewardstack.pipeline.scorer import Scorer
 from rewardstack.routing.routes import RouteTable, builtin_routes
-from rewardstack.score import STATUSES, Item, OnError
+from rewardstack.score import STATUSES, Item
 from rewardstack.settings import Settings
 from rewardstack.transport import discovery
+from tests.support.scoring import pipeline_of, scored
 from tests.support.servers import FaultServer
 
 KEYS = {"score", "ok", "fallback", "unscored", "failed", "cached", "latency_ms", "label_mass"}
@@ -141,28 +140,27 @@ class Parted(Scorer[Item]):
     """A scorer whose scores have parts."""
 
     source, timeout = "rule:parted", 5.0
-    on_error: OnError = "zero"
 
-    def prepare(self, item: Item) -> Item:
-        """Nothing is read of it."""
-        return item
+    def batch(self, item: Item) -> BatchKey:
+        """Eight at a time."""
+        return BatchKey(8)
 
-    async def keys(self, items: Any, deadline: Any) -> list[Key | None]:
+    async def keys(self, items: Any, context: Any) -> list[Key | None]:
         """One key for all."""
         return [Key("parted")] * len(items)
 
-    async def score(self, items: Any, deadline: Any) -> list[Score]:
+    async def score(self, items: Any, context: Any) -> list[Score]:
         """The same for all."""
         return [Score(1.5, source=self.source, parts={"format": 0.5, "accuracy": 1.0}) for _ in items]
 
 
 async def test_scores_are_the_callers_own() -> None:
     """What a caller does to its score is not seen by those who share it or get it from the cache."""
-    runner = Runner(Parted(), Sending(one_lane(8)), ResultCache(Settings.from_env({})))
-    first, neighbour = await runner.score([Item("a"), Item("a")], Deadline(5), "")
+    pipeline = pipeline_of(Parted())
+    first, neighbour = await scored(pipeline, Item("a"), Item("a"))
     assert first.parts is not None
     first.parts["format"] = first.value = -1.0
-    (later,) = await runner.score([Item("a")], Deadline(5), "")
+    (later,) = await scored(pipeline, Item("a"))
     assert (1.5, {"format": 0.5, "accuracy": 1.0}) == (neighbour.value, neighbour.parts)
     assert (1.5, {"format": 0.5, "accuracy": 1.0}, True) == (later.value, later.parts, later.cached)
 
@@ -170,10 +168,10 @@ async def test_scores_are_the_callers_own() -> None:
 async def test_unknown_rule_leaves_no_coroutine() -> None:
     """A batch with a rule that is unknown raises, without a warning about coroutines that nobody awaited."""
 
-    def make(name: str) -> tuple[Scorer[Item], Sending[Item]]:
+    def make(name: str) -> Scorer[Item]:
         if name == "nope":
             raise UnknownSourceError("no reward function is named 'nope'", "data_source")
-        return Parted(), Sending(one_lane(8))
+        return Parted()
 
     pipeline = Pipeline(RouteTable(builtin_routes()), {"rule": make}, ResultCache(Settings.from_env({})))
     with warnings.catch_warnings(record=True) as caught:

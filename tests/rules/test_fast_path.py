@@ -16,23 +16,19 @@ import pytest
 import pytest_asyncio
 
 from benchmarks.mix import make_samples
-from rewardstack.cache.store import ResultCache
-from rewardstack.core.deadline import Deadline, SharedDeadline
-from rewardstack.pipeline.runner import Runner
-from rewardstack.pipeline.scorer import DIRECTLY
+from rewardstack.core.lru import LruCache
 from rewardstack.score import Item, Score
-from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.launch import prepare
 from rewardstack_rules.scoring import rule as local_rule
 from rewardstack_rules.scoring.isolated import isolation_config
-from rewardstack_rules.scoring.rule import MAX_INLINE, Isolation, LocalVerifier
-from rewardstack_rules.scoring.verdict_cache import Verdicts
+from rewardstack_rules.scoring.rule import MAX_INLINE, REMEMBERED, Isolation, LocalSample, LocalVerifier
 from rewardstack_rules.settings import Settings
 from rewardstack_verifier.question import Question, ask
 from rewardstack_verifier.shortcut import decide_fast_path
 from rewardstack_verifier.verification import decide
+from tests.support.scoring import context, pipeline_of, scored
 from tests.support.slow_questions import FOR_EVER
 from tests.support.table import Table
 
@@ -127,14 +123,14 @@ def verifier(name: str, isolation: Isolation) -> LocalVerifier:
     """The scorer of a built-in verifier."""
     rule = load_registry([]).get(name)
     assert rule.verifier is not None
-    return LocalVerifier(rule, rule.verifier, isolation, Verdicts())
+    return LocalVerifier(rule, rule.verifier, isolation, LruCache(REMEMBERED))
 
 
-async def answers(one: LocalVerifier, items: list[Item], deadline: Deadline) -> list[Score]:
-    """The scores of items none of which is decided at once."""
-    prepared = [one.prepare(item) for item in items]
-    undecided = [sample for sample in prepared if one.at_once(sample) is None]
-    return await one.score(undecided, SharedDeadline(deadline))
+async def answers(one: LocalVerifier, items: list[Item], limit: float | None = None) -> list[Score]:
+    """The scores of items none of which is decided inline."""
+    found = [one.inline(one.prepare(item)) for item in items]
+    undecided = [sample for sample in found if isinstance(sample, LocalSample)]
+    return await one.score(undecided, context(limit=limit))
 
 
 def plainly(score: Score) -> tuple[Any, ...]:
@@ -154,7 +150,7 @@ async def test_same_score(name: str, isolation: Isolation) -> None:
         Item(response, (reference,)) for response, reference in product(responses, ("5", "2\\sqrt{3}", "\\frac{1}{"))
     ]
 
-    [scores] = [await Runner(one, DIRECTLY, ResultCache(ClientSettings.from_env({}))).score(items, Deadline(60), "")]
+    scores = await scored(pipeline_of(one), *items)
 
     expected = [one._inline(item) for item in items]
     assert [plainly(score) for score in expected] == [plainly(score) for score in scores]
@@ -176,20 +172,21 @@ async def test_what_is_decided(isolation: Isolation) -> None:
         )
     ]
 
-    decided = [one.at_once(sample) is not None for sample in prepared]
+    found = [one.inline(sample) for sample in prepared]
 
-    assert decided == [True, True, True, False, False, False]
-    assert [sample.question is not None for sample in prepared[3:]] == [True, False, False]
+    assert [isinstance(outcome, Score) for outcome in found] == [True, True, True, False, False, False]
+    left = [outcome for outcome in found if isinstance(outcome, LocalSample)]
+    assert [sample.question is not None for sample in left] == [True, False, False]
 
 
 async def test_verdict_is_remembered(isolation: Isolation) -> None:
     """What an isolated process decided once is not decided again for another response with the same answer."""
     one = verifier("math", isolation)
 
-    [first] = await answers(one, [Item("\\boxed{\\sqrt{8}}", ("2\\sqrt{2}",))], Deadline(60))
+    [first] = await answers(one, [Item("\\boxed{\\sqrt{8}}", ("2\\sqrt{2}",))])
     isolation._client.close()
-    isolation.run = isolation.finish = None  # type: ignore[assignment, method-assign]
-    [again] = await answers(one, [Item("So it is $\\boxed{\\sqrt{8}}$.", ("2\\sqrt{2}",))], Deadline(60))
+    isolation.run = None  # type: ignore[assignment, method-assign]
+    [again] = await answers(one, [Item("So it is $\\boxed{\\sqrt{8}}$.", ("2\\sqrt{2}",))])
 
     assert plainly(first) == plainly(again)
 
@@ -198,9 +195,7 @@ async def test_fault_inline(isolation: Isolation, monkeypatch: pytest.MonkeyPatc
     """A fault in what runs inline costs nobody a score: the sample goes to an isolated process."""
     monkeypatch.setattr(local_rule, "decide_fast_path", lambda question: 1 / 0)
     one = verifier("math", isolation)
-    runner = Runner(one, DIRECTLY, ResultCache(ClientSettings.from_env({})))
-
-    scores = await runner.score([Item("#### 6", ("5",)), Item("#### 5", ("5",))], Deadline(60), "")
+    scores = await scored(pipeline_of(one), Item("#### 6", ("5",)), Item("#### 5", ("5",)))
 
     assert [(score.value, score.status) for score in scores] == [(0.0, "ok"), (1.0, "ok")]
 
@@ -209,7 +204,7 @@ async def test_slow_among_others(isolation: Isolation) -> None:
     """A sample that takes minutes ends at the deadline; those whose questions travel with its own do not."""
     isolation.timeout = 1.0
 
-    scores = await answers(verifier("math", isolation), [*ORDINARY, SLOW, *ORDINARY], Deadline(60))
+    scores = await answers(verifier("math", isolation), [*ORDINARY, SLOW, *ORDINARY])
 
     assert [score.value for score in scores] == [1.0] * 6 + [None] + [1.0] * 6
     assert (scores[6].status, scores[6].reason) == ("failed", "math: the sample took longer than 1 s")
@@ -219,7 +214,7 @@ async def test_caller_gives_up(isolation: Isolation) -> None:
     """What is not done when the caller's patience ends has failed, the rest is scored, and nothing goes on."""
     isolation.timeout = 60.0
 
-    scores = await answers(verifier("math", isolation), [SLOW, *ORDINARY], Deadline(60, limit=2))
+    scores = await answers(verifier("math", isolation), [SLOW, *ORDINARY], limit=2)
 
     assert [score.status for score in scores] == ["failed"] + ["ok"] * 6
     for _ in range(200):
@@ -232,11 +227,10 @@ async def test_caller_gives_up(isolation: Isolation) -> None:
 
 async def test_cached_like_others(isolation: Isolation) -> None:
     """A score found at once is kept in this process under the sample's own key."""
-    runner = Runner(verifier("math", isolation), DIRECTLY, ResultCache(ClientSettings.from_env({})))
-    items = [Item("#### 6", ("5",))]
+    pipeline = pipeline_of(verifier("math", isolation))
 
-    [first] = await runner.score(items, Deadline(60), "")
-    [again] = await runner.score(items, Deadline(60), "")
+    [first] = await scored(pipeline, Item("#### 6", ("5",)))
+    [again] = await scored(pipeline, Item("#### 6", ("5",)))
 
     assert (first.cached, again.cached) == (False, True)
 

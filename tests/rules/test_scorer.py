@@ -11,15 +11,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from rewardstack.cache.store import ResultCache
-from rewardstack.core.coalescing import one_lane
-from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.errors import DeadlineError
-from rewardstack.pipeline.pipeline import Pipeline
-from rewardstack.pipeline.scorer import MakeScorer, Sending
-from rewardstack.routing.routes import RouteTable, builtin_routes
-from rewardstack.score import Item, Request
-from rewardstack.settings import Settings as ClientSettings
+from rewardstack.score import Item
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.registry import Registry, Rule
 from rewardstack_rules.isolation.client import IsolationClient
@@ -28,6 +21,7 @@ from rewardstack_rules.isolation.launch import prepare
 from rewardstack_rules.scoring.isolated import isolation_config
 from rewardstack_rules.scoring.rule import MAX_ISOLATED, InlineRule, IsolatedRule, Isolation, LocalSample
 from rewardstack_rules.settings import Settings
+from tests.support.scoring import context, pipeline_of, scored
 
 HOSTILE = Path(__file__).parent / "functions" / "hostile.py"
 
@@ -65,16 +59,11 @@ def rule(registry: Registry, name: str, isolated: IsolationClient, timeout: floa
 
 async def test_neighbours_in_time(registry: Registry, isolated: IsolationClient) -> None:
     """Of two samples that arrive at the same moment the quick one has its score before the slow one."""
-    client = ClientSettings.from_env({})
-    isolation = Isolation(isolated, 1.0)
-    scorers: dict[str, MakeScorer] = {
-        "rule": lambda name: (IsolatedRule(registry.get(name), isolation), Sending(one_lane(1)))
-    }
-    pipeline = Pipeline(RouteTable(builtin_routes()), scorers, ResultCache(client))
+    pipeline = pipeline_of(rule(registry, "hang", isolated))
     done: list[str] = []
 
     async def score(response: str) -> None:
-        await pipeline.score([Request("rule_remote_hang", response)])
+        await scored(pipeline, Item(response))
         done.append(response)
 
     await asyncio.gather(score("slow"), score("quick"))
@@ -87,7 +76,7 @@ async def test_nothing_runs_for_nobody(registry: Registry, isolated: IsolationCl
     hang = rule(registry, "hang", isolated, timeout=60)
 
     with pytest.raises(DeadlineError):
-        await asyncio.wait_for(hang.score([LocalSample(Item("slow"))], SharedDeadline(Deadline(60, limit=0.5))), 10)
+        await asyncio.wait_for(hang.score([LocalSample(Item("slow"))], context(limit=0.5)), 10)
 
     for _ in range(200):
         stats = await isolated.stats()
@@ -100,10 +89,9 @@ async def test_nothing_runs_for_nobody(registry: Registry, isolated: IsolationCl
 async def test_response_without_bound(registry: Registry, isolated: IsolationClient) -> None:
     """A response beyond the bound is worth 0 for an isolated rule, by a bound and not by a clock."""
     hang = rule(registry, "hang", isolated)
-    deadline = SharedDeadline(Deadline(60))
 
-    [fits] = await hang.score([LocalSample(Item("x" * MAX_ISOLATED))], deadline)
-    [too_long] = await hang.score([LocalSample(Item("x" * (MAX_ISOLATED + 1)))], deadline)
+    [fits] = await hang.score([LocalSample(Item("x" * MAX_ISOLATED))], context())
+    [too_long] = await hang.score([LocalSample(Item("x" * (MAX_ISOLATED + 1)))], context())
 
     assert ((fits.value, fits.status), (too_long.value, too_long.status)) == ((1.0, "ok"), (0.0, "ok"))
     assert "longer than" in too_long.reason
@@ -117,7 +105,7 @@ async def test_inline_rule_that_raises(isolated: IsolationClient) -> None:
 
     faulty = InlineRule(Rule("picky", picky, "f", needs_reference=False, isolated=False), Isolation(isolated, 1.0))  # type: ignore[arg-type]
 
-    [score] = await faulty.score([LocalSample(Item("a"))], SharedDeadline(Deadline(60)))
+    [score] = await faulty.score([LocalSample(Item("a"))], context())
 
     assert (score.status, score.reason) == ("failed", "picky raised RuntimeError")
 
@@ -127,8 +115,6 @@ async def test_fields_that_are_read(registry: Registry, isolated: IsolationClien
     needs_rubric = rule(registry, "needs_rubric", isolated)
     extras: list[dict[str, Any]] = [{"rubric": "a"}, {"rubric": "b"}, {"rubric": "a", "other": 1}]
 
-    keys = await needs_rubric.keys(
-        [LocalSample(Item("r", ("r",), extra)) for extra in extras], SharedDeadline(Deadline(60))
-    )
+    keys = await needs_rubric.keys([LocalSample(Item("r", ("r",), extra)) for extra in extras], context())
 
     assert keys[0] == keys[2] != keys[1]

@@ -11,7 +11,7 @@ from typing import Any
 
 from rewardstack.errors import OverloadError, RejectedError, ReplyError, SettingsError, UnreachableError
 from rewardstack.scorers.destination import Servers
-from rewardstack.scorers.reward_server.scorer import reward_servers
+from rewardstack.scorers.reward_server import reward_servers
 from rewardstack.settings import Settings
 from rewardstack.transport.exchange import exchange
 from rewardstack.transport.http import authorization, open_session

@@ -6,12 +6,12 @@ Every part is written with its length before it, so no two different lists of pa
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewardstack.core.json_types import plain
-from rewardstack.core.keys import ANY, Key, Range
 from rewardstack.core.wire import is_servers_own
 from rewardstack.score import Item
 
@@ -24,6 +24,25 @@ CACHE_ENABLED = "cache_enabled"
 """Field of `extra_info`: false where a sample's score is neither read from a cache nor kept."""
 CLIENT_FIELDS = frozenset({"server_url", "api_key", "timeout", CACHE_ENABLED})
 """Fields of `extra_info` that say where and how to ask; no reward function reads them, and they change no score."""
+
+Range = tuple[float, float]
+"""The lowest and the highest value that a score can have."""
+ANY: Range = (-math.inf, math.inf)
+UNIT: Range = (0.0, 1.0)
+
+
+class Key(NamedTuple):
+    """What a score depends on, hashed.
+
+    Args:
+        text: the cache key.
+        deterministic: whether asking twice gives the same score, so that identical requests in flight share one call.
+        range: of the scores that can be kept under it.
+    """
+
+    text: str
+    deterministic: bool = True
+    range: Range = ANY
 
 
 def digest(parts: Iterable[str]) -> Any:

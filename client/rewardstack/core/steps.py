@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -102,8 +103,10 @@ class Trace:
         anew: whether the scorer is asked as well where a cache has the score.
     """
 
-    def __init__(self, take: Callable[[], list[Exchange]], *, anew: bool) -> None:
+    def __init__(self, take: Callable[[], list[Exchange]], *, anew: bool, turn: asyncio.Lock | None = None) -> None:
         self.anew = anew
+        self.turn = turn or asyncio.Lock()
+        """Held by each scorer in turn, so that steps and exchanges of a composite's parts do not mix."""
         self.steps: list[Step] = []
         self.take = take
         self._since = time.monotonic()
@@ -124,7 +127,7 @@ class Trace:
     @contextmanager
     def within(self, name: str, facts: Mapping[str, Any]) -> Iterator[Trace]:
         """A step that is made of those that are noted in the trace that this gives."""
-        inner = Trace(self.take, anew=self.anew)
+        inner = Trace(self.take, anew=self.anew, turn=self.turn)
         step = Step(name, dict(facts), steps=inner.steps)
         self.steps.append(step)
         started = time.monotonic()

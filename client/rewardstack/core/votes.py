@@ -23,3 +23,10 @@ def agreement(values: Sequence[float], asked: int) -> float:
         asked: how many votes were asked for.
     """
     return max(Counter(round(value, DECIMALS) for value in values).values()) / asked
+
+
+def combine(values: Sequence[float], how: str) -> float:
+    """Return one value from at least one: their `mean`, `median`, or `majority`."""
+    if how == "median":
+        return statistics.median(values)
+    return majority(values) if how == "majority" else statistics.fmean(values)

@@ -97,7 +97,8 @@ def _is_list(value: Any) -> bool:
 
 
 def _options(options: Mapping[str, Any]) -> tuple[bool, OnError | None, float | None]:
-    warn_of_unknown("compute_score: the argument", options.keys() - {"details", "on_error", "timeout"})
+    if unknown := options.keys() - {"details", "on_error", "timeout"}:
+        warn_of_unknown("compute_score: the argument", unknown)
     on_error, timeout = options.get("on_error"), options.get("timeout")
     check_options(on_error, timeout)
     return bool(options.get("details", False)), on_error, timeout

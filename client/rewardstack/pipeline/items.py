@@ -10,12 +10,16 @@ from rewardstack.cache.key import CACHE_ENABLED
 from rewardstack.core.fields import LONGEST, OPTIONS, Fields, unfit
 from rewardstack.core.json_types import TOO_DEEP, is_array, is_deep, is_finite, plain
 from rewardstack.core.messages import response_text
+from rewardstack.core.steps import known
+from rewardstack.core.wire import Record
 from rewardstack.errors import RequestError
 from rewardstack.score import NOTHING, Item, Request, Score
 from rewardstack_verifier.transcript import last_turn
 
 TARGET = "target"
 """The field of a reference that is an object, in which the reference itself stands."""
+SECRET = ("api_key", "server_url")
+"""How names in `extra_info` end whose values no trace shows: a key, or a URL, which may hold one."""
 
 
 def read_request(request: Request) -> tuple[Item, float | None]:
@@ -165,3 +169,20 @@ FILTERS: Mapping[str, Callable[[tuple[str, ...], Mapping[str, Any]], tuple[str, 
     "filter_gt_by_prompt_token": _by_prompt_token,
 }
 """What each filter leaves of the references, by its field of `extra_info`, in order."""
+
+
+def request_facts(request: Request, item: Item, timeout: float | None) -> Record:
+    """Return what a trace says of a request: its fields, and the references that each filter leaves."""
+    truth = plain(request.ground_truth)
+    references = as_references(truth)
+    truth = truth[TARGET] if isinstance(truth, dict) else truth
+    given = len(truth) if isinstance(truth, list) else int(truth is not None)
+    facts: Record = {"solution": item.solution, "references": list(references)}
+    if given > len(references):
+        facts["blank references"] = given - len(references)
+    for name, narrow in FILTERS.items():
+        if name in item.extra:
+            references = narrow(references, item.extra)
+            facts[f"left by {name}"] = list(references)
+    shown = {name: plain(value) for name, value in item.extra.items() if not str(name).endswith(SECRET)}
+    return {**facts, **known({"extra_info": shown or None, "timeout": timeout})}

@@ -1,6 +1,22 @@
-"""Requests are grouped by route, scored by its runner, and get what their policy says where they have no score.
+"""The way of every sample, in a trainer, in the reward server, in its workers and in the command line.
 
-The order of all steps stands in this package's docstring.
+    requests ─ group by route ─► Errors ► Prepared ► Cached ► Batched ► Kept ► Scorer ─► scores, in request order
+
+Stages (`pipeline.stages`) and scorers (`pipeline.scorer`) have one shape, `async (samples, context) -> scores`, and
+each calls the next one; what differs between a trainer and a server is the scorer that is plugged in.
+
+- `Errors` warns about samples without a score, and replaces failures under the policy `lexical`.
+- `Prepared` has the scorer prepare each item; an item that is at fault ends here.
+- `Cached` looks in this process's memory, then asks the scorer for what it finds inline, then Redis.
+- `Batched` shares equal samples in flight, and forms batches (`core.batching`).
+- `Kept` asks the scorer, and writes scores to the cache as they come, whoever still waits.
+- `Parts` stands in place of the chain for a composite route; its parts are such stages, too.
+
+`Context` carries the deadline, the tenant, the budget and the trace. To explain a sample is to score it with a trace:
+every stage notes its step there, nothing is shared with others' calls and nothing new is kept.
+
+The pipeline groups requests by source and timeout, and in the end gives samples without a score what the policy of
+their route says. Nothing here knows one kind of service, or HTTP: those are `scorers` and `transport`.
 """
 
 from __future__ import annotations
@@ -8,68 +24,26 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rewardstack.cache.store import ResultCache
-from rewardstack.core.coalescing import SLICE
+from rewardstack.core.batching import SLICE
 from rewardstack.core.cost import Quote
-from rewardstack.core.deadline import Deadline
-from rewardstack.errors import BudgetError, RequestError, ScoringError
-from rewardstack.pipeline.fallback import service_time
-from rewardstack.pipeline.items import has_same_option, raise_if_all_wrong, read_request
-from rewardstack.pipeline.outcomes import milliseconds, warn_of_missing
-from rewardstack.pipeline.runner import Runner
-from rewardstack.pipeline.scorer import MakeScorer
+from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.core.steps import Explanation, Trace
+from rewardstack.errors import BudgetError, ConfigError, RequestError, ScoringError
+from rewardstack.pipeline.items import raise_if_all_wrong, read_request, request_facts
+from rewardstack.pipeline.scorer import Context, MakeScorer
+from rewardstack.pipeline.stages import Chain, Parts, Stage, milliseconds, score_facts, warn_of_missing
 from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import Leaf, Route, RouteTable
+from rewardstack.routing.syntax import definition
 from rewardstack.score import Item, OnError, Request, Score, Usage
 
-
-@dataclass(slots=True)
-class _Group:
-    """Samples of one source and timeout: their route, and the items by position."""
-
-    route: Route
-    items: dict[int, Item]
-
-
-_Groups = dict[tuple[str, float | None], _Group]
-
-
-@dataclass(slots=True)
-class Call:
-    """What holds for all samples of one call that have the same source and timeout.
-
-    Args:
-        timeout: seconds without progress after which they fail; None for their scorer's.
-        ends_at: when the call ends, on `time.monotonic()`.
-        tenant: who may see the results.
-        lexical: whether failures are given substitutes.
-        whole: all samples of the call, where a composite's part raises an option that is wrong in each of them; else
-            empty.
-        fatal: takes what the run's budget refuses; None where the policy says what such samples are worth.
-    """
-
-    timeout: float | None
-    ends_at: float
-    tenant: str
-    lexical: bool
-    whole: Sequence[Item]
-    fatal: list[BudgetError] | None
-
-    def service_time(self) -> float | None:
-        """Seconds that a service has; None for no limit."""
-        if self.ends_at == math.inf:
-            return None
-        left = self.ends_at - time.monotonic()
-        return service_time(left) if self.lexical else left
-
-    @property
-    def substitutes_until(self) -> float | None:
-        """When the last substitute is begun; None where none is wanted."""
-        return self.ends_at if self.lexical else None
+Groups = dict[tuple[str, float | None], tuple[Route, dict[int, Item]]]
+"""Routes, and items by position, by source and timeout."""
 
 
 class Pipeline:
@@ -77,16 +51,19 @@ class Pipeline:
 
     Args:
         routes: which scorer takes which source.
-        scorers: makes the scorers of each kind of leaf, and says how samples are sent to them.
+        scorers: makes the scorers of each kind of leaf.
         cache: of results.
+        tenant: separates those who may not see each other's results.
     """
 
-    def __init__(self, routes: RouteTable, scorers: Mapping[str, MakeScorer], cache: ResultCache) -> None:
+    def __init__(
+        self, routes: RouteTable, scorers: Mapping[str, MakeScorer], cache: ResultCache, tenant: str = ""
+    ) -> None:
         self.routes = routes
         self._make = scorers
         self._cache = cache
-        self._runners: dict[tuple[str, str], Runner[Any]] = {}
-        self._make_runner: Callable[..., Runner[Any]] = Runner
+        self._tenant = tenant
+        self._chains: dict[tuple[str, str], Chain[Any]] = {}
 
     async def score(
         self,
@@ -94,71 +71,100 @@ class Pipeline:
         *,
         on_error: OnError | None = None,
         limit: float | None = None,
-        tenant: str = "",
         strict: bool = True,
+        trace: Trace | None = None,
     ) -> list[Score]:
-        """One score for each request, in order.
+        """Return one score for each request, in order.
 
         Args:
             requests: the samples.
-            on_error: what a sample without a score is worth; None for its route's own policy.
+            on_error: the policy for samples without a score; None for their route's.
             limit: seconds after which the call ends whatever happens.
-            tenant: separates those who may not see each other's results.
             strict: whether an option that is wrong in every one of several requests is raised, rather than an outcome.
+            trace: where the steps of a single request are noted.
 
         Raises:
             ConfigError: a source is unknown, a setting malformed, or an option wrong in all requests.
             ScoringError: a sample has no score and the policy is `raise`.
-            BudgetError: what the run may spend is spent, and neither the call nor the route says what such a sample is
-                worth; what was on its way has been scored and kept.
+            BudgetError: the run's budget is spent, and neither the call nor the route has a policy; what was on its
+                way has been scored and kept.
         """
         ends_at = math.inf if limit is None else time.monotonic() + limit
-        scores, groups = await self._group(requests)
+        context = Context(tenant=self._tenant, ends_at=ends_at, trace=trace)
+        scores, groups = await self._group(requests, trace)
         if scores:
             warn_of_missing("the call", [*scores.values()], len(requests))
-        # Where some are of another group, or cannot be read, no part of a composite is asked about all of them.
-        alone = [*groups.values()] if strict and not scores and len(groups) == 1 else []
-        whole = [item for group in alone for item in group.items.values()]
-        fatal: list[BudgetError] = []
-        common = Call(None, ends_at, tenant, False, whole, fatal)
-        for group, found in zip(groups.values(), await self._evaluate_groups(groups, on_error, common), strict=True):
-            scores.update(zip(group.items, found, strict=True))
+        elif strict and len(groups) == 1:  # else no part of a composite is asked about all samples of the call
+            context.batch = [item for _, items in groups.values() for item in items.values()]
+        refused: list[BudgetError] = []
+        # All before the first coroutine: what raises here leaves none behind unawaited.
+        stages = [
+            self._stage_and_context(route, *which, on_error, refused, context) for which, (route, _) in groups.items()
+        ]
+        work = zip(stages, groups.values(), strict=True)
+        found = await asyncio.gather(*(stage([*items.values()], own) for (stage, own), (_, items) in work))
+        for (_, items), some in zip(groups.values(), found, strict=True):
+            scores.update(zip(items, some, strict=True))
         ordered = [scores[at] for at in range(len(requests))]
-        if strict:
+        if strict and len(ordered) > 1:
             raise_if_all_wrong(ordered)
-        return self._settle(requests, ordered, on_error, fatal)
+        return self._settle(requests, ordered, on_error, refused)
 
-    async def quote(self, requests: Sequence[Request], limit: float, tenant: str = "") -> dict[str, Quote]:
-        """What the requests would cost at most, by source, with none of them scored.
+    async def explain(
+        self, request: Request, trace: Trace, *, on_error: OnError | None = None, limit: float | None = None
+    ) -> Explanation:
+        """Return how a request comes to its score; arguments as those of `score`.
+
+        Raises:
+            UnknownSourceError: no route takes its source.
+        """
+        started = time.monotonic()
+        source, route = request.data_source, self.routes.find(request.data_source)
+        explanation = Explanation(source, None, trace.steps)
+        try:
+            policy = on_error or self._policy(route, source)
+            trace.note("route", {"takes": route.pattern, **definition(route), "on_error": policy})
+            [score] = await self.score([request], on_error=policy, limit=limit, trace=trace)
+        except ScoringError as error:
+            [score] = error.scores
+        except ConfigError as error:
+            explanation.error = str(error)
+            trace.note("stopped", {"error": str(error), "field": error.field})
+            return explanation
+        explanation.score = replace(score, latency_ms=milliseconds(started))
+        trace.note("score", score_facts(score))
+        return explanation
+
+    async def quote(self, requests: Sequence[Request], limit: float) -> dict[str, Quote]:
+        """Return what the requests would cost at most, by source, without scoring any.
 
         A composite is taken for one that asks all of its parts for every sample.
 
         Args:
             requests: the samples.
             limit: seconds that each service may take to say what it has.
-            tenant: whose results are looked up.
 
         Raises:
             ConfigError: a source is unknown or a setting malformed.
             ServiceError: a service does not say what it is.
         """
-        scores, groups = await self._group(requests)
+        scores, groups = await self._group(requests, None)
         quotes: dict[str, list[Quote]] = {request.data_source: [] for request in requests}
         for at in scores:
             quotes[requests[at].data_source].append(Quote(settled=1, unscored=1))
-        for (source, _), group in groups.items():
-            quotes[source].append(await self._quote(group.route, source, list(group.items.values()), limit, tenant))
+        for (source, _), (_, items) in groups.items():
+            quotes[source].append(await self._quote(source, [*items.values()], limit))
         return {source: Quote.total(found) for source, found in quotes.items()}
 
-    async def _quote(self, route: Route, source: str, items: Sequence[Item], limit: float, tenant: str) -> Quote:
+    async def _quote(self, source: str, items: Sequence[Item], limit: float) -> Quote:
+        route = self.routes.find(source)
         if isinstance(route.target, Leaf):
-            return await self._runner(route, route.target, source).quote(items, Deadline(limit, limit), tenant)
-        parts = routes_of(route.target)
-        found = [await self._quote(self.routes.find(part), part, items, limit, tenant) for part in parts]
+            return await self._chain(route, route.target, source).quote(items, self._asking(limit))
+        found = [await self._quote(part, items, limit) for part in routes_of(route.target)]
         return Quote(usage=Usage.total(one.usage for one in found))
 
     async def fingerprint(self, source: str, limit: float) -> str | None:
-        """All but the sample that a score of `source` depends on, as its cache key has it; None where no key does.
+        """Return all but the sample that a score of `source` depends on, as a cache key; None if no key has it.
 
         Args:
             source: of a route that one scorer serves.
@@ -170,88 +176,58 @@ class Pipeline:
         route = self.routes.find(source)
         if not isinstance(route.target, Leaf):
             return None
-        return await self._runner(route, route.target, source).fingerprint(Deadline(limit, limit))
+        return await self._chain(route, route.target, source).fingerprint(self._asking(limit))
 
-    async def _group(
-        self, requests: Sequence[Request]
-    ) -> tuple[dict[int, Score], dict[tuple[str, float | None], _Group]]:
-        """What is wrong with requests, by position; those with which nothing is, by source and timeout."""
+    def _asking(self, limit: float) -> Context:
+        """Return the context of a question to a service that scores nothing."""
+        return Context(SharedDeadline(Deadline(limit, limit)), tenant=self._tenant)
+
+    async def _group(self, requests: Sequence[Request], trace: Trace | None) -> tuple[dict[int, Score], Groups]:
+        """Return the scores of malformed requests by position, and the items of the others."""
         scores: dict[int, Score] = {}
-        groups: _Groups = {}
+        groups: Groups = {}
         for at, request in enumerate(requests):
             route = self.routes.find(request.data_source)
             try:
                 item, timeout = read_request(request)
             except RequestError as error:
                 scores[at] = Score.unscored(str(error), field=error.field)
+                facts: Mapping[str, Any] = {"error": str(error)}
             else:
-                which = request.data_source, timeout
-                if which not in groups:
-                    groups[which] = _Group(route, {})
-                groups[which].items[at] = item
+                groups.setdefault((request.data_source, timeout), (route, {}))[1][at] = item
+                facts = {} if trace is None else request_facts(request, item, timeout)
+            if trace is not None:
+                trace.note("request", facts)
             if at % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
         return scores, groups
 
-    async def _evaluate_groups(
-        self, groups: Mapping[tuple[str, float | None], _Group], on_error: OnError | None, common: Call
-    ) -> list[list[Score]]:
-        """Return the scores of each group's samples, in order; raises as `_group_call` does."""
-        # All calls before the first coroutine: an unknown source raises here and leaves no coroutine behind unawaited.
-        calls = [self._group_call(which, group, on_error, common) for which, group in groups.items()]
-        running = (
-            self._evaluate(group.route, source, list(group.items.values()), call)
-            for ((source, _), group), call in zip(groups.items(), calls, strict=True)
-        )
-        return await asyncio.gather(*running)
+    def _stage_and_context(
+        self,
+        route: Route,
+        source: str,
+        timeout: float | None,
+        on_error: OnError | None,
+        refused: list[BudgetError],
+        common: Context,
+    ) -> tuple[Stage, Context]:
+        """Return the stage of a group and its context; raise ConfigError if its source or a setting is wrong."""
+        lexical = (on_error or self._policy(route, source)) == "lexical"
+        own = None if on_error or route.on_error else refused
+        return self._stage(route, source), replace(common, timeout=timeout, lexical=lexical, refused=own)
 
-    def _group_call(
-        self, which: tuple[str, float | None], group: _Group, on_error: OnError | None, common: Call
-    ) -> Call:
-        """Return the call of a group; `common` is what holds for all groups.
-
-        Raises:
-            ConfigError: the source is unknown or a setting malformed.
-        """
-        source, timeout = which
-        lexical = self._is_lexical(group.route, source, on_error)
-        fatal = None if on_error or group.route.on_error else common.fatal
-        return replace(common, timeout=timeout, lexical=lexical, fatal=fatal)
-
-    async def _evaluate(self, route: Route, source: str, items: Sequence[Item], call: Call) -> list[Score]:
+    def _stage(self, route: Route, source: str) -> Stage:
         if isinstance(route.target, Leaf):
-            runner = self._runner(route, route.target, source)
-            deadline = Deadline(call.timeout or runner.scorer.timeout, call.service_time())
-            until = call.substitutes_until
-            return await runner.score(items, deadline, call.tenant, fatal=call.fatal, substitutes_until=until)
-        started = time.monotonic()
-        spent: dict[int, Usage] = {}
+            return self._chain(route, route.target, source)
+        parts = {part: self.routes.find(part) for part in routes_of(route.target)}
+        return Parts(route, route.target, {part: (one, self._stage(one, part)) for part, one in parts.items()})
 
-        async def evaluate(part: str, some: Sequence[Item]) -> list[Score]:
-            scores = await self._evaluate_part(part, some, call)
-            for item, score in zip(some, scores, strict=True):
-                if score.usage is not None:
-                    spent[id(item)] = Usage.total((spent.get(id(item)), score.usage))
-            return scores
-
-        scores = await route.target.score(items, evaluate)
-        elapsed = milliseconds(started)
-        return [
-            replace(score, latency_ms=elapsed, usage=spent.get(id(item)))
-            for item, score in zip(items, scores, strict=True)
-        ]
-
-    async def _evaluate_part(self, part: str, items: Sequence[Item], call: Call) -> list[Score]:
-        scores = await self._evaluate(self.routes.find(part), part, items, call)
-        if call.whole and has_same_option(call.whole, scores[0].field):
-            raise_if_all_wrong(scores)
-        return scores
-
-    def _runner(self, route: Route, leaf: Leaf, source: str) -> Runner[Any]:
+    def _chain(self, route: Route, leaf: Leaf, source: str) -> Chain[Any]:
         target = leaf.target or source[len(route.name) :]
-        known = self._runners.get((leaf.kind, target))
+        known = self._chains.get((leaf.kind, target))
         if known is None:
-            known = self._runners[leaf.kind, target] = self._make_runner(*self._make[leaf.kind](target), self._cache)
+            scorer = self._make[leaf.kind](target)
+            known = self._chains[leaf.kind, target] = Chain(scorer, self._cache, self._tenant)
         return known
 
     def _settle(
@@ -259,9 +235,9 @@ class Pipeline:
         requests: Sequence[Request],
         scores: list[Score],
         on_error: OnError | None,
-        fatal: Sequence[BudgetError] = (),
+        refused: Sequence[BudgetError],
     ) -> list[Score]:
-        """Gives every sample without a value what its policy says; raises with all of them what is to end the call."""
+        """Give samples without a value what their policy says; raise with all scores what ends the call."""
         lost: list[int] = []
         for at, score in enumerate(scores):
             if score.value is not None:
@@ -274,15 +250,11 @@ class Pipeline:
                 scores[at] = replace(score, value=None if policy == "none" else 0.0)
         if lost:
             raise ScoringError.about(lost[0], scores)
-        if fatal:
-            raise BudgetError(str(fatal[0]), fatal[0].field, scores)
+        if refused:
+            raise BudgetError(str(refused[0]), refused[0].field, scores)
         return scores
-
-    def _is_lexical(self, route: Route, source: str, on_error: OnError | None) -> bool:
-        """Whether what fails is to have a lexical substitute."""
-        return (on_error or self._policy(route, source)) == "lexical"
 
     def _policy(self, route: Route, source: str) -> OnError:
         if route.on_error is not None:
             return route.on_error
-        return self._runner(route, route.target, source).scorer.on_error if isinstance(route.target, Leaf) else "zero"
+        return self._chain(route, route.target, source).scorer.on_error if isinstance(route.target, Leaf) else "zero"

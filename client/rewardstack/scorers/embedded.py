@@ -13,23 +13,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from rewardstack.core.coalescing import Lane
-from rewardstack.core.deadline import SharedDeadline
+from rewardstack.cache.key import Key
+from rewardstack.core.batching import BatchKey
 from rewardstack.core.event_loop import loop_thread
 from rewardstack.core.fields import Fields
 from rewardstack.core.imports import importing
-from rewardstack.core.keys import Key
-from rewardstack.pipeline.scorer import Scorer, Sending
-from rewardstack.score import Item, OnError, Score
+from rewardstack.pipeline.scorer import Context, Scorer
+from rewardstack.score import Item, Score
 from rewardstack.settings import Settings
 
-if TYPE_CHECKING:
-    from rewardstack.core.steps import Trace
-
 DISTRIBUTION = "rewardstack-rules"
-ALONE = Lane(1, "here")
+ALONE = BatchKey(1, "here")
 """Samples of a scorer that batches them itself."""
 
 T = TypeVar("T")
@@ -58,17 +54,13 @@ class EmbeddedRule(Scorer[Placed]):
     Args:
         name: of the function.
         remote: scores samples that name a server (`extra_info.server_url`).
-        remote_lane: how those are sent.
     """
 
-    on_error: OnError = "zero"
-
-    def __init__(self, name: str, remote: Scorer[Any], remote_lane: Callable[[Any], Lane]) -> None:
+    def __init__(self, name: str, remote: Scorer[Any]) -> None:
         self.source, self.timeout = remote.source, remote.timeout
         self._name = name
         self._remote = remote
-        self._remote_lane = remote_lane
-        self._local: tuple[Scorer[Any], Sending[Any]] | None = None
+        self._local: Scorer[Any] | None = None
 
     def prepare(self, item: Item) -> Placed | Score:
         """Return the sample as the scorer of its place prepares it.
@@ -78,11 +70,11 @@ class EmbeddedRule(Scorer[Placed]):
             UnknownSourceError: there is no such function here; the message lists those there are.
             ConfigError: a setting of the rules is malformed.
         """
-        scorer = self._remote if Fields(item.extra).get("server_url") else self._here()[0]
+        scorer = self._remote if Fields(item.extra).get("server_url") else self._here()
         sample = scorer.prepare(item)
         return sample if isinstance(sample, Score) else Placed(scorer, sample)
 
-    def _here(self) -> tuple[Scorer[Any], Sending[Any]]:
+    def _here(self) -> Scorer[Any]:
         """Return the scorer of this process, made at the first call; it lives on the loop that calls."""
         if self._local is None:
             with importing:
@@ -96,33 +88,28 @@ class EmbeddedRule(Scorer[Placed]):
             _log_once()
         return self._local
 
-    def lane(self, placed: Placed) -> Lane:
-        """Return the lane of the sample's scorer."""
-        if placed.scorer is self._remote:
-            return self._remote_lane(placed.sample)
-        lane = self._here()[1].lane
-        return ALONE if lane is None else lane(placed.sample)
+    def inline(self, placed: Placed) -> Score | Placed:
+        """Return the score of a sample that its scorer decides in microseconds, else the sample."""
+        inline = placed.scorer.inline
+        outcome = placed.sample if inline is None else inline(placed.sample)
+        return outcome if isinstance(outcome, Score) else Placed(placed.scorer, outcome)
 
-    def at_once(self, placed: Placed) -> Score | None:
-        """Return the score of a sample that is decided in microseconds, else None."""
-        at_once = placed.scorer.at_once
-        return None if at_once is None else at_once(placed.sample)
+    def batch(self, placed: Placed) -> BatchKey:
+        """Return the batch key that the sample's scorer gives it."""
+        batch = placed.scorer.batch
+        return ALONE if batch is None else batch(placed.sample)
 
-    async def keys(self, prepared: Sequence[Placed], deadline: SharedDeadline) -> list[Key | None]:
+    async def keys(self, samples: Sequence[Placed], context: Context) -> list[Key | None]:
         """Return the samples' cache keys, the same here and on a server; raise as the scorers do."""
-        return await _each(prepared, lambda scorer, samples: scorer.keys(samples, deadline))
+        return await _each(samples, lambda scorer, own: scorer.keys(own, context))
 
-    async def score(self, prepared: Sequence[Placed], deadline: SharedDeadline) -> list[Score]:
+    async def score(self, samples: Sequence[Placed], context: Context) -> list[Score]:
         """Return one score for each sample, in order; raise as the scorers do."""
-        return await _each(prepared, lambda scorer, samples: scorer.score(samples, deadline))
+        return await _each(samples, lambda scorer, own: scorer.score(own, context))
 
-    def describe(self, item: Item, prepared: Placed) -> Mapping[str, Any]:
+    def describe(self, item: Item, sample: Placed) -> Mapping[str, Any]:
         """Return what the sample's scorer says of it."""
-        return prepared.scorer.describe(item, prepared.sample)
-
-    async def explain(self, prepared: Placed, deadline: SharedDeadline, trace: Trace) -> Score:
-        """Return the score, with the steps of the sample's scorer noted."""
-        return await prepared.scorer.explain(prepared.sample, deadline, trace)
+        return sample.scorer.describe(item, sample.sample)
 
 
 async def _each(placed: Sequence[Placed], ask: Callable[[Scorer[Any], list[Any]], Awaitable[list[T]]]) -> list[T]:

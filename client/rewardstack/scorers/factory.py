@@ -6,20 +6,22 @@ Each kind of scorer is loaded when the first of it is made.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache as cache_calls
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.descriptors import connection_ceiling
 from rewardstack.core.imports import importing
-from rewardstack.pipeline.scorer import MakeScorer, Scorer, Sending
+from rewardstack.pipeline.scorer import MakeScorer, Scorer
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.routes import EMBEDDING
 from rewardstack.scorers.destination import FindService
 from rewardstack.scorers.names import EMBEDDING_FIELDS, JUDGE_FIELDS
+from rewardstack.scorers.reward_server import Relay, Relayable, RemoteRule, RewardServers
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS, Settings
+from rewardstack.transport.discovery import Discovery
 from rewardstack.transport.endpoint_pool import EndpointPool, Place
 from rewardstack.transport.http import open_session
 
@@ -27,14 +29,8 @@ if TYPE_CHECKING:
     from rewardstack.scorers.budget import Budget, NewMeter, Spent
     from rewardstack.scorers.embedding import VectorStore
     from rewardstack.scorers.judge import Named
-    from rewardstack.scorers.reward_server.relay import Relayable
-    from rewardstack.scorers.reward_server.reward_types import RewardTypes
-    from rewardstack.scorers.reward_server.scorer import RemoteRule
 
 log = logging.getLogger(__name__)
-P = TypeVar("P")
-Sent = tuple[Scorer[Any], Sending[Any]]
-"""A scorer, and how samples are sent to it."""
 
 
 class Backends:
@@ -42,17 +38,21 @@ class Backends:
 
     Args:
         spent: told what is spent on judges and embedding servers; None: nobody is.
-        make_pool: makes the service behind some URLs; takes the arguments of `EndpointPool`.
+        recorded: whether `recording` keeps what is said to services, and their replies.
+        within: whose budgets are spent; None for budgets of its own.
     """
 
-    def __init__(self, spent: Spent | None = None, make_pool: Callable[..., EndpointPool] = EndpointPool) -> None:
+    def __init__(self, spent: Spent | None = None, *, recorded: bool = False, within: Backends | None = None) -> None:
+        with importing:
+            from rewardstack.transport.recording import Recording
+        self.recording = Recording()
         self._spent = spent
         self._session = open_session()
-        self._make_pool = make_pool
+        self._make_pool: Callable[..., EndpointPool] = self.recording.pool if recorded else EndpointPool
         self._services: dict[tuple[object, ...], EndpointPool] = {}
-        self._types: RewardTypes | None = None
+        self._types: Discovery[Hashable, Any] = Discovery()
         self._vectors: dict[ResultCache, VectorStore] = {}
-        self._budgets: dict[tuple[ResultCache, str], Budget] = {}
+        self._budgets: dict[tuple[ResultCache, str], Budget] = {} if within is None else within._budgets
 
     def scorers(
         self, settings: Settings, cache: ResultCache, tenant: str, judges: Mapping[str, NamedJudge]
@@ -65,38 +65,34 @@ class Backends:
             tenant: separates those who may not see what vectors others have had made.
             judges: those that have a name, by it.
         """
+        is_relayed = bool(settings.reward_server_urls)
         find_rules = self._finder(settings, "rule", lambda now: (now.reward_server_urls, now.reward_server_api_key))
         find_embedding = self._finder(settings, "embedding", lambda now: (now.embedding_urls, now.embedding_api_key))
+        servers = RewardServers(settings, find_rules, self._types)
 
-        def make_rule(name: str) -> Sent:
-            with importing:
-                from rewardstack.scorers.reward_server.reward_types import RewardTypes
-                from rewardstack.scorers.reward_server.scorer import RemoteRule
-            self._types = self._types or RewardTypes()
-            remote = RemoteRule(name, settings, find_rules, self._types)
-            if not settings.reward_server_urls:
-                return _or_embedded(name, remote, settings)
-            return remote, Sending(remote.lane)
+        def make_rule(name: str) -> Scorer[Any]:
+            remote = RemoteRule(name, settings.reward_server_timeout, servers)
+            return remote if is_relayed else _or_embedded(name, remote, settings)
 
-        def make_judge(name: str) -> Sent:
+        def make_judge(name: str) -> Scorer[Any]:
             with importing:
                 from rewardstack.scorers.judge import Judge, Named
             named = Named(judges[name]) if name in judges else None
             own = settings if named is None else named.settings(settings)
             find_judge = self._finder(settings, f"judge:{name}", partial(_place_of_judge, named))
             judge = Judge(own, find_judge, self._new_meter(cache, settings), named)
-            sending = Sending(judge.lane, judge.order, judge.report)
-            movable, urls = named is None, own.judge_urls
-            return _or_relay(judge, sending, urls, name, JUDGE_FIELDS, settings, find_rules, movable=movable)
+            if own.judge_urls or not is_relayed:
+                return judge
+            return _relay(settings, judge, name, JUDGE_FIELDS, servers, movable=named is None)
 
-        def make_embedding(_: str) -> Sent:
+        def make_embedding(_: str) -> Scorer[Any]:
             with importing:
                 from rewardstack.scorers.embedding import Embedding
             store, meter = self._vector_store(cache, settings), self._new_meter(cache, settings)(Embedding.source)
             embedding = Embedding(settings, find_embedding, store, tenant, meter)
-            sending: Sending[Any] = Sending(embedding.lane, report=embedding.report)
-            urls = settings.embedding_urls
-            return _or_relay(embedding, sending, urls, EMBEDDING, EMBEDDING_FIELDS, settings, find_rules)
+            if settings.embedding_urls or not is_relayed:
+                return embedding
+            return _relay(settings, embedding, EMBEDDING, EMBEDDING_FIELDS, servers, movable=True)
 
         return {"rule": make_rule, "judge": make_judge, "embedding": make_embedding}
 
@@ -162,23 +158,6 @@ class Backends:
         await self._session.close()
 
 
-class RecordedBackends(Backends):
-    """Services of one explanation's own; `recording` keeps what was said to them, and their replies.
-
-    Args:
-        spent: as of `Backends`.
-        within: whose budgets are spent; None for budgets of its own.
-    """
-
-    def __init__(self, spent: Spent | None = None, within: Backends | None = None) -> None:
-        with importing:
-            from rewardstack.transport.recording import Recording
-        self.recording = Recording()
-        super().__init__(spent, self.recording.pool)
-        if within is not None:
-            self._budgets = within._budgets
-
-
 def _place_of_judge(named: Named | None, settings: Settings) -> Place:
     """Where the environment has a judge; no place for one that has an address of its own."""
     if named is None:
@@ -186,36 +165,26 @@ def _place_of_judge(named: Named | None, settings: Settings) -> Place:
     return (named.addresses(settings), settings.judge_api_key) if named.is_below else ((), "")
 
 
-def _or_embedded(name: str, remote: RemoteRule, settings: Settings) -> Sent:
+def _or_embedded(name: str, remote: RemoteRule, settings: Settings) -> Scorer[Any]:
     """The rule in this process if `rewardstack-rules` is installed, else the remote one: its error names both ways."""
     with importing:
         from rewardstack.scorers.embedded import EmbeddedRule, runs_here
-    if not runs_here(settings):
-        return remote, Sending(remote.lane)
-    rule = EmbeddedRule(name, remote, remote.lane)
-    return rule, Sending(rule.lane)
+    return EmbeddedRule(name, remote) if runs_here(settings) else remote
 
 
-def _or_relay(
-    scorer: Relayable[P],
-    sending: Sending[P],
-    urls: tuple[str, ...],
-    data_source: str,
-    fields: tuple[str, ...],
+def _relay(
     settings: Settings,
-    find_service: FindService,
+    scorer: Relayable[Any],
+    source: str,
+    fields: tuple[str, ...],
+    servers: RewardServers,
     *,
-    movable: bool = True,
-) -> Sent:
-    """`scorer` where its own service is known; else, where a reward server is, what that one has in its place."""
-    if urls or not settings.reward_server_urls:
-        return scorer, sending
+    movable: bool,
+) -> Relay[Any]:
+    """Return what scores on the reward server in place of a scorer whose own service is not known."""
     if settings.max_requests or settings.max_tokens:
         _warn_of_caps()
-    with importing:
-        from rewardstack.scorers.reward_server.relay import Relay
-    relay = Relay(scorer, data_source, fields, settings, find_service, movable=movable)
-    return relay, relay.sending(sending)
+    return Relay(scorer, source, fields, servers, movable=movable)
 
 
 @cache_calls

@@ -17,7 +17,8 @@ from typing import Any
 
 from rewardstack import api
 from rewardstack.core.arguments import warn_of_unknown
-from rewardstack.core.gathering import Gathering
+from rewardstack.core.batching import Batcher, BatchKey
+from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.json_types import plain
 from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import OnError, Request, Score
@@ -102,7 +103,8 @@ async def compute_score(
     """
     call = Arguments(**arguments)
     request = call.request(data_source, solution_str, ground_truth, extra_info)
-    outcome = await _together.ask(request, (call.on_error, call.timeout))
+    options = call.on_error, call.timeout
+    outcome = await _batcher.ask_one((request, options), BatchKey(name=options))
     if isinstance(outcome, ScoringError):
         raise outcome
     return call.reward(outcome)
@@ -123,17 +125,17 @@ def compute_score_sync(
 
 
 async def _scores(
-    requests: Sequence[Request], kind: tuple[OnError | None, float | None]
+    calls: Sequence[tuple[Request, tuple[OnError | None, float | None]]], _: SharedDeadline
 ) -> Sequence[Score | ScoringError]:
     """A score for each, or the error of one that ends in one: nothing is asked again for it, nor for its company."""
-    on_error, timeout = kind
+    on_error, timeout = calls[0][1]
     try:
-        return await api.ascore(requests, on_error=on_error, timeout=timeout)
+        return await api.ascore([request for request, _ in calls], on_error=on_error, timeout=timeout)
     except ScoringError as error:
         return [one if one.value is not None else ScoringError.about(0, [one]) for one in error.scores]
 
 
-_together = Gathering(_scores)
+_batcher = Batcher(_scores, window=0.002)
 
 
 def _part(score: Score, name: str) -> float:

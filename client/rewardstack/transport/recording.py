@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable
 from functools import partial
 from typing import Any
 
-from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.steps import Exchange
 from rewardstack.errors import ServiceError
-from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 
 MOST_BYTES = 2**23
@@ -50,17 +49,20 @@ class _RecordedPool(EndpointPool):
         super().__init__(*args)
         self._recording = recording
 
-    async def _ask(
-        self, message: Message, deadline: SharedDeadline, probe: bytes | None = None, *, hedged: bool = False
-    ) -> bytes:
+    async def get(self, path: str, *args: Any, **options: Any) -> bytes:
+        return await self._recorded("GET", path, b"", super().get(path, *args, **options))
+
+    async def post(self, path: str, body: bytes, *args: Any, **options: Any) -> bytes:
+        return await self._recorded("POST", path, body, super().post(path, body, *args, **options))
+
+    async def _recorded(self, method: str, path: str, body: bytes, work: Awaitable[bytes]) -> bytes:
         started, reply, why = time.monotonic(), b"", ""
         try:
-            reply = await super()._ask(message, deadline, probe, hedged=hedged)
+            reply = await work
         except ServiceError as error:
             why = str(error)
             raise
         finally:
             elapsed = (time.monotonic() - started) * 1000
-            path = message.path.partition("?")[0]
-            self._recording.keep(Exchange(message.method, path, message.body or b"", reply, why, elapsed))
+            self._recording.keep(Exchange(method, path.partition("?")[0], body, reply, why, elapsed))
         return reply

@@ -16,8 +16,8 @@ import pytest
 from rewardstack import Request, Score, compute_score, register_route, score
 from rewardstack.client import _registered
 from rewardstack.errors import ScoringError
-from rewardstack.pipeline import fallback
-from rewardstack.pipeline.fallback import fall_back
+from rewardstack.pipeline import stages
+from rewardstack.pipeline.stages import fall_back
 from rewardstack.score import OnError, Usage
 from rewardstack.scorers.embedding.lexical import LEXICAL_CHARACTERS, lexical_similarity
 from tests.rules.conftest import running
@@ -143,7 +143,7 @@ def test_part_of_a_route(server: FaultServer, routes: None) -> None:
 
 def test_within_the_limit_of_the_call(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call with a time limit keeps some of it for the substitutes."""
-    monkeypatch.setattr(fallback, "SHARE", 0.5)
+    monkeypatch.setattr(stages, "RESERVED_SHARE", 0.5)
     server.set(mode="hang")
     requests = [Request(SOURCE, f"candidate {at}", f"reference {at}") for at in range(100)]
     assert {"fallback"} == {one.status for one in score(requests, timeout=1.5)}
@@ -207,7 +207,9 @@ class Slow:
 async def test_what_a_failed_score_took() -> None:
     """A substitute says what was spent in vain before it."""
     failed = Score(None, "failed", "gone", usage=Usage(2, 0, 0, 2))
-    [found] = await fall_back("any", {0: lambda: Score(0.5, "fallback")}, [failed], time.monotonic() + 30)
+    scores = [failed]
+    await fall_back("any", {0: lambda: Score(0.5, "fallback")}, scores, time.monotonic() + 30)
+    [found] = scores
     assert ("fallback", Usage(2, 0, 0, 2)) == (found.status, found.usage)
 
 
@@ -215,9 +217,9 @@ async def test_substitutes_in_time() -> None:
     """Substitutes are made off the loop, and what is not ready when the call ends stays failed."""
     slow = Slow()
     scores = [Score.failed("gone") for _ in range(20)]
-    found = await fall_back("slow", dict.fromkeys(range(20), slow), scores, time.monotonic() + 0.1)
+    await fall_back("slow", dict.fromkeys(range(20), slow), scores, time.monotonic() + 0.1)
     slow.released.set()
-    assert {"failed"} == {one.status for one in found}
-    found = await fall_back("slow", dict.fromkeys(range(20), slow), scores, time.monotonic() + 30)
-    assert {"fallback"} == {one.status for one in found}
+    assert {"failed"} == {one.status for one in scores}
+    await fall_back("slow", dict.fromkeys(range(20), slow), scores, time.monotonic() + 30)
+    assert {"fallback"} == {one.status for one in scores}
     assert slow.threads and threading.current_thread() not in slow.threads

@@ -12,7 +12,7 @@ import pytest
 
 from rewardstack import errors, score
 from rewardstack.cache.store import ResultCache
-from rewardstack.pipeline.scorer import Scorer, Sending
+from rewardstack.pipeline.scorer import Scorer
 from rewardstack.score import Item, Score, Usage
 from rewardstack.scorers import factory
 from rewardstack.scorers.factory import Backends
@@ -140,7 +140,7 @@ def test_reward_server_without_a_judge(needs_process: None, tmp_path: Path) -> N
     assert "LLM_JUDGE_SERVER_URL is not set" in reply.json()["error"]
 
 
-async def relay(kind: str) -> tuple[Scorer[object], Sending[object]]:
+async def relay(kind: str) -> Scorer[object]:
     """What a client has for a leaf of this kind that knows a reward server alone."""
     settings, backends = Settings.from_env({"REWARD_SERVER_URL": SERVER}), Backends()
     made = backends.scorers(settings, ResultCache(settings), "", {})[kind]("")
@@ -155,10 +155,10 @@ def prepared(scorer: Scorer[object], *items: Item) -> list[object]:
     return samples
 
 
-async def test_lanes_and_order() -> None:
-    """Samples are sent as to the judge itself: those of one problem together, `batch_size` has a lane of its own; the
-    reward server takes several in each request, and who names a judge is in that judge's own lane."""
-    scorer, sending = await relay("judge")
+async def test_batch_keys() -> None:
+    """Samples are sent as to the judge itself: those of one problem together, `batch_size` has a batch key of its own;
+    the reward server accepts several in each request, and a sample that names a judge has that judge's own key."""
+    scorer = await relay("judge")
     extras: list[dict[str, Any]] = [
         {"problem": "a"},
         {"problem": "b"},
@@ -167,24 +167,22 @@ async def test_lanes_and_order() -> None:
         {"problem": "a", "server_url": math.nan},
     ]
     samples = prepared(scorer, *(Item("6", ("7",), extra) for extra in extras))
-    assert sending.lane is not None and sending.order is not None
-    lanes = [sending.lane(sample) for sample in samples]
-    assert [64, 64, 64, 1, 64] == [lane.size for lane in lanes]
-    assert lanes[0] == lanes[1] == lanes[4]
-    assert 3 * 64 == lanes[2].width < lanes[0].width
-    assert 3 == len({lane.name for lane in lanes})
-    assert [0, 2, 1] == list(sending.order(samples[:3]))
+    assert scorer.batch is not None
+    keys = [scorer.batch(sample) for sample in samples]
+    assert [64, 64, 64, 1, 64] == [key.size for key in keys]
+    assert ["a", "b", "a", "", "a"] == [key.affinity for key in keys]
+    assert keys[0] == keys[4] == keys[1]._replace(affinity="a")
+    assert 3 * 64 == keys[2].width < keys[0].width
+    assert 3 == len({key.name for key in keys})
 
 
 async def test_nothing_to_ask() -> None:
     """What the judge and the embedding need not be asked is scored here, and substitutes are the embedding's own."""
-    judge, _ = await relay("judge")
-    embedding, _ = await relay("embedding")
+    judge, embedding = await relay("judge"), await relay("embedding")
     empty = judge.prepare(Item(" ", ("7",)))
     assert isinstance(empty, Score) and (0.0, "there is no answer") == (empty.value, empty.reason)
     assert judge.fallback is None and embedding.fallback is not None
-    (sample,) = prepared(embedding, Item("left", ("left",)))
-    assert (1.0, "fallback") == ((found := embedding.fallback(sample)).value, found.status)
+    assert (1.0, "fallback") == ((found := embedding.fallback(Item("left", ("left",)))).value, found.status)
 
 
 def test_report(reward_server: RewardServer, caplog: pytest.LogCaptureFixture) -> None:

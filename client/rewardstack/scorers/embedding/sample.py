@@ -17,6 +17,7 @@ from rewardstack.scorers.embedding.server import TOO_MUCH, Found
 from rewardstack.scorers.embedding.similarity import Vector, similarities
 
 SOURCE = "embedding"
+NOWHERE = Destination((), "")
 
 
 class Sample(NamedTuple):
@@ -64,8 +65,9 @@ def read_sample(item: Item, find_destination: Callable[[Mapping[str, Any]], Dest
     return Sample(item.solution, item.references, options, destination)
 
 
-def lexical_score(sample: Sample) -> Score:
-    """The score by the texts' characters, with status `fallback`."""
+def lexical_score(item: Item) -> Score:
+    """Return the score of an item by its texts' characters, with status `fallback`."""
+    sample = Sample(item.solution, item.references, read_options(item.extra), NOWHERE)
     alike = {one: lexical_similarity(sample.solution, one) for one in sample.references}
     return replace(_best(sample, alike), status="fallback")
 

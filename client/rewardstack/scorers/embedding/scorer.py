@@ -7,19 +7,16 @@ import json
 import logging
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
-from rewardstack.core.coalescing import Lane
+from rewardstack.cache.key import FLOW_VERSION, PREFIX, UNIT, Key, digest, extended
+from rewardstack.core.batching import BatchKey
 from rewardstack.core.cost import estimated_tokens
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.core.keys import UNIT, Key
-from rewardstack.core.steps import Trace
 from rewardstack.core.wire import Record
 from rewardstack.errors import BudgetError, ServiceError
-from rewardstack.pipeline.scorer import Scorer
+from rewardstack.pipeline.scorer import Context
 from rewardstack.score import Item, OnError, Score, Usage
 from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination, FindService, Servers
@@ -28,12 +25,13 @@ from rewardstack.scorers.embedding.protocol import BATCH, About
 from rewardstack.scorers.embedding.sample import SOURCE, Sample, comparisons, lexical_score, read_sample, vector_scores
 from rewardstack.scorers.embedding.server import Found, Server
 from rewardstack.scorers.embedding.vectors import Embedder, VectorStore
+from rewardstack.scorers.reward_server import Relayable
 from rewardstack.settings import Settings
 from rewardstack.transport.discovery import briefly
 
 VERSION = "1"
 """Raised whenever the same texts come to another score."""
-LANE_SIZE = 4096
+BATCH_SIZE = 4096
 """Samples whose texts are put together at most; the server's requests are cut from these texts (`vectors`)."""
 EMBEDDERS = 64
 """Kept at a time: whoever may ask a reward server may make up models and prompts without end."""
@@ -63,7 +61,7 @@ class Part(NamedTuple):
     cached: bool
 
 
-class Embedding(Scorer[Sample]):
+class Embedding(Relayable[Sample]):
     """Similarity by an embedding server.
 
     Args:
@@ -76,13 +74,12 @@ class Embedding(Scorer[Sample]):
 
     source = SOURCE
     on_error: OnError = "lexical"
+    fallback = staticmethod(lexical_score)
 
     def __init__(
         self, settings: Settings, find_service: FindService, store: VectorStore, tenant: str, meter: Meter
     ) -> None:
         self.timeout = settings.embedding_timeout
-        self.fallback = lexical_score
-        self.quote = self._quote
         self._destinations = Servers(
             "EMBEDDING_SERVER_URL",
             settings.embedding_urls,
@@ -110,16 +107,13 @@ class Embedding(Scorer[Sample]):
         """
         return read_sample(item, lambda extra: destination or self._destinations.destination(extra))
 
-    def portable(self, item: Item, sample: Sample) -> Item:
-        """The item itself: nothing that is read of it is bound to this machine."""
-        return item
-
-    async def keys(self, prepared: Sequence[Sample], deadline: SharedDeadline) -> list[Key | None]:
+    async def keys(self, samples: Sequence[Sample], context: Context) -> list[Key | None]:
         """The samples' keys, the server's model being part of them; None where the server does not say which it is."""
-        keys: list[Key | None] = [None] * len(prepared)
-        said = await self._meet({sample.destination for sample in prepared if sample.options.cached}, deadline)
+        keys: list[Key | None] = [None] * len(samples)
+        wanted = {sample.destination for sample in samples if sample.options.cached}
+        said = await self._meet(wanted, context.deadline)
         states: dict[tuple[Destination, Options], Any] = {}
-        for at, sample in enumerate(prepared):
+        for at, sample in enumerate(samples):
             about = said.get(sample.destination)
             if about is None or not sample.options.cached:
                 continue
@@ -143,11 +137,11 @@ class Embedding(Scorer[Sample]):
                 raise about
         return said
 
-    def lane(self, sample: Sample) -> Lane:
-        """Samples of one server travel together."""
-        return Lane(LANE_SIZE, sample.destination)
+    def batch(self, sample: Sample) -> BatchKey:
+        """Samples for one server travel together."""
+        return BatchKey(BATCH_SIZE, sample.destination)
 
-    async def score(self, prepared: Sequence[Sample], deadline: SharedDeadline) -> list[Score]:
+    async def score(self, samples: Sequence[Sample], context: Context) -> list[Score]:
         """One score for each sample, in order; the first of them says what was spent since the last time.
 
         A request carries texts of many samples, and of several calls: whose it is cannot be told.
@@ -158,9 +152,10 @@ class Embedding(Scorer[Sample]):
             BudgetError: the run may ask no more; vectors that it had are kept.
         """
         parts: dict[Part, dict[int, Sample]] = {}
-        for at, sample in enumerate(prepared):
-            parts.setdefault(self._part(sample), {})[at] = sample
-        calls = [self._score_part(part, list(members.values()), deadline) for part, members in parts.items()]
+        for at, sample in enumerate(samples):
+            cached = sample.options.cached and self._cached and context.trace is None
+            parts.setdefault(Part(sample.destination, sample.options.asked, cached), {})[at] = sample
+        calls = [self._score_part(part, list(members.values()), context) for part, members in parts.items()]
         scores: dict[int, Score] = {}
         try:
             outcomes = await asyncio.gather(*calls)
@@ -170,15 +165,15 @@ class Embedding(Scorer[Sample]):
         for members, found in zip(parts.values(), outcomes, strict=True):
             scores.update(zip(members, found, strict=True))
         scores[0].usage = self._meter.take()
-        return [scores[at] for at in range(len(prepared))]
+        return [scores[at] for at in range(len(samples))]
 
-    async def _quote(self, prepared: Sequence[Sample], deadline: SharedDeadline) -> Usage:
-        """Vectors that are kept are not looked up: most texts that have one belong to scores that are kept."""
-        return self.estimate(prepared)
+    async def quote(self, samples: Sequence[Sample], context: Context) -> Usage:
+        """Return an estimate without looking up vectors: most texts that have one belong to scores that are cached."""
+        return self.estimate(samples)
 
-    def estimate(self, prepared: Sequence[Sample]) -> Usage:
-        """What samples would cost, each text once and in full requests."""
-        texts = {text for sample in prepared for text in (sample.candidate, *sample.targets)}
+    def estimate(self, samples: Sequence[Sample]) -> Usage:
+        """Return what samples would cost, each text once and in full requests."""
+        texts = {text for sample in samples for text in (sample.candidate, *sample.targets)}
         requests = -(-len(texts) // BATCH)
         return Usage(requests, sum(map(estimated_tokens, texts)), 0, requests)
 
@@ -193,34 +188,25 @@ class Embedding(Scorer[Sample]):
         usage = Usage.total(score.usage for score in scores)
         log.info("%s: %d samples in %.2f s; %d cached; %s", self.source, len(scores), seconds, cached, usage.words)
 
-    def describe(self, item: Item, prepared: Sample) -> Record:
+    def describe(self, item: Item, sample: Sample) -> Record:
         """The server, the texts as they are embedded, and the options with where they come from."""
-        texts = {"candidate": prepared.candidate, "references": prepared.targets}
-        options = {**prepared.options._asdict(), **prepared.options.asked._asdict()}
+        texts = {"candidate": sample.candidate, "references": sample.targets}
+        options = {**sample.options._asdict(), **sample.options.asked._asdict()}
         del options["asked"]
         given = {OPTION_OF.get(name, name) for name, value in item.extra.items() if value is not None}
         origins = {
             name: {"value": value, "from": "extra_info" if name in given else "default"}
             for name, value in options.items()
         }
-        return {"asked": list(prepared.destination.urls), **texts, "options": origins}
+        return {"asked": list(sample.destination.urls), **texts, "options": origins}
 
-    async def explain(self, prepared: Sample, deadline: SharedDeadline, trace: Trace) -> Score:
-        """The score, with the similarity to each reference noted; its vectors are neither read from a cache nor kept.
-
-        Raises as `score` does.
-        """
-        found = await self._found(self._part(prepared)._replace(cached=False), [prepared], deadline)
-        cut = "a text longer than the server's model takes is cut there, which the server does not tell"
-        note = {"note": cut} if prepared.options.asked.truncate else {}
-        trace.note("vectors", {"compared": comparisons(prepared, found), **note})
-        return replace(vector_scores([prepared], found)[0], usage=self._meter.take())
-
-    def _part(self, sample: Sample) -> Part:
-        return Part(sample.destination, sample.options.asked, sample.options.cached and self._cached)
-
-    async def _score_part(self, part: Part, samples: Sequence[Sample], deadline: SharedDeadline) -> list[Score]:
-        return vector_scores(samples, await self._found(part, samples, deadline))
+    async def _score_part(self, part: Part, samples: Sequence[Sample], context: Context) -> list[Score]:
+        found = await self._found(part, samples, context.deadline)
+        if context.trace is not None:
+            cut = "a text longer than the server's model takes is cut there, which the server does not tell"
+            note = {"note": cut} if part.asked.truncate else {}
+            context.trace.note("vectors", {"compared": comparisons(samples[0], found), **note})
+        return vector_scores(samples, found)
 
     async def _found(self, part: Part, samples: Sequence[Sample], deadline: SharedDeadline) -> dict[str, Found]:
         """What is found for each text of the samples: its vector, or why it has none."""

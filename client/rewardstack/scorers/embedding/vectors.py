@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
 from rewardstack.cache.key import PREFIX, digest, extended
 from rewardstack.cache.link import RedisLink
 from rewardstack.cache.store import Codec, Store
-from rewardstack.core.coalescing import Coalescer, one_lane
+from rewardstack.core.batching import Batcher, BatchKey
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.core.keys import Key
-from rewardstack.errors import DeadlineError, RejectedError, ServiceError
+from rewardstack.errors import RejectedError, ServiceError
 from rewardstack.scorers.embedding.options import CACHE_SIZE, Asked
 from rewardstack.scorers.embedding.protocol import About
 from rewardstack.scorers.embedding.server import Found, Server
@@ -54,7 +54,7 @@ def decode_vector(key: str, data: bytes) -> Vector | None:
 
 
 class Embedder:
-    """The vectors of texts by one server under one set of demands; the backend of its own coalescer.
+    """The vectors of texts by one server under one set of demands.
 
     Args:
         server: that makes them.
@@ -65,14 +65,14 @@ class Embedder:
     """
 
     def __init__(self, server: Server, about: About, asked: Asked, store: VectorStore, tenant: str) -> None:
-        self.dropped: Found = ServiceError("dropped: the client is shutting down")
         self._server = server
         self._asked = asked
         self._store = store
         self._keeps = bool(about.identity or asked.model)
         demands = (about.identity, asked.model, asked.prompt_name, str(asked.truncate))
         self._state = digest(("vector", VERSION, *demands, tenant))
-        self._coalescer: Coalescer[str, Found] = Coalescer(self, one_lane(about.batch))
+        self._key = BatchKey(about.batch)
+        self._batcher: Batcher[tuple[str, str], Found] = Batcher(self._make, has_failed=_has_failed)
         self._size = 0
 
     async def vectors(self, texts: Collection[str], deadline: SharedDeadline, *, cached: bool) -> dict[str, Found]:
@@ -99,23 +99,18 @@ class Embedder:
             asked |= await self._ask(missing, deadline, cached)
 
     async def _ask(self, keys: dict[str, str], deadline: SharedDeadline, cached: bool) -> dict[str, Found]:
-        shared = [Key(key) if cached else None for key in keys.values()]
-        found = await self._coalescer.ask(list(keys), shared, deadline)
-        return dict(zip(keys, found, strict=True))
+        items = [(text, key if cached else "") for text, key in keys.items()]
+        shares = [key or None for _, key in items]
+        found = await self._batcher.ask(items, [self._key] * len(items), deadline, shares)
+        return {text: cast(Found, one) for text, one in zip(keys, found, strict=True)}
 
-    def late(self, reason: str) -> Found:
-        """A text that nobody waits for any longer."""
-        return DeadlineError(reason)
-
-    async def send(self, items: Sequence[str], keys: Sequence[Key | None], deadline: SharedDeadline) -> Sequence[Found]:
-        """What the server makes of each text, in order; vectors are kept where it is known whose they are."""
-        found = await self._server.embed(items, self._asked, deadline)
+    async def _make(self, items: Sequence[tuple[str, str]], deadline: SharedDeadline) -> Sequence[Found]:
+        """Return what the server makes of each text; keep vectors that have a key, if it is known whose they are."""
+        found = await self._server.embed([text for text, _ in items], self._asked, deadline)
         self._size = next((len(one) for one in found if isinstance(one, np.ndarray)), self._size)
         if self._keeps:
-            outcomes = zip(keys, found, strict=True)
-            self._store.put(
-                [(key.text, one) for key, one in outcomes if key is not None and isinstance(one, np.ndarray)]
-            )
+            outcomes = zip(items, found, strict=True)
+            self._store.put([(key, one) for (_, key), one in outcomes if key and isinstance(one, np.ndarray)])
         return found
 
     def _foreign(self, read: Mapping[str, Vector]) -> set[str]:
@@ -125,6 +120,7 @@ class Embedder:
         size = self._size or (sizes.pop() if len(sizes) == 1 else 0)
         return {text for text, one in read.items() if len(one) != size}
 
-    def has_failed(self, outcome: Found) -> bool:
-        """Whether the server did not answer, rather than refuse."""
-        return isinstance(outcome, ServiceError) and not isinstance(outcome, RejectedError)
+
+def _has_failed(outcome: Found | Exception) -> bool:
+    """Return whether the server did not answer, rather than refuse."""
+    return isinstance(outcome, ServiceError) and not isinstance(outcome, RejectedError)

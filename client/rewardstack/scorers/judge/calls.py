@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.lru import LruCache
-from rewardstack.core.votes import agreement
+from rewardstack.core.votes import agreement, combine
 from rewardstack.errors import RejectedError, ReplyError, RequestError, ServiceError
 from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination
@@ -31,7 +31,6 @@ from rewardstack.scorers.judge.reply import (
 )
 from rewardstack.scorers.judge.request import CHAT, frame, is_json
 from rewardstack.scorers.judge.verdict import Verdict
-from rewardstack.scorers.judge.votes import combine
 from rewardstack.transport.discovery import RENEWAL, SERVERS
 
 ATTEMPTS = 20

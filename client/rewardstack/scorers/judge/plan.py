@@ -10,8 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewardstack.cache.key import FLOW_VERSION, PREFIX, digest, extended
-from rewardstack.core.keys import UNIT, Key
+from rewardstack.cache.key import FLOW_VERSION, PREFIX, UNIT, Key, digest, extended
 from rewardstack.errors import RequestError
 from rewardstack.score import Item
 from rewardstack.scorers.budget import Meter

@@ -14,14 +14,13 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewardstack.core.coalescing import Lane
+from rewardstack.cache.key import Key
+from rewardstack.core.batching import BatchKey
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import field_error
-from rewardstack.core.keys import Key
-from rewardstack.core.steps import Trace
 from rewardstack.core.wire import Record
 from rewardstack.errors import BudgetError, RejectedError, RequestError, ServiceError, SettingsError
-from rewardstack.pipeline.scorer import Scorer
+from rewardstack.pipeline.scorer import Context
 from rewardstack.score import Item, OnError, Score, Usage
 from rewardstack.scorers.budget import NewMeter
 from rewardstack.scorers.destination import Destination, FindService, Servers
@@ -35,6 +34,7 @@ from rewardstack.scorers.judge.options import portable_extra, read_options
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
 from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
+from rewardstack.scorers.reward_server import Relayable
 from rewardstack.settings import Settings
 from rewardstack.transport import ray_actor
 
@@ -45,7 +45,7 @@ TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
 log = logging.getLogger(__name__)
 
 
-class Judge(Scorer[Plan]):
+class Judge(Relayable[Plan]):
     """An LLM judge behind one or several equivalent servers.
 
     Args:
@@ -81,7 +81,6 @@ class Judge(Scorer[Plan]):
         )
         api = self._api = Api(find_service, settings)
         self._models = Models(api)
-        self.quote = self._quote
         self._new_meter = new_meter
         self._calls = Calls(api, self._models, new_meter(self.source, bounded=False))
         self._fault: BaseException | None = None
@@ -106,14 +105,14 @@ class Judge(Scorer[Plan]):
             return Score(0.0, reason="there is no answer", source=self.source)
         return make_plan(item, destination)
 
-    async def keys(self, prepared: Sequence[Plan], deadline: SharedDeadline) -> list[Key | None]:
+    async def keys(self, samples: Sequence[Plan], context: Context) -> list[Key | None]:
         """A key for each sample, None where the judge does not say what it serves."""
-        destinations = {plan.destination for plan in prepared}
-        await self._models.meet(destinations, deadline)
+        destinations = {plan.destination for plan in samples}
+        await self._models.meet(destinations, context.deadline)
         guessed = set(filter(self._models.is_guessed, destinations))
         if guessed:
-            await self._try_out([plan for plan in prepared if plan.destination in guessed], deadline)
-        return [self._key(plan) for plan in prepared]
+            await self._try_out([plan for plan in samples if plan.destination in guessed], context.deadline)
+        return [self._key(plan) for plan in samples]
 
     async def _try_out(self, plans: Sequence[Plan], deadline: SharedDeadline) -> None:
         """Finds out what judges take that do not say what they are, by a request of each kind."""
@@ -121,56 +120,49 @@ class Judge(Scorer[Plan]):
         asked = [(plan, self._model(plan)) for plan in kinds.values()]
         await asyncio.gather(*[self._calls.try_out(plan, model, deadline) for plan, model in asked])
 
-    async def score(self, prepared: Sequence[Plan], deadline: SharedDeadline) -> list[Score]:
-        """One score for each sample, in order.
+    async def score(self, samples: Sequence[Plan], context: Context) -> list[Score]:
+        """Return one score for each sample, in order.
 
         Raises:
             RequestError: the environment's judge gives no probabilities, and one of the samples asks for them.
         """
-        if len(prepared) == 1:
-            return [await self._score(prepared[0], deadline)]
-        return await together(self._score(plan, deadline) for plan in prepared)
-
-    def describe(self, item: Item, prepared: Plan) -> Record:
-        """Who is asked, the texts of the prompt, and the options with where they come from."""
-        extra, model = self._own(item).extra, self._settings.judge_model
-        options = options_that_hold(prepared.options, extra, model, self._named)
-        texts = {"problem": prepared.problem, "references": list(prepared.references), "candidate": prepared.candidate}
-        return {"asked": list(prepared.destination.urls), **texts, "options": options}
-
-    async def explain(self, prepared: Plan, deadline: SharedDeadline, trace: Trace) -> Score:
-        """The score, with every request and reply noted; raises as `score` does."""
         try:
-            return await self._score(prepared, deadline)
+            if len(samples) == 1:
+                return [await self._score(samples[0], context.deadline)]
+            return await together(self._score(plan, context.deadline) for plan in samples)
         finally:
-            trace.note("judge", {}, [explained(prepared, one) for one in trace.take()])
+            if context.trace is not None:
+                context.trace.note("judge", {}, [explained(samples[0], one) for one in context.trace.take()])
 
-    def lane(self, plan: Plan) -> Lane:
-        """One by one; its servers have as many such samples at a time as connections, `batch_size` makes it fewer."""
-        destination, size = plan.destination, plan.options.batch_size
-        return Lane(1, (destination, size), size or len(destination.urls) * self._settings.max_connections)
+    def describe(self, item: Item, sample: Plan) -> Record:
+        """Return who is asked, the texts of the prompt, and the options with where they come from."""
+        extra, model = self._own(item).extra, self._settings.judge_model
+        options = options_that_hold(sample.options, extra, model, self._named)
+        texts = {"problem": sample.problem, "references": list(sample.references), "candidate": sample.candidate}
+        return {"asked": list(sample.destination.urls), **texts, "options": options}
 
-    def order(self, plans: Sequence[Plan]) -> list[int]:
-        """The positions of the samples in the order in which they are best sent: those of one problem together."""
-        groups: dict[str, list[int]] = {}
-        for at, plan in enumerate(plans):
-            groups.setdefault(plan.problem, []).append(at)
-        return [at for members in groups.values() for at in members]
+    def batch(self, sample: Plan) -> BatchKey:
+        """One by one, those of one problem one after another, as many at a time as connections or `batch_size`."""
+        destination, size = sample.destination, sample.options.batch_size
+        width = size or len(destination.urls) * self._settings.max_connections
+        return BatchKey(1, (destination, size), width, sample.problem)
 
-    def portable(self, item: Item, plan: Plan) -> Item:
+    def portable(self, item: Item, sample: Plan) -> Item:
         """The item with what the judge reads of its `extra_info`, for a reward server that asks the judge in its place.
 
         The text of a template's file goes with it: the server does not know the file.
         """
-        return replace(item, extra=portable_extra(self._own(item).extra, plan.problem))
+        return replace(item, extra=portable_extra(self._own(item).extra, sample.problem))
 
-    async def _quote(self, prepared: Sequence[Plan], deadline: SharedDeadline) -> Usage:
-        await self._models.meet({plan.destination for plan in prepared}, deadline)
-        return Usage.total(await counted([(plan, self._model(plan)) for plan in prepared], self._api, deadline))
+    async def quote(self, samples: Sequence[Plan], context: Context) -> Usage:
+        """Return what verdicts would cost, prompts counted by the judge's own `/tokenize` if it has it."""
+        await self._models.meet({plan.destination for plan in samples}, context.deadline)
+        asked = [(plan, self._model(plan)) for plan in samples]
+        return Usage.total(await counted(asked, self._api, context.deadline))
 
-    def estimate(self, prepared: Sequence[Plan]) -> Usage:
-        """What samples would cost that a reward server has judged."""
-        return Usage.total(estimate(plan, self._model(plan)) for plan in prepared)
+    def estimate(self, samples: Sequence[Plan]) -> Usage:
+        """Return what samples would cost that a reward server judges."""
+        return Usage.total(estimate(plan, self._model(plan)) for plan in samples)
 
     def report(self, scores: Sequence[Score], seconds: float) -> None:
         """One line in the log on a batch; a traceback with it where an exception spoilt a reply.

@@ -6,22 +6,21 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
 from rewardstack.core.event_loop import loop_thread, run
-from rewardstack.core.steps import Explanation
+from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, RewardstackError, RouteError, ScoringError, UnknownSourceError
-from rewardstack.pipeline.explanation import ExplainedPipeline
 from rewardstack.pipeline.pipeline import Pipeline
 from rewardstack.pipeline.scorer import MakeScorer
 from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import RULE_PREFIX, Leaf
 from rewardstack.routing.syntax import definition
 from rewardstack.score import Request, Score
-from rewardstack.scorers.factory import Backends, RecordedBackends
+from rewardstack.scorers.factory import Backends
 from rewardstack.scorers.judge import Named, check_addresses
 from rewardstack.scorers.standing import Standing, standings
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
@@ -103,11 +102,10 @@ class Evaluator:
 
     async def _explain(self, request: Request, limit: float | None, tenant: str, *, anew: bool) -> Explanation:
         shared, cache = self._parts()
-        backends = RecordedBackends(self._counters.count_spent, shared)
+        backends = Backends(self._counters.count_spent, recorded=True, within=shared)
         try:
-            scorers = self._scorers(backends, tenant)
-            pipeline = ExplainedPipeline(self._routes, scorers, cache, backends.recording.take, anew=anew)
-            return await pipeline.explain(request, limit=limit, tenant=tenant)
+            pipeline = Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant)
+            return await pipeline.explain(request, Trace(backends.recording.take, anew=anew), limit=limit)
         finally:
             await backends.close()
 
@@ -210,14 +208,14 @@ class Evaluator:
 
     async def _score(self, requests: Sequence[Request], limit: float | None, tenant: str) -> list[Score]:
         try:
-            return await self._pipeline(tenant).score(requests, limit=limit, tenant=tenant, strict=False)
+            return await self._pipeline(tenant).score(requests, limit=limit, strict=False)
         except ScoringError as error:  # the policy `raise` is for those who can catch
             return error.scores
 
     def _make_pipeline(self, tenant: str) -> Pipeline:
         """A pipeline of a tenant's own: calls in flight are shared with nobody else, connections are."""
         backends, cache = self._parts()
-        return Pipeline(self._routes, self._scorers(backends, tenant), cache)
+        return Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant)
 
     def _parts(self) -> tuple[Backends, ResultCache]:
         """What all pipelines share."""
@@ -232,7 +230,7 @@ class Evaluator:
         """The makers of a tenant's scorers, the rules among them."""
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
         scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes.judges)
-        return {**scorers, "rule": partial(self._rules.scorer, tenant=tenant)}
+        return {**scorers, "rule": self._rules.scorer}
 
 
 async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -8,15 +8,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from rewardstack.core.coalescing import one_lane
-from rewardstack.pipeline.scorer import DIRECTLY, Scorer, Sending
+from rewardstack.core.lru import LruCache
+from rewardstack.pipeline.scorer import Scorer
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
 from rewardstack_rules.scoring.isolated import isolation_config
-from rewardstack_rules.scoring.rule import INLINE_BATCH, InlineRule, IsolatedRule, Isolation, LocalVerifier
-from rewardstack_rules.scoring.verdict_cache import Verdicts
+from rewardstack_rules.scoring.rule import REMEMBERED, InlineRule, IsolatedRule, Isolation, LocalVerifier, Verdicts
 from rewardstack_rules.settings import RuleSettings
 
 MOST_PROCESSES = 8
@@ -37,7 +36,7 @@ class LocalRules:
     def __init__(self, settings: RuleSettings, registry: Registry, counters: Counters = UNCOUNTED) -> None:
         self._registry = registry
         self._counters = counters
-        self._verdicts = Verdicts()
+        self._verdicts: Verdicts = LruCache(REMEMBERED)
         confined = IsolationClient(isolation_config(settings))
         unconfined = IsolationClient(isolation_config(settings, confined=False))
         self._isolations = {
@@ -47,12 +46,8 @@ class LocalRules:
         self.clients = [confined] if all(rule.confined for rule in registry) else [confined, unconfined]
         """Of the isolated processes that the rules need."""
 
-    def scorer(self, name: str, tenant: str = "") -> tuple[Scorer[Any], Sending[Any]]:
+    def scorer(self, name: str) -> Scorer[Any]:
         """Return a new scorer for a rule.
-
-        Args:
-            name: of the rule.
-            tenant: separates those who may not learn what verdicts others have asked for.
 
         Raises:
             UnknownSourceError: there is no such rule; the message lists those there are.
@@ -60,12 +55,8 @@ class LocalRules:
         rule = self._registry.get(name)
         isolation = self._isolations[rule.confined]
         if rule.verifier is not None:
-            verdicts = self._verdicts.of(tenant)
-            return LocalVerifier(rule, rule.verifier, isolation, verdicts, self._counters), DIRECTLY
-        if rule.isolated:
-            # One isolated sample a call, so that no sample waits for the slowest of its batch.
-            return IsolatedRule(rule, isolation), Sending(one_lane(1))
-        return InlineRule(rule, isolation), Sending(one_lane(INLINE_BATCH))
+            return LocalVerifier(rule, rule.verifier, isolation, self._verdicts, self._counters)
+        return IsolatedRule(rule, isolation) if rule.isolated else InlineRule(rule, isolation)
 
     async def close(self) -> None:
         """Close the connections to the isolated processes; a later sample opens new ones."""

@@ -1,6 +1,6 @@
-"""One rule as the pipeline sees it: inline where that is safe, else in processes that can be killed.
+"""One rule as a scorer: inline where that is safe, else in processes that can be killed.
 
-A verifier decides at once what is beyond doubt, and has the rest decided in those processes.
+A verifier decides inline what is beyond doubt, and has the rest decided in those processes.
 """
 
 from __future__ import annotations
@@ -9,39 +9,50 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from rewardstack.cache.key import read_fields, rule_key
-from rewardstack.core.coalescing import wait_for_all
+from rewardstack.cache.key import Key, read_fields, rule_key
+from rewardstack.core.batching import Batcher, BatchKey
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import unwritable
-from rewardstack.core.keys import Key
-from rewardstack.core.steps import Trace
+from rewardstack.core.lru import LruCache
 from rewardstack.core.wire import Record
-from rewardstack.errors import ConfigError, DeadlineError, RequestError, RewardstackError
-from rewardstack.pipeline.scorer import Scorer
-from rewardstack.score import Item, OnError, Score
+from rewardstack.errors import ConfigError, DeadlineError, RequestError, RewardstackError, ServiceError
+from rewardstack.pipeline.scorer import Context, Scorer
+from rewardstack.score import Item, Score
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.functions.verifier import Verifier
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
-from rewardstack_rules.scoring.inquiries import Decision, Inquiries, Result
 from rewardstack_rules.scoring.task import evaluate, make_task
-from rewardstack_rules.scoring.verdict_cache import Verdicts
 from rewardstack_verifier.explanation import read_out
 from rewardstack_verifier.question import Question, Ruling, ask
 from rewardstack_verifier.shortcut import decide_fast_path
 
 MAX_INLINE = 32_000
 """Characters of a sample that is read on the event loop; longer ones are read in threads, or in isolated processes."""
-INLINE_BATCH = 64
 PATIENCE = 30.0
 """Seconds, beside those an item may run, in which no item at all was finished before one gives up waiting its turn."""
 MAX_ISOLATED = 2_000_000
 """Characters beyond which an isolated rule gives 0 unread."""
 ERRORS = {"timeout": "the sample took longer than {timeout:g} s", "killed": "its process died"}
+IN_THREADS = BatchKey(64)
+ALONE = BatchKey(1)
+"""One isolated sample a call, so that none waits for the slowest of its batch."""
+TOGETHER = BatchKey(8, "questions")
+"""To hand a question to another process takes about as long as to decide it, so several travel together."""
+REMEMBERED = 8192
+"""Questions whose verdicts a process remembers."""
+MAX_QUESTION = 2000
+"""Characters of a question that is remembered."""
+
+Verdicts = LruCache[tuple[str, Question], Ruling]
+"""Verdicts by tenant and question: they are facts. Each tenant's are its own, for otherwise the time that an answer
+takes would show what others have asked."""
+
+Outcomes = Score | Ruling | Mapping[str, Any] | RewardstackError
+"""What becomes of a sample: a score, the verdict on its question, a task's result with `error`, or an error."""
 
 log = logging.getLogger(__name__)
 
@@ -59,14 +70,19 @@ class Isolation:
         self.timeout = timeout
         self.last_progress = time.monotonic()
 
-    async def run(self, task: Mapping[str, Any], deadline: SharedDeadline) -> dict[str, Any]:
-        """What became of a task; it is dropped when nobody waits for it any more.
+    async def run(self, task: Mapping[str, Any], deadline: SharedDeadline, *, brief: bool = False) -> dict[str, Any]:
+        """Return what became of a task; drop it when nobody waits for it any more.
+
+        Args:
+            task: what the process is told.
+            deadline: of all who wait.
+            brief: end it as soon as it turns out to be slow.
 
         Raises:
             DeadlineError: nobody waited until its end.
             ServiceError: there are no isolated processes.
         """
-        work = asyncio.ensure_future(self.finish(task))
+        work = asyncio.ensure_future(self._client.run([task], self.timeout, brief=brief))
         try:
             with deadline.queued(self):
                 while not work.done():
@@ -76,28 +92,13 @@ class Isolation:
                     await asyncio.wait({work}, timeout=left)
         finally:
             work.cancel()
-        return work.result()
-
-    async def finish(self, task: Mapping[str, Any], *, brief: bool = False) -> dict[str, Any]:
-        """What became of a task, however long it waits for its turn; raises as `IsolationClient.run`.
-
-        Args:
-            task: what the process is told.
-            brief: end it as soon as it turns out to be slow.
-        """
-        [result] = await self._client.run([task], self.timeout, brief=brief)
+        [result] = work.result()
         self.last_progress = time.monotonic()
         return result
 
 
-@dataclass(slots=True)
-class LocalSample:
-    """A sample that is scored here.
-
-    Args:
-        item: the sample.
-        question: that decides it; None before it is known, and where the sample itself has to be judged.
-    """
+class LocalSample(NamedTuple):
+    """A sample that is scored here, and the question that decides it; None if the sample itself has to be judged."""
 
     item: Item
     question: Question | None = None
@@ -111,9 +112,8 @@ class LocalRule(Scorer[LocalSample]):
         isolation: where it runs.
     """
 
-    on_error: OnError = "zero"
     ran = "in an isolated process"
-    """Where it runs, for an explanation."""
+    """Where it runs, for a trace."""
 
     def __init__(self, rule: Rule, isolation: Isolation) -> None:
         self.source = f"rule:{rule.name}"
@@ -122,16 +122,16 @@ class LocalRule(Scorer[LocalSample]):
         self._isolation = isolation
 
     def prepare(self, item: Item) -> LocalSample:
-        """The item as it is: the rule itself reads it."""
+        """Return the item as it is: the rule itself reads it."""
         return LocalSample(item)
 
-    async def keys(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Key | None]:
-        """The samples' cache keys; the same that a client makes of what `/v1/reward_types` tells it."""
+    async def keys(self, samples: Sequence[LocalSample], context: Context) -> list[Key | None]:
+        """Return the samples' cache keys; the same that a client makes of what `/v1/reward_types` tells it."""
         rule = self._rule
-        return rule_key(rule.name, rule.fingerprint, rule.fields, [sample.item for sample in prepared], rule.range)
+        return rule_key(rule.name, rule.fingerprint, rule.fields, [sample.item for sample in samples], rule.range)
 
-    def describe(self, item: Item, prepared: LocalSample) -> Record:
-        """The function, what it is given, and what it reads where it says so."""
+    def describe(self, item: Item, sample: LocalSample) -> Record:
+        """Return the function, what it is given, and what it reads if it says so."""
         rule = self._rule
         facts: Record = {"function": rule.name, "range": "{:g} to {:g}".format(*rule.range)}
         if given := read_fields(item.extra, rule.fields):
@@ -149,11 +149,9 @@ class LocalRule(Scorer[LocalSample]):
     def _read_out(self, item: Item) -> Record:
         return {} if self._rule.read_out is None else self._rule.read_out(item.solution, item.references, item.extra)
 
-    async def explain(self, prepared: LocalSample, deadline: SharedDeadline, trace: Trace) -> Score:
-        """The score, with where the function ran noted; raises as `score` does."""
-        [score] = await self.score([prepared], deadline)
-        trace.note("function", {"ran": self.ran})
-        return score
+    def _note(self, context: Context) -> None:
+        if context.trace is not None:
+            context.trace.note("function", {"ran": self.ran})
 
     async def _isolated(self, item: Item, deadline: SharedDeadline) -> Score:
         if len(item.solution) > MAX_ISOLATED:
@@ -199,14 +197,20 @@ class LocalRule(Scorer[LocalSample]):
 class IsolatedRule(LocalRule):
     """Scores by one rule in processes that can be killed."""
 
-    async def score(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Score]:
-        """One score for each sample, in order.
+    def batch(self, sample: LocalSample) -> BatchKey:
+        """Each sample is a call of its own."""
+        return ALONE
+
+    async def score(self, samples: Sequence[LocalSample], context: Context) -> list[Score]:
+        """Return one score for each sample, in order.
 
         Raises:
             DeadlineError: nobody waited for them until their end.
             ServiceError: there are no isolated processes.
         """
-        return [await self._isolated(sample.item, deadline) for sample in prepared]
+        scores = [await self._isolated(sample.item, context.deadline) for sample in samples]
+        self._note(context)
+        return scores
 
 
 class InlineRule(LocalRule):
@@ -214,13 +218,19 @@ class InlineRule(LocalRule):
 
     ran = "in the server"
 
-    def at_once(self, sample: LocalSample) -> Score | None:
-        """The score of a sample, None of one so long that others would wait for it."""
-        return self._inline(sample.item) if _is_short(sample.item) else None
+    def batch(self, sample: LocalSample) -> BatchKey:
+        """Long samples share a thread."""
+        return IN_THREADS
 
-    async def score(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Score]:
-        """One score for each sample, in order, found in a thread."""
-        return await asyncio.to_thread(lambda: [self._inline(sample.item) for sample in prepared])
+    def inline(self, sample: LocalSample) -> Score | LocalSample:
+        """Return the score, unless the sample is so long that others would wait for it."""
+        return self._inline(sample.item) if _is_short(sample.item) else sample
+
+    async def score(self, samples: Sequence[LocalSample], context: Context) -> list[Score]:
+        """Return one score for each sample, in order, found in a thread."""
+        scores = await asyncio.to_thread(lambda: [self._inline(sample.item) for sample in samples])
+        self._note(context)
+        return scores
 
 
 class LocalVerifier(LocalRule):
@@ -230,7 +240,7 @@ class LocalVerifier(LocalRule):
         rule: the reward function.
         verifier: its two halves.
         isolation: where questions go that are not decided here.
-        verdicts: those that this process knows for whoever asks; verifiers share them.
+        verdicts: that this process remembers; verifiers share them.
         counters: of what is compared.
     """
 
@@ -244,88 +254,99 @@ class LocalVerifier(LocalRule):
     ) -> None:
         super().__init__(rule, isolation)
         self._verifier = verifier
+        self._verdicts = verdicts
         self._counters = counters
-        self._inquiries = Inquiries(self._have_decided, verdicts)
+        self._batcher: Batcher[LocalSample, Outcomes] = Batcher(self._decide, window=0)
 
-    def at_once(self, sample: LocalSample) -> Score | None:
-        """The score of a sample about which there is no doubt; of the others, the question that decides it is noted."""
+    def inline(self, sample: LocalSample) -> Score | LocalSample:
+        """Return the score of a sample about which there is no doubt, else the question that decides it."""
         item = sample.item
         if len(item.solution) > MAX_INLINE or not item.references:
-            return None
+            return sample
         try:
             asked = ask(self._verifier.read(item.solution), item.references, self._verifier.options(item.extra))
-            if isinstance(asked, Ruling):
-                return self._value(item, asked)
-            verdict = decide_fast_path(asked)
+            verdict = asked if isinstance(asked, Ruling) else decide_fast_path(asked)
             if verdict is not None:
                 return self._value(item, verdict)
-            sample.question = asked
+            assert isinstance(asked, Question)
+            return LocalSample(item, asked)
         except RequestError as error:
             return Score.unscored(str(error), self.source, error.field or "")
         except Exception:
             log.exception("%s: a fault; the sample is evaluated in an isolated process", self.source)
-        return None
+        return sample
 
     def _read_out(self, item: Item) -> Record:
         return read_out(self._verifier.read(item.solution), item.references, self._verifier.options(item.extra))
 
-    async def explain(self, prepared: LocalSample, deadline: SharedDeadline, trace: Trace) -> Score:
-        """The score, with the comparisons that decided its question noted; raises as `score` does."""
-        if prepared.question is None:
-            return await super().explain(prepared, deadline, trace)
-        task = self._task([prepared.question])
-        result = await self._isolation.run({**task, "with_trace": True}, deadline)
-        trace.note("compared", {"ran": self.ran, "comparisons": result.get("comparisons")})
-        if "error" in result:
-            return self._read(result)
-        return self._value(prepared.item, Ruling(**result["verdicts"][0]))
-
-    async def score(self, prepared: Sequence[LocalSample], deadline: SharedDeadline) -> list[Score]:
-        """One score for each sample, in order; what is not scored within the deadline is `failed`.
+    async def score(self, samples: Sequence[LocalSample], context: Context) -> list[Score]:
+        """Return one score for each sample, in order; what is not scored within the deadline is `failed`.
 
         Raises:
             ConfigError: the isolated processes cannot run the rule.
         """
-        late = Score.failed(f"no answer within {deadline.timeout:g} s", self.source)
-        waits: list[asyncio.Future[Any]] = []
-        try:
-            with deadline.queued(self._isolation):
-                waits += [self._ask(sample, deadline) for sample in prepared]
-                await wait_for_all(waits, deadline)
-            found = zip(prepared, waits, strict=True)
-            return [self._read_outcome(one.item, wait.result()) if wait.done() else late for one, wait in found]
-        finally:
-            for wait in waits:
-                wait.cancel()
+        if context.trace is not None:
+            return [await self._explained(samples[0], context)]
+        places = [(context.tenant, sample.question) for sample in samples]
+        outcomes: list[Any] = [None if asked is None else self._verdicts.get((who, asked)) for who, asked in places]
+        left = [at for at, known in enumerate(outcomes) if known is None]
+        if left:
+            asked = [samples[at] for at in left]
+            keys = [ALONE if sample.question is None else TOGETHER for sample in asked]
+            shares = [sample.question for sample in asked]
+            found = await self._batcher.ask(asked, keys, context.waits, shares)
+            for at, outcome in zip(left, found, strict=True):
+                outcomes[at] = outcome
+                question = samples[at].question
+                if question is not None and isinstance(outcome, Ruling) and _is_remembered(question):
+                    self._verdicts.put((context.tenant, question), outcome)
+        return [self._read_outcome(one.item, outcome) for one, outcome in zip(samples, outcomes, strict=True)]
 
-    def _ask(self, sample: LocalSample, deadline: SharedDeadline) -> asyncio.Future[Any]:
-        """What will become of a sample: a verdict that is known, or what the isolated processes say."""
+    async def _explained(self, sample: LocalSample, context: Context) -> Score:
+        """Return the score of a sample, and note the comparisons that decided its question."""
+        assert context.trace is not None
         if sample.question is None:
-            return asyncio.ensure_future(self._evaluate(sample.item, deadline))
-        return self._inquiries.ask(sample.question)
+            score = await self._isolated(sample.item, context.deadline)
+            self._note(context)
+            return score
+        result = await self._isolation.run({**self._task([sample.question]), "with_trace": True}, context.deadline)
+        context.trace.note("compared", {"ran": self.ran, "comparisons": result.get("comparisons")})
+        return self._read_outcome(sample.item, result if "error" in result else Ruling(**result["verdicts"][0]))
 
-    async def _have_decided(self, questions: Sequence[Question], brief: bool) -> Result:
-        result = await self._isolation.finish(self._task(questions), brief=brief)
-        self._counters.count_compared(verdict["by"] or "values" for verdict in result.get("verdicts", ()))
-        return result
+    async def _decide(self, samples: Sequence[LocalSample], deadline: SharedDeadline) -> Sequence[Outcomes]:
+        """Return the outcomes of a batch: of a sample without a question, or of several questions.
+
+        Raises:
+            ServiceError: several questions came to a bad end together, or turned out to be slow: each is asked alone.
+        """
+        try:
+            if samples[0].question is None:
+                return [await self._isolated(samples[0].item, deadline)]
+            task = self._task([sample.question for sample in samples if sample.question is not None])
+            result = await self._isolation.run(task, deadline, brief=len(samples) > 1)
+        except RewardstackError as error:
+            return [error] * len(samples)
+        except Exception as error:
+            log.exception("%s: a fault on the way to the isolated processes", self.source)
+            return [ServiceError(f"internal error: {type(error).__name__}")] * len(samples)
+        if "error" in result:
+            if len(samples) > 1:
+                raise ServiceError(str(result["error"]))
+            return [result]
+        self._counters.count_compared(verdict["by"] or "values" for verdict in result["verdicts"])
+        return [Ruling(**verdict) for verdict in result["verdicts"]]
 
     def _task(self, questions: Sequence[Question]) -> Record:
         return {"rule": self._rule.name, "fingerprint": self._rule.fingerprint, "questions": questions}
 
-    async def _evaluate(self, item: Item, deadline: SharedDeadline) -> Score | RewardstackError:
-        try:
-            return await self._isolated(item, deadline)
-        except RewardstackError as error:
-            return error
-
-    def _read_outcome(self, item: Item, outcome: Decision | Score) -> Score:
+    def _read_outcome(self, item: Item, outcome: Outcomes | Exception) -> Score:
         if isinstance(outcome, Score):
             return outcome
         if isinstance(outcome, Ruling):
             return self._value(item, outcome)
         if isinstance(outcome, ConfigError):
             raise outcome
-        if isinstance(outcome, RewardstackError):
+        if isinstance(outcome, Exception):
             return Score.failed(str(outcome), self.source)
         return self._read(outcome)
 
@@ -337,3 +358,7 @@ def _is_short(item: Item) -> bool:
     """Whether a sample is read in no time, however many references it has."""
     references = item.references or ("",)
     return len(item.solution) * len(references) + sum(map(len, references)) <= MAX_INLINE
+
+
+def _is_remembered(question: Question) -> bool:
+    return sum(map(len, question.expected)) + len(question.answer) <= MAX_QUESTION

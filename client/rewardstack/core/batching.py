@@ -1,0 +1,274 @@
+"""The batcher: calls that come at about the same time are sent together, and equal ones are sent once.
+
+Trainers that score one sample a call would otherwise pay one request each. A call belongs to none of its waiters: it
+goes on while any of them still waits, each with a deadline of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from rewardstack.core.deadline import Deadline, SharedDeadline, why_late
+from rewardstack.errors import DeadlineError, ServiceError
+
+WINDOW = 0.001
+"""Seconds that a batch which is less than full waits for company."""
+SLICE = 512
+"""Items handled before the event loop's other callers have a turn."""
+GRACE = 0.02
+"""Seconds that a waiter gives a call which ends at the same moment as its deadline."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class BatchKey(NamedTuple):
+    """Which items travel together, and how many of them at a time.
+
+    Args:
+        size: most items in a batch.
+        name: items with different names are never in one batch, nor wait for each other.
+        width: most items under way; one that waits costs no memory but its own: neither its coroutines nor the body of
+            its request exist yet.
+        affinity: a caller's items with the same one are sent one after another (a server caches their prefix).
+    """
+
+    size: float = math.inf
+    name: Hashable = None
+    width: float = math.inf
+    affinity: Hashable = None
+
+
+@dataclass(slots=True, eq=False)
+class Call(Generic[T, R]):
+    """One item under way; its outcome is a result, or the error that came instead."""
+
+    item: T
+    share: Hashable
+    queue: _Queue[T, R]
+    outcome: asyncio.Future[R | Exception]
+    deadline: SharedDeadline
+
+
+class _Queue(Generic[T, R]):
+    """The calls of one batch key that were not sent yet; its progress extends the deadlines of those that wait."""
+
+    def __init__(self, place: Hashable, key: BatchKey) -> None:
+        self.place = place
+        self.key = key
+        self.waiting: deque[Call[T, R]] = deque()
+        self.in_flight = 0
+        self.last_progress = 0.0
+        self.timer: asyncio.TimerHandle | None = None
+        self.bounded = key.width < math.inf
+
+    def add(self, call: Call[T, R]) -> None:
+        self.waiting.append(call)
+        if self.bounded:
+            call.deadline.enter_queue(self)
+
+    def take(self) -> list[Call[T, R]]:
+        """Return the next batch, now in flight; empty if nothing waits or `width` is reached."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        count = min(self.key.size, len(self.waiting), self.key.width - self.in_flight)
+        calls = [self.waiting.popleft() for _ in range(int(count))]
+        if self.bounded:
+            for call in calls:
+                call.deadline.leave_queue(self)
+        self.in_flight += len(calls)
+        return calls
+
+
+class Batcher(Generic[T, R]):
+    """Sends items in batches.
+
+    Args:
+        send: returns an outcome for each item of a batch, in order, within the deadline of all who wait. If it raises
+            for several, or returns too few, each item is sent again alone: only the one to blame fails.
+        window: seconds that a batch which is less than full waits for company; 0 for one turn of the event loop.
+        has_failed: whether sending again may bring another outcome; that is done for one who joined with more time.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[Sequence[T], SharedDeadline], Awaitable[Sequence[R]]],
+        window: float = WINDOW,
+        has_failed: Callable[[R | Exception], bool] = lambda _: False,
+    ) -> None:
+        self._send = send
+        self._window = window
+        self._has_failed = has_failed
+        self._shared: dict[Hashable, Call[T, R]] = {}
+        self._queues: dict[Hashable, _Queue[T, R]] = {}
+        self._submitting = 0
+        self._running: set[asyncio.Task[object]] = set()
+
+    async def ask(
+        self,
+        items: Sequence[T],
+        keys: Sequence[BatchKey],
+        deadline: Deadline | SharedDeadline,
+        shares: Sequence[Hashable] | None = None,
+    ) -> list[R | Exception]:
+        """Return outcomes in order; a `DeadlineError` for an item that has none when the deadline passes.
+
+        No batch that is less than full is sent before all items are submitted.
+
+        Args:
+            items: to be sent.
+            keys: of each item.
+            deadline: of the caller; whoever shares a call joins a shared one.
+            shares: what equal items have in common, of which one is sent for all who wait; None for none.
+        """
+        calls: list[Call[T, R]] = [None] * len(items)  # type: ignore[list-item]
+        self._submitting += 1
+        try:
+            for count, at in enumerate(_order(keys), 1):
+                calls[at] = self._submit(items[at], keys[at], deadline, shares[at] if shares else None)
+                if count % SLICE == 0:
+                    await asyncio.sleep(0)
+        finally:
+            self._submitting -= 1
+        await wait_for_all([call.outcome for call in calls], deadline)
+        return [call.outcome.result() if call.outcome.done() else self._late(call, deadline) for call in calls]
+
+    async def ask_one(self, item: T, key: BatchKey) -> R:
+        """Return the outcome of an item, however long that takes; raise the error that comes instead."""
+        [outcome] = await self.ask([item], [key], Deadline(math.inf))
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def _late(self, call: Call[T, R], deadline: Deadline | SharedDeadline) -> Exception:
+        others = f"{call.queue.in_flight} others are on their way before it"
+        return DeadlineError(why_late(deadline, call.deadline, others))
+
+    def _submit(self, item: T, key: BatchKey, deadline: Deadline | SharedDeadline, share: Hashable) -> Call[T, R]:
+        own = deadline if isinstance(deadline, SharedDeadline) else SharedDeadline(deadline)
+        known = self._shared.get(share) if share is not None else None
+        if known is not None:
+            known.deadline.absorb(own)
+            return known
+        loop = asyncio.get_running_loop()
+        place = loop, key.name
+        queue = self._queues.get(place)
+        if queue is None:
+            queue = self._queues[place] = _Queue(place, key)
+        call = Call(item, share, queue, loop.create_future(), own)
+        if share is not None:
+            self._shared[share] = call
+        queue.add(call)
+        if len(queue.waiting) >= key.size:
+            self._send_from(queue)
+        elif queue.timer is None:
+            queue.timer = loop.call_later(self._window, self._send_gathered, queue)
+        return call
+
+    def _send_gathered(self, queue: _Queue[T, R]) -> None:
+        if self._submitting:
+            queue.timer = asyncio.get_running_loop().call_later(WINDOW, self._send_gathered, queue)
+        else:
+            self._send_from(queue)
+
+    def _send_from(self, queue: _Queue[T, R]) -> None:
+        while calls := queue.take():
+            self._run(self._serve(calls, queue))
+        if not (queue.in_flight or queue.waiting) and self._queues.get(queue.place) is queue:
+            del self._queues[queue.place]
+
+    def _run(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _serve(self, calls: Sequence[Call[T, R]], queue: _Queue[T, R]) -> None:
+        """Send a batch, then those that waited for its place: a task for each would cost a fifth more."""
+        try:
+            while calls:
+                await self._settle(calls, queue)
+                calls = () if queue.timer is not None else queue.take()
+                if calls:
+                    self._send_from(queue)
+        finally:
+            if queue.timer is None:  # what still gathers company is sent when that has come
+                self._send_from(queue)
+
+    async def _settle(self, calls: Sequence[Call[T, R]], queue: _Queue[T, R]) -> None:
+        """Send a batch and set the outcomes of its calls."""
+        deadline = calls[0].deadline
+        for call in calls[1:]:
+            deadline.absorb(call.deadline)
+            call.deadline = deadline
+        dropped = ServiceError("dropped: the client is shutting down")
+        outcomes: Sequence[R | Exception] = [dropped] * len(calls)
+        try:
+            outcomes = await self._outcomes(calls, deadline)
+            if queue.bounded and not all(map(self._has_failed, outcomes)):
+                queue.last_progress = time.monotonic()
+        except asyncio.CancelledError:  # the client is shutting down
+            self._finish(queue.waiting, [dropped] * len(queue.waiting))
+            queue.waiting.clear()
+            raise
+        finally:
+            queue.in_flight -= len(calls)
+            self._finish(calls, outcomes)
+
+    def _finish(self, calls: Iterable[Call[T, R]], outcomes: Sequence[R | Exception]) -> None:
+        for call, outcome in zip(calls, outcomes, strict=True):
+            if call.share is not None and self._shared.get(call.share) is call:
+                del self._shared[call.share]
+            if not call.outcome.done():
+                call.outcome.set_result(outcome)
+
+    async def _outcomes(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R | Exception]:
+        try:
+            return await self._sent([call.item for call in calls], deadline)
+        except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
+            if len(calls) == 1:
+                return [error]
+        return await asyncio.gather(*(self._alone(call, deadline) for call in calls))
+
+    async def _alone(self, call: Call[T, R], deadline: SharedDeadline) -> R | Exception:
+        """Send a call of a failed batch again; its waiters do not wait for the others of that batch."""
+        outcomes = await self._outcomes([call], deadline)
+        self._finish([call], outcomes)
+        return outcomes[0]
+
+    async def _sent(self, items: Sequence[T], deadline: SharedDeadline) -> list[R]:
+        """Return what `send` does; what failed is sent again while somebody joined who has more time."""
+        sent_with = deadline.patience
+        outcomes = [*await self._send(items, deadline)]
+        if len(outcomes) != len(items):
+            raise ValueError(f"{len(outcomes)} outcomes for {len(items)} items")
+        while deadline.patience > sent_with:
+            failed = [at for at, outcome in enumerate(outcomes) if self._has_failed(outcome)]
+            if not failed:
+                break
+            sent_with = deadline.patience
+            again = await self._send([items[at] for at in failed], deadline)
+            for at, outcome in zip(failed, again, strict=True):
+                outcomes[at] = outcome
+        return outcomes
+
+
+def _order(keys: Sequence[BatchKey]) -> Iterable[int]:
+    """Return the positions of a caller's items in the order in which they are sent."""
+    groups: dict[Hashable, list[int]] = {}
+    for at, key in enumerate(keys):
+        groups.setdefault(key.affinity, []).append(at)
+    return (at for members in groups.values() for at in members)
+
+
+async def wait_for_all(outcomes: Iterable[asyncio.Future[Any]], deadline: Deadline | SharedDeadline) -> None:
+    """Wait until all are done or the deadline passes; heed one that grows meanwhile."""
+    pending = {one for one in outcomes if not one.done()}
+    while pending and (left := deadline.remaining() + GRACE) > 0:
+        _, pending = await asyncio.wait(pending, timeout=left if left < math.inf else None)

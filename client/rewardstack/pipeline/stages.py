@@ -1,0 +1,530 @@
+"""The stages between a route and its scorer: errors, preparation, cache, batches. `pipeline` says how they nest.
+
+Each is called as `await stage(samples, context)` and returns the scores in order. The two outermost take items, the
+others a `Sample` for each item that needs scoring.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from rewardstack.cache.key import CACHE_ENABLED, Key, may_be_cached, tenant_key
+from rewardstack.cache.store import ResultCache
+from rewardstack.core.batching import SLICE, Batcher
+from rewardstack.core.cost import Quote
+from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.core.steps import known
+from rewardstack.core.wire import Record
+from rewardstack.errors import BudgetError, ConfigError, ReplyError, RequestError, ServiceError
+from rewardstack.pipeline.items import has_same_option, raise_if_all_wrong
+from rewardstack.pipeline.scorer import Context, Scorer
+from rewardstack.routing.composite import Composite
+from rewardstack.routing.routes import Route
+from rewardstack.routing.syntax import definition
+from rewardstack.score import Item, Score, Usage
+
+INLINE_SECONDS = 0.01
+"""Yield to the event loop after this many seconds of inline scoring."""
+SUBSTITUTES_SECONDS = 30.0
+"""Most seconds for the substitutes of one batch."""
+RESERVED_SHARE = 0.2
+"""Of a call's time limit, kept for substitutes."""
+RESERVED_SECONDS = 5.0
+"""Most seconds kept for them."""
+SUBSTITUTES = 8
+"""Substitutes that a thread makes at a time."""
+MISSING = {"failed": "failed", "unscored": "are unscored"}
+FIXED = Item("1", ("1",), {"temperature": 0})
+"""The item whose key shows whether a scorer has changed; at temperature 0 a judge's key is bound to no run."""
+
+P = TypeVar("P")
+Stage = Callable[[Sequence[Item], Context], Awaitable[list[Score]]]
+
+log = logging.getLogger(__name__)
+
+
+class Sample(NamedTuple, Generic[P]):
+    """An item, what its scorer prepared of it, and the key of its score; None for no key."""
+
+    item: Item
+    prepared: P
+    key: Key | None = None
+
+
+SampleStage = Callable[[Sequence[Sample[P]], Context], Awaitable[list[Score]]]
+
+
+class Chain(Generic[P]):
+    """One scorer behind its stages."""
+
+    def __init__(self, scorer: Scorer[P], cache: ResultCache, tenant: str) -> None:
+        self.scorer = scorer
+        self._cached = Cached(scorer, cache, Batched(scorer, Kept(scorer, cache), tenant))
+        self._prepared = Prepared(scorer, self._cached)
+        self._stage = Errors(scorer, self._prepared)
+
+    async def __call__(self, items: Sequence[Item], context: Context) -> list[Score]:
+        async with context.trace.turn if context.trace is not None else nullcontext():
+            return await self._stage(items, context)
+
+    async def quote(self, items: Sequence[Item], context: Context) -> Quote:
+        """Return what the items would cost at most, equal ones once; raise as the scorer's `keys` does."""
+        prepared = await self._prepared.prepare(items)
+        samples = _samples(items, prepared)
+        unscored = sum(isinstance(one, Score) and one.status == "unscored" for one in prepared)
+        settled = Quote(0, len(items) - len(samples), unscored)
+        if self.scorer.quote is None or not samples:
+            return settled
+        keys, found = await self._cached.find(samples, context)
+        asked: dict[object, P] = {}
+        for at, (key, score) in enumerate(zip(keys, found, strict=True)):
+            if score is None:
+                asked.setdefault(key.text if key is not None and key.deterministic else at, samples[at].prepared)
+        usage = await self.scorer.quote([*asked.values()], context) if asked else Usage()
+        return settled._replace(cached=len(samples) - found.count(None), usage=usage)
+
+    async def fingerprint(self, context: Context) -> str | None:
+        """Return the key of `FIXED`, None if it has none for good; raise as the scorer does."""
+        prepared = self.scorer.prepare(FIXED)
+        if isinstance(prepared, Score):
+            return None
+        [key] = await self.scorer.keys([prepared], context)
+        return key.text if key is not None and key.deterministic else None
+
+
+class Parts:
+    """Composes the scores of other routes.
+
+    Args:
+        route: whose target is a composite.
+        parts: the route and the stage of each of its parts, by name.
+    """
+
+    def __init__(self, route: Route, composite: Composite, parts: Mapping[str, tuple[Route, Stage]]) -> None:
+        self._route = route
+        self._composite = composite
+        self._parts = parts
+
+    async def __call__(self, items: Sequence[Item], context: Context) -> list[Score]:
+        started = time.monotonic()
+        spent: dict[int, Usage] = {}
+
+        async def evaluate(part: str, some: Sequence[Item]) -> list[Score]:
+            scores = await self._part(part, some, context)
+            for item, score in zip(some, scores, strict=True):
+                if score.usage is not None:
+                    spent[id(item)] = Usage.total((spent.get(id(item)), score.usage))
+            return scores
+
+        scores = await self._composite.score(items, evaluate)
+        elapsed = milliseconds(started)
+        for item, score in zip(items, scores, strict=True):
+            score.latency_ms, score.usage = elapsed, spent.get(id(item))
+        if context.trace is not None:
+            context.trace.note("put together", {**definition(self._route), **score_facts(scores[0])})
+        return scores
+
+    async def _part(self, part: str, items: Sequence[Item], context: Context) -> list[Score]:
+        route, stage = self._parts[part]
+        if context.trace is not None:
+            with context.trace.within(f"part {part}", definition(route)) as trace:
+                return await stage(items, replace(context, trace=trace))
+        scores = await stage(items, context)
+        if context.batch and has_same_option(context.batch, scores[0].field):
+            raise_if_all_wrong(scores)
+        return scores
+
+
+class Errors:
+    """Warns once about samples without a score; makes substitutes for failed ones under the policy `lexical`."""
+
+    def __init__(self, scorer: Scorer[Any], stage: Stage) -> None:
+        self._scorer = scorer
+        self._stage = stage
+
+    async def __call__(self, items: Sequence[Item], context: Context) -> list[Score]:
+        scores = await self._stage(items, context)
+        if not context.lexical:
+            scores = [_without_substitute(score) for score in scores]
+        elif self._scorer.fallback is not None and not context.refused:
+            find = {at: partial(self._scorer.fallback, item) for at, item in enumerate(items)}
+            await fall_back(self._scorer.source, find, scores, context.ends_at)
+            if context.trace is not None and scores[0].status == "fallback":
+                context.trace.note("substitute", score_facts(scores[0]))
+        warn_of_missing(self._scorer.source, scores, len(scores))
+        return scores
+
+
+class Prepared(Generic[P]):
+    """Has the scorer prepare items; an item that is at fault, or needs nobody, has its score here."""
+
+    def __init__(self, scorer: Scorer[P], stage: SampleStage[P]) -> None:
+        self._scorer = scorer
+        self._stage = stage
+
+    async def __call__(self, items: Sequence[Item], context: Context) -> list[Score]:
+        started = time.monotonic()
+        caller = Deadline(context.timeout or self._scorer.timeout, _service_time(context))
+        context = replace(context, deadline=SharedDeadline(caller), waits=caller)
+        prepared = await self.prepare(items)
+        if context.trace is not None:
+            [one] = prepared
+            facts = score_facts(one) if isinstance(one, Score) else self._scorer.describe(items[0], one)
+            context.trace.note("prepared", {"scorer": self._scorer.source, **facts})
+        samples = _samples(items, prepared)
+        found = iter(await self._stage(samples, context) if samples else ())
+        elapsed = milliseconds(started)
+        scores = [own(one, elapsed) if isinstance(one, Score) else next(found) for one in prepared]
+        if self._scorer.report is not None:
+            self._scorer.report(scores, time.monotonic() - started)
+        return scores
+
+    async def prepare(self, items: Sequence[Item]) -> list[P | Score]:
+        """Return what the scorer makes of each item, or the item's score."""
+        prepared: list[P | Score] = []
+        for start in range(0, len(items), SLICE):
+            part = items[start : start + SLICE]
+            try:
+                prepared += map(self._scorer.prepare, part)
+            except RequestError:
+                del prepared[start:]
+                prepared += map(self._prepare, part)
+            if len(prepared) < len(items):
+                await asyncio.sleep(0)
+        return prepared
+
+    def _prepare(self, item: Item) -> P | Score:
+        try:
+            return self._scorer.prepare(item)
+        except RequestError as error:
+            return Score.unscored(str(error), self._scorer.source, error.field)
+
+
+class Cached(Generic[P]):
+    """Looks scores up: in this process's memory, then what the scorer finds inline, then in Redis."""
+
+    def __init__(self, scorer: Scorer[P], cache: ResultCache, stage: SampleStage[P]) -> None:
+        self._scorer = scorer
+        self._cache = cache
+        self._stage = stage
+
+    async def __call__(self, samples: Sequence[Sample[P]], context: Context) -> list[Score]:
+        started = time.monotonic()
+        try:
+            keys = await self._keys(samples, context)
+        except ServiceError as error:
+            if context.trace is not None:
+                context.trace.note("key", {"error": str(error)})
+            return [Score.failed(str(error), self._scorer.source) for _ in samples]
+        read = self._memory(keys, context)
+        made, rest = await self._inline(samples, keys, [at for at, one in enumerate(read) if one is None], context)
+        await self._read_redis([*rest], keys, read, context)
+        missing = [at for at in rest if read[at] is None]
+        if missing:
+            made.update(zip(missing, await self._stage([rest[at] for at in missing], context), strict=True))
+        if context.trace is not None and context.trace.anew and read[0] is not None:
+            with context.trace.within("asked anew", {"note": "the score is the one from the cache"}) as trace:
+                again = replace(context, trace=trace)
+                _, rest = await self._inline(samples, [None], [0], again)
+                await self._stage([*rest.values()], again) if rest else None
+        elapsed = milliseconds(started)
+        return [own(made[at] if one is None else one, elapsed, cached=one is not None) for at, one in enumerate(read)]
+
+    async def find(self, samples: Sequence[Sample[P]], context: Context) -> tuple[list[Key | None], list[Score | None]]:
+        """Return the samples' keys, and the scores that the cache has."""
+        keys = await self._keys(samples, context)
+        found = self._memory(keys, context)
+        await self._read_redis([at for at, score in enumerate(found) if score is None], keys, found, context)
+        return keys, found
+
+    async def _keys(self, samples: Sequence[Sample[P]], context: Context) -> list[Key | None]:
+        """Return the keys under which samples are cached and shared."""
+        keys: list[Key | None] = [None] * len(samples)
+        wanted: list[int] = []
+        if self._cache.on and (self._cache.keeps or self._scorer.batch is not None):
+            wanted = [
+                at
+                for at, one in enumerate(samples)
+                if CACHE_ENABLED not in one.item.extra or may_be_cached(one.item.extra)
+            ]
+        for start in range(0, len(wanted), SLICE):
+            places = wanted[start : start + SLICE]
+            found = await self._scorer.keys([samples[at].prepared for at in places], context)
+            for at, key in zip(places, found, strict=True):
+                keys[at] = tenant_key(key, context.tenant) if key is not None and context.tenant else key
+            await asyncio.sleep(0)
+        if context.trace is not None:
+            context.trace.note("key", self._key_facts(samples[0], keys[0]))
+        return keys
+
+    def _key_facts(self, sample: Sample[P], key: Key | None) -> Record:
+        if key is not None:
+            bound = None if key.deterministic else "scores of this key vary, so it is bound to one run or process"
+            return known({"key": key.text, "note": bound})
+        if not self._cache.on:
+            return {"key": "none: the cache is off"}
+        cacheable = may_be_cached(sample.item.extra)
+        return {
+            "key": f"none: {'what scores does not say what it is' if cacheable else 'this sample is not to be cached'}"
+        }
+
+    def _memory(self, keys: Sequence[Key | None], context: Context) -> list[Score | None]:
+        """Return the scores that this process remembers."""
+        if not self._cache.keeps:
+            return [None] * len(keys)
+        found = self._cache.recall(["" if key is None else key.text for key in keys])
+        if context.trace is not None and found[0] is not None:
+            context.trace.note("this process's memory", _found(found[0]))
+        return found
+
+    async def _inline(
+        self, samples: Sequence[Sample[P]], keys: Sequence[Key | None], places: Sequence[int], context: Context
+    ) -> tuple[dict[int, Score], dict[int, Sample[P]]]:
+        """Return, by position, the scores that the scorer finds inline, which are remembered, and the other samples."""
+        inline = self._scorer.inline
+        made: dict[int, Score] = {}
+        rest: dict[int, Sample[P]] = {}
+        rested = time.monotonic()
+        for at in places:
+            item, prepared, _ = samples[at]
+            outcome = prepared if inline is None else inline(prepared)
+            if isinstance(outcome, Score):
+                made[at] = checked(outcome)
+            else:
+                rest[at] = Sample(item, outcome, keys[at])
+            if time.monotonic() - rested > INLINE_SECONDS:
+                await asyncio.sleep(0)
+                rested = time.monotonic()
+        if context.trace is not None and made:
+            context.trace.note("decided at once", score_facts(made[0]))
+        elif self._cache.keeps and made:
+            self._cache.remember(_cacheable((keys[at], score) for at, score in made.items()))
+        return made, rest
+
+    async def _read_redis(
+        self, places: Sequence[int], keys: Sequence[Key | None], found: list[Score | None], context: Context
+    ) -> None:
+        """Add the scores that Redis has for these positions."""
+        wanted = {at: key for at in places if (key := keys[at]) is not None}
+        if not wanted or not self._cache.keeps:
+            return
+        ranges = {key.text: key.range for key in wanted.values()}
+        scores = await self._cache.get([*ranges], partial(self._is_plausible, ranges))
+        read = dict(zip(ranges, scores, strict=True))
+        for at, key in wanted.items():
+            found[at] = read[key.text]
+        if context.trace is not None:
+            place = "Redis" if self._cache.link.present else "none beside this process's memory (REWARD_CACHE_URL)"
+            context.trace.note("the cache", {"place": place, **_found(found[0])})
+
+    def _is_plausible(self, ranges: Mapping[str, tuple[float, float]], key: str, score: Score) -> bool:
+        """Return whether this scorer can have given a cached score; Redis is untrusted."""
+        low, high = ranges[key]
+        return score.source == self._scorer.source and score.value is not None and low <= score.value <= high
+
+
+class Batched(Generic[P]):
+    """Forms batches from the samples of all callers, and asks for equal ones once."""
+
+    def __init__(self, scorer: Scorer[P], stage: SampleStage[P], tenant: str) -> None:
+        self._scorer = scorer
+        self._stage = stage
+        self._tenant = tenant
+        self._batcher: Batcher[Sample[P], Score | ConfigError] = Batcher(self._batch, has_failed=_has_failed)
+
+    async def __call__(self, samples: Sequence[Sample[P]], context: Context) -> list[Score]:
+        batch = self._scorer.batch
+        outcomes: Sequence[Score | Exception]
+        if batch is None or context.trace is not None:
+            outcomes = await self._outcomes(samples, context)
+        else:
+            shares = [None if key is None or not key.deterministic else key.text for _, _, key in samples]
+            keys = [batch(prepared) for _, prepared, _ in samples]
+            outcomes = await self._batcher.ask(samples, keys, context.waits, shares)
+        scores = [one if isinstance(one, Score) else self._without_score(one, context) for one in outcomes]
+        if context.trace is not None:
+            context.trace.note("outcome", score_facts(scores[0]))
+        return scores
+
+    async def _batch(self, samples: Sequence[Sample[P]], deadline: SharedDeadline) -> Sequence[Score | ConfigError]:
+        return await self._outcomes(samples, Context(deadline, deadline, self._tenant))
+
+    async def _outcomes(self, samples: Sequence[Sample[P]], context: Context) -> Sequence[Score | ConfigError]:
+        """Return the outcomes of a batch; an error of the scorer is the outcome of each sample."""
+        try:
+            return await self._stage(samples, context)
+        except ConfigError as error:
+            return [error] * len(samples)
+        except ServiceError as error:
+            reason = str(error)
+        except Exception as error:
+            log.exception("%s: a fault in its scorer", self._scorer.source)
+            reason = f"internal error: {type(error).__name__}"
+        return [Score.failed(reason, self._scorer.source)] * len(samples)
+
+    def _without_score(self, error: Exception, context: Context) -> Score:
+        """Return the score of a sample that ends in an error; raise the caller's own errors."""
+        usage = None
+        if isinstance(error, BudgetError):
+            if context.refused is not None:
+                context.refused.append(error)
+            usage, error.usage = error.usage, None
+        elif not isinstance(error, ServiceError):
+            raise error
+        return Score(None, "failed", str(error), self._scorer.source, usage=usage)
+
+
+class Kept(Generic[P]):
+    """Asks the scorer; keeps scores with status `ok` in the cache as soon as there are any."""
+
+    def __init__(self, scorer: Scorer[P], cache: ResultCache) -> None:
+        self._scorer = scorer
+        self._cache = cache
+
+    async def __call__(self, samples: Sequence[Sample[P]], context: Context) -> list[Score]:
+        scores = await self._scorer.score([one.prepared for one in samples], context)
+        if len(scores) != len(samples):
+            raise ReplyError(f"{len(scores)} scores came for {len(samples)} samples")
+        scores = [*map(checked, scores)]
+        if self._cache.keeps and context.trace is None:
+            self._cache.put(_cacheable((one.key, score) for one, score in zip(samples, scores, strict=True)))
+        return scores
+
+
+def _samples(items: Sequence[Item], prepared: Sequence[P | Score]) -> list[Sample[P]]:
+    return [Sample(item, one) for item, one in zip(items, prepared, strict=True) if not isinstance(one, Score)]
+
+
+def _service_time(context: Context) -> float | None:
+    """Return the seconds that a service has, None for no limit; substitutes need some of the call's."""
+    if context.ends_at == math.inf:
+        return None
+    left = context.ends_at - time.monotonic()
+    return left - min(left * RESERVED_SHARE, RESERVED_SECONDS) if context.lexical else left
+
+
+def _has_failed(outcome: Score | Exception) -> bool:
+    return isinstance(outcome, Score) and outcome.status == "failed"
+
+
+def _cacheable(outcomes: Iterable[tuple[Key | None, Score]]) -> list[tuple[str, Score]]:
+    """Return what is kept: without its usage, for whoever reads it uses nothing."""
+    return [
+        (key.text, one if one.usage is None else replace(one, usage=None))
+        for key, one in outcomes
+        if key is not None and one.status == "ok"
+    ]
+
+
+def checked(score: Score) -> Score:
+    """Return `score`, or a failure if its value is NaN, infinite or missing."""
+    value = score.value
+    if score.status in ("ok", "fallback") and (value is None or not math.isfinite(value)):
+        return Score.failed(f"{value} is no reward", score.source)
+    return score
+
+
+def own(score: Score, elapsed: float, *, cached: bool = False) -> Score:
+    """Return a copy that the caller may change; the usage goes to the first who shares the score.
+
+    Args:
+        score: as the cache and other waiters hold it.
+        elapsed: milliseconds, of a score that does not say how long it took.
+        cached: whether it was read from a cache here.
+    """
+    usage, score.usage = score.usage, None
+    return Score(
+        score.value,
+        score.status,
+        score.reason,
+        score.source,
+        cached or score.cached,
+        elapsed if cached else score.latency_ms or elapsed,
+        score.label_mass,
+        None if score.parts is None else dict(score.parts),
+        score.agreement,
+        score.field,
+        usage,
+    )
+
+
+def _without_substitute(score: Score) -> Score:
+    """Return a failure if a reward server used a substitute that this caller does not want."""
+    return replace(score, value=None, status="failed") if score.status == "fallback" else score
+
+
+def warn_of_missing(source: str, scores: Sequence[Score], count: int) -> None:
+    """Warn once a batch, not once a sample, that some have no score.
+
+    Args:
+        source: who scored.
+        scores: of the batch, at least those without a score.
+        count: of the samples in the batch.
+    """
+    missing = [score for score in scores if score.status in MISSING]
+    for status in MISSING if missing else ():
+        lost = [score.reason for score in missing if score.status == status]
+        if lost:
+            log.warning("%s: %d of %d samples %s; the first: %s", source, len(lost), count, MISSING[status], lost[0])
+
+
+async def fall_back(
+    source: str, substitutes: Mapping[int, Callable[[], Score]], scores: list[Score], ends_at: float
+) -> None:
+    """Replace each failed score by a substitute, which a thread makes.
+
+    Args:
+        source: who scored.
+        substitutes: makes the substitute of a sample, by position.
+        scores: of the samples, in order.
+        ends_at: when the call ends, on `time.monotonic()`; what has no substitute by then stays failed.
+    """
+    lost = [at for at in substitutes if scores[at].status == "failed"]
+    if not lost:
+        return
+    log.warning(
+        "%s: falling back to lexical similarity for %d of %d samples; the first: %s",
+        *(source, len(lost), len(scores), scores[lost[0]].reason),
+    )
+    ends_at = min(ends_at, time.monotonic() + SUBSTITUTES_SECONDS)
+    for start in range(0, len(lost), SUBSTITUTES):
+        part = lost[start : start + SUBSTITUTES]
+        if (left := ends_at - time.monotonic()) <= 0:
+            return
+        make = partial(_made, [substitutes[at] for at in part])
+        work = asyncio.ensure_future(asyncio.to_thread(make))
+        await asyncio.wait({work}, timeout=left)
+        if not work.done():  # a thread cannot be stopped, but need not be waited for
+            return
+        for at, one in zip(part, work.result(), strict=True):
+            before = scores[at]
+            reason = one.reason or f"lexical similarity, because: {before.reason}"
+            scores[at] = replace(one, reason=reason, latency_ms=before.latency_ms, usage=before.usage)
+
+
+def _made(substitutes: Sequence[Callable[[], Score]]) -> list[Score]:
+    return [checked(make()) for make in substitutes]
+
+
+def milliseconds(since: float) -> float:
+    """Return the milliseconds since a time of `time.monotonic()`."""
+    return round((time.monotonic() - since) * 1000, 3)
+
+
+def score_facts(score: Score) -> Record:
+    """Return what a trace says of a score."""
+    details = known({"reason": score.reason or None, "field": score.field or None, "parts": score.parts})
+    details |= known({"label_mass": score.label_mass, "agreement": score.agreement})
+    return {"value": score.value, "status": score.status, "source": score.source, **details}
+
+
+def _found(score: Score | None) -> Record:
+    return {"found": False} if score is None else {"found": True, **score_facts(score)}

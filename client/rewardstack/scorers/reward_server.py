@@ -1,0 +1,378 @@
+"""Scorers that a reward server runs: `POST /v1/score`, in batches.
+
+`RemoteRule` asks for a reward function, `Relay` for a judge or an embedding server that only the reward server knows.
+`GET /v1/reward_types` names each function's fingerprint, of which cache keys are made, and the fields of `extra_info`
+that it reads: nothing else leaves the trainer.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from rewardstack.cache.key import ANY, CACHE_ENABLED, EVERY_FIELD, Key, Range, may_be_cached, read_fields, rule_key
+from rewardstack.core.batching import BatchKey
+from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.fields import Fields, field_error, unwritable
+from rewardstack.core.imports import importing
+from rewardstack.core.wire import NOT_TAKEN, Record, is_servers_own, read_scores, sample_record
+from rewardstack.errors import BudgetError, RejectedError, ReplyError, RequestError, UnknownSourceError
+from rewardstack.pipeline.scorer import Context, Scorer
+from rewardstack.routing.routes import RULE_PREFIX
+from rewardstack.score import Item, Score, Usage
+from rewardstack.scorers.destination import Destination, FindService, Servers
+from rewardstack.settings import Settings
+from rewardstack.transport.discovery import Discovery
+from rewardstack.transport.endpoint_pool import EndpointPool
+
+if TYPE_CHECKING:
+    from rewardstack.core.steps import Trace
+
+BATCH = 64
+"""Samples in one request."""
+PROBE = json.dumps({"items": []}).encode()
+SHOWN = 80
+"""Bytes of a reply that an error shows."""
+EXPLAIN = "/v1/explain"
+"""Explains one sample; older servers do not have it."""
+
+P = TypeVar("P")
+
+log = logging.getLogger(__name__)
+
+
+class RewardType(NamedTuple):
+    """A reward function: its fingerprint, the fields of `extra_info` that it reads (`*`: all), its values' range."""
+
+    fingerprint: str
+    fields: tuple[str, ...]
+    range: Range
+
+
+UNKNOWN = RewardType("", (EVERY_FIELD,), ANY)
+"""Of a server that does not list its functions: all fields are sent, and no score is cached."""
+
+
+class RewardServers:
+    """The reward servers that scorers ask; lives on one event loop.
+
+    Args:
+        settings: the environment's servers, their key, whether scores are cached.
+        find_service: opens connections.
+        types: what each server said of its functions.
+    """
+
+    def __init__(self, settings: Settings, find_service: FindService, types: Discovery[Hashable, Any]) -> None:
+        self._servers = reward_servers(settings)
+        self.own = self._servers.own
+        self.destination = self._servers.destination
+        self._find = find_service
+        self._types = types
+        self._cached = settings.cache_on
+
+    async def find_type(self, name: str, destination: Destination, context: Context) -> RewardType:
+        """Return what a server says of a function, `UNKNOWN` if it says nothing of any.
+
+        Raises:
+            DeadlineError: it did not answer in time.
+            UnknownSourceError: it has no such function; lists those it has.
+        """
+        asked_at = time.monotonic()
+
+        async def ask(deadline: SharedDeadline) -> Mapping[str, RewardType] | None:
+            return await _reward_types(self._find(*destination), deadline)
+
+        types = await self._types.find(destination, ask, context.deadline)
+        if types is not None and name not in types and not self._types.has_answered_since(destination, asked_at):
+            types = await self._types.find_anew(destination, ask, context.deadline)
+        if types is None:
+            return UNKNOWN
+        if name not in types:
+            known = ", ".join(sorted(types))
+            raise UnknownSourceError(f"the reward server has no {name!r}; it has: {known}", "data_source")
+        found: RewardType = types[name]
+        return found
+
+    async def score(
+        self,
+        source: str,
+        destination: Destination,
+        items: Sequence[Item],
+        fields: Sequence[str],
+        context: Context,
+    ) -> list[Score]:
+        """Return one score for each item, in order; an item whose `extra_info` cannot be sent is unscored.
+
+        Args:
+            source: the `data_source` by which the server scores them.
+            destination: the server.
+            items: at most `BATCH`.
+            fields: of `extra_info` that are sent; `("*",)` for all.
+            context: of all who wait. With a trace the server explains its score.
+
+        Raises:
+            DeadlineError, ReplyError: the server did not score them.
+            RejectedError: it does not accept the key, or not these samples.
+            UnknownSourceError: it has no such source; lists those it has.
+            BudgetError: the server's run may ask its judge or embedding server no more.
+        """
+        service = self._find(*destination)
+        records: list[str | Score] = []
+        for item in items:
+            try:
+                records.append(self._record(source, item, fields))
+            except RequestError as error:
+                records.append(Score.unscored(str(error), field=error.field))
+        sent = [one for one in records if isinstance(one, str)]
+        try:
+            found: Sequence[Score] | None = None
+            if context.trace is not None and sent:
+                found = await _explained(service, source, sent[0], context.trace, context.deadline)
+            if found is None:
+                found = await _scores(service, source, sent, context.deadline) if sent else ()
+        except RejectedError as error:
+            raise self._servers.explained(error, destination) from error
+        scores = iter(found)
+        return [next(scores) if isinstance(one, str) else one for one in records]
+
+    def _record(self, source: str, item: Item, fields: Sequence[str]) -> str:
+        """Return what is sent of an item, as JSON; raise RequestError if a field of `extra_info` cannot be."""
+        extra = read_fields(item.extra, fields)
+        if wrong := next(filter(is_servers_own, extra), None):
+            raise field_error(wrong, NOT_TAKEN)
+        if not self._cached or (CACHE_ENABLED in item.extra and not may_be_cached(item.extra)):
+            extra[CACHE_ENABLED] = False
+        try:
+            return json.dumps(sample_record(source, item, extra))
+        except (TypeError, ValueError):
+            raise unwritable(extra) from None
+
+
+def reward_servers(settings: Settings) -> Servers:
+    """Return the reward servers that the environment names."""
+    start = (
+        "install rewardstack-rules to run rules in this process (`pip install ./services/rules`), or start a server "
+        "with `make up` and `export REWARD_SERVER_URL=http://localhost:6000`"
+    )
+    if settings.endpoints:
+        start = f"start a server with `make up`, and name it in {settings.endpoints}"
+    return Servers("REWARD_SERVER_URL", settings.reward_server_urls, settings.reward_server_api_key, start)
+
+
+class RemoteRule(Scorer[tuple[Item, Destination]]):
+    """A reward function on a reward server.
+
+    Args:
+        name: of the function.
+        timeout: seconds.
+        servers: that have it.
+    """
+
+    def __init__(self, name: str, timeout: float, servers: RewardServers) -> None:
+        self.source = f"rule:{name}"
+        self.timeout = timeout
+        self._name = name
+        self._servers = servers
+
+    def prepare(self, item: Item) -> tuple[Item, Destination]:
+        """Return the item, and where it is scored; raise as `Servers.destination` does."""
+        return item, self._servers.destination(item.extra)
+
+    def batch(self, sample: tuple[Item, Destination]) -> BatchKey:
+        """Samples for one server travel together."""
+        return BatchKey(BATCH, sample[1])
+
+    async def keys(self, samples: Sequence[tuple[Item, Destination]], context: Context) -> list[Key | None]:
+        """Return the same keys as the server's own; raise as `RewardServers.find_type` does."""
+        keys: list[Key | None] = [None] * len(samples)
+        groups: dict[Destination, list[int]] = {}
+        for at, (_, destination) in enumerate(samples):
+            groups.setdefault(destination, []).append(at)
+        for destination, members in groups.items():
+            about = await self._servers.find_type(self._name, destination, context)
+            if about is not UNKNOWN:
+                items = [samples[at][0] for at in members]
+                made = rule_key(self._name, about.fingerprint, about.fields, items, about.range)
+                for at, key in zip(members, made, strict=True):
+                    keys[at] = key
+        return keys
+
+    async def score(self, samples: Sequence[tuple[Item, Destination]], context: Context) -> list[Score]:
+        """Return one score for each sample; raise as `RewardServers.score` does."""
+        destination = samples[0][1]
+        about = await self._servers.find_type(self._name, destination, context)
+        items = [item for item, _ in samples]
+        scores = await self._servers.score(RULE_PREFIX + self._name, destination, items, about.fields, context)
+        for score in scores:
+            score.source = self.source
+        return scores
+
+    def describe(self, item: Item, sample: tuple[Item, Destination]) -> Record:
+        """Return the function, and the servers that have it."""
+        return {"function": self._name, "asked": list(sample[1].urls)}
+
+
+class Relayable(Scorer[P]):
+    """A scorer whose samples a reward server can score in its place."""
+
+    @abstractmethod
+    def prepare(self, item: Item, destination: Destination | None = None) -> P | Score:
+        """As every scorer does.
+
+        Args:
+            item: the sample.
+            destination: who is asked; None for whom the item and the environment name.
+        """
+
+    @abstractmethod
+    def batch(self, sample: P) -> BatchKey:
+        """Return its batch key."""
+
+    @abstractmethod
+    def estimate(self, samples: Sequence[P]) -> Usage:
+        """Return what samples would cost, without asking their service."""
+
+    def portable(self, item: Item, sample: P) -> Item:
+        """Return the item as it can leave this machine, with all that the scorer reads of it."""
+        return item
+
+
+class Relayed(NamedTuple, Generic[P]):
+    """A sample as its scorer prepared it, and the item that is sent; None if it names a server of its own."""
+
+    prepared: P
+    item: Item | None
+
+
+class Relay(Scorer[Relayed[P]]):
+    """Scores on a reward server for a scorer whose own service the environment does not name.
+
+    Samples that name a server themselves are left to the scorer. The others have no key here: the reward server has
+    the cache.
+
+    Args:
+        scorer: that asks the service directly.
+        source: the `data_source` of the same scorer on the reward server.
+        fields: of `extra_info` that it reads, but for those that say where and how long to ask.
+        servers: the reward servers.
+        movable: whether samples may name a server themselves.
+    """
+
+    def __init__(
+        self, scorer: Relayable[P], source: str, fields: Sequence[str], servers: RewardServers, *, movable: bool
+    ) -> None:
+        self.source, self.on_error, self.timeout = scorer.source, scorer.on_error, scorer.timeout
+        self.fallback, self.report = scorer.fallback, scorer.report
+        self._scorer = scorer
+        self._data_source = source
+        self._fields = fields
+        self._servers = servers
+        self._movable = movable
+
+    def prepare(self, item: Item) -> Relayed[P] | Score:
+        """Return the sample as the scorer prepares it, for the reward server unless it names a server of its own."""
+        if self._movable and Fields(item.extra).get("server_url"):
+            prepared = self._scorer.prepare(item)
+            return prepared if isinstance(prepared, Score) else Relayed(prepared, None)
+        prepared = self._scorer.prepare(item, self._servers.own)
+        if isinstance(prepared, Score):
+            return prepared
+        sent = self._scorer.portable(item, prepared)
+        if not may_be_cached(item.extra):
+            sent = replace(sent, extra={**sent.extra, CACHE_ENABLED: False})
+        return Relayed(prepared, sent)
+
+    def batch(self, sample: Relayed[P]) -> BatchKey:
+        """As of the scorer, but that the reward server, which bounds what is under way itself, accepts batches."""
+        key = self._scorer.batch(sample.prepared)
+        if sample.item is None:
+            return key
+        return key._replace(size=BATCH, name=("relayed", key.name), width=key.width * BATCH)
+
+    async def quote(self, samples: Sequence[Relayed[P]], context: Context) -> Usage:
+        """Return an estimate, for only the reward server knows the service, and what is in its cache."""
+        return self._scorer.estimate([sample.prepared for sample in samples])
+
+    async def keys(self, samples: Sequence[Relayed[P]], context: Context) -> list[Key | None]:
+        """Return keys of the samples that name a server; raise as their scorer does."""
+        own = [sample.prepared for sample in samples if sample.item is None]
+        keys = iter(await self._scorer.keys(own, context) if own else ())
+        return [next(keys) if sample.item is None else None for sample in samples]
+
+    async def score(self, samples: Sequence[Relayed[P]], context: Context) -> list[Score]:
+        """Return one score for each sample; raise as the scorer and `RewardServers.score` do."""
+        items = [sample.item for sample in samples if sample.item is not None]
+        if not items:
+            return await self._scorer.score([sample.prepared for sample in samples], context)
+        return await self._servers.score(self._data_source, self._servers.own, items, self._fields, context)
+
+    def describe(self, item: Item, sample: Relayed[P]) -> Record:
+        """As the scorer describes it, and who asks in its place."""
+        facts = {} if sample.item is None else {"relayed": "the reward server asks in this machine's place"}
+        return {**facts, **self._scorer.describe(item, sample.prepared)}
+
+
+async def _reward_types(service: EndpointPool, deadline: SharedDeadline) -> Mapping[str, RewardType] | None:
+    try:
+        reply: Any = json.loads(await service.get("/v1/reward_types", deadline))
+        return {
+            name: RewardType(about["fingerprint"], tuple(about["fields"]), _range(*about.get("range", ANY)))
+            for name, about in reply["reward_types"].items()
+        }
+    except (RejectedError, ReplyError, ValueError, KeyError, TypeError, AttributeError) as error:
+        log.warning("the reward server does not tell its reward types, so its scores are not cached: %s", error)
+        return None
+
+
+def _range(low: float | None, high: float | None) -> Range:
+    """Read a range as JSON writes it, which has no infinity."""
+    return ANY[0] if low is None else float(low), ANY[1] if high is None else float(high)
+
+
+async def _scores(
+    service: EndpointPool, source: str, records: Sequence[str], deadline: SharedDeadline
+) -> Sequence[Score]:
+    body = f'{{"items": [{", ".join(records)}]}}'.encode()
+    try:
+        reply = await service.post("/v1/score", body, deadline, PROBE)
+    except RejectedError as error:
+        if error.status == 404:
+            raise UnknownSourceError(str(error), "data_source") from error
+        if error.status == 503:
+            raise BudgetError(str(error)) from error
+        raise
+    try:
+        scores = read_scores(json.loads(reply)["scores"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ReplyError(f"{source}: the server's reply is no list of scores: {reply[:SHOWN]!r}") from error
+    if len(scores) != len(records):
+        raise ReplyError(f"{source}: {len(scores)} scores came for {len(records)} samples")
+    return scores
+
+
+async def _explained(
+    service: EndpointPool, source: str, record: str, trace: Trace, deadline: SharedDeadline
+) -> Sequence[Score] | None:
+    """Return a sample's score as a server explains it, and note its steps; None if the server does not explain."""
+    with importing:
+        from rewardstack.core.steps import read_steps
+    body = f'{record[:-1]}, "anew": {json.dumps(trace.anew)}}}'.encode()
+    try:
+        reply = json.loads(await service.post(EXPLAIN, body, deadline))
+        steps, error = read_steps(reply["steps"]), str(reply["error"])
+        scores = None if error else read_scores([reply["score"]])
+    except RejectedError as refusal:
+        if refusal.status not in (404, 405):
+            raise
+        trace.note("the reward server", {"note": f"it does not explain ({refusal}); it is asked for the plain score"})
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ReplyError(f"{source}: the server's reply to {EXPLAIN} is no explanation") from None
+    trace.take()  # the exchange itself, whose steps follow
+    trace.note("the reward server", {"error": error} if error else {}, steps)
+    return scores

@@ -1,0 +1,187 @@
+"""The batcher: what callers ask at about the same time is sent together, and what is under way is shared."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from rewardstack.core.batching import SLICE, WINDOW, Batcher, BatchKey
+from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.errors import DeadlineError, ServiceError
+
+EIGHT = BatchKey(8)
+
+
+class Lengths:
+    """Answers with the length of each text, and notes the batches; refuses a batch with an empty text.
+
+    Args:
+        most: outcomes of a batch at most.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self.batches: list[list[str]] = []
+        self.go = asyncio.Event()
+        self.go.set()
+        self._most = most
+
+    async def __call__(self, items: Sequence[str], deadline: SharedDeadline) -> Sequence[int]:
+        self.batches.append([*items])
+        await asyncio.sleep(2 * WINDOW)
+        await self.go.wait()
+        if "" in items:
+            raise ValueError("it is empty")
+        return [len(item) for item in items][: self._most]
+
+
+async def test_one_callers_items_go_together() -> None:
+    """Before all of a caller's items are submitted only full batches of them are sent."""
+    send = Lengths()
+    texts = [f"{at}" for at in range(SLICE + 4)]
+    assert list(map(len, texts)) == await Batcher(send).ask(texts, [EIGHT] * len(texts), Deadline(5))
+    assert [8] * (SLICE // 8) + [4] == [len(batch) for batch in send.batches]
+
+
+async def test_equal_items_are_sent_once() -> None:
+    """Who asks for what is on its way waits for it; afterwards it is sent again, as is what is not shared."""
+    send = Lengths()
+    batcher: Batcher[str, int] = Batcher(send)
+    same, alone = (["a"], [EIGHT], Deadline(5), ["a"]), (["a"], [EIGHT], Deadline(5), [None])
+    first = asyncio.create_task(batcher.ask(*same))
+    await asyncio.sleep(1.5 * WINDOW)
+    assert [[1]] * 2 == await asyncio.gather(first, batcher.ask(*same))
+    assert [[1]] * 2 == await asyncio.gather(batcher.ask(*same), batcher.ask(*alone))
+    assert [["a"], ["a", "a"]] == send.batches
+
+
+async def test_batch_keys() -> None:
+    """Batches are of one name, which has only so many items under way; the next are sent when there is room."""
+    send = Lengths()
+    texts = [f"{name}{at}" for at in range(5) for name in ("n", "w")]
+    keys = [BatchKey(3, text[0], 4 if text[0] == "n" else 100) for text in texts]
+    assert [2] * 10 == await Batcher(send).ask(texts, keys, Deadline(5))
+    assert [["n0", "n1", "n2"], ["n3"], ["n4"]] == [batch for batch in send.batches if batch[0][0] == "n"]
+    assert [["w0", "w1", "w2"], ["w3", "w4"]] == [batch for batch in send.batches if batch[0][0] == "w"]
+
+
+async def test_affinity() -> None:
+    """Items with the same affinity are sent one after another; outcomes are in the caller's order."""
+    send = Lengths()
+    texts = ["a", "bb", "aaa", "bbbb"]
+    assert [1, 2, 3, 4] == await Batcher(send).ask(texts, [BatchKey(4, affinity=one[0]) for one in texts], Deadline(5))
+    assert [["a", "aaa", "bb", "bbbb"]] == send.batches
+
+
+async def test_late() -> None:
+    """An item whose caller's deadline passes is late, and says so; one who waits longer for it has its outcome."""
+    send = Lengths()
+    send.go.clear()
+    batcher: Batcher[str, int] = Batcher(send)
+    patient = asyncio.create_task(batcher.ask(["a"], [EIGHT], Deadline(60), ["a"]))
+    [late] = await batcher.ask(["a"], [EIGHT], Deadline(0.01), ["a"])
+    send.go.set()
+    assert isinstance(late, DeadlineError) and str(late).startswith("no answer within 0.01 s")
+    assert [1] == await patient
+    assert [["a"]] == send.batches
+
+
+async def test_sent_again_for_who_has_more_time() -> None:
+    """What failed is sent again if somebody has joined who can wait longer, and only then."""
+    batches: list[int] = []
+
+    async def send(items: Sequence[str], deadline: SharedDeadline) -> Sequence[str]:
+        batches.append(len(items))
+        await asyncio.sleep(5 * WINDOW)
+        return ["failed" if len(batches) == 1 else "ok"] * len(items)
+
+    batcher: Batcher[str, str] = Batcher(send, has_failed="failed".__eq__)
+    first = asyncio.create_task(batcher.ask(["a", "b"], [EIGHT] * 2, Deadline(1), ["a", "b"]))
+    await asyncio.sleep(2 * WINDOW)
+    assert ["ok"] == await batcher.ask(["a"], [EIGHT], Deadline(9), ["a"])
+    assert (["ok", "ok"], [2, 2]) == (await first, batches)
+
+
+async def test_who_is_to_blame_fails() -> None:
+    """An item that spoils its batch fails alone: each of the batch is sent again by itself."""
+    send = Lengths()
+    batcher: Batcher[str, int] = Batcher(send)
+    outcomes = await asyncio.gather(
+        *(batcher.ask_one(text, EIGHT) for text in ("a", "", "abc")), return_exceptions=True
+    )
+    assert [1, "it is empty", 3] == [one if isinstance(one, int) else str(one) for one in outcomes]
+    assert [3, 1, 1, 1] == [len(batch) for batch in send.batches]
+
+
+async def test_nobody_waits_for_a_slow_neighbour() -> None:
+    """Items of a spoiled batch have their outcomes as they come."""
+    send = Lengths()
+
+    async def slow(items: Sequence[str], deadline: SharedDeadline) -> Sequence[int]:
+        if items == ["slow"]:
+            await asyncio.sleep(60)
+        return await send(["", *items] if len(items) > 1 else items, deadline)
+
+    batcher: Batcher[str, int] = Batcher(slow, window=0)
+    waiting = asyncio.create_task(batcher.ask_one("slow", EIGHT))
+    assert 3 == await asyncio.wait_for(batcher.ask_one("abc", EIGHT), 5)
+    waiting.cancel()
+
+
+@pytest.mark.parametrize("most", [0, 1])
+async def test_too_few_outcomes(most: int) -> None:
+    """A batch with too few outcomes is sent again one by one; an item that has none then fails."""
+    batcher: Batcher[str, int] = Batcher(Lengths(most))
+    calls = asyncio.gather(*(batcher.ask_one(text, EIGHT) for text in ("a", "ab")), return_exceptions=True)
+    outcomes = await asyncio.wait_for(calls, 5)
+    assert [1, 2] == outcomes if most else [ValueError] * 2 == [type(one) for one in outcomes]
+
+
+@pytest.mark.parametrize("text", ["ab", ""])
+async def test_a_caller_gives_up(text: str) -> None:
+    """A caller that waits no longer is nothing to the others, whether its own item could be answered or not."""
+    batcher: Batcher[str, int] = Batcher(Lengths())
+    gone = asyncio.create_task(batcher.ask_one(text, BatchKey()))
+    stays = asyncio.create_task(batcher.ask_one("abc", BatchKey()))
+    await asyncio.sleep(0)
+    gone.cancel()
+    assert 3 == await stays
+
+
+async def test_shutdown() -> None:
+    """When the client shuts down, what is under way or waits for its turn is dropped, and nothing else is sent."""
+    send = Lengths()
+    before = asyncio.all_tasks()
+    asking = asyncio.create_task(
+        Batcher(send).ask([f"{at}" for at in range(5)], [BatchKey(1, width=2)] * 5, Deadline(5))
+    )
+    while len(send.batches) < 2:
+        await asyncio.sleep(0)
+    for task in asyncio.all_tasks() - before - {asking}:
+        task.cancel()
+    outcomes = await asyncio.wait_for(asking, 5)
+    assert [ServiceError] * 5 == [type(one) for one in outcomes]
+    assert [["0"], ["1"]] == send.batches
+
+
+def test_loops_do_not_meet() -> None:
+    """Calls of one event loop are never answered on another, even if the first ended while they waited."""
+    batches: list[list[str]] = []
+
+    async def send(items: Sequence[str], deadline: SharedDeadline) -> Sequence[int]:
+        batches.append([*items])
+        return [len(item) for item in items]
+
+    batcher: Batcher[str, int] = Batcher(send)
+    key = BatchKey(math.inf)
+
+    async def begin() -> None:
+        waiting = asyncio.create_task(batcher.ask_one("lost", key))
+        await asyncio.sleep(0)
+        waiting.cancel()
+
+    asyncio.run(begin())
+    assert 2 == asyncio.run(batcher.ask_one("ab", key))
+    assert [["ab"]] == batches
