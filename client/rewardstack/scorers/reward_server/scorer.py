@@ -20,7 +20,7 @@ from rewardstack.core.keys import Key
 from rewardstack.core.wire import NOT_TAKEN, Record, is_servers_own, read_scores, sample_record
 from rewardstack.errors import BudgetError, RejectedError, ReplyError, RequestError, UnknownSourceError
 from rewardstack.pipeline.scorer import Scorer
-from rewardstack.routing.routes import RULE_PREFIX
+from rewardstack.routing.routes import RULE_OPTIONS, RULE_PREFIX
 from rewardstack.score import Item, OnError, Score
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.reward_server.reward_types import RewardTypes
@@ -36,6 +36,8 @@ BATCH = 64
 PROBE = json.dumps({"items": []}).encode()
 SHOWN = 80
 """Bytes of a reply that an error shows."""
+COMMON_FIELDS = frozenset({"prompt", "problem", "question", "data_source"})
+"""Fields that functions read under several names."""
 EXPLAIN = "/v1/explain"
 """Explains one sample; older servers do not have it."""
 
@@ -111,10 +113,20 @@ class RemoteRule(Scorer[RemoteSample]):
                 prepared[at].fields = (EVERY_FIELD,) if about is None else about.fields
             if about is not None:
                 items = [prepared[at].item for at in members]
+                self._warn_of_slips(about.fields, items)
                 made = rule_key(self._name, about.fingerprint, about.fields, items, about.range)
                 for at, key in zip(members, made, strict=True):
                     keys[at] = key
         return keys
+
+    def _warn_of_slips(self, fields: tuple[str, ...], items: Sequence[Item]) -> None:
+        """Warn of fields that are not sent because their names most likely have a slip."""
+        named = tuple(name for name in fields if name not in COMMON_FIELDS and name not in RULE_OPTIONS)
+        if named and EVERY_FIELD not in fields:
+            with importing:
+                from rewardstack.core.near_misses import near_miss
+            for given in {tuple(item.extra) for item in items}:
+                near_miss(self._name, named, given)
 
     async def score(self, prepared: Sequence[RemoteSample], deadline: SharedDeadline) -> list[Score]:
         """One score for each sample, in order.
@@ -215,7 +227,7 @@ def _record(data_source: str, item: Item, fields: Sequence[str], cached: bool, *
     Raises:
         RequestError: a field of `extra_info` cannot be sent; names it.
     """
-    extra = read_fields(item.extra, fields)
+    extra = read_fields(item, fields)
     if wrong := next(filter(is_servers_own, extra), None):
         raise field_error(wrong, NOT_TAKEN)
     if not (cached and may_be_cached(item.extra)):
