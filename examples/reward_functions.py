@@ -1,9 +1,11 @@
-"""Reward functions of one's own, one of each kind. From the repository's root:
+"""Your own reward functions, one of each kind; `docs/rules.md` says what a parameter gets. From the repository's root:
 
 REWARD_FUNCTIONS=examples/reward_functions.py python -m rewardstack_rules.run_reward_server --reward-type keywords
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from rewardstack_rules import Unscored, reward_function
 
@@ -31,3 +33,18 @@ def shares_a_word_with_the_prompt(
     """1 for a response that shares a word with its prompt: the shape of Align-Anything's reward functions."""
     pairs = zip(prompts, responses, strict=True)
     return [float(bool(set(prompt.lower().split()) & set(response.lower().split()))) for prompt, response in pairs]
+
+
+@reward_function(range=(0.0, 1.0))
+def short_enough(
+    data_source: str, solution_str: str, ground_truth: str, extra_info: dict[str, Any] | None = None
+) -> dict[str, float]:
+    """1 for a response that holds the reference and is not too long: the shape of verl's reward functions."""
+    limit = (extra_info or {}).get("max_characters", 2000)
+    return {"score": float(ground_truth in solution_str and len(solution_str) <= limit), "length": len(solution_str)}
+
+
+@reward_function
+def has_answer_tags(completions: list[str], **kwargs: Any) -> list[float]:
+    """1 for a completion with answer tags: the shape of TRL's reward functions."""
+    return [float("<answer>" in text and "</answer>" in text) for text in completions]

@@ -42,11 +42,13 @@ class Item:
         solution: what the policy wrote.
         references: the references that the filters left, in order; empty where none was given.
         extra: `extra_info`, never None.
+        data_source: by which it was asked for; a route's own name, where a route leads to a reward function.
     """
 
     solution: str
     references: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    data_source: str = ""
 
 
 class Usage(NamedTuple):

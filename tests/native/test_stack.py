@@ -292,7 +292,7 @@ def test_service_that_takes_too_long(stack: Tree) -> None:
     slow.write_text("import time\ntime.sleep(60)\n")
     result = stack.run("up", REWARD_FUNCTIONS=str(slow), UP_TIMEOUT="8")
     assert result.returncode == 1
-    assert "error: rules: not well after 8 s (UP_TIMEOUT)" in result.stdout
+    assert "error: rules: not well after 8 s (UP_TIMEOUT)" in result.stdout, result.stdout
 
 
 def test_interrupted(tree: Tree) -> None:

@@ -24,7 +24,10 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 START_SECONDS = 200
 VERIFY_TIMEOUT = 1
-OWN_FUNCTIONS = (ROOT / "examples" / "reward_functions.py", HERE / "functions" / "hostile.py")
+OWN_FUNCTIONS = (
+    ROOT / "examples" / "reward_functions.py",
+    *(HERE / "functions" / name for name in ("hostile.py", "signatures.py")),
+)
 DATASET: list[dict[str, Any]] = [
     {"question": "What is 6 * 7?", "answer": "42"},
     {"question": "Name  a\nprime.", "answer": ["2", "3"]},

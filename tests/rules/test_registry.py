@@ -78,7 +78,10 @@ def test_unknown_name() -> None:
         ("def", "SyntaxError"),
         ("def f(response, reference): ...", "holds no reward function; put @reward_function above one"),
         (HEADER + "@reward_function(name='a b')\ndef f(response, reference): ...", "'a b' cannot name"),
-        (HEADER + "@reward_function\ndef f(response): ...", r"takes \(response, reference"),
+        (
+            HEADER + "@reward_function\ndef f(text): ...",
+            r"mine.py, line 2: reward function 'f': no parameter gets the resp",
+        ),
     ],
 )
 def test_unusable_file(tmp_path: Path, text: str, complaint: str) -> None:

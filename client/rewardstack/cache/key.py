@@ -20,6 +20,7 @@ FLOW_VERSION = "1"
 
 PREFIX = "rewardstack:1:"
 EVERY_FIELD = "*"
+DATA_SOURCE = "data_source"
 CACHE_ENABLED = "cache_enabled"
 """Field of `extra_info`: false where a sample's score is neither read from a cache nor kept."""
 CLIENT_FIELDS = frozenset({"server_url", "api_key", "timeout", CACHE_ENABLED})
@@ -82,7 +83,7 @@ def rule_key(
 
 
 def _item_key(state: Any, item: Item, fields: Sequence[str], range: Range) -> Key | None:
-    extra = read_fields(item.extra, fields)
+    extra = read_fields(item, fields)
     try:
         text = json.dumps(extra, sort_keys=True) if extra else ""
     except (TypeError, ValueError):
@@ -100,17 +101,22 @@ def tenant_of(api_key: str) -> str:
     return digest(("tenant", api_key)).hexdigest()[:16] if api_key else ""
 
 
-def read_fields(extra: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
-    """The part of `extra_info` that a reward function reads, in plain JSON types where it can be.
+def read_fields(item: Item, fields: Sequence[str]) -> dict[str, Any]:
+    """Return the part of a sample's `extra_info` that a reward function reads, in plain JSON types where it can be.
 
     Args:
-        extra: the sample's `extra_info`.
-        fields: names, or `("*",)` for all of them but those that only a server's own settings may give.
+        item: the sample.
+        fields: names, or `*` for all of them but those that only a server's own settings may give. `data_source` is the
+            sample's own where `extra_info` has none.
     """
-    if not fields or not extra:
+    extra = item.extra
+    if not fields or not (extra or DATA_SOURCE in fields):
         return {}
     wanted = [name for name in extra if not is_servers_own(name)] if EVERY_FIELD in fields else fields
-    return {name: plain(extra[name]) for name in wanted if name in extra and name not in CLIENT_FIELDS}
+    found = {name: plain(extra[name]) for name in wanted if name in extra and name not in CLIENT_FIELDS}
+    if DATA_SOURCE in fields:
+        found.setdefault(DATA_SOURCE, item.data_source)
+    return found
 
 
 def may_be_cached(extra: Mapping[str, Any]) -> bool:

@@ -41,7 +41,7 @@ def read_request(request: Request) -> tuple[Item, float | None]:
     if CACHE_ENABLED in extra:
         Fields(extra).flag(CACHE_ENABLED, True)
     text = solution if isinstance(solution, str) else _last_message(solution)
-    return Item(last_turn(text), choose(as_references(truth), extra), extra), timeout
+    return Item(last_turn(text), choose(as_references(truth), extra), extra, request.data_source), timeout
 
 
 def _last_message(solution: Any) -> str:

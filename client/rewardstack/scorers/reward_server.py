@@ -23,7 +23,7 @@ from rewardstack.core.imports import importing
 from rewardstack.core.wire import NOT_TAKEN, Record, is_servers_own, read_scores, sample_record
 from rewardstack.errors import BudgetError, RejectedError, ReplyError, RequestError, UnknownSourceError
 from rewardstack.pipeline.scorer import Context, Scorer
-from rewardstack.routing.routes import RULE_PREFIX
+from rewardstack.routing.routes import RULE_OPTIONS, RULE_PREFIX
 from rewardstack.score import Item, Score, Usage
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.settings import Settings
@@ -40,6 +40,8 @@ SHOWN = 80
 """Bytes of a reply that an error shows."""
 EXPLAIN = "/v1/explain"
 """Explains one sample; older servers do not have it."""
+COMMON_FIELDS = frozenset({"prompt", "problem", "question", "data_source"})
+"""Fields that functions read under several names."""
 
 P = TypeVar("P")
 
@@ -142,7 +144,7 @@ class RewardServers:
 
     def _record(self, source: str, item: Item, fields: Sequence[str]) -> str:
         """Return what is sent of an item, as JSON; raise RequestError if a field of `extra_info` cannot be."""
-        extra = read_fields(item.extra, fields)
+        extra = read_fields(item, fields)
         if wrong := next(filter(is_servers_own, extra), None):
             raise field_error(wrong, NOT_TAKEN)
         if not self._cached or (CACHE_ENABLED in item.extra and not may_be_cached(item.extra)):
@@ -197,10 +199,20 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
             about = await self._servers.find_type(self._name, destination, context)
             if about is not UNKNOWN:
                 items = [samples[at][0] for at in members]
+                self._warn_of_slips(about.fields, items)
                 made = rule_key(self._name, about.fingerprint, about.fields, items, about.range)
                 for at, key in zip(members, made, strict=True):
                     keys[at] = key
         return keys
+
+    def _warn_of_slips(self, fields: tuple[str, ...], items: Sequence[Item]) -> None:
+        """Warn of fields that are not sent because their names most likely have a slip."""
+        named = tuple(name for name in fields if name not in COMMON_FIELDS and name not in RULE_OPTIONS)
+        if named and EVERY_FIELD not in fields:
+            with importing:
+                from rewardstack.core.near_misses import near_miss
+            for given in {tuple(item.extra) for item in items}:
+                near_miss(self._name, named, given)
 
     async def score(self, samples: Sequence[tuple[Item, Destination]], context: Context) -> list[Score]:
         """Return one score for each sample; raise as `RewardServers.score` does."""

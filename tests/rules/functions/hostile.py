@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import time
 from typing import Any
@@ -50,6 +52,18 @@ def busy(response: str, reference: str | None = None) -> float:
 def raises(response: str, reference: str | None = None) -> float:
     """Raises, and says more than a line."""
     raise ValueError(f"first line about {response}\nsecond line")
+
+
+@reward_function
+def raises_in_a_library(response: str, reference: str | None = None) -> float:
+    """Calls a library that raises."""
+    return float(json.loads(response))
+
+
+@reward_function
+async def cancelled(response: str, reference: str | None = None) -> float:
+    """Raises what is no Exception."""
+    raise asyncio.CancelledError
 
 
 @reward_function

@@ -19,6 +19,8 @@ from pathlib import Path
 VERDICT_VERSION = "2"
 """The version of what the built-in reward functions return. Raise it with every change of a value or reason; a renamed
 comment keeps every cached score. `tests/rules/test_verdict_version.py` fails where it was forgotten."""
+BINDING_VERSION = "2"
+"""The version of what a user's own functions get, and of how their results are read. Raise it with every change."""
 OWN_PACKAGES = ("rewardstack_rules", "rewardstack", "rewardstack_settings", "rewardstack_verifier")
 
 
@@ -40,7 +42,7 @@ def fingerprint(path: Path) -> str:
 
 def _parts(path: Path) -> set[str]:
     """Return `name==version` of each library, and the hash of each local source, that the file needs."""
-    parts = {f"python=={platform.python_version()}", f"verdicts=={VERDICT_VERSION}"}
+    parts = {f"python=={platform.python_version()}", f"verdicts=={VERDICT_VERSION}", f"binding=={BINDING_VERSION}"}
     pending, seen = [(path, "")], {path}
     while pending:
         source, package = pending.pop()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewardstack.errors import RouteError, UnknownSourceError
-from rewardstack_rules.functions.adapters import RewardFunction
+from rewardstack_rules.functions.binding import RewardFunction
 from rewardstack_rules.functions.verifier import Verifier
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}\Z")
@@ -21,10 +21,11 @@ class Rule:
 
     Args:
         name: what a `data_source` or `reward_type` calls it.
-        evaluate: the function, in the one shape of `adapters.RewardFunction`.
+        evaluate: the function, in the one shape of `binding.RewardFunction`.
         fingerprint: `VERDICT_VERSION` of a built-in function, else a hash of all that its values depend on.
         needs_reference: whether a sample without a reference is unscored.
         fields: what it reads of `extra_info`; `("*",)` for all of it.
+        named: the fields of `extra_info` that are parameters of its own.
         range: the lowest and the highest value it gives.
         isolated: whether it runs in a process that can be killed.
         confined: whether that process has no network, starts no program and writes no file.
@@ -38,6 +39,7 @@ class Rule:
     fingerprint: str
     needs_reference: bool = True
     fields: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
     range: tuple[float, float] = (-math.inf, math.inf)
     isolated: bool = True
     confined: bool = True

@@ -1,20 +1,23 @@
-"""One's own reward functions: the decorator that marks them, and the loading of the files that hold them."""
+"""A user's own reward functions: the decorator that marks them, and the loading of the files that hold them."""
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import math
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from types import ModuleType
-from typing import Any, TypeVar, overload
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar, cast, overload
 
-from rewardstack.errors import SettingsError
-from rewardstack_rules.functions.adapters import read_shape
+from rewardstack.errors import RouteError, SettingsError
+from rewardstack_rules.functions.binding import bind
+from rewardstack_rules.functions.calling import code_of, without_partial
 from rewardstack_rules.functions.fingerprint import fingerprint
 from rewardstack_rules.functions.registry import Rule
 
@@ -24,11 +27,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What the decorator was told."""
+    """The options of the decorator, and the module that applied it."""
 
     name: str
     range: tuple[float, float]
     confined: bool
+    module: str
 
 
 @overload
@@ -45,52 +49,103 @@ def reward_function(
     range: tuple[float, float] = (-math.inf, math.inf),
     confined: bool = False,
 ) -> F | Callable[[F], F]:
-    """Makes a function a reward function of the server that loads its file.
+    """Mark a callable as a reward function of the server that loads its file.
 
-    It may take `(response, reference, ...)` and return a number, a dict with `score` and further numbers, or None for
-    a sample without a score; every further argument is a field of `extra_info`. Or it takes
-    `(prompts, responses, golden_responses=None)` and returns a list of numbers; it is then called with one sample at
-    a time. A function whose reference has a default is called without one too.
+    Its parameters are bound by name: `response`, `reference`, `prompt`, the names that verl, TRL, OpenRLHF and slime
+    use for them, and fields of `extra_info`; `docs/rules.md` has the table. It returns a number, a dict with `score`
+    and further numbers, or None for a sample without a score.
 
     Args:
-        function: the function, where the decorator stands without arguments.
-        name: what a `data_source` or `reward_type` calls it; the function's own name where empty.
+        function: a function, an `async` function, a callable object or its class, a bound method, or a
+            `functools.partial`; a variable of the module has to hold it.
+        name: what a `data_source` or `reward_type` calls it; by default a function's own name, else the variable's.
         range: the lowest and the highest value it gives.
         confined: run it where it has no network, starts no program and writes no file, as the built-in ones are run.
     """
+    mark = Mark(name, range, confined, sys._getframe(1).f_globals.get("__name__", ""))
 
-    def mark(function: F) -> F:
-        setattr(function, MARK, Mark(name or function.__name__, range, confined))
-        return function
+    def put(function: F) -> F:
+        marked: Any = function
+        try:
+            setattr(marked, MARK, mark)
+        except (AttributeError, TypeError):  # a bound method, a function in C
+            marked = partial(function)
+            setattr(marked, MARK, mark)
+        return cast(F, marked)
 
-    return mark if function is None else mark(function)
+    return put if function is None else put(function)
 
 
 def load_file(path: Path) -> Iterator[Rule]:
-    """The reward functions of a file, each to be run where it can be killed.
+    """Return the reward functions of a file, each to be run where it can be killed.
 
     Args:
         path: a Python file; modules beside it can be imported.
 
     Raises:
         SettingsError: the file is missing, or importing it raises.
-        RouteError: a function has a signature that no shape has.
+        RouteError: a parameter of a function cannot be bound; names the function, its file and the remedy.
     """
     module = _import(path)
-    marked = {id(one): one for one in vars(module).values() if hasattr(one, MARK)}
-    own = [one for one in marked.values() if one.__module__ == module.__name__]
+    own: dict[int, tuple[str, Any]] = {}
+    for variable, value in vars(module).items():
+        mark = getattr(value, MARK, None)
+        if isinstance(mark, Mark) and mark.module == module.__name__ and not _is_unmarked_instance(value):
+            own.setdefault(id(value), (variable, value))
     hashed = fingerprint(path) if own else ""
-    for function in own:
-        mark, shape = getattr(function, MARK), read_shape(function)
-        yield Rule(
-            mark.name,
-            shape.evaluate,
-            hashed,
-            shape.needs_reference,
-            shape.fields,
-            mark.range,
-            confined=mark.confined,
-        )
+    for variable, function in own.values():
+        yield _rule(path, variable, function, hashed)
+
+
+def _is_unmarked_instance(value: Any) -> bool:
+    """Return whether an object has a mark only because its class has one."""
+    return not isinstance(value, type) and MARK in vars(type(value)) and MARK not in getattr(value, "__dict__", {})
+
+
+def _rule(path: Path, variable: str, function: Any, hashed: str) -> Rule:
+    mark: Mark = getattr(function, MARK)
+    has_name = isinstance(function, (FunctionType, type)) and function.__name__.isidentifier()
+    name = mark.name or (function.__name__ if has_name else variable)
+    try:
+        callee = _instance(function) if isinstance(function, type) else function
+        if mark.confined and _is_async(callee):
+            raise RouteError(
+                "an async function needs sockets, which confined functions do not have; remove confined=True"
+            )
+        bound = bind(callee)
+    except RouteError as error:
+        code = code_of(function)
+        line = f", line {code.co_firstlineno}" if code and code.co_filename == str(path) else ""
+        raise RouteError(f"{path}{line}: reward function {name!r}: {error}", error.field or "") from error
+    return Rule(
+        name,
+        bound.evaluate,
+        hashed,
+        bound.needs_reference,
+        bound.fields,
+        bound.named,
+        mark.range,
+        confined=mark.confined,
+    )
+
+
+def _instance(cls: type) -> Any:
+    """Return an object of a class that is marked as a reward function.
+
+    Raises:
+        RouteError: its objects cannot be called, or need arguments.
+    """
+    if "__call__" not in dir(cls):
+        raise RouteError("its objects cannot be called; define `__call__`")
+    try:
+        return cls()
+    except TypeError as error:
+        raise RouteError(f"{error}; mark an object instead: `name = reward_function({cls.__name__}(…))`") from error
+
+
+def _is_async(function: Any) -> bool:
+    function = without_partial(function)
+    return any(inspect.iscoroutinefunction(one) for one in (function, type(function).__call__))
 
 
 def _import(path: Path) -> ModuleType:

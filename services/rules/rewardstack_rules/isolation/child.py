@@ -20,8 +20,8 @@ from rewardstack_rules.isolation.process import (
     silence,
 )
 
-MESSAGE_LENGTH = 200
-"""Characters of an exception that travel back."""
+MESSAGE_LENGTH = 500
+"""Characters of an exception's message that travel back."""
 
 SOCKET_FD = 3
 
@@ -59,8 +59,13 @@ def become_child(
 
 
 def describe(error: BaseException) -> str:
-    """An exception in a line."""
-    return f"{type(error).__name__}: {error}"[:MESSAGE_LENGTH]
+    """Return an exception as a line: its type, the first line of its message, and its notes in parentheses."""
+    try:
+        message = str(error).partition("\n")[0][:MESSAGE_LENGTH]
+    except Exception:  # noqa: BLE001 - a class of the user's own may raise anything
+        message = ""
+    line = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return " ".join([line, *(f"({note})" for note in getattr(error, "__notes__", ()))])
 
 
 def _serve(tasks: socket.socket, config: IsolationConfig, entry: Entry) -> None:
@@ -97,6 +102,6 @@ def _run(entry: Entry, body: bytes, config: IsolationConfig) -> bytes:
         return reply
     except MemoryError:
         os._exit(1)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the caller hears of it, whatever it is
+    except BaseException as error:  # noqa: BLE001 - the caller hears of it, whatever it is
         hint = f"; {HINT}" if config.confined and isinstance(error, PermissionError) else ""
         return dump({"error": "raised", "message": describe(error) + hint})

@@ -16,6 +16,7 @@ from rewardstack.core.batching import Batcher, BatchKey
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.fields import unwritable
 from rewardstack.core.lru import LruCache
+from rewardstack.core.near_misses import near_miss
 from rewardstack.core.wire import Record
 from rewardstack.errors import ConfigError, DeadlineError, RequestError, RewardstackError, ServiceError
 from rewardstack.pipeline.scorer import Context, Scorer
@@ -134,7 +135,7 @@ class LocalRule(Scorer[LocalSample]):
         """Return the function, what it is given, and what it reads if it says so."""
         rule = self._rule
         facts: Record = {"function": rule.name, "range": "{:g} to {:g}".format(*rule.range)}
-        if given := read_fields(item.extra, rule.fields):
+        if given := read_fields(item, rule.fields):
             facts["given"] = given
         if not _is_short(item):
             return facts
@@ -156,7 +157,7 @@ class LocalRule(Scorer[LocalSample]):
     async def _isolated(self, item: Item, deadline: SharedDeadline) -> Score:
         if len(item.solution) > MAX_ISOLATED:
             return Score(0.0, reason=f"the response is longer than {MAX_ISOLATED} characters", source=self.source)
-        task = make_task(self._rule, item.solution, item.references, read_fields(item.extra, self._rule.fields))
+        task = make_task(self._rule, item.solution, item.references, read_fields(item, self._rule.fields))
         result = await self._isolation.run(task, deadline)
         if result.get("error") == "unwritable":
             error = unwritable(task["extra"])
@@ -172,9 +173,8 @@ class LocalRule(Scorer[LocalSample]):
 
     def _read(self, result: Mapping[str, Any]) -> Score:
         error = result.get("error")
-        if error == "raised":
-            first_line = str(result.get("message", "")).partition("\n")[0]
-            return Score.failed(f"{self._rule.name} raised {first_line}", self.source)
+        if error in ("raised", "returned"):
+            return Score.failed(f"{self._rule.name} {error} {result.get('message', '')}", self.source)
         if error == "oversize":
             return Score.unscored("the sample's references and extra_info are too long", self.source)
         if error is not None:
@@ -208,9 +208,15 @@ class IsolatedRule(LocalRule):
             DeadlineError: nobody waited for them until their end.
             ServiceError: there are no isolated processes.
         """
-        scores = [await self._isolated(sample.item, context.deadline) for sample in samples]
+        scores = [self._with_hint(one.item, await self._isolated(one.item, context.deadline)) for one in samples]
         self._note(context)
         return scores
+
+    def _with_hint(self, item: Item, score: Score) -> Score:
+        """Add to a score's reason which field of `extra_info` most likely has a slip in its name."""
+        if self._rule.named and (hint := near_miss(self._rule.name, self._rule.named, tuple(item.extra))):
+            score.reason = f"{score.reason}; {hint}" if score.reason else hint
+        return score
 
 
 class InlineRule(LocalRule):

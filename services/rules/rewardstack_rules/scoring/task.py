@@ -11,6 +11,7 @@ from rewardstack.score import NO_REFERENCE
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Registry, Rule
+from rewardstack_rules.functions.results import ResultError
 from rewardstack_rules.settings import RuleSettings
 from rewardstack_verifier.question import Question
 from rewardstack_verifier.verification import decide, decide_with_trace
@@ -36,7 +37,8 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
             `with_trace`.
 
     Returns:
-        Of a sample `status` (`ok` or `unscored`), `value`, `reason` and `parts`, of questions `verdicts` (`right` and
+        Of a sample `status` (`ok` or `unscored`), `value`, `reason` and `parts`, or `error` and `message` where the
+        function returned no score, of questions `verdicts` (`right` and
         `reason` of each), and of one that is decided with a trace its `comparisons` as well, in plain JSON types.
 
     Raises:
@@ -53,7 +55,10 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
             verdict, comparisons = decide_with_trace(next(asked))
             return {"verdicts": [verdict._asdict()], "comparisons": comparisons}
         return {"verdicts": [decide(question)._asdict() for question in asked]}
-    return evaluate(rule, task["solution"], task["references"], task["extra"]).as_dict()
+    try:
+        return evaluate(rule, task["solution"], task["references"], task["extra"]).as_dict()
+    except ResultError as error:
+        return {"error": "returned", "message": str(error)}
 
 
 def evaluate(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:

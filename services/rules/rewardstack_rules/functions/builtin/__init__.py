@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rewardstack_rules.functions.adapters import RewardFunction, read_shape
+from rewardstack_rules.functions.binding import RewardFunction, bind
 from rewardstack_rules.functions.builtin.exact_match import exact_match
 from rewardstack_rules.functions.builtin.example_coding import example_coding
 from rewardstack_rules.functions.builtin.example_math import example_math
@@ -45,13 +45,13 @@ def built_in_rules() -> Iterator[Rule]:
 
 
 def _rule(function: Callable[..., Any], *, isolated: bool) -> Rule:
-    shape = read_shape(function)
+    bound = bind(function)
     return Rule(
         function.__name__,
-        shape.evaluate if shape.needs_reference else _once(shape.evaluate),
+        bound.evaluate if bound.needs_reference else _once(bound.evaluate),
         VERDICT_VERSION,
-        shape.needs_reference,
-        shape.fields,
+        bound.needs_reference,
+        bound.fields,
         range=(0.0, 1.0),
         isolated=isolated,
         read_out=READING_OUT.get(function),

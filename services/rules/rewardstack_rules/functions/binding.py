@@ -1,0 +1,297 @@
+"""Bind the parameters of a reward function by name.
+
+Trainers call reward functions in different orders, with different names. Here the name of a parameter alone says what
+it gets: the response, the reference, the prompt, or a field of `extra_info`. `docs/rules.md` has the table.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from rewardstack.core.messages import last_text
+from rewardstack.errors import RouteError
+from rewardstack_rules.functions.calling import ABSENT, Call, Get, Parameter, Sample, folder_of, reads_messages
+from rewardstack_rules.functions.outcome import Outcome
+
+RewardFunction = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
+"""A bound reward function: (response, references, extra_info) to an outcome."""
+
+RESPONSE = frozenset({"response", "solution_str", "completion", "predict_str", "model_output"})
+RESPONSES = frozenset({"responses", "solution_strs", "completions", "queries"})
+REFERENCE = ("reference", "ground_truth", "golden_response", "solution", "answer", "label")
+REFERENCES = tuple(f"{name}s" for name in REFERENCE)
+PROMPT_FIELDS = ("prompt", "problem", "question")
+"""Fields of `extra_info` that hold the prompt; the first that is there counts."""
+SLIME = frozenset({"sample", "samples", "sample_or_samples"})
+UNKNOWN = frozenset({"completion_ids", "prompt_ids", "trainer_state"})
+"""What TRL and AReaL pass and a server does not know: None, unless `extra_info` has such a field."""
+LOGGERS = frozenset({"log_extra", "log_metric"})
+"""Functions that TRL passes; a call of one has no effect."""
+PLURAL = frozenset({*RESPONSES, *REFERENCES, "prompts", "data_sources", "extra_infos", "samples"})
+"""Names that get a list of one."""
+SLIME_MODULES = ("slime.utils.types", "miles.utils.types")
+KINDS = inspect.Parameter
+VARIADIC = (KINDS.VAR_POSITIONAL, KINDS.VAR_KEYWORD)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundFunction:
+    """A reward function whose parameters are bound.
+
+    Args:
+        evaluate: scores a response.
+        needs_reference: whether a sample without a reference is unscored.
+        fields: what it reads of `extra_info`; `("*",)` for all of it.
+        named: the fields of `extra_info` that are parameters of their own.
+    """
+
+    evaluate: RewardFunction
+    needs_reference: bool
+    fields: tuple[str, ...]
+    named: tuple[str, ...]
+
+
+def bind(function: Callable[..., Any]) -> BoundFunction:
+    """Bind the parameters of a reward function by their names.
+
+    Args:
+        function: any callable with a signature, `async` ones included.
+
+    Raises:
+        RouteError: a parameter cannot be bound, or none gets the response; names the parameter and the remedy.
+    """
+    return _Binder(function).bind()
+
+
+class _Binder:
+    """Bind one reward function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._fixed = frozenset(function.keywords) if isinstance(function, partial) else frozenset()
+        self._signature = self._parameters()
+        self._names = names = {one.name for one in self._signature if one.kind not in VARIADIC}
+        self._takes_all = any(one.kind is KINDS.VAR_KEYWORD for one in self._signature)
+        self._is_slime = bool(names & SLIME) and not names & (RESPONSE | RESPONSES)
+        # AReaL's `completions` is one text, TRL's a list; `prompt_ids` is AReaL's alone.
+        self._is_areal = {"completions", "prompt_ids"} <= names
+        self._is_batch = bool(names & RESPONSES) and not self._is_areal
+        # TRL and ms-swift pass every column of the data set as a list.
+        self._is_trl = "completions" in names and self._is_batch
+        # verl passes all by keyword, so what has no parameter is in **kwargs.
+        self._is_verl = "solution_str" in names and self._takes_all
+        self._reads_source = bool(names & {"data_source", "data_sources"}) or self._is_verl
+
+    def bind(self) -> BoundFunction:
+        """Return the bound function; raises as the function `bind` does."""
+        self._require_response()
+        named = [one for one in self._signature if one.kind not in VARIADIC]
+        fields = [one.name for one in named if self._is_field(one.name)]
+        call = Call(
+            self._function,
+            [self._bind(one) for one in named],
+            self._rest() if self._takes_all else None,
+            self._required(named),
+            _forms(self._function) if self._names & {"completion", "completions"} else (False,),
+            folder_of(self._function),
+        )
+        references = [one for one in named if one.name in (*REFERENCE, *REFERENCES)]
+        # verl and TRL pass the reference to every function, so it may be read out of **kwargs.
+        sees_reference = references or self._is_slime or (self._takes_all and self._trainer_keywords())
+        return BoundFunction(
+            call.evaluate if sees_reference else call.evaluate_once,
+            any(one.default is KINDS.empty for one in references),
+            self._fields(fields),
+            tuple(fields),
+        )
+
+    def _parameters(self) -> list[inspect.Parameter]:
+        """Return the parameters, without those that a `functools.partial` sets by keyword."""
+        try:
+            parameters = inspect.signature(self._function).parameters.values()
+        except (TypeError, ValueError):
+            raise RouteError("its signature cannot be read; call it from a function with named parameters") from None
+        return [one for one in parameters if one.name not in self._fixed]
+
+    def _require_response(self) -> None:
+        if self._names & (RESPONSE | RESPONSES) or self._is_slime:
+            return
+        has = ", ".join(str(one) for one in self._signature) or "no parameters"
+        hidden = any(one.kind is KINDS.VAR_POSITIONAL for one in self._signature)
+        raise RouteError(
+            f"no parameter gets the response, it has ({has}); name the parameter for the response `response`, "
+            "`solution_str`, `completion`, `completions` or `queries`"
+            + ("; if a decorator hides the parameters, use functools.wraps in it" if hidden else "")
+        )
+
+    def _bind(self, parameter: inspect.Parameter) -> Parameter:
+        name = parameter.name
+        by_position = parameter.kind is KINDS.POSITIONAL_ONLY
+        if by_position and self._is_field(name):
+            raise RouteError(
+                f"parameter {name!r} is positional-only, so a field of extra_info cannot be passed to it by name; "
+                "remove the `/` behind it, or rename it to what it is to get, such as `response` or `reference`"
+            )
+        if parameter.default is KINDS.empty:
+            default = {"prompts": [""], "prompt": ""}.get(name)
+        else:
+            default = parameter.default if by_position else ABSENT
+        return Parameter(name, self._getter(name), default, self._is_list(name), by_position)
+
+    def _is_field(self, name: str) -> bool:
+        """Return whether a parameter is a field of `extra_info`."""
+        if name in SLIME or name == "args":
+            return not self._is_slime
+        return name not in GETTERS and name not in UNKNOWN
+
+    def _is_list(self, name: str) -> bool:
+        if name in PLURAL and not self._is_field(name):
+            return not (self._is_areal and name == "completions")
+        if name in LOGGERS or name == "trainer_state":
+            return False
+        return self._is_trl or (self._is_batch and name in GETTERS)
+
+    def _getter(self, name: str) -> Get:
+        if self._is_field(name) or name in UNKNOWN:
+            return partial(_field, name)
+        if name in ("extra_info", "extra_infos") and self._reads_source:
+            return _extra_info_alone
+        if name == "prompts" and "queries" in self._names:
+            return _openrlhf_prompt
+        if name == "queries" and "prompts" in self._names:
+            return _query
+        return SLIME_GETTERS.get(name) or GETTERS[name]
+
+    def _required(self, named: Sequence[inspect.Parameter]) -> dict[str, Sequence[str]]:
+        """Return the parameters that need a field of `extra_info`, with the fields of which one has to be there."""
+        empty = [one.name for one in named if one.default is KINDS.empty]
+        required: dict[str, Sequence[str]] = {name: (name,) for name in empty if self._is_field(name)}
+        if "prompt" in empty and not self._is_areal:
+            required["prompt"] = PROMPT_FIELDS
+        return required
+
+    def _fields(self, named: Sequence[str]) -> tuple[str, ...]:
+        sources = ["data_source"] if self._reads_source else []
+        if self._takes_all or self._is_slime or self._names & {"extra_info", "extra_infos"}:
+            return ("*", *sources)
+        prompts: Sequence[str] = ()
+        if self._names & {"prompt", "prompts"}:
+            prompts = PROMPT_FIELDS[:1] if "queries" in self._names else PROMPT_FIELDS
+        return tuple(dict.fromkeys((*named, *prompts, *sources, *sorted(self._names & UNKNOWN))))
+
+    def _trainer_keywords(self) -> dict[str, Get]:
+        """Return what the function's trainer passes beside the fields, if it is one that passes all by keyword."""
+        if self._is_verl:
+            keywords: Sequence[str] = ("data_source", "ground_truth", "extra_info")
+        elif self._is_trl:
+            keywords = ("prompts",) if self._names & {*REFERENCE, *REFERENCES} else ("prompts", *REFERENCE)
+        else:
+            return {}
+        return {name: self._getter(name) for name in keywords if name not in self._names}
+
+    def _rest(self) -> Callable[[Sample], dict[str, Any]]:
+        """Return what gives `**kwargs` its values."""
+        return partial(_rest_of, self._fixed | self._names, self._trainer_keywords(), self._is_trl)
+
+
+def _forms(function: Callable[..., Any]) -> tuple[bool, bool]:
+    first = reads_messages(function)
+    return first, not first
+
+
+def _completion(sample: Sample) -> Any:
+    return [{"role": "assistant", "content": sample.response}] if sample.messages else sample.response
+
+
+def _response(sample: Sample) -> str:
+    return sample.response
+
+
+def _reference(sample: Sample) -> Any:
+    return ABSENT if sample.reference is None else sample.reference
+
+
+def _prompt(sample: Sample) -> Any:
+    prompt = next((sample.extra[name] for name in PROMPT_FIELDS if sample.extra.get(name) is not None), ABSENT)
+    return [{"role": "user", "content": prompt}] if sample.messages and isinstance(prompt, str) else prompt
+
+
+def _openrlhf_prompt(sample: Sample) -> str:
+    prompt = sample.extra.get("prompt")
+    return prompt if isinstance(prompt, str) else last_text(prompt, "user") or ""
+
+
+def _query(sample: Sample) -> str:
+    """Return the prompt and the response as one text: OpenRLHF's functions cut off as much as the prompt is long."""
+    return _openrlhf_prompt(sample) + sample.response
+
+
+def _data_source(sample: Sample) -> Any:
+    return sample.extra.get("data_source", "")
+
+
+def _extra_info(sample: Sample) -> dict[str, Any]:
+    return dict(sample.extra)
+
+
+def _extra_info_alone(sample: Sample) -> dict[str, Any]:
+    """Return `extra_info` without the `data_source`, which the function gets beside it."""
+    return {name: value for name, value in sample.extra.items() if name != "data_source"}
+
+
+def _field(name: str, sample: Sample) -> Any:
+    return sample.extra.get(name, ABSENT)
+
+
+def _logger(sample: Sample) -> Callable[..., None]:
+    return _log_nothing
+
+
+def _log_nothing(*_: Any, **__: Any) -> None:
+    """Take the place of TRL's `log_extra` and `log_metric`."""
+
+
+def _slime_args(sample: Sample) -> Namespace:
+    args = Namespace()
+    vars(args).update(sample.extra)
+    return args
+
+
+def _slime_sample(sample: Sample) -> Any:
+    """Return slime's own `Sample` where the function's file has imported it, else an object with its attributes."""
+    prompt = _prompt(sample)
+    values = {
+        "prompt": "" if prompt is ABSENT else prompt,
+        "response": sample.response,
+        "label": sample.reference,
+        "metadata": dict(sample.extra),
+    }
+    for module in SLIME_MODULES:
+        if module in sys.modules:
+            return sys.modules[module].Sample(**values)
+    return Namespace(**values, index=None, group_index=None, tokens=[], reward=None, loss_mask=None, status=None)
+
+
+def _rest_of(names: frozenset[str], keywords: Mapping[str, Get], as_lists: bool, sample: Sample) -> dict[str, Any]:
+    """Return the fields that are no parameters, and what a trainer passes beside them."""
+    rest = {name: get(sample) for name, get in keywords.items()}
+    rest |= {name: value for name, value in sample.extra.items() if name not in names}
+    return {name: [value] if as_lists else value for name, value in rest.items() if value is not ABSENT}
+
+
+GETTERS: Mapping[str, Get] = {
+    **dict.fromkeys((*RESPONSE, *RESPONSES), _response),
+    **dict.fromkeys(("completion", "completions"), _completion),
+    **dict.fromkeys((*REFERENCE, *REFERENCES), _reference),
+    **dict.fromkeys(("prompt", "prompts"), _prompt),
+    **dict.fromkeys(("data_source", "data_sources"), _data_source),
+    **dict.fromkeys(("extra_info", "extra_infos"), _extra_info),
+    **dict.fromkeys(LOGGERS, _logger),
+}
+SLIME_GETTERS: Mapping[str, Get] = {**dict.fromkeys(SLIME, _slime_sample), "args": _slime_args}

@@ -1,0 +1,216 @@
+"""Call a reward function for one sample, with the values of its bound parameters."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+from rewardstack.errors import RequestError
+from rewardstack_rules.functions.outcome import Outcome, Unscored
+from rewardstack_rules.functions.results import as_outcome
+
+ABSENT: Any = object()
+"""The value of a parameter that a sample has no value for."""
+_OTHER_FORM = re.compile(
+    r"string ind(?:ex|ices)|'(?:str|list)' object has no attribute|expected string or bytes"
+    r'|not (?:"(?:str|list)"|list)'
+)
+"""What Python says of a function that reads messages and got text, or the reverse."""
+
+
+class Sample(NamedTuple):
+    """What one call of a reward function is about.
+
+    Args:
+        response: what the policy wrote.
+        reference: one of the references; None where there is none.
+        extra: the sample's `extra_info`.
+        messages: whether completions and prompts are passed as chat messages.
+    """
+
+    response: str
+    reference: str | None
+    extra: Mapping[str, Any]
+    messages: bool = False
+
+
+Get = Callable[[Sample], Any]
+"""Returns the value of a parameter, or `ABSENT`."""
+
+
+class Parameter(NamedTuple):
+    """A parameter of a reward function.
+
+    Args:
+        name: its name.
+        get: its value for a sample.
+        default: its value where `get` has none; `ABSENT` to leave it to the function's own default.
+        as_list: whether it gets a list of one.
+        by_position: whether it is passed by position.
+    """
+
+    name: str
+    get: Get
+    default: Any
+    as_list: bool
+    by_position: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A reward function with its parameters.
+
+    Args:
+        function: the function.
+        parameters: in the order of its signature.
+        rest: returns what `**kwargs` gets.
+        required: parameters without which a sample is unscored, each with the fields of `extra_info` that do.
+        forms: whether completions are passed as chat messages, first and where the function cannot read that.
+        folder: where its code is; empty where it has none in Python.
+    """
+
+    function: Callable[..., Any]
+    parameters: Sequence[Parameter]
+    rest: Callable[[Sample], dict[str, Any]] | None
+    required: Mapping[str, Sequence[str]]
+    forms: Sequence[bool] = (False,)
+    folder: str = ""
+
+    def evaluate(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
+        """Return the outcome of the best reference."""
+        for name, fields in self.required.items():
+            if not any(field in extra for field in fields):
+                return Outcome(None, f"extra_info.{name} is missing", field=f"extra_info.{name}")
+        outcomes = [self._attempt(Sample(response, one, extra)) for one in references or (None,)]
+        if len(outcomes) == 1:
+            return outcomes[0]
+        return max(outcomes, key=lambda one: -math.inf if one.value is None else one.value)
+
+    def evaluate_once(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
+        """Return the outcome of a function that reads no reference."""
+        return self.evaluate(response, (), extra)
+
+    def _attempt(self, sample: Sample) -> Outcome:
+        try:
+            return as_outcome(self._in_either_form(sample) if len(self.forms) > 1 else self._run(sample))
+        except Unscored as error:
+            return Outcome(None, str(error))
+        except RequestError as error:
+            return Outcome(None, str(error), field=error.field or "")
+
+    def _in_either_form(self, sample: Sample) -> Any:
+        """Return what the function returns for the form of completions that it reads, texts or chat messages."""
+        first, second = self.forms
+        try:
+            return self._run(sample._replace(messages=first))
+        except (TypeError, AttributeError) as error:
+            if not _OTHER_FORM.search(str(error)):
+                raise
+            try:
+                return self._run(sample._replace(messages=second))
+            except (Unscored, RequestError):
+                raise
+            except Exception:  # noqa: BLE001 - the first error is the one to report
+                raise error from None
+
+    def _run(self, sample: Sample) -> Any:
+        positional, named = [], {}
+        for name, get, default, as_list, by_position in self.parameters:
+            value = get(sample)
+            if value is ABSENT:
+                value = default
+            elif as_list:
+                value = [value]
+            if by_position:
+                positional.append(value)
+            elif value is not ABSENT:
+                named[name] = value
+        if self.rest is not None:
+            named |= self.rest(sample)
+        try:
+            result = self.function(*positional, **named)
+            if isinstance(result, (float, Outcome, dict)) or not inspect.isawaitable(result):
+                return result
+            return _loop().run_until_complete(_finish(result))
+        except BaseException as error:
+            _note_location(error, self.folder)
+            raise
+
+
+async def _finish(result: Any) -> Any:
+    return await result
+
+
+@lru_cache(maxsize=1)
+def _loop() -> asyncio.AbstractEventLoop:
+    """Return the one event loop of this process: clients that a file keeps belong to the loop that they first used."""
+    return asyncio.new_event_loop()
+
+
+def code_of(function: Any) -> CodeType | None:
+    """Return the code behind a callable; None where it is not written in Python."""
+    found = _python_function(function)
+    return None if found is None else found.__code__
+
+
+def _python_function(function: Any) -> FunctionType | None:
+    """Return the function that a decorator wraps, that a method binds, or that an object's class has as `__call__`."""
+    function = inspect.unwrap(without_partial(function))
+    found = (getattr(one, "__func__", one) for one in (function, type(function).__call__))
+    return next((one for one in found if isinstance(one, FunctionType)), None)
+
+
+def without_partial(function: Any) -> Any:
+    """Return the function behind a `functools.partial`, or the function itself."""
+    while isinstance(function, partial):
+        function = function.func
+    return function
+
+
+def reads_messages(function: Any) -> bool:
+    """Return whether a function, or one of its module that it calls, names `content`, the field of a chat message."""
+    pending, seen = [_python_function(function)], set()
+    while pending:
+        one = pending.pop()
+        if one is None or one in seen:
+            continue
+        seen.add(one)
+        codes = [*_nested(one.__code__)]
+        if any("content" in code.co_consts for code in codes):
+            return True
+        called = (one.__globals__.get(name) for code in codes for name in code.co_names)
+        pending += [found for found in called if isinstance(found, FunctionType) and found.__module__ == one.__module__]
+    return False
+
+
+def folder_of(function: Any) -> str:
+    """Return the folder of a function's code with a separator at its end; empty where it has no Python code."""
+    code = code_of(function)
+    return "" if code is None else os.path.join(os.path.dirname(os.path.abspath(code.co_filename)), "")
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            yield from _nested(one)
+
+
+def _note_location(error: BaseException, folder: str) -> None:
+    """Add the last line in a folder that an error came by to the error's notes."""
+    place, frame = "", error.__traceback__
+    while folder and frame is not None:
+        file = os.path.abspath(frame.tb_frame.f_code.co_filename)
+        if file.startswith(folder) and "site-packages" not in file[len(folder) :]:
+            place = f"{file[len(folder) :]}, line {frame.tb_lineno}"
+        frame = frame.tb_next
+    if place:
+        error.__notes__ = [*getattr(error, "__notes__", ()), place]  # type: ignore[attr-defined]

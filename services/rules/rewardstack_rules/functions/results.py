@@ -1,0 +1,123 @@
+"""Read what a reward function returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+from rewardstack_rules.functions.outcome import Outcome
+
+VALUES = ("score", "reward", "rewards")
+"""Keys of a dict that hold the value; the first that is there counts. `rewards` is OpenRLHF's."""
+LONGEST_REASON = 500
+EXPECTED = 'return a number, a dict with "score", or None'
+
+
+class ResultError(Exception):
+    """Raised for a return value that is no score; the message continues "the function returned"."""
+
+
+def as_outcome(result: Any) -> Outcome:
+    """Return what a reward function returned as an outcome.
+
+    Args:
+        result: an outcome; a number; a dict with `score` (or `reward`, `rewards`); None for a sample without a score;
+            or a list, tuple or array that holds one of these. The numbers beside a dict's score become parts, its text
+            `reason` the reason; other values are ignored.
+
+    Raises:
+        ResultError: it is something else, or a number is not finite.
+    """
+    if isinstance(result, Outcome):
+        return result
+    result = _only(result)
+    if result is None:
+        return Outcome(None, "the reward function gave no score")
+    if isinstance(result, Mapping):
+        return _read_dict(result)
+    value = _number(result)
+    if value is None:
+        raise ResultError(f"{_describe(result)}; {EXPECTED}")
+    return Outcome(value)
+
+
+def _read_dict(result: Mapping[Any, Any]) -> Outcome:
+    key = next((name for name in VALUES if name in result), None)
+    if key is None:
+        names = ", ".join(str(name)[:40] for name in [*result][:5]) or "nothing"
+        raise ResultError(f'a dict without "score" (it has: {names}); {EXPECTED}')
+    reason = result.get("reason")
+    reason = reason[:LONGEST_REASON] if isinstance(reason, str) else ""
+    value = _only(result[key])
+    if value is None:
+        return Outcome(None, reason or "the reward function gave no score")
+    number = _number(value, key)
+    if number is None:
+        raise ResultError(f"{_describe(value)} as {key!r}; {EXPECTED}")
+    return Outcome(number, reason, _parts(result, key) or None)
+
+
+def _parts(result: Mapping[Any, Any], key: str) -> dict[str, float]:
+    """Return the numbers beside the value; of OpenRLHF's dict also those in lists of one and in `extra_logs`."""
+    beside = {str(name): value for name, value in result.items() if name != key}
+    if key == "rewards":
+        logs = beside.pop("extra_logs", None)
+        beside.update(logs if isinstance(logs, Mapping) else {})
+        beside = {name: _only(value) if _size(value) == 1 else value for name, value in beside.items()}
+    numbers = {name: _number(value, name) for name, value in beside.items()}
+    return {str(name): number for name, number in numbers.items() if number is not None}
+
+
+def _only(result: Any) -> Any:
+    """Return the one result that a list, tuple or array holds; anything else as it is.
+
+    Raises:
+        ResultError: it holds another number of results.
+    """
+    size = _size(result)
+    if size is None:
+        return result
+    if size != 1:
+        raise ResultError(f"a {type(result).__name__} of {size} for one response; {EXPECTED}")
+    return _only(result[0])
+
+
+def _size(value: Any) -> int | None:
+    """Return the length of a list, tuple, array or tensor; None of anything else."""
+    if isinstance(value, (list, tuple)):
+        return len(value)
+    shape = getattr(value, "shape", None)
+    return int(shape[0]) if shape is not None and callable(getattr(value, "item", None)) and len(shape) else None
+
+
+def _number(value: Any, name: str = "") -> float | None:
+    """Return a number as a float, None where it is none.
+
+    Raises:
+        ResultError: it is not finite.
+    """
+    if callable(getattr(value, "item", None)):
+        try:
+            value = value.item()
+        except (TypeError, ValueError, RuntimeError):
+            return None
+    if not isinstance(value, (Real, Decimal)):
+        return None
+    try:
+        number = float(value)
+    except (OverflowError, ValueError):
+        number = math.inf
+    if not math.isfinite(number):
+        raise ResultError(f"{value!s:.40}{f' as {name!r}' if name else ''}, which is not finite; {EXPECTED}")
+    return number
+
+
+def _describe(value: Any) -> str:
+    kind = type(value).__name__
+    if isinstance(value, str):
+        return f"the text {value[:40]!r}"
+    hint = " (use `return` instead of `yield`)" if kind in ("generator", "async_generator") else ""
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}{hint}"

@@ -1,0 +1,381 @@
+"""What each parameter of a reward function gets, by its name."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardstack.cache.key import read_fields
+from rewardstack.errors import RouteError
+from rewardstack.score import Item
+from rewardstack_rules import Unscored
+from rewardstack_rules.functions.binding import REFERENCE, bind
+from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.outcome import Outcome
+from rewardstack_rules.functions.registry import Registry
+from rewardstack_rules.scoring.task import evaluate
+from tests.support.table import Table
+
+FILE = Path(__file__).parent / "functions" / "signatures.py"
+HEADER = "import functools\nfrom rewardstack_rules import reward_function\n"
+MESSAGES = [{"role": "user", "content": "the question"}]
+
+GOT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("own", {}, {"response": "res", "reference": "ref"}),
+    ("swapped", {}, {"response": "res", "reference": "ref"}),
+    ("alone", {}, {"response": "res"}),
+    ("keyword_only", {}, {"response": "res", "reference": "ref"}),
+    ("positional_only", {}, {"response": "res", "reference": "ref"}),
+    ("default_reference", {}, {"reference": "ref"}),
+    ("default_field", {}, {"tag": "answer"}),
+    ("default_field", {"tag": "t"}, {"tag": "t"}),
+    ("required_field", {"unit": "m"}, {"unit": "m"}),
+    ("rest", {"tag": "t", "unit": "m", "response": "x"}, {"tag": "t", "others": {"unit": "m"}}),
+    (
+        "two_names",
+        {"answer": "of the data set"},
+        {"response": "res", "solution_str": "res", "answer": "ref", "ground_truth": "ref"},
+    ),
+    ("with_prompt", {"prompt": "p", "question": "q"}, {"prompt": "p"}),
+    ("with_prompt", {"problem": "q"}, {"prompt": "q"}),
+    ("with_prompt", {"prompt": MESSAGES}, {"prompt": MESSAGES}),
+    ("annotated", {"args": 1, "digits": 3}, {"reference": "ref", "args": [], "digits": 3}),
+    (
+        "verl",
+        {"split": "test"},
+        {"data_source": "openai/gsm8k", "solution_str": "res", "ground_truth": "ref", "extra_info": {"split": "test"}},
+    ),
+    ("verl", {"data_source": "own"}, {"data_source": "own", "extra_info": {}}),
+    ("verl_defaults", {}, {"data_source": "openai/gsm8k", "solution_str": "res", "ground_truth": "ref"}),
+    (
+        "verl_keywords",
+        {"split": "test"},
+        {
+            "solution_str": "res",
+            "kwargs": {
+                "data_source": "openai/gsm8k",
+                "ground_truth": "ref",
+                "extra_info": {"split": "test"},
+                "split": "test",
+            },
+        },
+    ),
+    ("verl_grader", {"format_score": 0.1}, {"ground_truth": "ref", "method": "strict", "format_score": 0.1}),
+    (
+        "verl_batch",
+        {"scale": 2.0},
+        {
+            "sources": ["openai/gsm8k"],
+            "texts": ["res"],
+            "truths": ["ref"],
+            "infos": [{"scale": 2.0}],
+            "scale": 2.0,
+        },
+    ),
+    ("verl_async", {}, {"solution_str": "res", "ground_truth": "ref"}),
+    (
+        "trl",
+        {"level": 3, "question": "q"},
+        {
+            "completions": ["res"],
+            "kwargs": {
+                "prompts": ["q"],
+                "question": ["q"],
+                "level": [3],
+                **{name: ["ref"] for name in REFERENCE},
+            },
+        },
+    ),
+    (
+        "trl_columns",
+        {"prompt": "p", "level": 3, "split": "test"},
+        {
+            "prompts": ["p"],
+            "completions": ["res"],
+            "answer": ["ref"],
+            "level": [3],
+            "kwargs": {"prompt": ["p"], "split": ["test"]},
+        },
+    ),
+    ("trl_columns", {}, {"prompts": [""], "level": None, "kwargs": {}}),
+    ("trl_all", {}, {"completion_ids": None, "trainer_state": None, "solution": ["ref"]}),
+    ("trl_all", {"completion_ids": [1, 2]}, {"completion_ids": [[1, 2]]}),
+    ("trl_messages", {"question": "q"}, {"question": "q", "texts": ["res"], "ground_truth": ["ref"]}),
+    ("trl_messages", {"prompt": MESSAGES}, {"question": "the question", "texts": ["res"]}),
+    ("trl_messages_by_a_helper", {}, {"texts": ["res"]}),
+    ("SwiftReward", {}, {"completions": ["res"], "solution": ["ref"]}),
+    (
+        "openrlhf",
+        {"prompt": "Hi. "},
+        {"queries": ["Hi. res"], "prompts": ["Hi. "], "labels": ["ref"], "responses": ["res"]},
+    ),
+    ("openrlhf", {"problem": "not the prompt"}, {"queries": ["res"], "prompts": [""], "responses": ["res"]}),
+    ("openrlhf_without_prompts", {"prompt": "Hi. "}, {"queries": ["res"], "labels": ["ref"]}),
+    ("align_anything", {"prompt": "p"}, {"prompts": ["p"], "responses": ["res"], "golden_responses": ["ref"]}),
+    (
+        "slime",
+        {"prompt": "p", "unit": "m"},
+        {
+            "prompt": "p",
+            "response": "res",
+            "label": "ref",
+            "metadata": {"prompt": "p", "unit": "m"},
+            "unit": "m",
+        },
+    ),
+    ("slime_group", {}, {"response": "res", "label": "ref"}),
+    ("areal", {"prompt": "p"}, {"prompt": "p", "completions": "res", "answer": "ref", "prompt_ids": None}),
+    ("decorated", {"unit": "km"}, {"response": "res", "reference": "ref", "unit": "km"}),
+    ("decorated_above", {}, {"response": "res", "reference": "ref"}),
+    ("fixed", {"tag": "t", "unit": "m"}, {"tag": "fixed", "others": {"unit": "m"}}),
+    ("from_lambda", {}, {"response": "res", "reference": "ref"}),
+    ("weighted", {"unit": "m"}, {"weight": 2, "response": "res", "unit": "m"}),
+    ("method", {}, {"weight": 3, "reference": "ref"}),
+]
+"""A function, a sample's `extra_info`, and (some of) what the function gets."""
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    """The functions of `signatures.py` beside the built-in ones."""
+    return load_registry([FILE])
+
+
+def run(registry: Registry, name: str, reference: str | None, extra: dict[str, Any]) -> Outcome:
+    """Evaluate a function with the fields that it reads of a sample, as the server does."""
+    rule, references = registry.get(name), () if reference is None else (reference,)
+    item = Item("res", references, extra, "openai/gsm8k")
+    return evaluate(rule, item.solution, item.references, read_fields(item, rule.fields))
+
+
+def test_empty_response_as_messages(registry: Registry) -> None:
+    """A function whose helper reads messages is given messages for an empty response, too."""
+    outcome = evaluate(registry.get("trl_messages_by_a_helper"), "", (), {})
+
+    assert json.loads(outcome.reason) == {"texts": [""]}
+
+
+def test_what_each_parameter_gets(registry: Registry, table: Table) -> None:
+    """The name of a parameter says what it gets, in the shapes of verl, TRL, OpenRLHF, slime, AReaL and others."""
+    for at, (name, extra, expected) in enumerate(GOT):
+        with table.case(f"{at} {name}"):
+            outcome = run(registry, name, "ref", extra)
+            found = json.loads(outcome.reason)
+            assert outcome.value == 1.0
+            assert {key: found[key] for key in expected} == expected
+            if name == "trl" or name.startswith("verl_keywords"):
+                assert found["kwargs"].keys() == expected["kwargs"].keys()
+
+
+def test_without_a_reference(registry: Registry, table: Table) -> None:
+    """A reference with a default keeps it where there is none; without a default the sample is unscored."""
+    optional: dict[str, dict[str, Any]] = {
+        "default_reference": {"reference": "a default"},
+        "keyword_only": {"reference": None},
+        "verl_defaults": {"ground_truth": None},
+        "align_anything": {"golden_responses": None},
+        "slime": {"label": None},
+        "alone": {"response": "res"},
+    }
+    for name, expected in optional.items():
+        with table.case(name):
+            found = json.loads(run(registry, name, None, {"unit": "m"}).reason)
+            assert {key: found[key] for key in expected} == expected
+    for name in ("own", "verl", "trl_columns", "openrlhf", "SwiftReward", "positional_only"):
+        with table.case(name):
+            outcome = run(registry, name, None, {})
+            assert (outcome.value, "reference" in outcome.reason) == (None, True)
+
+
+def test_fields(registry: Registry, table: Table) -> None:
+    """A function is given what it names of `extra_info`, all of it where it can read all, and the prompt's fields."""
+    prompt = ("prompt", "problem", "question")
+    for name, fields in {
+        "own": (),
+        "two_names": (),
+        "required_field": ("unit",),
+        "with_prompt": prompt,
+        "openrlhf": ("prompt",),
+        "verl": ("*", "data_source"),
+        "verl_defaults": ("*", "data_source"),
+        "verl_grader": ("method", "format_score"),
+        "rest": ("*",),
+        "trl_messages": ("*",),
+        "align_anything": prompt,
+        "slime": ("*",),
+    }.items():
+        with table.case(name):
+            assert registry.get(name).fields == fields
+
+
+@pytest.mark.parametrize(("name", "field"), [("required_field", "unit"), ("with_prompt", "prompt")])
+def test_missing_field(registry: Registry, name: str, field: str) -> None:
+    """Without a field that has no default the sample is unscored, and the reason names the field."""
+    field = f"extra_info.{field}"
+
+    assert run(registry, name, "ref", {}) == Outcome(None, f"{field} is missing", field=field)
+
+
+def test_parts_of_openrlhf(registry: Registry) -> None:
+    """OpenRLHF's dict gives the reward, and its scores and logs as parts."""
+    outcome = run(registry, "openrlhf", "ref", {})
+
+    assert (outcome.value, outcome.parts) == (1.0, {"scores": 0.5, "length": 3.0})
+
+
+def test_best_reference() -> None:
+    """A function is called once for each reference, and the best value counts."""
+    calls = []
+
+    def one(response: str, reference: str) -> float:
+        calls.append(reference)
+        return float(response == reference)
+
+    assert bind(one).evaluate("b", ["a", "b", "c"], {}).value == 1.0
+    assert calls == ["a", "b", "c"]
+
+
+def test_called_once_without_a_reference_to_read() -> None:
+    """A function that reads no reference is called once, however many there are."""
+    calls = []
+
+    def one(response: str, **fields: Any) -> float:
+        calls.append(fields)
+        return 1.0
+
+    bind(one).evaluate("b", ["a", "b", "c"], {})
+
+    assert calls == [{}]
+
+
+def test_unscored() -> None:
+    """A reference that a function cannot use counts for nothing; if none is of use, the sample is unscored."""
+
+    def picky(response: str, reference: str) -> float:
+        if reference == "?":
+            raise Unscored("the reference is a question mark")
+        return 0.5
+
+    evaluate = bind(picky).evaluate
+
+    assert (evaluate("a", ["?", "b"], {}).value, evaluate("a", ["?"], {})) == (
+        0.5,
+        Outcome(None, "the reference is a question mark"),
+    )
+
+
+def test_unscored_by_a_function_that_reads_messages() -> None:
+    """A function that turns out to read messages can leave the sample unscored."""
+
+    def first(message: dict[str, str]) -> float:
+        if not message["content"].strip():
+            raise Unscored("blank")
+        return 1.0
+
+    def one(completions: list[list[dict[str, str]]]) -> list[float]:
+        return [first(completion[-1]) for completion in completions]
+
+    assert [bind(one).evaluate(text, (), {}) for text in ("a", " ")] == [Outcome(1.0), Outcome(None, "blank")]
+
+
+def test_error_of_a_function_that_reads_text() -> None:
+    """A TypeError of a function that reads text is the one that it raised for text."""
+
+    def broken(completions: list[str], **columns: Any) -> list[float]:
+        return [completions[0] + 1]  # type: ignore[operator]
+
+    with pytest.raises(TypeError, match='can only concatenate str \\(not "int"\\)'):
+        bind(broken).evaluate("a", (), {})
+
+
+def test_one_loop_for_all_calls() -> None:
+    """Calls of an async function share an event loop, to which a client that it keeps is bound."""
+    import asyncio
+
+    loops = set()
+
+    async def one(response: str) -> float:
+        loops.add(asyncio.get_running_loop())
+        return 1.0
+
+    for _ in range(2):
+        bind(one).evaluate("a", (), {})
+
+    assert len(loops) == 1
+
+
+REFUSED = [
+    (
+        "@reward_function\ndef f(text, reference): ...",
+        r"no parameter gets the response, it has \(text, reference\); name",
+    ),
+    ("@reward_function\ndef f(): ...", "it has \\(no parameters\\); name the parameter for the response `response`"),
+    ("@reward_function\ndef f(*args, **kwargs): ...", "use functools.wraps"),
+    ("@reward_function\ndef f(reference, **kwargs): ...", "no parameter gets the response"),
+    ("@reward_function\ndef f(response, unit, /): ...", "parameter 'unit' is positional-only.*remove the `/`"),
+    ("@reward_function\ndef f(x, /, response): ...", "parameter 'x' is positional-only"),
+    ("@reward_function\nclass f:\n    pass", "define `__call__`"),
+    (
+        "@reward_function\nclass f:\n    def __init__(self, a): ...\n    def __call__(self, response): ...",
+        r"missing 1 required .*mark an object instead: `name = reward_function\(f\(",
+    ),
+    ("@reward_function(confined=True)\nasync def f(response): ...", "remove confined=True"),
+    (
+        "f = reward_function(functools.partial(lambda response: 1.0, response='fixed'))",
+        "no parameter gets the response",
+    ),
+    ("f = reward_function(dict)", "no parameter|signature cannot be read"),
+]
+
+
+def test_refused(tmp_path: Path, table: Table) -> None:
+    """What cannot be bound is refused when the file is loaded: function, file, parameter and remedy are named."""
+    for at, (text, complaint) in enumerate(REFUSED):
+        path = tmp_path / f"refused_{at}.py"
+        path.write_text(HEADER + text)
+        with table.case(text), pytest.raises(RouteError) as caught:
+            load_registry([path])
+        with table.case(f"{text}: message"):
+            assert re.search(complaint, str(caught.value)), caught.value
+            assert str(caught.value).startswith(str(path)) and "reward function 'f'" in str(caught.value)
+
+
+def test_line_of_a_refused_function(tmp_path: Path) -> None:
+    """A refusal names the line of the function."""
+    path = tmp_path / "mine.py"
+    path.write_text(HEADER + "\n@reward_function\ndef f(text): ...\n")
+
+    with pytest.raises(RouteError, match=re.escape(f"{path}, line 4: reward function 'f'")):
+        load_registry([path])
+
+
+def test_function_of_a_library(tmp_path: Path) -> None:
+    """A function that is imported can be marked where it is imported; what another file marked stays that file's."""
+    (tmp_path / "library_of_graders.py").write_text(
+        HEADER
+        + "def grade(solution_str, ground_truth): return 1.0\n@reward_function\ndef other(response): return 1.0\n"
+    )
+    path = tmp_path / "mine.py"
+    path.write_text(
+        HEADER + "from library_of_graders import grade, other\nmine = reward_function(name='mine')(grade)\n"
+    )
+
+    names = {rule.name for rule in load_registry([path])}
+
+    assert names & {"mine", "grade", "other"} == {"mine"}
+
+
+def by_default(response: str, tag: str = "answer") -> float:
+    return 1.0
+
+
+@pytest.mark.parametrize("function", [by_default, functools.partial(by_default), functools.lru_cache(by_default)])
+def test_kinds_of_callables(function: Callable[..., Any]) -> None:
+    """Whatever wraps a function, its parameters are read."""
+    assert bind(function).named == ("tag",)
