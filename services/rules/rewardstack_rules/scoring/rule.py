@@ -218,7 +218,7 @@ class IsolatedRule(LocalRule):
 class InlineRule(LocalRule):
     """Scores by one rule that is bounded by its own making, where it is called."""
 
-    ran = "in the server"
+    ran = "in the process that scores"
 
     def at_once(self, sample: LocalSample) -> Score | None:
         """The score of a sample, None of one so long that others would wait for it."""
