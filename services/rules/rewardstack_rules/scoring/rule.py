@@ -222,7 +222,7 @@ class IsolatedRule(LocalRule):
 class InlineRule(LocalRule):
     """Scores by one rule that is bounded by its own making, where it is called."""
 
-    ran = "in the server"
+    ran = "in the process that scores"
 
     def batch(self, sample: LocalSample) -> BatchKey:
         """Long samples share a thread."""
