@@ -4,7 +4,7 @@ At the top stands what is public (`api`, `score`, `errors`, the `*_remote` files
 `remote_rm_client`), `settings`, and `client`, which holds a process's scorers and cache. The command
 `rewardstack` is another distribution (`rewardstack_cli`). The packages:
 
-- `core`: deadlines, coalescing, the event loop, the wire format; imports no other room
+- `core`: deadlines, batching, the event loop, the wire format; imports no other room
 - `cache`, `routing`, `transport`: results, which route takes a sample, how a service is reached
 - `scorers`: how each kind of service is asked
 - `pipeline`: the way of a sample through all of them

@@ -105,7 +105,7 @@ def test_a_cached_score(server: FaultServer, redis: Redis) -> None:
             "source": "rule:gsm8k",
         }
         assert found.score is not None and (found.score.cached, found.score.value) == (True, scored.value)
-    assert [len(named(found.steps, "asked anew")) for found in (anew, cached)] == [1, 0]
+    assert [len(named(found.steps, "asked again")) for found in (anew, cached)] == [1, 0]
 
 
 def test_no_key(server: FaultServer) -> None:

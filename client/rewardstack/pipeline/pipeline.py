@@ -1,16 +1,16 @@
 """The way of every sample, in a trainer, in the reward server, in its workers and in the command line.
 
-    requests ─ group by route ─► Errors ► Prepared ► Cached ► Batched ► Kept ► Scorer ─► scores, in request order
+    requests ─ group by route ─► ErrorPolicy ► Prepare ► Cache ► Batch ► Keep ► Scorer ─► scores, in request order
 
 Stages (`pipeline.stages`) and scorers (`pipeline.scorer`) have one shape, `async (samples, context) -> scores`, and
 each calls the next one; what differs between a trainer and a server is the scorer that is plugged in.
 
-- `Errors` warns about samples without a score, and replaces failures under the policy `lexical`.
-- `Prepared` has the scorer prepare each item; an item that is at fault ends here.
-- `Cached` looks in this process's memory, then asks the scorer for what it finds inline, then Redis.
-- `Batched` shares equal samples in flight, and forms batches (`core.batching`).
-- `Kept` asks the scorer, and writes scores to the cache as they come, whoever still waits.
-- `Parts` stands in place of the chain for a composite route; its parts are such stages, too.
+- `ErrorPolicy` warns about samples without a score, and replaces failures under the policy `lexical`.
+- `Prepare` has the scorer prepare each item; an item that is at fault ends here.
+- `Cache` looks in this process's memory, then asks the scorer for what it finds inline, then Redis.
+- `Batch` shares equal samples in flight, and forms batches (`core.batching`).
+- `Keep` asks the scorer, and writes scores to the cache as they come, whoever still waits.
+- `Compose` stands in place of the chain for a composite route; its parts are such stages, too.
 
 `Context` carries the deadline, the tenant, the budget and the trace. To explain a sample is to score it with a trace:
 every stage notes its step there, nothing is shared with others' calls and nothing new is kept.
@@ -36,7 +36,7 @@ from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, ConfigError, RequestError, ScoringError
 from rewardstack.pipeline.items import raise_if_all_wrong, read_request, request_facts
 from rewardstack.pipeline.scorer import Context, MakeScorer
-from rewardstack.pipeline.stages import Chain, Parts, Stage, milliseconds, score_facts, warn_of_missing
+from rewardstack.pipeline.stages import Chain, Compose, Stage, milliseconds, score_facts, warn_of_missing
 from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definition
@@ -220,7 +220,7 @@ class Pipeline:
         if isinstance(route.target, Leaf):
             return self._chain(route, route.target, source)
         parts = {part: self.routes.find(part) for part in routes_of(route.target)}
-        return Parts(route, route.target, {part: (one, self._stage(one, part)) for part, one in parts.items()})
+        return Compose(route, route.target, {part: (one, self._stage(one, part)) for part, one in parts.items()})
 
     def _chain(self, route: Route, leaf: Leaf, source: str) -> Chain[Any]:
         target = leaf.target or source[len(route.name) :]

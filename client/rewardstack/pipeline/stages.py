@@ -11,8 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -67,12 +66,14 @@ class Chain(Generic[P]):
 
     def __init__(self, scorer: Scorer[P], cache: ResultCache, tenant: str) -> None:
         self.scorer = scorer
-        self._cached = Cached(scorer, cache, Batched(scorer, Kept(scorer, cache), tenant))
-        self._prepared = Prepared(scorer, self._cached)
-        self._stage = Errors(scorer, self._prepared)
+        self._cached = Cache(scorer, cache, Batch(scorer, Keep(scorer, cache), tenant))
+        self._prepared = Prepare(scorer, self._cached)
+        self._stage = ErrorPolicy(scorer, self._prepared)
 
     async def __call__(self, items: Sequence[Item], context: Context) -> list[Score]:
-        async with context.trace.turn if context.trace is not None else nullcontext():
+        if context.trace is None:
+            return await self._stage(items, context)
+        async with context.trace.turn:
             return await self._stage(items, context)
 
     async def quote(self, items: Sequence[Item], context: Context) -> Quote:
@@ -100,18 +101,19 @@ class Chain(Generic[P]):
         return key.text if key is not None and key.deterministic else None
 
 
-class Parts:
+@dataclass(frozen=True, slots=True)
+class Compose:
     """Composes the scores of other routes.
 
     Args:
         route: whose target is a composite.
+        composite: that target.
         parts: the route and the stage of each of its parts, by name.
     """
 
-    def __init__(self, route: Route, composite: Composite, parts: Mapping[str, tuple[Route, Stage]]) -> None:
-        self._route = route
-        self._composite = composite
-        self._parts = parts
+    route: Route
+    composite: Composite
+    parts: Mapping[str, tuple[Route, Stage]]
 
     async def __call__(self, items: Sequence[Item], context: Context) -> list[Score]:
         started = time.monotonic()
@@ -124,16 +126,16 @@ class Parts:
                     spent[id(item)] = Usage.total((spent.get(id(item)), score.usage))
             return scores
 
-        scores = await self._composite.score(items, evaluate)
+        scores = await self.composite.score(items, evaluate)
         elapsed = milliseconds(started)
         for item, score in zip(items, scores, strict=True):
             score.latency_ms, score.usage = elapsed, spent.get(id(item))
         if context.trace is not None:
-            context.trace.note("put together", {**definition(self._route), **score_facts(scores[0])})
+            context.trace.note("put together", {**definition(self.route), **score_facts(scores[0])})
         return scores
 
     async def _part(self, part: str, items: Sequence[Item], context: Context) -> list[Score]:
-        route, stage = self._parts[part]
+        route, stage = self.parts[part]
         if context.trace is not None:
             with context.trace.within(f"part {part}", definition(route)) as trace:
                 return await stage(items, replace(context, trace=trace))
@@ -143,48 +145,49 @@ class Parts:
         return scores
 
 
-class Errors:
+@dataclass(frozen=True, slots=True)
+class ErrorPolicy:
     """Warns once about samples without a score; makes substitutes for failed ones under the policy `lexical`."""
 
-    def __init__(self, scorer: Scorer[Any], stage: Stage) -> None:
-        self._scorer = scorer
-        self._stage = stage
+    scorer: Scorer[Any]
+    stage: Stage
 
     async def __call__(self, items: Sequence[Item], context: Context) -> list[Score]:
-        scores = await self._stage(items, context)
+        scores = await self.stage(items, context)
         if not context.lexical:
             scores = [_without_substitute(score) for score in scores]
-        elif self._scorer.fallback is not None and not context.refused:
-            find = {at: partial(self._scorer.fallback, item) for at, item in enumerate(items)}
-            await fall_back(self._scorer.source, find, scores, context.ends_at)
+        elif self.scorer.fallback is not None and not context.refused:
+            find = {at: partial(self.scorer.fallback, item) for at, item in enumerate(items)}
+            await fall_back(self.scorer.source, find, scores, context.ends_at)
             if context.trace is not None and scores[0].status == "fallback":
                 context.trace.note("substitute", score_facts(scores[0]))
-        warn_of_missing(self._scorer.source, scores, len(scores))
+        warn_of_missing(self.scorer.source, scores, len(scores))
         return scores
 
 
-class Prepared(Generic[P]):
+@dataclass(frozen=True, slots=True)
+class Prepare(Generic[P]):
     """Has the scorer prepare items; an item that is at fault, or needs nobody, has its score here."""
 
-    def __init__(self, scorer: Scorer[P], stage: SampleStage[P]) -> None:
-        self._scorer = scorer
-        self._stage = stage
+    scorer: Scorer[P]
+    stage: SampleStage[P]
 
     async def __call__(self, items: Sequence[Item], context: Context) -> list[Score]:
         started = time.monotonic()
-        caller = Deadline(context.timeout or self._scorer.timeout, _service_time(context))
-        context = replace(context, deadline=SharedDeadline(caller), waits=caller)
+        caller = Deadline(context.timeout or self.scorer.timeout, _service_time(context))
+        refused, trace = context.refused, context.trace
+        context = Context(SharedDeadline(caller), caller, context.tenant, refused=refused, trace=trace)
         prepared = await self.prepare(items)
         if context.trace is not None:
             [one] = prepared
-            facts = score_facts(one) if isinstance(one, Score) else self._scorer.describe(items[0], one)
-            context.trace.note("prepared", {"scorer": self._scorer.source, **facts})
+            facts = score_facts(one) if isinstance(one, Score) else self.scorer.describe(items[0], one)
+            context.trace.note("prepared", {"scorer": self.scorer.source, **facts})
         samples = _samples(items, prepared)
-        found = iter(await self._stage(samples, context) if samples else ())
+        found = iter(await self.stage(samples, context) if samples else ())
         elapsed = milliseconds(started)
         scores = [own(one, elapsed) if isinstance(one, Score) else next(found) for one in prepared]
-        if self._scorer.report is not None:
-            self._scorer.report(scores, time.monotonic() - started)
+        if self.scorer.report is not None:
+            self.scorer.report(scores, time.monotonic() - started)
         return scores
 
     async def prepare(self, items: Sequence[Item]) -> list[P | Score]:
@@ -193,7 +196,7 @@ class Prepared(Generic[P]):
         for start in range(0, len(items), SLICE):
             part = items[start : start + SLICE]
             try:
-                prepared += map(self._scorer.prepare, part)
+                prepared += map(self.scorer.prepare, part)
             except RequestError:
                 del prepared[start:]
                 prepared += map(self._prepare, part)
@@ -203,18 +206,18 @@ class Prepared(Generic[P]):
 
     def _prepare(self, item: Item) -> P | Score:
         try:
-            return self._scorer.prepare(item)
+            return self.scorer.prepare(item)
         except RequestError as error:
-            return Score.unscored(str(error), self._scorer.source, error.field)
+            return Score.unscored(str(error), self.scorer.source, error.field)
 
 
-class Cached(Generic[P]):
+@dataclass(frozen=True, slots=True)
+class Cache(Generic[P]):
     """Looks scores up: in this process's memory, then what the scorer finds inline, then in Redis."""
 
-    def __init__(self, scorer: Scorer[P], cache: ResultCache, stage: SampleStage[P]) -> None:
-        self._scorer = scorer
-        self._cache = cache
-        self._stage = stage
+    scorer: Scorer[P]
+    cache: ResultCache
+    stage: SampleStage[P]
 
     async def __call__(self, samples: Sequence[Sample[P]], context: Context) -> list[Score]:
         started = time.monotonic()
@@ -223,18 +226,18 @@ class Cached(Generic[P]):
         except ServiceError as error:
             if context.trace is not None:
                 context.trace.note("key", {"error": str(error)})
-            return [Score.failed(str(error), self._scorer.source) for _ in samples]
+            return [Score.failed(str(error), self.scorer.source) for _ in samples]
         read = self._memory(keys, context)
         made, rest = await self._inline(samples, keys, [at for at, one in enumerate(read) if one is None], context)
         await self._read_redis([*rest], keys, read, context)
         missing = [at for at in rest if read[at] is None]
         if missing:
-            made.update(zip(missing, await self._stage([rest[at] for at in missing], context), strict=True))
+            made.update(zip(missing, await self.stage([rest[at] for at in missing], context), strict=True))
         if context.trace is not None and context.trace.anew and read[0] is not None:
-            with context.trace.within("asked anew", {"note": "the score is the one from the cache"}) as trace:
+            with context.trace.within("asked again", {"note": "the score is the one from the cache"}) as trace:
                 again = replace(context, trace=trace)
                 _, rest = await self._inline(samples, [None], [0], again)
-                await self._stage([*rest.values()], again) if rest else None
+                await self.stage([*rest.values()], again) if rest else None
         elapsed = milliseconds(started)
         return [own(made[at] if one is None else one, elapsed, cached=one is not None) for at, one in enumerate(read)]
 
@@ -249,15 +252,12 @@ class Cached(Generic[P]):
         """Return the keys under which samples are cached and shared."""
         keys: list[Key | None] = [None] * len(samples)
         wanted: list[int] = []
-        if self._cache.on and (self._cache.keeps or self._scorer.batch is not None):
-            wanted = [
-                at
-                for at, one in enumerate(samples)
-                if CACHE_ENABLED not in one.item.extra or may_be_cached(one.item.extra)
-            ]
+        if self.cache.on and (self.cache.keeps or self.scorer.batch is not None):
+            extras = (one.item.extra for one in samples)
+            wanted = [at for at, one in enumerate(extras) if CACHE_ENABLED not in one or may_be_cached(one)]
         for start in range(0, len(wanted), SLICE):
             places = wanted[start : start + SLICE]
-            found = await self._scorer.keys([samples[at].prepared for at in places], context)
+            found = await self.scorer.keys([samples[at].prepared for at in places], context)
             for at, key in zip(places, found, strict=True):
                 keys[at] = tenant_key(key, context.tenant) if key is not None and context.tenant else key
             await asyncio.sleep(0)
@@ -269,27 +269,26 @@ class Cached(Generic[P]):
         if key is not None:
             bound = None if key.deterministic else "scores of this key vary, so it is bound to one run or process"
             return known({"key": key.text, "note": bound})
-        if not self._cache.on:
+        if not self.cache.on:
             return {"key": "none: the cache is off"}
-        cacheable = may_be_cached(sample.item.extra)
-        return {
-            "key": f"none: {'what scores does not say what it is' if cacheable else 'this sample is not to be cached'}"
-        }
+        if may_be_cached(sample.item.extra):
+            return {"key": "none: what scores does not say what it is"}
+        return {"key": "none: this sample is not to be cached"}
 
     def _memory(self, keys: Sequence[Key | None], context: Context) -> list[Score | None]:
         """Return the scores that this process remembers."""
-        if not self._cache.keeps:
+        if not self.cache.keeps:
             return [None] * len(keys)
-        found = self._cache.recall(["" if key is None else key.text for key in keys])
+        found = self.cache.recall(["" if key is None else key.text for key in keys])
         if context.trace is not None and found[0] is not None:
-            context.trace.note("this process's memory", _found(found[0]))
+            context.trace.note("memory", _found(found[0]))
         return found
 
     async def _inline(
         self, samples: Sequence[Sample[P]], keys: Sequence[Key | None], places: Sequence[int], context: Context
     ) -> tuple[dict[int, Score], dict[int, Sample[P]]]:
         """Return, by position, the scores that the scorer finds inline, which are remembered, and the other samples."""
-        inline = self._scorer.inline
+        inline = self.scorer.inline
         made: dict[int, Score] = {}
         rest: dict[int, Sample[P]] = {}
         rested = time.monotonic()
@@ -304,9 +303,9 @@ class Cached(Generic[P]):
                 await asyncio.sleep(0)
                 rested = time.monotonic()
         if context.trace is not None and made:
-            context.trace.note("decided at once", score_facts(made[0]))
-        elif self._cache.keeps and made:
-            self._cache.remember(_cacheable((keys[at], score) for at, score in made.items()))
+            context.trace.note("scored inline", score_facts(made[0]))
+        elif self.cache.keeps and made:
+            self.cache.remember(_cacheable((keys[at], score) for at, score in made.items()))
         return made, rest
 
     async def _read_redis(
@@ -314,24 +313,24 @@ class Cached(Generic[P]):
     ) -> None:
         """Add the scores that Redis has for these positions."""
         wanted = {at: key for at in places if (key := keys[at]) is not None}
-        if not wanted or not self._cache.keeps:
+        if not wanted or not self.cache.keeps:
             return
         ranges = {key.text: key.range for key in wanted.values()}
-        scores = await self._cache.get([*ranges], partial(self._is_plausible, ranges))
+        scores = await self.cache.get([*ranges], partial(self._is_plausible, ranges))
         read = dict(zip(ranges, scores, strict=True))
         for at, key in wanted.items():
             found[at] = read[key.text]
         if context.trace is not None:
-            place = "Redis" if self._cache.link.present else "none beside this process's memory (REWARD_CACHE_URL)"
+            place = "Redis" if self.cache.link.present else "none beside this process's memory (REWARD_CACHE_URL)"
             context.trace.note("the cache", {"place": place, **_found(found[0])})
 
     def _is_plausible(self, ranges: Mapping[str, tuple[float, float]], key: str, score: Score) -> bool:
         """Return whether this scorer can have given a cached score; Redis is untrusted."""
         low, high = ranges[key]
-        return score.source == self._scorer.source and score.value is not None and low <= score.value <= high
+        return score.source == self.scorer.source and score.value is not None and low <= score.value <= high
 
 
-class Batched(Generic[P]):
+class Batch(Generic[P]):
     """Forms batches from the samples of all callers, and asks for equal ones once."""
 
     def __init__(self, scorer: Scorer[P], stage: SampleStage[P], tenant: str) -> None:
@@ -382,20 +381,20 @@ class Batched(Generic[P]):
         return Score(None, "failed", str(error), self._scorer.source, usage=usage)
 
 
-class Kept(Generic[P]):
+@dataclass(frozen=True, slots=True)
+class Keep(Generic[P]):
     """Asks the scorer; keeps scores with status `ok` in the cache as soon as there are any."""
 
-    def __init__(self, scorer: Scorer[P], cache: ResultCache) -> None:
-        self._scorer = scorer
-        self._cache = cache
+    scorer: Scorer[P]
+    cache: ResultCache
 
     async def __call__(self, samples: Sequence[Sample[P]], context: Context) -> list[Score]:
-        scores = await self._scorer.score([one.prepared for one in samples], context)
+        scores = await self.scorer.score([one.prepared for one in samples], context)
         if len(scores) != len(samples):
             raise ReplyError(f"{len(scores)} scores came for {len(samples)} samples")
         scores = [*map(checked, scores)]
-        if self._cache.keeps and context.trace is None:
-            self._cache.put(_cacheable((one.key, score) for one, score in zip(samples, scores, strict=True)))
+        if self.cache.keeps and context.trace is None:
+            self.cache.put(_cacheable((one.key, score) for one, score in zip(samples, scores, strict=True)))
         return scores
 
 

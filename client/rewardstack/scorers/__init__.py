@@ -1,4 +1,4 @@
-"""How each kind of service is asked: one room a service, and the factory that makes the scorer of a route.
+"""Scorers, one package or module for each kind of service, and the `factory` that makes the scorer of a route.
 
-No order of work enters: caching, coalescing, lanes and fallback are the pipeline's.
+Caching, batching and error policies are the pipeline's.
 """

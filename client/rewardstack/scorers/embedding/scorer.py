@@ -95,11 +95,7 @@ class Embedding(Relayable[Sample]):
         self._embedders: dict[tuple[Destination, About, Asked], Embedder] = {}
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Sample | Score:
-        """The sample, or its score where that needs no server: one side is empty.
-
-        Args:
-            item: the sample.
-            destination: the server; None for the one that the item or the environment names.
+        """Return the sample, or its score if that needs no server: one side is empty.
 
         Raises:
             SettingsError: no server is set.
@@ -108,7 +104,7 @@ class Embedding(Relayable[Sample]):
         return read_sample(item, lambda extra: destination or self._destinations.destination(extra))
 
     async def keys(self, samples: Sequence[Sample], context: Context) -> list[Key | None]:
-        """The samples' keys, the server's model being part of them; None where the server does not say which it is."""
+        """Return keys with the server's model; None if the server does not say which that is."""
         keys: list[Key | None] = [None] * len(samples)
         wanted = {sample.destination for sample in samples if sample.options.cached}
         said = await self._meet(wanted, context.deadline)
@@ -138,34 +134,37 @@ class Embedding(Relayable[Sample]):
         return said
 
     def batch(self, sample: Sample) -> BatchKey:
-        """Samples for one server travel together."""
-        return BatchKey(BATCH_SIZE, sample.destination)
+        """Samples whose texts are embedded in one way travel together."""
+        return BatchKey(BATCH_SIZE, self._part(sample))
 
     async def score(self, samples: Sequence[Sample], context: Context) -> list[Score]:
-        """One score for each sample, in order; the first of them says what was spent since the last time.
+        """Return one score for each sample; the first of them says what was spent since the last time.
 
         A request carries texts of many samples, and of several calls: whose it is cannot be told.
 
         Raises:
             DeadlineError, ReplyError: the server did not say what it is.
-            RefusedKeyError: it does not take the key.
+            RefusedKeyError: it does not accept the key.
             BudgetError: the run may ask no more; vectors that it had are kept.
         """
-        parts: dict[Part, dict[int, Sample]] = {}
-        for at, sample in enumerate(samples):
-            cached = sample.options.cached and self._cached and context.trace is None
-            parts.setdefault(Part(sample.destination, sample.options.asked, cached), {})[at] = sample
-        calls = [self._score_part(part, list(members.values()), context) for part, members in parts.items()]
-        scores: dict[int, Score] = {}
+        part = self._part(samples[0])
+        if context.trace is not None:
+            part = part._replace(cached=False)
         try:
-            outcomes = await asyncio.gather(*calls)
+            found = await self._found(part, samples, context.deadline)
         except BudgetError as error:
             error.usage = self._meter.take()
             raise
-        for members, found in zip(parts.values(), outcomes, strict=True):
-            scores.update(zip(members, found, strict=True))
+        if context.trace is not None:
+            cut = "a text longer than the server's model takes is cut there, which the server does not tell"
+            note = {"note": cut} if part.asked.truncate else {}
+            context.trace.note("vectors", {"compared": comparisons(samples[0], found), **note})
+        scores = vector_scores(samples, found)
         scores[0].usage = self._meter.take()
-        return [scores[at] for at in range(len(samples))]
+        return scores
+
+    def _part(self, sample: Sample) -> Part:
+        return Part(sample.destination, sample.options.asked, sample.options.cached and self._cached)
 
     async def quote(self, samples: Sequence[Sample], context: Context) -> Usage:
         """Return an estimate without looking up vectors: most texts that have one belong to scores that are cached."""
@@ -178,12 +177,7 @@ class Embedding(Relayable[Sample]):
         return Usage(requests, sum(map(estimated_tokens, texts)), 0, requests)
 
     def report(self, scores: Sequence[Score], seconds: float) -> None:
-        """One line in the log on a batch.
-
-        Args:
-            scores: what became of its samples.
-            seconds: that the batch took.
-        """
+        """Log one line about a batch."""
         cached = sum(score.cached for score in scores)
         usage = Usage.total(score.usage for score in scores)
         log.info("%s: %d samples in %.2f s; %d cached; %s", self.source, len(scores), seconds, cached, usage.words)
@@ -199,14 +193,6 @@ class Embedding(Relayable[Sample]):
             for name, value in options.items()
         }
         return {"asked": list(sample.destination.urls), **texts, "options": origins}
-
-    async def _score_part(self, part: Part, samples: Sequence[Sample], context: Context) -> list[Score]:
-        found = await self._found(part, samples, context.deadline)
-        if context.trace is not None:
-            cut = "a text longer than the server's model takes is cut there, which the server does not tell"
-            note = {"note": cut} if part.asked.truncate else {}
-            context.trace.note("vectors", {"compared": comparisons(samples[0], found), **note})
-        return vector_scores(samples, found)
 
     async def _found(self, part: Part, samples: Sequence[Sample], deadline: SharedDeadline) -> dict[str, Found]:
         """What is found for each text of the samples: its vector, or why it has none."""

@@ -24,12 +24,7 @@ CHAT_FIELDS = ("model", "messages", "chat_template_kwargs")
 
 
 def estimate(plan: Plan, model: Model) -> Usage:
-    """What a verdict on one sample would cost, its prompts by their length.
-
-    Args:
-        plan: of the sample.
-        model: that judges.
-    """
+    """Return what a verdict on one sample would cost, its prompts by their length."""
     requests = _requests(plan)
     texts = [text for reference in plan.references for text in _texts(plan, model, reference)]
     prompt = sum(map(estimated_tokens, texts)) * (requests // len(plan.references))
@@ -37,13 +32,7 @@ def estimate(plan: Plan, model: Model) -> Usage:
 
 
 async def counted(asked: Sequence[tuple[Plan, Model]], api: Api, deadline: SharedDeadline) -> list[Usage]:
-    """What verdicts would cost, each as `estimate` has it, but that prompts are counted where the judge does so.
-
-    Args:
-        asked: plans, and who judges.
-        api: of the judges.
-        deadline: of the caller.
-    """
+    """Return what each verdict would cost; prompts are counted by the judge if it does that, else estimated."""
     found: list[Usage] = []
     for start in range(0, len(asked), SLICE):
         some = asked[start : start + SLICE]

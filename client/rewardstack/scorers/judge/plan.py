@@ -54,15 +54,7 @@ class Plan(NamedTuple):
 
 
 def make_plan(item: Item, destination: Destination) -> Plan:
-    """The plan for a sample.
-
-    Args:
-        item: the sample.
-        destination: who is asked.
-
-    Raises:
-        RequestError: the sample cannot be judged; names the field and the remedy.
-    """
+    """Return the plan for a sample; raise RequestError if it cannot be judged."""
     options = read_options(item.extra)
     references = item.references if options.template.uses("REFERENCE_SOLUTION") else ("",)
     if not references:

@@ -1,8 +1,4 @@
-"""The judge as the pipeline sees it: every sample is a request of its own (one a reference and vote), all at once.
-
-How many are in flight is the transport's affair. Samples of one problem are sent one after another, so that the
-judge's prefix cache still has what they share.
-"""
+"""The judge as a scorer: each sample is a request of its own, one for each reference and vote."""
 
 from __future__ import annotations
 
@@ -10,9 +6,8 @@ import asyncio
 import logging
 import statistics
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from rewardstack.cache.key import Key
 from rewardstack.core.batching import BatchKey
@@ -86,11 +81,7 @@ class Judge(Relayable[Plan]):
         self._fault: BaseException | None = None
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Plan | Score:
-        """What is asked for the item, or its score where it cannot be judged or has no answer.
-
-        Args:
-            item: the sample.
-            destination: who is asked; None for whom the item and the environment name.
+        """Return what is asked for the item, or its score if it has no answer.
 
         Raises:
             RequestError: an option is malformed, or the template needs a reference and there is none.
@@ -99,14 +90,17 @@ class Judge(Relayable[Plan]):
         item = self._own(item)
         destination = destination or self._servers.destination(item.extra)
         if destination.urls != self._servers.own.urls:
-            _check_of_sample(destination)
+            try:
+                below(destination.urls, CHAT)
+            except SettingsError as error:
+                raise field_error("server_url", str(error)) from error
         if not item.solution.strip():
             read_options(item.extra)  # where they are wrong, every sample says so
             return Score(0.0, reason="there is no answer", source=self.source)
         return make_plan(item, destination)
 
     async def keys(self, samples: Sequence[Plan], context: Context) -> list[Key | None]:
-        """A key for each sample, None where the judge does not say what it serves."""
+        """Return a key for each sample, None if the judge does not say what it serves."""
         destinations = {plan.destination for plan in samples}
         await self._models.meet(destinations, context.deadline)
         guessed = set(filter(self._models.is_guessed, destinations))
@@ -115,10 +109,9 @@ class Judge(Relayable[Plan]):
         return [self._key(plan) for plan in samples]
 
     async def _try_out(self, plans: Sequence[Plan], deadline: SharedDeadline) -> None:
-        """Finds out what judges take that do not say what they are, by a request of each kind."""
+        """Find out by a request of each kind what judges accept that do not say what they are."""
         kinds = {(plan.destination, plan.options): plan for plan in plans}
-        asked = [(plan, self._model(plan)) for plan in kinds.values()]
-        await asyncio.gather(*[self._calls.try_out(plan, model, deadline) for plan, model in asked])
+        await asyncio.gather(*(self._calls.try_out(one, self._model(one), deadline) for one in kinds.values()))
 
     async def score(self, samples: Sequence[Plan], context: Context) -> list[Score]:
         """Return one score for each sample, in order.
@@ -148,10 +141,7 @@ class Judge(Relayable[Plan]):
         return BatchKey(1, (destination, size), width, sample.problem)
 
     def portable(self, item: Item, sample: Plan) -> Item:
-        """The item with what the judge reads of its `extra_info`, for a reward server that asks the judge in its place.
-
-        The text of a template's file goes with it: the server does not know the file.
-        """
+        """Return the item with what the judge reads of its `extra_info`, a template's file as its text."""
         return replace(item, extra=portable_extra(self._own(item).extra, sample.problem))
 
     async def quote(self, samples: Sequence[Plan], context: Context) -> Usage:
@@ -165,12 +155,7 @@ class Judge(Relayable[Plan]):
         return Usage.total(estimate(plan, self._model(plan)) for plan in samples)
 
     def report(self, scores: Sequence[Score], seconds: float) -> None:
-        """One line in the log on a batch; a traceback with it where an exception spoilt a reply.
-
-        Args:
-            scores: what became of its samples, with the time that the judge took in `latency_ms`.
-            seconds: that the batch took.
-        """
+        """Log one line about a batch, and the traceback of an exception that a reply caused."""
         taken = [score.latency_ms for score in scores if score.latency_ms and not score.cached] or [0.0]
         log.info(
             "%s: %d samples in %.2f s, %.1f a second; latency median %.0f ms, longest %.0f ms; "
@@ -192,7 +177,7 @@ class Judge(Relayable[Plan]):
             log.warning("%s: %s", self.source, fault, exc_info=fault)
 
     def _own(self, item: Item) -> Item:
-        """The item as this judge reads it: what a routes file says of the judge holds."""
+        """Return the item as this judge reads it: what a routes file says of the judge holds."""
         return item if self._named is None else replace(item, extra=self._named.extra(item.extra))
 
     def _key(self, plan: Plan) -> Key | None:
@@ -226,27 +211,16 @@ class Judge(Relayable[Plan]):
         score.usage = meter.take()
         return score
 
-    def _verdict(self, plan: Plan, deadline: SharedDeadline) -> Coroutine[Any, Any, Verdict]:
+    async def _verdict(self, plan: Plan, deadline: SharedDeadline) -> Verdict:
+        """Return the best verdict over the references."""
         model = self._model(plan)
-        if self._models.is_fresh(plan.destination) and self._calls.is_taken(plan, model):
-            return self._verdict_of(model, plan, deadline)
-        return self._verdict_once_met(plan, deadline)
-
-    async def _verdict_once_met(self, plan: Plan, deadline: SharedDeadline) -> Verdict:
-        """The verdict of a judge that `keys` has not met, or not lately: of samples without a key, or that waited."""
-        await self._models.refresh(plan.destination, deadline)
-        await self._calls.try_out(plan, self._model(plan), deadline)
-        return await self._verdict_of(self._model(plan), plan, deadline)
-
-    def _verdict_of(self, model: Model, plan: Plan, deadline: SharedDeadline) -> Coroutine[Any, Any, Verdict]:
-        if len(plan.references) > 1:
-            return self._best_verdict(plan, model, deadline)
-        return self._calls.verdict(plan, model, plan.references[0], deadline)
-
-    async def _best_verdict(self, plan: Plan, model: Model, deadline: SharedDeadline) -> Verdict:
-        """The best verdict over the references."""
+        if not (self._models.is_fresh(plan.destination) and self._calls.is_taken(plan, model)):
+            # `keys` has not met this judge, or not lately: the sample has no key, or has waited.
+            await self._models.refresh(plan.destination, deadline)
+            await self._calls.try_out(plan, self._model(plan), deadline)
+            model = self._model(plan)
         asked = [self._calls.verdict(plan, model, reference, deadline) for reference in plan.references]
-        return max(await together(asked), key=lambda verdict: verdict.value)
+        return max(await together(asked), key=lambda one: one.value) if len(asked) > 1 else await asked[0]
 
     def _failure(self, error: ServiceError, plan: Plan) -> Score:
         if isinstance(error, RejectedError):
@@ -269,11 +243,11 @@ class Judge(Relayable[Plan]):
 
 
 def check_addresses(settings: Settings, variable: str = VARIABLE) -> None:
-    """Returns where the judges, if there are any, can be asked, and have their interface at one path of all addresses.
+    """Check that the judges, if there are any, can be asked, and have their interface at one path of all addresses.
 
     Args:
         settings: with the addresses.
-        variable: that holds them, or the field.
+        variable: that holds them, or the field, for the error.
 
     Raises:
         SettingsError: they cannot, or have not.
@@ -284,11 +258,3 @@ def check_addresses(settings: Settings, variable: str = VARIABLE) -> None:
         below(settings.judge_urls, CHAT)
     except SettingsError as error:
         raise SettingsError(f"{variable}: {error}", variable) from error
-
-
-def _check_of_sample(destination: Destination) -> None:
-    """The same of the addresses that a sample names; raises RequestError."""
-    try:
-        below(destination.urls, CHAT)
-    except SettingsError as error:
-        raise field_error("server_url", str(error)) from error
