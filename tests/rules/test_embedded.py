@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import uuid
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from rewardstack import Request, Score, score
 from rewardstack.settings import DEFAULTS as CLIENT_DEFAULTS
+from rewardstack.trainers import openrlhf, verl
 from rewardstack_rules.scoring.local import embedded_rules
 from rewardstack_rules.settings import DEFAULTS
 from tests.rules.conftest import OWN_FUNCTIONS, VERIFY_TIMEOUT, RewardServer
@@ -116,3 +118,15 @@ def test_other_variables_of_the_server_are_not_read(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("DATASET_PATH", "/no/such/file")
     monkeypatch.setenv("REWARD_WORKERS", "many")
     assert score([Request("math", *HARD)])[0].value == 1.0
+
+
+async def test_files_of_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trainer's file scores in process: in verl's loop, in its threads, and in OpenRLHF's batches."""
+    details = await verl.compute_score("math", *HARD, {})
+    blocking = await asyncio.to_thread(verl.compute_score_sync, "math", *HARD, {})
+    assert [1.0, 1.0] == [details["score"], blocking["score"]]
+    monkeypatch.setenv("REWARD_TYPE", "math")
+    rewards = openrlhf.reward_func(
+        ["1 + 1?" + answer for answer in (r"\boxed{2}", r"\boxed{3}")], ["1 + 1?"] * 2, ["2"] * 2
+    )
+    assert [1.0, 0.0] == rewards["rewards"]
