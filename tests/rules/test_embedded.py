@@ -122,8 +122,8 @@ def test_other_variables_of_the_server_are_not_read(monkeypatch: pytest.MonkeyPa
 
 async def test_files_of_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A trainer's file scores in process: in verl's loop, in its threads, and in OpenRLHF's batches."""
-    details = await verl.compute_score("math", *HARD, {})
-    blocking = await asyncio.to_thread(verl.compute_score_sync, "math", *HARD, {})
+    details: Any = await verl.compute_score("math", *HARD, {})
+    blocking: Any = await asyncio.to_thread(verl.compute_score_sync, "math", *HARD, {})
     assert [1.0, 1.0] == [details["score"], blocking["score"]]
     monkeypatch.setenv("REWARD_TYPE", "math")
     rewards = openrlhf.reward_func(
