@@ -46,7 +46,9 @@ ALONE = {
         "from rewardstack.score import Request; from rewardstack_rules.functions.catalogue import load_registry;"
         "from rewardstack_rules.scoring.evaluator import Evaluator; from rewardstack_rules.settings import Settings;"
         "evaluator = Evaluator(Settings.from_env({}), load_registry([]));"
-        "assert evaluator.score([Request('gsm8k', '#### 42', '42')], limit=9, tenant='')[0].value == 1"
+        "assert evaluator.score([Request('gsm8k', '#### 42', '42')], limit=9, tenant='')[0].value == 1;"
+        "from rewardstack import compute_score;"
+        "assert compute_score('math', r'\\boxed{\\sin x}', r'\\cos(\\pi/2 - x)') == 1"
     ),
 }
 """What a distribution, the last of each row, does with what it needs of the others and without their extras."""

@@ -25,7 +25,7 @@ from rewardstack_cli.probes.cache import probe_cache
 from rewardstack_cli.probes.embedding import probe_embedding
 from rewardstack_cli.probes.finding import Finding, Trouble
 from rewardstack_cli.probes.judge import probe_judge, probe_named
-from rewardstack_cli.probes.reward_server import probe_reward_server
+from rewardstack_cli.probes.reward_server import probe_reward_server, reward_servers
 
 SERVER_KEYS = "REWARD_SERVER_API_KEYS"
 """Where the stack itself runs, this is set rather than REWARD_SERVER_API_KEY: its first key will do."""
@@ -49,7 +49,7 @@ class Target(NamedTuple):
 
 
 SERVICES = (
-    Target("reward server", "REWARD_SERVER_URL", lambda settings: settings.reward_server_urls, probe_reward_server),
+    Target("reward server", "REWARD_SERVER_URL", reward_servers, probe_reward_server),
     Target("LLM judge", "LLM_JUDGE_SERVER_URL", lambda settings: settings.judge_urls, probe_judge),
     Target("embedding server", "EMBEDDING_SERVER_URL", lambda settings: settings.embedding_urls, probe_embedding),
     Target("cache", "REWARD_CACHE_URL", lambda settings: list(filter(None, [settings.cache_url])), probe_cache),

@@ -13,6 +13,7 @@ from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.routes import Leaf, Route
 from rewardstack.routing.syntax import definition
 from rewardstack.score import OnError
+from rewardstack.scorers.embedded import runs_here
 from rewardstack.scorers.embedding import Embedding
 from rewardstack.scorers.judge import BELOW, Judge
 from rewardstack.scorers.reward_server import RemoteRule
@@ -81,6 +82,8 @@ def _target(route: Route) -> tuple[str, str, str]:
     """Kind, service and policy of a route."""
     if isinstance(route.target, Leaf):
         service, policy = LEAVES[route.target.kind]
+        if route.target.kind == "rule" and runs_here(Settings.from_env()):
+            service = "this process"
         who = route.target.target or "*" if route.target.judge is None else _judge(route.target.judge)
         return route.target.kind, f"{service}: {who}", route.on_error or policy
     return COMPOSITES[type(route.target)], ", ".join(_parts(route.target)), route.on_error or COMPOSITE_POLICY

@@ -9,6 +9,9 @@ At the top stands what is public (`api`, `score`, `errors`, the `*_remote` files
 - `scorers`: how each kind of service is asked
 - `pipeline`: the way of a sample through all of them
 
+`import rewardstack` loads the API and nothing else; the rest loads at the first call. Imports inside functions hold the
+lock of `core.imports`.
+
 The reward server (`rewardstack_rules`) stands on `core`, `cache`, `routing`, `scorers`, `pipeline`, `client`, `errors`,
 `score` and `settings`: what changes there changes the server too. The import rules are in `pyproject.toml`.
 """
@@ -19,9 +22,10 @@ from rewardstack.api import (
     ascore,
     compute_score,
     compute_score_batched,
+    register_judge,
+    register_route,
     score,
 )
-from rewardstack.client import register_judge, register_route
 from rewardstack.errors import RewardstackError
 from rewardstack.score import Request, Score
 

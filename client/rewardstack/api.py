@@ -1,23 +1,37 @@
-"""What trainers call: `score`, and `compute_score` in the shape that verl and its relatives use, each with a twin
-to be awaited."""
+"""What trainers call: `score`, and `compute_score` in the shape that verl and similar trainers use, and async twins.
+
+This module and what it imports are all that `import rewardstack` loads; the first call loads the rest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Literal, overload
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, overload
 
-from rewardstack.client import score_on_loop
-from rewardstack.core.event_loop import run, run_async
+from rewardstack.core.imports import importing
 from rewardstack.pipeline.arguments import check_options, read_call
 from rewardstack.score import OnError, Request, Score
-from rewardstack.settings import Settings
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Details = dict[str, float | None]
 """The numbers of one sample, as `Score.details` has them."""
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Policy(TypedDict, total=False):
+    """What a call may say of samples without a score (`on_error`) and of its end (`timeout`, in seconds)."""
+
+    on_error: OnError | None
+    timeout: float | None
 
 
 def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeout: float | None = None) -> list[Score]:
-    """Scores samples, blocking until all are done.
+    """Score samples, blocking until all are done.
 
     Args:
         requests: the samples.
@@ -33,7 +47,7 @@ def score(requests: Iterable[Request], *, on_error: OnError | None = None, timeo
         LoopError: called on the client's own event loop.
     """
     check_options(on_error, timeout)
-    return run(_scores(list(requests), on_error, timeout))
+    return _score(list(requests), on_error, timeout)
 
 
 async def ascore(
@@ -41,14 +55,7 @@ async def ascore(
 ) -> list[Score]:
     """`score` for use inside a running event loop, which it does not block."""
     check_options(on_error, timeout)
-    return await run_async(_scores(list(requests), on_error, timeout))
-
-
-def _scores(
-    requests: list[Request], on_error: OnError | None, timeout: float | None
-) -> Coroutine[Any, Any, list[Score]]:
-    """The scores under the settings of this moment, for the loop to run; the options are checked."""
-    return score_on_loop(requests, Settings.from_env(), on_error, timeout)
+    return await _ascore(list(requests), on_error, timeout)
 
 
 @overload
@@ -59,20 +66,8 @@ def compute_score(
     extra_info: Mapping[str, Any] | None = None,
     *,
     details: Literal[False] = False,
-    on_error: OnError | None = None,
-    timeout: float | None = None,
+    **options: Unpack[Policy],
 ) -> float | None: ...
-@overload
-def compute_score(
-    *,
-    data_sources: Any,
-    solution_strs: Sequence[str],
-    ground_truths: Any = None,
-    extra_infos: Any = None,
-    details: Literal[False] = False,
-    on_error: OnError | None = None,
-    timeout: float | None = None,
-) -> list[float | None]: ...
 @overload
 def compute_score(
     data_source: str,
@@ -81,8 +76,7 @@ def compute_score(
     extra_info: Mapping[str, Any] | None = None,
     *,
     details: Literal[True],
-    on_error: OnError | None = None,
-    timeout: float | None = None,
+    **options: Unpack[Policy],
 ) -> Details: ...
 @overload
 def compute_score(
@@ -91,9 +85,18 @@ def compute_score(
     solution_strs: Sequence[str],
     ground_truths: Any = None,
     extra_infos: Any = None,
+    details: Literal[False] = False,
+    **options: Unpack[Policy],
+) -> list[float | None]: ...
+@overload
+def compute_score(
+    *,
+    data_sources: Any,
+    solution_strs: Sequence[str],
+    ground_truths: Any = None,
+    extra_infos: Any = None,
     details: Literal[True],
-    on_error: OnError | None = None,
-    timeout: float | None = None,
+    **options: Unpack[Policy],
 ) -> list[Details]: ...
 @overload
 def compute_score(*args: Any, **options: Any) -> Any: ...
@@ -109,7 +112,7 @@ def compute_score(
     extra_infos: Any = None,
     **options: Any,
 ) -> Any:
-    """The reward of one sample, or of a batch where the plural arguments or lists are given.
+    """Return the reward of one sample, or of a batch where the plural arguments or lists are given.
 
     Args:
         data_source: names the route.
@@ -129,73 +132,15 @@ def compute_score(
     Raises:
         ConfigError, ScoringError, LoopError: as `score` does.
     """
-    plural = (data_sources, solution_strs, ground_truths, extra_infos)
-    call = read_call((data_source, solution_str, ground_truth, extra_info), plural, options)
-    return call.rewards(run(_scores(call.requests, call.on_error, call.timeout)))
-
-
-@overload
-async def acompute_score(
-    data_source: str,
-    solution_str: str,
-    ground_truth: Any = None,
-    extra_info: Mapping[str, Any] | None = None,
-    *,
-    details: Literal[False] = False,
-    on_error: OnError | None = None,
-    timeout: float | None = None,
-) -> float | None: ...
-@overload
-async def acompute_score(
-    *,
-    data_sources: Any,
-    solution_strs: Sequence[str],
-    ground_truths: Any = None,
-    extra_infos: Any = None,
-    details: Literal[False] = False,
-    on_error: OnError | None = None,
-    timeout: float | None = None,
-) -> list[float | None]: ...
-@overload
-async def acompute_score(
-    data_source: str,
-    solution_str: str,
-    ground_truth: Any = None,
-    extra_info: Mapping[str, Any] | None = None,
-    *,
-    details: Literal[True],
-    on_error: OnError | None = None,
-    timeout: float | None = None,
-) -> Details: ...
-@overload
-async def acompute_score(
-    *,
-    data_sources: Any,
-    solution_strs: Sequence[str],
-    ground_truths: Any = None,
-    extra_infos: Any = None,
-    details: Literal[True],
-    on_error: OnError | None = None,
-    timeout: float | None = None,
-) -> list[Details]: ...
-@overload
-async def acompute_score(*args: Any, **options: Any) -> Any: ...
-async def acompute_score(
-    data_source: Any = None,
-    solution_str: Any = None,
-    ground_truth: Any = None,
-    extra_info: Any = None,
-    *,
-    data_sources: Any = None,
-    solution_strs: Any = None,
-    ground_truths: Any = None,
-    extra_infos: Any = None,
-    **options: Any,
-) -> Any:
-    """`compute_score` for use inside a running event loop, which it does not block."""
-    plural = (data_sources, solution_strs, ground_truths, extra_infos)
-    call = read_call((data_source, solution_str, ground_truth, extra_info), plural, options)
-    return call.rewards(await run_async(_scores(call.requests, call.on_error, call.timeout)))
+    call = read_call(
+        *(data_source, solution_str, ground_truth, extra_info),
+        data_sources=data_sources,
+        solution_strs=solution_strs,
+        ground_truths=ground_truths,
+        extra_infos=extra_infos,
+        **options,
+    )
+    return call.rewards(_score(call.requests, call.on_error, call.timeout))
 
 
 @overload
@@ -206,8 +151,7 @@ def compute_score_batched(
     extra_infos: Any = None,
     *,
     details: Literal[False] = False,
-    on_error: OnError | None = None,
-    timeout: float | None = None,
+    **options: Unpack[Policy],
 ) -> list[float | None]: ...
 @overload
 def compute_score_batched(
@@ -217,8 +161,7 @@ def compute_score_batched(
     extra_infos: Any = None,
     *,
     details: Literal[True],
-    on_error: OnError | None = None,
-    timeout: float | None = None,
+    **options: Unpack[Policy],
 ) -> list[Details]: ...
 @overload
 def compute_score_batched(*args: Any, **options: Any) -> list[Any]: ...
@@ -229,44 +172,74 @@ def compute_score_batched(
     extra_infos: Any = None,
     **options: Any,
 ) -> list[Any]:
-    """The rewards of a batch, in order; arguments, results and errors as `compute_score` has them."""
-    call = read_call((None,) * 4, (data_sources, solution_strs, ground_truths, extra_infos), options)
-    rewards: list[Any] = call.rewards(run(_scores(call.requests, call.on_error, call.timeout)))
+    """Return the rewards of a batch, in order; arguments, results and errors as `compute_score` has them."""
+    batch = {"data_sources": data_sources, "solution_strs": solution_strs}
+    rewards: list[Any] = compute_score(**batch, ground_truths=ground_truths, extra_infos=extra_infos, **options)
     return rewards
 
 
-@overload
-async def acompute_score_batched(
-    data_sources: Any,
-    solution_strs: Sequence[str],
-    ground_truths: Any = None,
-    extra_infos: Any = None,
-    *,
-    details: Literal[False] = False,
-    on_error: OnError | None = None,
-    timeout: float | None = None,
-) -> list[float | None]: ...
-@overload
-async def acompute_score_batched(
-    data_sources: Any,
-    solution_strs: Sequence[str],
-    ground_truths: Any = None,
-    extra_infos: Any = None,
-    *,
-    details: Literal[True],
-    on_error: OnError | None = None,
-    timeout: float | None = None,
-) -> list[Details]: ...
-@overload
-async def acompute_score_batched(*args: Any, **options: Any) -> list[Any]: ...
-async def acompute_score_batched(
-    data_sources: Any,
-    solution_strs: Sequence[str],
-    ground_truths: Any = None,
-    extra_infos: Any = None,
-    **options: Any,
-) -> list[Any]:
-    """`compute_score_batched` for use inside a running event loop, which it does not block."""
-    call = read_call((None,) * 4, (data_sources, solution_strs, ground_truths, extra_infos), options)
-    rewards: list[Any] = call.rewards(await run_async(_scores(call.requests, call.on_error, call.timeout)))
-    return rewards
+def _awaitable(blocking: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
+    """Return the async twin of `compute_score` or `compute_score_batched`, with its signature and types."""
+    parameters = signature(blocking)
+
+    @wraps(blocking)
+    async def twin(*args: P.args, **kwargs: P.kwargs) -> R:
+        named = parameters.bind(*args, **kwargs).arguments
+        options = named.pop("options", {})
+        call = read_call(**named, **options)
+        rewards: R = call.rewards(await _ascore(call.requests, call.on_error, call.timeout))
+        return rewards
+
+    twin.__name__ = twin.__qualname__ = f"a{blocking.__name__}"
+    twin.__doc__ = f"`{blocking.__name__}` for use inside a running event loop, which it does not block."
+    return twin
+
+
+acompute_score = _awaitable(compute_score)
+acompute_score_batched = _awaitable(compute_score_batched)
+
+
+def register_route(name: str, spec: object) -> None:
+    """Add a route to this process's table.
+
+    Args:
+        name: the `data_source` it takes; also whatever begins with it and an underscore.
+        spec: another route's name, or a table as in a routes file (`docs/routing.md`).
+
+    Raises:
+        RouteError: it is malformed, or there is a route of that name.
+    """
+    with importing:
+        from rewardstack import client
+    client.register_route(name, spec)
+
+
+def register_judge(name: str, table: Mapping[str, Any]) -> None:
+    """Add a judge to this process's table, as a route of its name.
+
+    Args:
+        name: the `data_source` it takes; also whatever begins with it and an underscore.
+        table: as `[judges.NAME]` in a routes file (`docs/routing.md`).
+
+    Raises:
+        RouteError: it is malformed, or there is a route of that name.
+    """
+    with importing:
+        from rewardstack import client
+    client.register_judge(name, table)
+
+
+def _score(requests: list[Request], on_error: OnError | None, timeout: float | None) -> list[Score]:
+    """Return the scores under the settings of this moment; the options are checked."""
+    with importing:
+        from rewardstack.client import scores
+        from rewardstack.core.event_loop import run
+    return run(scores(requests, on_error, timeout))
+
+
+async def _ascore(requests: list[Request], on_error: OnError | None, timeout: float | None) -> list[Score]:
+    """`_score` for use inside a running event loop."""
+    with importing:
+        from rewardstack.client import scores
+        from rewardstack.core.event_loop import run_async
+    return await run_async(scores(requests, on_error, timeout))

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rewardstack.cache.key import tenant_of
 from rewardstack.cache.store import ResultCache
 from rewardstack.core import failure_rate
 from rewardstack.core.cost import Quote
 from rewardstack.core.event_loop import loop_thread
-from rewardstack.core.steps import Explanation, Trace
+from rewardstack.core.imports import importing
 from rewardstack.pipeline.pipeline import Pipeline
-from rewardstack.routing.judges import parse_judge
+from rewardstack.routing.judges import NamedJudge, parse_judge
 from rewardstack.routing.routes import Route, RouteTable, builtin_routes
-from rewardstack.routing.syntax import judge_route, load_routes, parse_route
 from rewardstack.score import OnError, Request, Score
 from rewardstack.scorers.factory import Backends
-from rewardstack.scorers.judge import check_named
 from rewardstack.scorers.names import warn_of_slips
 from rewardstack.settings import Settings
+
+if TYPE_CHECKING:
+    from rewardstack.core.steps import Explanation
 
 _registered: dict[str, Route] = {}
 _clients: dict[asyncio.AbstractEventLoop, Client] = {}
@@ -63,19 +64,18 @@ def make_pipeline(settings: Settings, backends: Backends, cache: ResultCache) ->
 
 
 def register_route(name: str, spec: object) -> None:
-    """Add a route to this process's table; raise RouteError if it is malformed, or there is one of that name.
-
-    Args:
-        name: the `data_source` that it takes; also what begins with it and an underscore.
-        spec: another route's name, or a table as in a routes file (`docs/routing.md`).
-    """
+    """Add a route to this process's table; `api.register_route` documents it."""
+    with importing:
+        from rewardstack.routing.syntax import parse_route
     _register(parse_route(name, spec))
 
 
 def register_judge(name: str, table: Mapping[str, Any]) -> None:
-    """Add a judge as a route of its name; `table` is as `[judges.NAME]` in a routes file. Raise as `register_route`."""
+    """Add a judge to this process's table; `api.register_judge` documents it."""
+    with importing:
+        from rewardstack.routing.syntax import judge_route
     judge = parse_judge(name, table)
-    check_named(judge)
+    _check_judges([judge])
     _register(judge_route(judge))
 
 
@@ -86,13 +86,39 @@ def _register(route: Route) -> None:
 
 def route_table(settings: Settings) -> RouteTable:
     """Return the routes in force: built-in, of the routes files, registered; raise RouteError if one is wrong."""
-    own = [route for path in settings.routes_files for route in load_routes(path)]
-    routes = RouteTable([*builtin_routes(), *own, *_registered.values()])
+    routes = RouteTable([*builtin_routes(), *_routes_of_files(settings), *_registered.values()])
     routes.check()
-    for judge in routes.judges.values():
-        check_named(judge)
+    _check_judges(routes.judges.values())
     routes.check_judges()
     return routes
+
+
+def _routes_of_files(settings: Settings) -> list[Route]:
+    if not settings.routes_files:
+        return []
+    with importing:
+        from rewardstack.routing.syntax import load_routes
+    return [route for path in settings.routes_files for route in load_routes(path)]
+
+
+def _check_judges(judges: Collection[NamedJudge]) -> None:
+    """Raise a RouteError where the options of a judge cannot be used; judges load only where there is one."""
+    if judges:
+        with importing:
+            from rewardstack.scorers.judge import check_named
+        for judge in judges:
+            check_named(judge)
+
+
+def scores(
+    requests: Sequence[Request], on_error: OnError | None, limit: float | None
+) -> Coroutine[Any, Any, list[Score]]:
+    """Return what `score_on_loop` does, under the settings of this moment, for the loop to run.
+
+    Raises:
+        SettingsError: a setting is malformed.
+    """
+    return score_on_loop(requests, Settings.from_env(), on_error, limit)
 
 
 async def score_on_loop(
@@ -116,6 +142,8 @@ async def explain(
         limit: seconds after which scoring ends whatever happens; None for no limit.
         anew: whether its service is asked as well if the cache has the score.
     """
+    with importing:
+        from rewardstack.core.steps import Trace
     warn_of_slips([request])
     cache, backends = ResultCache(settings), Backends(recorded=True)
     try:

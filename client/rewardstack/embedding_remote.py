@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rewardstack import api
-from rewardstack.routing.routes import EMBEDDING
+from rewardstack.routing.sources import EMBEDDING
 
 
 def compute_score(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rewardstack import api
-from rewardstack.routing.routes import JUDGE
+from rewardstack.routing.sources import JUDGE
 
 
 def compute_score(

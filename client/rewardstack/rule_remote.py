@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from rewardstack import api
-from rewardstack.routing.routes import RULE_PREFIX
-from rewardstack.settings import Settings
+from rewardstack.core.imports import importing
+from rewardstack.routing.sources import RULE_PREFIX
 
 
 def compute_score(
@@ -42,4 +42,8 @@ def compute_score_batched(
 
 
 def _source(reward_type: str | None) -> str:
-    return RULE_PREFIX + (reward_type or Settings.from_env().reward_type)
+    if reward_type:
+        return RULE_PREFIX + reward_type
+    with importing:
+        from rewardstack.settings import Settings
+    return RULE_PREFIX + Settings.from_env().reward_type

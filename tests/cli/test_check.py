@@ -6,6 +6,7 @@ import json
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -29,11 +30,22 @@ READY = Answer({"ready": True})
 RIGHT = Answer({"scores": [{"value": 1.0, "status": "ok", "reason": ""}]})
 
 
-def test_nothing_configured_is_said(cli: Cli) -> None:
-    """Without a single variable the command says which to set."""
+def test_nothing_configured_is_said(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a single variable, and without the rules, the command says which to set."""
+    monkeypatch.setitem(sys.modules, "rewardstack_rules", None)
     result = cli("check")
     assert result.status == 2
     assert all(name in result.err for name in ("REWARD_SERVER_URL", "EMBEDDING_SERVER_URL", "REWARD_CACHE_URL"))
+
+
+@pytest.mark.usefixtures("needs_process")
+def test_rules_in_the_command_itself(cli: Cli, tmp_path: Path) -> None:
+    """Where no reward server is named, rules are tried in process: they work, or the remedy is told."""
+    result = cli("check")
+    assert (result.status, "this process" in result.out, "gsm8k: 1.0 in" in result.out) == (0, True, True), result.err
+    cli.variables["REWARD_FUNCTIONS"] = str(tmp_path / "absent.py")
+    result = cli.process("check")
+    assert (result.status, "there is no file" in result.out) == (1, True), result.out
 
 
 def test_a_working_stack_is_ok(scoring: Cli, start_redis: Callable[..., Redis]) -> None:

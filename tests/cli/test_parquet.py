@@ -128,4 +128,4 @@ def test_parquet_without_pyarrow_says_what_to_install(cli: Cli, tmp_path: Path) 
     result = cli.process("score", "in.jsonl", "-o", "out.parquet")
     assert result.status == 2
     assert "pip install pyarrow" in result.err
-    assert "REWARD_SERVER_URL is not set" in cli.process("score", "in.jsonl", "-o", "out.jsonl").err
+    assert cli.process("score", "in.jsonl", "-o", "out.jsonl").status == 0

@@ -52,10 +52,12 @@ def routed(cli: Cli, tmp_path: Path) -> Cli:
 
 
 def test_all_routes_are_listed(cli: Cli) -> None:
-    """Every built-in route is there, with who scores it."""
+    """Every built-in route is there, with who scores it: rules in this process where no reward server is named."""
     listed = rows(cli("routes").out)
     assert [row[0].rstrip("*") for row in listed] == sorted(route.name for route in builtin_routes())
-    assert ["gsm8k", "rule", "reward server: gsm8k", "zero"] in listed
+    assert ["gsm8k", "rule", "this process: gsm8k", "zero"] in listed
+    cli.variables["REWARD_SERVER_URL"] = "http://localhost:6000"
+    assert ["gsm8k", "rule", "reward server: gsm8k", "zero"] in rows(cli("routes").out)
 
 
 def test_a_files_routes_are_listed(routed: Cli) -> None:
@@ -79,7 +81,8 @@ def test_a_source_finds_its_route(routed: Cli, source: str, route: str) -> None:
 
 
 def test_the_document_shows_what_is_printed(cli: Cli) -> None:
-    """The block of `docs/cli.md` is this command's output."""
+    """The block of `docs/cli.md` is this command's output where a reward server is named."""
+    cli.variables["REWARD_SERVER_URL"] = "http://localhost:6000"
     printed = "\n".join(line.rstrip() for line in cli("routes", "gsm8k_train").out.splitlines())
     assert f"```\n{printed}\n```" in (ROOT / "docs" / "cli.md").read_text()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,9 @@ from tests.support.servers import Redis, fault_server, free_port
 
 from .conftest import Cli, RewardServer
 from .samples import ADDED, own, read_jsonl, sample, samples, statuses, values, write_jsonl
+
+HARD = r"\boxed{\frac{\sin(2x)}{2\cos(x)} + y}"
+"""Is compared in an isolated process."""
 
 
 def test_a_row_of_out_is_the_row_of_in_with_its_score(scoring: Cli, tmp_path: Path) -> None:
@@ -150,12 +154,25 @@ def test_a_timeout_fails_the_rows_and_not_the_run(cli: Cli, tmp_path: Path) -> N
     assert statuses(read_jsonl(tmp_path / "out.jsonl")) == ["failed"] * 3
 
 
-def test_no_server_configured_is_an_error_of_the_settings(cli: Cli, tmp_path: Path) -> None:
-    """Without REWARD_SERVER_URL nothing is scored and the message says what to set."""
+def test_no_server_configured_is_an_error_of_the_settings(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without REWARD_SERVER_URL and without the rules nothing is scored and the message says what to set."""
+    monkeypatch.setitem(sys.modules, "rewardstack_rules", None)
     write_jsonl(tmp_path / "in.jsonl", samples(3))
     result = cli("score", "in.jsonl", "-o", "out.jsonl")
     assert result.status == 2
     assert "REWARD_SERVER_URL is not set" in result.err
+
+
+@pytest.mark.usefixtures("needs_process")
+def test_rules_in_the_command_itself(cli: Cli, tmp_path: Path) -> None:
+    """Without REWARD_SERVER_URL the command runs rules itself, and says so once."""
+    row = {"data_source": "math", "solution_str": HARD, "ground_truth": r"\sin(x) + y"}
+    write_jsonl(tmp_path / "in.jsonl", [row, {**row, "ground_truth": "y"}])
+    result = cli.process("score", "in.jsonl", "-o", "out.jsonl")
+    assert (result.status, [row["value"] for row in read_jsonl(tmp_path / "out.jsonl")]) == (0, [1.0, 0.0]), result.err
+    assert result.err.count("rules run on this machine") == 1
 
 
 def test_a_wrong_key_fails_the_rows(cli: Cli, tmp_path: Path) -> None:

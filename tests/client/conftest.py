@@ -47,7 +47,7 @@ def run_script(needs_process: None) -> Script:
     """Runs a script in a process of its own and returns what it printed; its stderr must stay empty."""
 
     def run(text: str, timeout: float = 30) -> str:
-        path = os.pathsep.join(str(ROOT / folder) for folder in ("client", "verifier", "."))
+        path = os.pathsep.join(str(ROOT / folder) for folder in ("client", "verifier", "services/rules", "."))
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", textwrap.dedent(text)],
             capture_output=True,

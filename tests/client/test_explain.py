@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -59,8 +60,9 @@ def test_no_route() -> None:
         explained(Request("nothing", "x"))
 
 
-def test_a_setting_that_is_missing() -> None:
+def test_a_setting_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where scoring raises, the explanation has the error as its last step, and no score."""
+    monkeypatch.setitem(sys.modules, "rewardstack_rules", None)
     found = explained(RIGHT)
     assert (found.score, found.steps[-1].name) == (None, "stopped")
     assert "REWARD_SERVER_URL is not set" in found.error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,10 @@ def test_options_pass_through(server: FaultServer, module: Any) -> None:
         module.compute_score_batched([], ["a", "b"], ["1"], reward_type="math")
 
 
-def test_no_server(module: Any) -> None:
+def test_no_server(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a server to ask, the error says which variable to set and how to come by a server."""
+    monkeypatch.setitem(sys.modules, "rewardstack_rules", None)
+    monkeypatch.setattr("rewardstack.client._clients", {})  # an earlier test's has found the rules
     with pytest.raises(SettingsError, match="^REWARD_SERVER_URL is not set; .*make up") as caught:
         module.compute_score("x", "a", "1")
     assert "REWARD_SERVER_URL" == caught.value.field

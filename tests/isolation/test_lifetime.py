@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from rewardstack.errors import ConfigError, UnreachableError
 from rewardstack_rules.isolation import launch
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.config import IsolationConfig
-from rewardstack_rules.isolation.launch import home_of, prepare
+from rewardstack_rules.isolation.launch import Home, home_of, prepare
 from tests.isolation.processes import MakeClient, alive, directory_of, supervisors_in
 from tests.support.servers import free_port
 from tests.support.waiting import eventually
@@ -114,6 +115,37 @@ def test_fork_of_a_connected_process(make_client: MakeClient) -> None:
 async def _use(client: IsolationClient) -> int:
     assert await client.run([{"with": 1}], timeout=5) == [{"value": 1}]
     return (await client.stats())["pid"]
+
+
+def test_fork_during_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is forked while a supervisor starts does not keep its parent from starting the next one."""
+    home = Home(IsolationConfig("isolation_entries:run", fast=1, slow=1))
+    launch_supervisor, (reader, writer), children = home._launch, os.pipe(), []
+
+    def fork_and_launch() -> None:
+        children.append(os.fork())
+        if children[0] == 0:
+            os.close(writer)
+            os.read(reader, 1)
+            os._exit(0)
+        launch_supervisor()
+
+    monkeypatch.setattr(home, "_launch", fork_and_launch)
+    home.start()
+    monkeypatch.setattr(home, "_launch", launch_supervisor)
+    [supervisor] = supervisors_in(home.directory)
+    os.kill(supervisor, signal.SIGKILL)
+    eventually(lambda: not alive(supervisor))
+    starting = threading.Thread(target=home.start)
+    starting.start()
+    starting.join(30)
+    started = not starting.is_alive()
+    os.close(writer)  # ends the forked process
+    os.waitpid(children[0], 0)
+    os.close(reader)
+    starting.join()
+    home.close()
+    assert started
 
 
 async def test_one_start_for_many(make_client: MakeClient) -> None:

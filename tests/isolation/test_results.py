@@ -79,7 +79,7 @@ async def test_giant_result(make_client: MakeClient) -> None:
 async def test_task_that_is_not_json(lasting: IsolationClient, bad: dict[str, Any]) -> None:
     """A task that JSON cannot hold has a result that says so; the others run."""
     [result, fine] = await lasting.run([bad, {"with": 1}], timeout=1)
-    assert (result["error"], "the task is not JSON" in result["message"]) == ("raised", True)
+    assert (result["error"], "the task is not JSON" in result["message"]) == ("unwritable", True)
     assert fine == {"value": 1}
 
 
@@ -89,7 +89,7 @@ async def test_deep_task(lasting: IsolationClient) -> None:
     for _ in range(100_000):
         deep = [deep]
     [result, fine] = await lasting.run([{"with": deep}, {"with": 1}], timeout=1)
-    assert (result["error"], fine) == ("raised", {"value": 1})
+    assert (result["error"], fine) == ("unwritable", {"value": 1})
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf")])

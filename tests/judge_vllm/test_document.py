@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from rewardstack.routing.routes import RouteTable, builtin_routes
-from rewardstack.scorers.judge import FIELDS
 from rewardstack.scorers.judge.templates import BUILTIN
+from rewardstack.scorers.names import JUDGE_FIELDS
 from services.judge.arguments import parse
 from services.stack.rundir import ROOT
 from services.stack.settings import load
@@ -105,7 +105,8 @@ def test_tables() -> None:
     rows = re.findall(r"^\| (`.*?) \|", TEXT, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
 
-    assert {*FIELDS, *BUILTIN, "target_gt", "filter_gt_by_prompt_token", "server_url", "api_key", "timeout"} <= named
+    common = {"target_gt", "filter_gt_by_prompt_token", "server_url", "api_key", "timeout"}
+    assert {*JUDGE_FIELDS, *BUILTIN, *common} <= named
 
 
 def test_files() -> None:

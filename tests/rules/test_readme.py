@@ -22,11 +22,12 @@ TEXT = (ROOT / "README.md").read_text()
 
 
 def test_python(server: RewardServer) -> None:
-    """The Python example prints what its comments say."""
+    """The Python example prints what its comments say, without a server and with one."""
     code = block("README.md", "python", "from rewardstack")
-    environment = clean_environment(REWARD_SERVER_URL=server.url)
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert re.findall(r"print\(.*\)  # (.*)", code) == done.stdout.splitlines()
+    for variables in ({}, {"REWARD_SERVER_URL": server.url}):
+        environment = clean_environment(**variables)
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        assert re.findall(r"print\(.*\)  # (.*)", code) == done.stdout.splitlines()
 
 
 def test_curl(needs_curl: None, server: RewardServer) -> None:

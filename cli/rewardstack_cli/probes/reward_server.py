@@ -1,9 +1,15 @@
-"""Tries a reward server: does it live, is it ready, what does it make of a sample."""
+"""Tries a reward server (does it live, is it ready, what does it make of a sample), or the rules in this process."""
 
 from __future__ import annotations
 
 import time
+from importlib.metadata import version
 
+from rewardstack.api import ascore
+from rewardstack.errors import ConfigError
+from rewardstack.routing.sources import RULE_PREFIX
+from rewardstack.score import Request
+from rewardstack.scorers.embedded import DISTRIBUTION, runs_here
 from rewardstack.settings import Settings
 from rewardstack_cli.probes.finding import Finding, Trouble
 from rewardstack_cli.probes.http import LOGS, Names, Probed, probe
@@ -11,17 +17,52 @@ from rewardstack_cli.probes.http import LOGS, Names, Probed, probe
 SAMPLE = {"data_source": "gsm8k", "solution_str": "6 * 7 = 42\n#### 42", "ground_truth": "42"}
 SCORE = 1.0
 
+HERE = "this process"
+"""Stands for an address where rules run without a server."""
+SECONDS = 60.0
+"""For the first sample, which starts the isolated processes."""
+INSTALL = f"correct the setting, reinstall {DISTRIBUTION}, or name a reward server in REWARD_SERVER_URL"
 NAMES = Names("REWARD_SERVER_URL", "REWARD_SERVER_API_KEY", "REWARD_SERVER_API_KEYS")
+
+
+def reward_servers(settings: Settings) -> tuple[str, ...]:
+    """Return the addresses of the reward servers; `HERE` if rules run in this process."""
+    return settings.reward_server_urls or ((HERE,) if runs_here(settings) else ())
 
 
 async def probe_reward_server(url: str, settings: Settings) -> Finding:
     """Tries the reward server at `url`.
 
     Args:
-        url: its base URL.
+        url: its base URL, or `HERE`.
         settings: with the key to send.
     """
+    if url == HERE:
+        return await _probe_here()
     return await probe(url, settings.reward_server_api_key, NAMES, _probe)
+
+
+async def _probe_here() -> Finding:
+    """Score a sample in this process, and one in an isolated process."""
+    finding = Finding(HERE, version(DISTRIBUTION))
+    anew = {"cache_enabled": False}
+    request = Request(RULE_PREFIX + SAMPLE["data_source"], SAMPLE["solution_str"], SAMPLE["ground_truth"], anew)
+    isolated = Request(f"{RULE_PREFIX}regex_format", "42", None, {"pattern": "[0-9]+", **anew})
+    try:
+        for one in (isolated, request):
+            started = time.monotonic()
+            [score] = await ascore([one], on_error="none", timeout=SECONDS)
+            elapsed = (time.monotonic() - started) * 1000
+            if score.status != "ok" or score.value != SCORE:
+                what = f"a sample worth {SCORE} is {score.status} with {score.value} ({score.reason})"
+                raise Trouble(f"{one.data_source}: {what}", INSTALL)
+    except ConfigError as error:
+        finding.trouble = Trouble(str(error), INSTALL)
+    except Trouble as trouble:
+        finding.trouble = trouble
+    else:
+        finding.sample = f"{SAMPLE['data_source']}: {SCORE} in {elapsed:.0f} ms"
+    return finding
 
 
 async def _probe(server: Probed, finding: Finding) -> None:

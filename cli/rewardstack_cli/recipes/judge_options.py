@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from rewardstack.errors import RequestError
-from rewardstack.scorers.judge.options import OPTIONS, read_options
+from rewardstack.scorers.judge.options import read_options
 from rewardstack.scorers.judge.templates import BUILTIN, read_template
+from rewardstack.scorers.names import JUDGE_OPTIONS
 
 MODEL = "Qwen/Qwen3-32B"
-ALLOWED = frozenset(OPTIONS) - {"prompt_template_path"} | {"timeout"}
+ALLOWED = frozenset(JUDGE_OPTIONS) - {"prompt_template_path"} | {"timeout"}
 """Fields that `--extra` may set. An address or a key is the trainer's to know: it does not belong into data."""
 
 

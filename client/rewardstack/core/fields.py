@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -109,3 +110,13 @@ def unfit(name: str, expected: str, value: Any) -> RequestError:
     simple = isinstance(value, (str, float)) or is_finite(value)  # a larger integer may have digits without end
     shown = repr(value) if simple or isinstance(value, bool) else f"a value of type {type(value).__name__}"
     return field_error(name, f"expected {expected}, got {shown if len(shown) <= LONGEST else shown[:LONGEST] + '…'}")
+
+
+def unwritable(extra: Mapping[str, Any]) -> RequestError:
+    """What is raised of fields of which one cannot be written as JSON."""
+    for name, value in extra.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError) as error:
+            return field_error(name, f"{error}; it must hold what JSON can")
+    return RequestError("extra_info: it must hold what JSON can", OPTIONS)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 MOST_DEEP = 100
 """Lists and mappings within each other that a sample may have; Python's own recursion ends not far beyond."""
@@ -37,6 +38,24 @@ def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
     )
 
 
+def is_array(value: Any) -> TypeGuard[np.ndarray[Any, Any]]:
+    """Return whether `value` is a NumPy array; NumPy is not loaded for that."""
+    if "numpy" not in sys.modules:
+        return False
+    import numpy as np
+
+    return isinstance(value, np.ndarray)
+
+
+def _is_scalar(value: Any) -> TypeGuard[np.generic]:
+    """Return whether `value` is a NumPy scalar; NumPy is not loaded for that."""
+    if "numpy" not in sys.modules:
+        return False
+    import numpy as np
+
+    return isinstance(value, np.generic)
+
+
 def is_finite(value: Any) -> TypeGuard[int | float]:
     """Whether `value` is a number, True and False aside, that a float can hold."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
@@ -50,9 +69,9 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, (str, bool, int, float)) or value is None:
         return value
-    if isinstance(value, np.generic):
+    if _is_scalar(value):
         return float(str(value)) if _is_short(value) else value.item()
-    if isinstance(value, np.ndarray):
+    if is_array(value):
         return plain(value[()] if value.ndim == 0 else [*value]) if _is_short(value) else plain(value.tolist())
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}

@@ -7,9 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from rewardstack.core.json_types import plain
+from rewardstack.core.json_types import is_array, plain
 
 TEXTS = ("text", "output_text")
 """Types of a part that is text; the second is that of OpenAI's responses."""
@@ -17,7 +15,7 @@ TEXTS = ("text", "output_text")
 
 def is_conversation(value: Any) -> bool:
     """Whether a value is a message, or a list (or NumPy array) of messages of which there is at least one."""
-    if isinstance(value, (list, tuple, np.ndarray)):
+    if isinstance(value, (list, tuple)) or is_array(value):
         return len(value) > 0 and all(isinstance(one, Mapping) and "role" in one for one in value)
     return isinstance(value, Mapping) and "role" in value
 

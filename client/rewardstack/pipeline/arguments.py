@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from rewardstack.core.arguments import warn_of_unknown
-from rewardstack.core.json_types import is_finite
+from rewardstack.core.json_types import is_array, is_finite
 from rewardstack.core.messages import is_conversation
 from rewardstack.errors import RequestError
 from rewardstack.score import ON_ERROR, OnError, Request, Score
@@ -40,20 +38,28 @@ class Call:
 
 
 def read_call(
-    singular: tuple[Any, Any, Any, Any], plural: tuple[Any, Any, Any, Any], options: Mapping[str, Any]
+    data_source: Any = None,
+    solution_str: Any = None,
+    ground_truth: Any = None,
+    extra_info: Any = None,
+    *,
+    data_sources: Any = None,
+    solution_strs: Any = None,
+    ground_truths: Any = None,
+    extra_infos: Any = None,
+    **options: Any,
 ) -> Call:
-    """Makes sense of a call's arguments.
+    """Return the call that the arguments of `compute_score` describe.
 
-    Args:
-        singular: data_source, solution_str, ground_truth, extra_info; lists of them mean a batch, too, but for a list
-            of chat messages as solution_str beside a single data_source, which is one response.
-        plural: the same of a batch, None where not given.
-        options: the other arguments by name; a trainer's own are passed over.
+    Lists in the singular arguments mean a batch, too, except a list of chat messages as `solution_str` beside a single
+    `data_source`, which is one response.
 
     Raises:
         RequestError: names the argument that is missing, malformed, or does not fit the others.
     """
-    several = _is_list(singular[1]) and (_is_list(singular[0]) or not is_conversation(singular[1]))
+    singular = (data_source, solution_str, ground_truth, extra_info)
+    plural = (data_sources, solution_strs, ground_truths, extra_infos)
+    several = _is_list(solution_str) and (_is_list(data_source) or not is_conversation(solution_str))
     single = all(many is None for many in plural) and not several
     if single:
         requests = [Request(*singular)]
@@ -87,7 +93,7 @@ def _column(values: Any, count: int, name: str, *, shared: bool) -> list[Any]:
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, (list, tuple, np.ndarray))
+    return isinstance(value, (list, tuple)) or is_array(value)
 
 
 def _options(options: Mapping[str, Any]) -> tuple[bool, OnError | None, float | None]:

@@ -6,11 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from rewardstack.cache.key import CACHE_ENABLED
 from rewardstack.core.fields import LONGEST, OPTIONS, Fields, unfit
-from rewardstack.core.json_types import TOO_DEEP, is_deep, is_finite, plain
+from rewardstack.core.json_types import TOO_DEEP, is_array, is_deep, is_finite, plain
 from rewardstack.core.messages import response_text
 from rewardstack.core.steps import known
 from rewardstack.core.wire import Record
@@ -52,7 +50,7 @@ def _last_message(solution: Any) -> str:
     if text is not None:
         return text
     kind = type(solution).__name__
-    if isinstance(solution, (list, tuple, np.ndarray, Mapping)):
+    if isinstance(solution, (list, tuple, Mapping)) or is_array(solution):
         kind += " without a last message of the assistant's that has text: {'role': 'assistant', 'content': '…'}"
     raise RequestError(f"solution_str: expected a string, got {kind}", "solution_str")
 

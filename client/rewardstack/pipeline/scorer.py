@@ -6,14 +6,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rewardstack.cache.key import Key
 from rewardstack.core.batching import BatchKey
 from rewardstack.core.deadline import Deadline, SharedDeadline
-from rewardstack.core.steps import Trace
 from rewardstack.errors import BudgetError
 from rewardstack.score import Item, OnError, Score, Usage
+
+if TYPE_CHECKING:
+    from rewardstack.core.steps import Trace
 
 UNLIMITED = SharedDeadline(Deadline(math.inf))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.routing.composite import Cascade, Composite, routes_of
 from rewardstack.routing.judges import NamedJudge
-from rewardstack.routing.sources import BEGINNINGS, NAMES, why_unserved
+from rewardstack.routing.sources import BEGINNINGS, EMBEDDING, JUDGE, NAMES, RULE_PREFIX, why_unserved
 from rewardstack.score import OnError
 
 RULES = (
@@ -26,9 +26,6 @@ RULE_OPTIONS = (
     *("extraction", "tolerance", "simplified"),
 )
 """The fields of `extra_info` that those functions read; a test holds this list to their registry, too."""
-RULE_PREFIX = "rule_remote_"
-JUDGE = "llm_judge_remote"
-EMBEDDING = "embedding_remote"
 REMEMBERED = 4096
 """Sources whose route is remembered."""
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+RULE_PREFIX = "rule_remote_"
+JUDGE = "llm_judge_remote"
+EMBEDDING = "embedding_remote"
+"""What the files that trainers load by path score by, whatever a sample's `data_source` is."""
 NAMES: Mapping[str, str] = {
     "openai/gsm8k": "gsm8k",
     "lighteval/MATH": "math",

@@ -1,4 +1,7 @@
-"""What makes scorers: one session, the services behind it, and a maker for each kind of leaf that a route can have."""
+"""What makes scorers: one session, the services behind it, and a maker for each kind of leaf that a route can have.
+
+Each kind of scorer is loaded when the first of it is made.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,26 @@ import logging
 from collections.abc import Callable, Hashable, Mapping
 from functools import cache as cache_calls
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.core.descriptors import connection_ceiling
+from rewardstack.core.imports import importing
 from rewardstack.pipeline.scorer import MakeScorer, Scorer
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.routing.routes import EMBEDDING
-from rewardstack.scorers.budget import MAX_REQUESTS, MAX_TOKENS, Budget, Meter, Spent, tell_nobody
 from rewardstack.scorers.destination import FindService
-from rewardstack.scorers.embedding import FIELDS as EMBEDDING_FIELDS
-from rewardstack.scorers.embedding import Embedding, VectorStore
-from rewardstack.scorers.judge import FIELDS as JUDGE_FIELDS
-from rewardstack.scorers.judge import Judge, Named
+from rewardstack.scorers.names import EMBEDDING_FIELDS, JUDGE_FIELDS
 from rewardstack.scorers.reward_server import Relay, Relayable, RemoteRule, RewardServers
-from rewardstack.settings import Settings
+from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS, Settings
 from rewardstack.transport.discovery import Discovery
 from rewardstack.transport.endpoint_pool import EndpointPool, Place
 from rewardstack.transport.http import open_session
-from rewardstack.transport.recording import Recording
+
+if TYPE_CHECKING:
+    from rewardstack.scorers.budget import Budget, NewMeter, Spent
+    from rewardstack.scorers.embedding import VectorStore
+    from rewardstack.scorers.judge import Named
 
 log = logging.getLogger(__name__)
 
@@ -33,12 +37,14 @@ class Backends:
     """Every service that scorers ask; made and used on one event loop.
 
     Args:
-        spent: told what is spent on judges and embedding servers.
+        spent: told what is spent on judges and embedding servers; None: nobody is.
         recorded: whether `recording` keeps what is said to services, and their replies.
         within: whose budgets are spent; None for budgets of its own.
     """
 
-    def __init__(self, spent: Spent = tell_nobody, *, recorded: bool = False, within: Backends | None = None) -> None:
+    def __init__(self, spent: Spent | None = None, *, recorded: bool = False, within: Backends | None = None) -> None:
+        with importing:
+            from rewardstack.transport.recording import Recording
         self.recording = Recording()
         self._spent = spent
         self._session = open_session()
@@ -59,26 +65,30 @@ class Backends:
             tenant: separates those who may not see what vectors others have had made.
             judges: those that have a name, by it.
         """
-        new_meter = partial(Meter, self._budget(cache, settings), told=self._spent)
         is_relayed = bool(settings.reward_server_urls)
         find_rules = self._finder(settings, "rule", lambda now: (now.reward_server_urls, now.reward_server_api_key))
         find_embedding = self._finder(settings, "embedding", lambda now: (now.embedding_urls, now.embedding_api_key))
         servers = RewardServers(settings, find_rules, self._types)
 
         def make_rule(name: str) -> Scorer[Any]:
-            return RemoteRule(name, settings.reward_server_timeout, servers)
+            remote = RemoteRule(name, settings.reward_server_timeout, servers)
+            return remote if is_relayed else _or_embedded(name, remote, settings)
 
         def make_judge(name: str) -> Scorer[Any]:
+            with importing:
+                from rewardstack.scorers.judge import Judge, Named
             named = Named(judges[name]) if name in judges else None
             own = settings if named is None else named.settings(settings)
             find_judge = self._finder(settings, f"judge:{name}", partial(_place_of_judge, named))
-            judge = Judge(own, find_judge, new_meter, named)
+            judge = Judge(own, find_judge, self._new_meter(cache, settings), named)
             if own.judge_urls or not is_relayed:
                 return judge
             return _relay(settings, judge, name, JUDGE_FIELDS, servers, movable=named is None)
 
         def make_embedding(_: str) -> Scorer[Any]:
-            store, meter = self._vector_store(cache, settings), new_meter(Embedding.source)
+            with importing:
+                from rewardstack.scorers.embedding import Embedding
+            store, meter = self._vector_store(cache, settings), self._new_meter(cache, settings)(Embedding.source)
             embedding = Embedding(settings, find_embedding, store, tenant, meter)
             if settings.embedding_urls or not is_relayed:
                 return embedding
@@ -88,16 +98,20 @@ class Backends:
 
     def _vector_store(self, cache: ResultCache, settings: Settings) -> VectorStore:
         if cache not in self._vectors:
+            with importing:
+                from rewardstack.scorers.embedding import VectorStore
             self._vectors[cache] = VectorStore(cache.link, settings.cache_ttl, settings.cache_secret)
         return self._vectors[cache]
 
-    def _budget(self, cache: ResultCache, settings: Settings) -> Budget:
-        """Return what the run spends; with other caps it has still spent what it has."""
+    def _new_meter(self, cache: ResultCache, settings: Settings) -> NewMeter:
+        """Return what makes the meter of a source; with other caps the run has still spent what it has."""
+        with importing:
+            from rewardstack.scorers.budget import Budget, Meter, tell_nobody
         which = cache, settings.run_id
         if which not in self._budgets:
             self._budgets[which] = Budget(cache.link, settings.run_id, settings.cache_ttl)
         self._budgets[which].cap(settings.max_requests, settings.max_tokens)
-        return self._budgets[which]
+        return partial(Meter, self._budgets[which], told=self._spent or tell_nobody)
 
     def _finder(self, settings: Settings, kind: str, place: Callable[[Settings], Place]) -> FindService:
         """Return what finds services: the environment's own of this kind, which is at `place`, and those of samples."""
@@ -140,6 +154,13 @@ def _place_of_judge(named: Named | None, settings: Settings) -> Place:
     if named is None:
         return settings.judge_urls, settings.judge_api_key
     return (named.addresses(settings), settings.judge_api_key) if named.is_below else ((), "")
+
+
+def _or_embedded(name: str, remote: RemoteRule, settings: Settings) -> Scorer[Any]:
+    """The rule in this process if `rewardstack-rules` is installed, else the remote one: its error names both ways."""
+    with importing:
+        from rewardstack.scorers.embedded import EmbeddedRule, runs_here
+    return EmbeddedRule(name, remote) if runs_here(settings) else remote
 
 
 def _relay(

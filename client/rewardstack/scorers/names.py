@@ -15,9 +15,22 @@ from rewardstack.cache.key import CLIENT_FIELDS
 from rewardstack.pipeline.items import FILTERS
 from rewardstack.routing.routes import RULE_OPTIONS
 from rewardstack.score import Request
-from rewardstack.scorers.embedding import FIELDS as EMBEDDING_FIELDS
-from rewardstack.scorers.judge import FIELDS as JUDGE_FIELDS
 
+JUDGE_OPTIONS = (
+    *("model_name", "model", "temperature", "top_p"),
+    *("max_new_tokens", "enable_thinking", "thinking_budget", "seed", "batch_size"),
+    *("prompt_template", "prompt_template_path"),
+    *("verdict", "labels", "label_mass_floor", "num_samples", "aggregate"),
+)
+"""The fields that a judge reads beside the texts; what changes a verdict is part of its key (`judge.plan`)."""
+JUDGE_FIELDS = (*JUDGE_OPTIONS, "problem")
+"""All that a judge reads, except where and how long to ask, and `judge.options.TASKS` where there is no `problem`."""
+EMBEDDING_FIELDS = (
+    *("length_penalty", "length_threshold"),
+    *("prompt_name", "prompt_prefix", "truncate", "model", "model_name"),
+    *("cache_enabled", "cache_size"),
+)
+"""The fields that an embedding similarity reads, except those of every scorer (`server_url`, `api_key`, `timeout`)."""
 READ = tuple(sorted({*CLIENT_FIELDS, *FILTERS, "prompt", *RULE_OPTIONS, *JUDGE_FIELDS, *EMBEDDING_FIELDS}))
 """The names that somebody reads."""
 LIKENESS = 0.83

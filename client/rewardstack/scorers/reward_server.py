@@ -13,14 +13,13 @@ import time
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from rewardstack.cache.key import ANY, CACHE_ENABLED, EVERY_FIELD, Key, Range, may_be_cached, read_fields, rule_key
 from rewardstack.core.batching import BatchKey
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.core.fields import OPTIONS, Fields, field_error
-from rewardstack.core.near_misses import near_miss
-from rewardstack.core.steps import Trace, read_steps
+from rewardstack.core.fields import Fields, field_error, unwritable
+from rewardstack.core.imports import importing
 from rewardstack.core.wire import NOT_TAKEN, Record, is_servers_own, read_scores, sample_record
 from rewardstack.errors import BudgetError, RejectedError, ReplyError, RequestError, UnknownSourceError
 from rewardstack.pipeline.scorer import Context, Scorer
@@ -30,6 +29,9 @@ from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.settings import Settings
 from rewardstack.transport.discovery import Discovery
 from rewardstack.transport.endpoint_pool import EndpointPool
+
+if TYPE_CHECKING:
+    from rewardstack.core.steps import Trace
 
 BATCH = 64
 """Samples in one request."""
@@ -144,17 +146,18 @@ class RewardServers:
         try:
             return json.dumps(sample_record(source, item, extra))
         except (TypeError, ValueError):
-            raise _unwritable(extra) from None
+            raise unwritable(extra) from None
 
 
 def reward_servers(settings: Settings) -> Servers:
     """Return the reward servers that the environment names."""
-    return Servers(
-        "REWARD_SERVER_URL",
-        settings.reward_server_urls,
-        settings.reward_server_api_key,
-        "start a server with `make up` and `export REWARD_SERVER_URL=http://localhost:6000`",
+    start = (
+        "install rewardstack-rules to run rules in this process (`pip install ./services/rules`), or start a server "
+        "with `make up` and `export REWARD_SERVER_URL=http://localhost:6000`"
     )
+    if settings.endpoints:
+        start = f"start a server with `make up`, and name it in {settings.endpoints}"
+    return Servers("REWARD_SERVER_URL", settings.reward_server_urls, settings.reward_server_api_key, start)
 
 
 class RemoteRule(Scorer[tuple[Item, Destination]]):
@@ -194,6 +197,8 @@ class RemoteRule(Scorer[tuple[Item, Destination]]):
         """Warn of fields that are not sent because their names most likely have a slip."""
         named = tuple(name for name in fields if name not in COMMON_FIELDS and name not in RULE_OPTIONS)
         if named and EVERY_FIELD not in fields:
+            with importing:
+                from rewardstack.core.near_misses import near_miss
             for given in {tuple(item.extra) for item in items}:
                 near_miss(self._name, named, given)
 
@@ -349,6 +354,8 @@ async def _explained(
     service: EndpointPool, source: str, record: str, trace: Trace, deadline: SharedDeadline
 ) -> Sequence[Score] | None:
     """Return a sample's score as a server explains it, and note its steps; None if the server does not explain."""
+    with importing:
+        from rewardstack.core.steps import read_steps
     body = f'{record[:-1]}, "anew": {json.dumps(trace.anew)}}}'.encode()
     try:
         reply = json.loads(await service.post(EXPLAIN, body, deadline))
@@ -364,13 +371,3 @@ async def _explained(
     trace.take()  # the exchange itself, whose steps follow
     trace.note("the reward server", {"error": error} if error else {}, steps)
     return scores
-
-
-def _unwritable(extra: Mapping[str, Any]) -> RequestError:
-    """Return what is raised of fields of which one cannot be written as JSON."""
-    for name, value in extra.items():
-        try:
-            json.dumps(value)
-        except (TypeError, ValueError) as error:
-            return field_error(name, f"{error}; it must hold what JSON can")
-    return RequestError("extra_info: it must hold what JSON can", OPTIONS)

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import aiohttp
 
-from rewardstack.transport import http, ray_actor
+from rewardstack.core.imports import importing
+from rewardstack.transport import http
 from rewardstack.transport.reply import Reply, body_of
+from rewardstack_settings.kinds import RAY_SCHEME
 
 
 async def exchange(
@@ -21,6 +23,8 @@ async def send(
     session: aiohttp.ClientSession, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
 ) -> Reply:
     """One request and its reply; arguments and errors are those of `http.send`, or of `ray_actor.send`."""
-    if ray_actor.is_actor(url):
+    if url.startswith(RAY_SCHEME):
+        with importing:
+            from rewardstack.transport import ray_actor
         return await ray_actor.send(method, url, body, headers)
     return await http.send(session, method, url, body, headers)

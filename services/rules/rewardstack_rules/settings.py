@@ -22,21 +22,48 @@ SECRETS = tuple(name for name, setting in READ.items() if setting.secret)
 """Those that can hold a secret."""
 
 
+RULES = ("REWARD_FUNCTIONS", "VERIFY_TIMEOUT", "VERIFY_PROCESSES")
+
+
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What the environment says.
+class RuleSettings:
+    """What rules need, wherever they run: in the reward server, a worker, an isolated process or a trainer.
+
+    Args:
+        function_files: Python files with one's own reward functions.
+        verify_timeout: seconds that one sample may take in an isolated process.
+        verify_processes: isolated processes that work at the same time.
+    """
+
+    function_files: tuple[Path, ...]
+    verify_timeout: float
+    verify_processes: int
+
+    @staticmethod
+    def from_env(environ: Mapping[str, str] = os.environ) -> RuleSettings:
+        """The settings of this moment; no other variable of the server is read, for a trainer may use its name.
+
+        Raises:
+            SettingsError: a variable is malformed, or names a file that is not there; the message says which.
+        """
+        value = read({name: READ[name] for name in RULES}, environ)
+        return RuleSettings(
+            _files("REWARD_FUNCTIONS", environ), value["VERIFY_TIMEOUT"], value["VERIFY_PROCESSES"] or usable_cores()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings(RuleSettings):
+    """What the environment says of a server or a worker.
 
     Args:
         api_keys: keys that callers may use; empty for an open server.
         key_rate: requests a second that each of them may make; None for no limit.
         reward_type: what `/get_reward` scores by where the request names nothing.
-        function_files: Python files with one's own reward functions.
         dataset_path: file of questions and golden answers; None for none.
         golden_threshold: how like a prompt the nearest question of that file must be, from 0 to 1.
         max_body_bytes: the longest body that is read.
         bytes_in_flight: of bodies that each server process holds at once.
-        verify_timeout: seconds that one sample may take in an isolated process.
-        verify_processes: isolated processes that work at the same time.
         host: address to listen on.
         port: port to listen on.
         socket: path of a Unix socket to listen on instead; empty for none.
@@ -57,13 +84,10 @@ class Settings:
     api_keys: tuple[str, ...]
     key_rate: int | None
     reward_type: str
-    function_files: tuple[Path, ...]
     dataset_path: Path | None
     golden_threshold: float
     max_body_bytes: int
     bytes_in_flight: int
-    verify_timeout: float
-    verify_processes: int
     host: str
     port: int
     socket: str
@@ -96,17 +120,18 @@ class Settings:
         """
         value = read(READ, environ)
         dataset = _files("DATASET_PATH", environ)
+        rules = RuleSettings.from_env(environ)
         return Settings(
+            rules.function_files,
+            rules.verify_timeout,
+            rules.verify_processes,
             api_keys=value["REWARD_SERVER_API_KEYS"],
             key_rate=value["REWARD_KEY_RATE"],
             reward_type=value["REWARD_TYPE"],
-            function_files=_files("REWARD_FUNCTIONS", environ),
             dataset_path=dataset[0] if dataset else None,
             golden_threshold=value["GOLDEN_THRESHOLD"],
             max_body_bytes=value["MAX_BODY_BYTES"],
             bytes_in_flight=value["REWARD_BYTES_IN_FLIGHT"],
-            verify_timeout=value["VERIFY_TIMEOUT"],
-            verify_processes=value["VERIFY_PROCESSES"] or usable_cores(),
             host=value["REWARD_HOST"],
             port=value["REWARD_PORT"],
             socket=value["REWARD_SOCKET"],

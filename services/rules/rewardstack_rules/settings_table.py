@@ -22,6 +22,8 @@ from rewardstack_settings.setting import Section, Setting, by_name
 
 BOTH = ("up", "compose")
 SCORING = ("rules", "worker")
+RULES_RUN = (*SCORING, "client")
+"""Who runs rules; a trainer does where it names no reward server."""
 
 # A row a setting.
 # fmt: off
@@ -56,11 +58,11 @@ RULES = Section("Reward server", [
             "past it bodies of more than 64 KiB are refused for now (503)"),
     Setting("REWARD_GRACEFUL_TIMEOUT", "30", Whole(1, 3600), (*BOTH, "rules"),
             "seconds that a stopping server gives to requests in flight"),
-    Setting("VERIFY_TIMEOUT", "5", Number(3600, "a number of seconds"), SCORING,
+    Setting("VERIFY_TIMEOUT", "5", Number(3600, "a number of seconds"), RULES_RUN,
             "seconds that one sample may take in an isolated process"),
-    Setting("VERIFY_PROCESSES", "", Maybe(Whole(1, 1024)), SCORING,
-            "isolated processes that work at the same time; empty: one per CPU"),
-    Setting("REWARD_FUNCTIONS", "", Files(several=True), SCORING,
+    Setting("VERIFY_PROCESSES", "", Maybe(Whole(1, 1024)), RULES_RUN,
+            "isolated processes that work at the same time; empty: one per CPU, in a trainer at most 8"),
+    Setting("REWARD_FUNCTIONS", "", Files(several=True), RULES_RUN,
             "Python files with your own reward functions, separated by colons"),
     Setting("DATASET_PATH", "", Files(), SCORING, "file of questions and golden answers, for requests that bring none"),
     Setting("GOLDEN_THRESHOLD", "0.9", PART, SCORING,

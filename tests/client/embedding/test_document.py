@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rewardstack.scorers.embedding import FIELDS
 from rewardstack.scorers.embedding.penalties import PENALTIES
+from rewardstack.scorers.names import EMBEDDING_FIELDS
 from tests.support.servers import FaultServer
 from tests.support.snippets import block, blocks_of
 
@@ -63,7 +63,7 @@ def test_options() -> None:
     """Every option stands in the table."""
     rows = re.findall(r"^\| (`.*?) \|", TEXT, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    assert {*FIELDS, *PENALTIES, "target_gt", "filter_gt_by_prompt_token", "prompt", "server_url"} <= named
+    assert {*EMBEDDING_FIELDS, *PENALTIES, "target_gt", "filter_gt_by_prompt_token", "prompt", "server_url"} <= named
 
 
 def test_files() -> None:

@@ -14,7 +14,7 @@ from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge import plan
 from rewardstack.scorers.judge.dialect import UNKNOWN
 from rewardstack.scorers.judge.models import Model
-from rewardstack.scorers.judge.options import OPTIONS
+from rewardstack.scorers.names import JUDGE_OPTIONS
 from rewardstack.transport import discovery
 from tests.client.conftest import Script
 from tests.client.judge.conftest import asked, sample
@@ -54,7 +54,7 @@ UNCHANGED = {
 def test_every_option_is_changed() -> None:
     """A new option is tried here, or said to change no verdict."""
     changed = {name for change in CHANGES.values() for name in change}
-    assert set(OPTIONS) <= changed | UNCHANGED.keys()
+    assert set(JUDGE_OPTIONS) <= changed | UNCHANGED.keys()
 
 
 def cached(**extra: Any) -> bool:

@@ -1,7 +1,6 @@
 """Similarity of texts by an embedding server: Text Embeddings Inference's protocol, or OpenAI's `/v1/embeddings`."""
 
-from rewardstack.scorers.embedding.options import FIELDS
 from rewardstack.scorers.embedding.scorer import BATCH_SIZE, Embedding
 from rewardstack.scorers.embedding.vectors import VectorStore
 
-__all__ = ["BATCH_SIZE", "FIELDS", "Embedding", "VectorStore"]
+__all__ = ["BATCH_SIZE", "Embedding", "VectorStore"]

@@ -8,13 +8,7 @@ from typing import Any, NamedTuple
 
 from rewardstack.core.fields import Fields
 from rewardstack.scorers.embedding.penalties import PENALTIES
-
-FIELDS = (
-    *("length_penalty", "length_threshold"),
-    *("prompt_name", "prompt_prefix", "truncate", "model", "model_name"),
-    *("cache_enabled", "cache_size"),
-)
-"""The fields that are read; those of every scorer (`server_url`, `api_key`, `timeout`) aside."""
+from rewardstack.scorers.names import EMBEDDING_FIELDS
 
 THRESHOLD = 1.5
 CACHE_SIZE = 10_000
@@ -66,7 +60,7 @@ def read_options(extra: Mapping[str, Any]) -> Options:
     Raises:
         RequestError: one of them is malformed; the message names it and what is known.
     """
-    if extra.keys().isdisjoint(FIELDS):
+    if extra.keys().isdisjoint(EMBEDDING_FIELDS):
         return DEFAULT
     given = Fields(extra)
     return Options(

@@ -11,7 +11,8 @@ from typing import Any
 from rewardstack.core.fields import Fields, is_missing
 from rewardstack.errors import RequestError, RouteError
 from rewardstack.routing.judges import NamedJudge
-from rewardstack.scorers.judge.options import OPTIONS, read_options
+from rewardstack.scorers.judge.options import read_options
+from rewardstack.scorers.names import JUDGE_OPTIONS
 from rewardstack.settings import Settings, key_in
 
 BELOW = "judges"
@@ -20,7 +21,7 @@ TEMPLATES = ("prompt_template", "prompt_template_path")
 MODELS = ("model_name", "model")
 MOVING = ("server_url", "api_key", *MODELS)
 """Fields of `extra_info` by which a sample chooses its judge, unless it has a name."""
-KNOWN = tuple(name for name in OPTIONS if name not in TEMPLATES + MODELS)
+KNOWN = tuple(name for name in JUDGE_OPTIONS if name not in TEMPLATES + MODELS)
 """What a table's `options` may hold."""
 
 log = logging.getLogger(__name__)

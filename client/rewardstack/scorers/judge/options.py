@@ -11,6 +11,7 @@ from rewardstack.core.fields import Fields, field_error, is_missing
 from rewardstack.core.json_types import plain
 from rewardstack.core.messages import last_text
 from rewardstack.scorers.judge.templates import LABELS, Template, find_template, read_template
+from rewardstack.scorers.names import JUDGE_OPTIONS
 
 Aggregate = Literal["mean", "median", "majority"]
 AGGREGATES: tuple[Aggregate, ...] = ("mean", "median", "majority")
@@ -23,15 +24,6 @@ MOST_LABELS = 32
 LABEL_MASS_FLOOR = 0.5
 """Probability that the labels must have together, unless told otherwise."""
 
-OPTIONS = (
-    *("model_name", "model", "temperature", "top_p"),
-    *("max_new_tokens", "enable_thinking", "thinking_budget", "seed", "batch_size"),
-    *("prompt_template", "prompt_template_path"),
-    *("verdict", "labels", "label_mass_floor", "num_samples", "aggregate"),
-)
-"""The fields of `extra_info` beside the texts; what changes a verdict is part of its key (`plan`)."""
-FIELDS = (*OPTIONS, "problem")
-"""All that the judge reads, but for where and how long to ask, and for `TASKS` where there is no `problem`."""
 TASKS = ("prompt", "question")
 """Fields that say what the task was where there is no `problem`, the more specific one first."""
 
@@ -80,7 +72,7 @@ def read_options(extra: Mapping[str, Any]) -> Options:
     Raises:
         RequestError: one of them cannot be used; names the field and the remedy.
     """
-    values = [extra.get(name) for name in OPTIONS]
+    values = [extra.get(name) for name in JUDGE_OPTIONS]
     path = Fields(extra).text("prompt_template_path", "")
     if path:
         values[_TEMPLATE_AT] = read_template(path)
@@ -104,7 +96,7 @@ def portable_extra(extra: Mapping[str, Any], problem: str) -> dict[str, Any]:
         RequestError: the template's file cannot be read.
     """
     path = Fields(extra).text("prompt_template_path", "")
-    read = {name: extra[name] for name in OPTIONS if name in extra and name != "prompt_template_path"}
+    read = {name: extra[name] for name in JUDGE_OPTIONS if name in extra and name != "prompt_template_path"}
     if path:
         read["prompt_template"] = read_template(path)
     return {**read, "problem": problem}
@@ -130,9 +122,9 @@ def problem_of(extra: Mapping[str, Any]) -> str:
     return ""
 
 
-_TEMPLATE_AT = OPTIONS.index("prompt_template")
-_PATH_AT = OPTIONS.index("prompt_template_path")
-_LABELS_AT = OPTIONS.index("labels")
+_TEMPLATE_AT = JUDGE_OPTIONS.index("prompt_template")
+_PATH_AT = JUDGE_OPTIONS.index("prompt_template_path")
+_LABELS_AT = JUDGE_OPTIONS.index("labels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +136,7 @@ class _Pairs:
 
 @lru_cache(maxsize=512, typed=True)
 def _parse(*values: Any) -> Options:
-    given = Fields(dict(zip(OPTIONS, values, strict=True)))
+    given = Fields(dict(zip(JUDGE_OPTIONS, values, strict=True)))
     labelled = given.choice("verdict", ("text", "logprob")) == "logprob"
     template = given.text("prompt_template", "default")
     options = Options(

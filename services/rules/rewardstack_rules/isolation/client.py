@@ -109,7 +109,7 @@ class IsolationClient:
         Returns:
             One result a task, in order: what the entry returned, or a dict with the key `error`: `timeout` (it ran past
             its seconds or the limit), `killed` (its child died: out of memory, a fault in native code), `oversize` (a
-            task beyond `max_frame_bytes`), or `raised`, with a `message`.
+            task beyond `max_frame_bytes`), `unwritable` (a task that JSON cannot hold), or `raised`, with a `message`.
 
         Raises:
             ConfigError: the timeout is no positive number, or the entry cannot be run.
@@ -150,7 +150,7 @@ class IsolationClient:
             try:
                 body = dump(task)
             except (TypeError, ValueError, RecursionError) as error:
-                results[index] = {"error": "raised", "message": f"the task is not JSON: {error}"}
+                results[index] = {"error": "unwritable", "message": f"the task is not JSON: {error}"}
                 continue
             if len(body) > self._config.max_frame_bytes:
                 message = f"a task of {len(body)} bytes is over the limit of {self._config.max_frame_bytes}"

@@ -82,7 +82,10 @@ class Home:
         self.directory.mkdir(mode=0o700, exist_ok=True)
         with open(self.directory / "lock", "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+            try:
+                yield
+            finally:
+                fcntl.flock(file, fcntl.LOCK_UN)  # closing is not enough: a process forked meanwhile has it open, too
 
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:

@@ -12,11 +12,10 @@ from typing import Any, TypeVar
 from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
 from rewardstack.core.event_loop import loop_thread, run
-from rewardstack.core.lru import LruCache
 from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, RewardstackError, RouteError, ScoringError, UnknownSourceError
 from rewardstack.pipeline.pipeline import Pipeline
-from rewardstack.pipeline.scorer import MakeScorer, Scorer
+from rewardstack.pipeline.scorer import MakeScorer
 from rewardstack.routing.composite import routes_of
 from rewardstack.routing.routes import RULE_PREFIX, Leaf
 from rewardstack.routing.syntax import definition
@@ -27,10 +26,8 @@ from rewardstack.scorers.standing import Standing, standings
 from rewardstack.settings import MAX_REQUESTS, MAX_TOKENS
 from rewardstack.settings import Settings as ClientSettings
 from rewardstack_rules.functions.registry import Registry
-from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
-from rewardstack_rules.scoring.isolated import isolation_config
-from rewardstack_rules.scoring.rule import REMEMBERED, InlineRule, IsolatedRule, Isolation, LocalVerifier, Verdicts
+from rewardstack_rules.scoring.local import LocalRules
 from rewardstack_rules.scoring.task import make_task
 from rewardstack_rules.settings import Settings
 
@@ -58,14 +55,7 @@ class Evaluator:
     def __init__(self, settings: Settings, registry: Registry, counters: Counters = UNCOUNTED) -> None:
         self._registry = registry
         self._counters = counters
-        confined = IsolationClient(isolation_config(settings))
-        unconfined = IsolationClient(isolation_config(settings, confined=False))
-        self._isolations = {
-            True: Isolation(confined, settings.verify_timeout),
-            False: Isolation(unconfined, settings.verify_timeout),
-        }
-        self._clients = [confined] if all(rule.confined for rule in registry) else [confined, unconfined]
-        self._verdicts: Verdicts = LruCache(REMEMBERED)
+        self._rules = LocalRules(settings, registry, counters)
         self._client_settings = ClientSettings.from_env()
         self._routes = route_table(self._client_settings)
         self._check_judges()
@@ -156,7 +146,7 @@ class Evaluator:
         """Return whether a task comes back from an isolated process of each kind that is needed."""
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
         try:
-            asked = [client.run([probe], PROBE_SECONDS, PROBE_SECONDS) for client in self._clients]
+            asked = [client.run([probe], PROBE_SECONDS, PROBE_SECONDS) for client in self._rules.clients]
             results = run(_all(asked))
         except RewardstackError:
             log.exception("isolation does not answer")
@@ -169,7 +159,7 @@ class Evaluator:
         Raises:
             UnreachableError, asyncio.TimeoutError: their supervisor does not answer.
         """
-        asked = _all([client.stats() for client in self._clients])
+        asked = _all([client.stats() for client in self._rules.clients])
         counts = run(asyncio.wait_for(asked, STATS_SECONDS))
         return {name: sum(count[name] for count in counts) for name in counts[0] if name != "pid"}
 
@@ -221,14 +211,7 @@ class Evaluator:
         """Return the makers of a tenant's scorers."""
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
         scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes.judges)
-        return {**scorers, "rule": self._make_rule}
-
-    def _make_rule(self, name: str) -> Scorer[Any]:
-        rule = self._registry.get(name)
-        isolation = self._isolations[rule.confined]
-        if rule.verifier is not None:
-            return LocalVerifier(rule, rule.verifier, isolation, self._verdicts, self._counters)
-        return IsolatedRule(rule, isolation) if rule.isolated else InlineRule(rule, isolation)
+        return {**scorers, "rule": self._rules.scorer}
 
 
 async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 from rewardstack_rules.isolation.config import MIB, IsolationConfig
 from rewardstack_rules.isolation.launch import home_of, prepare
-from rewardstack_rules.settings import Settings
+from rewardstack_rules.settings import RuleSettings
 
 
-def isolation_config(settings: Settings, *, confined: bool = True) -> IsolationConfig:
-    """What runs in processes that can be killed; the same for all processes of one server.
+def isolation_config(settings: RuleSettings, *, confined: bool = True) -> IsolationConfig:
+    """What runs in processes that can be killed; the same for all processes of one server or trainer.
 
     Args:
-        settings: the server's.
+        settings: how many run at the same time.
         confined: False for those of one's own functions that are not; they start when there is such a function.
     """
     return IsolationConfig(
@@ -30,7 +30,7 @@ def isolation_config(settings: Settings, *, confined: bool = True) -> IsolationC
     )
 
 
-def prepare_isolated(settings: Settings) -> None:
+def prepare_isolated(settings: RuleSettings) -> None:
     """Starts them, to be called in the process that forks the others (`launch.prepare`).
 
     Those that are not confined are started at once where REWARD_FUNCTIONS names files; elsewhere whoever needs them
@@ -47,7 +47,7 @@ def prepare_isolated(settings: Settings) -> None:
         list(starting.map(prepare, wanted))
 
 
-def renew_isolated(settings: Settings) -> None:
+def renew_isolated(settings: RuleSettings) -> None:
     """Starts new ones, for the processes that are forked from now on; raises as `prepare_isolated`."""
     for confined in (True, False):
         home_of(isolation_config(settings, confined=confined)).close()

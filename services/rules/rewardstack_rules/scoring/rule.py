@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from rewardstack.cache.key import Key, read_fields, rule_key
 from rewardstack.core.batching import Batcher, BatchKey
 from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.fields import unwritable
 from rewardstack.core.lru import LruCache
 from rewardstack.core.near_misses import near_miss
 from rewardstack.core.wire import Record
@@ -152,7 +153,11 @@ class LocalRule(Scorer[LocalSample]):
         if len(item.solution) > MAX_ISOLATED:
             return Score(0.0, reason=f"the response is longer than {MAX_ISOLATED} characters", source=self.source)
         task = make_task(self._rule, item.solution, item.references, read_fields(item, self._rule.fields))
-        return self._read(await self._isolation.run(task, deadline))
+        result = await self._isolation.run(task, deadline)
+        if result.get("error") == "unwritable":
+            error = unwritable(task["extra"])
+            return Score.unscored(str(error), self.source, error.field)
+        return self._read(result)
 
     def _inline(self, item: Item) -> Score:
         try:
@@ -212,7 +217,7 @@ class IsolatedRule(LocalRule):
 class InlineRule(LocalRule):
     """Scores by one rule that is bounded by its own making, where it is called."""
 
-    ran = "in the server"
+    ran = "in the process that scores"
 
     def batch(self, sample: LocalSample) -> BatchKey:
         """Long samples share a thread."""

@@ -12,7 +12,7 @@ from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Registry, Rule
 from rewardstack_rules.functions.results import ResultError
-from rewardstack_rules.settings import Settings
+from rewardstack_rules.settings import RuleSettings
 from rewardstack_verifier.question import Question
 from rewardstack_verifier.verification import decide, decide_with_trace
 
@@ -80,4 +80,4 @@ def warm_up() -> None:
 @lru_cache(maxsize=1)
 def registry() -> Registry:
     """This process's rules, as its environment names them."""
-    return load_registry(Settings.from_env().function_files)
+    return load_registry(RuleSettings.from_env().function_files)

@@ -1,0 +1,12 @@
+"""Imports inside functions, which load a part of the client when it is first used."""
+
+from __future__ import annotations
+
+import logging  # noqa: F401 - its lock, which imports need, must be taken after this one: hooks before a fork run in reverse
+import os
+import threading
+
+importing = threading.RLock()
+"""Hold this lock around such an import. No process is forked meanwhile: in the child the import would never finish."""
+
+os.register_at_fork(before=importing.acquire, after_in_parent=importing.release, after_in_child=importing.release)

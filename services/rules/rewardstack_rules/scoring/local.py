@@ -1,0 +1,80 @@
+"""The rules of this process: a reward server, a worker, or a trainer that scores by rules without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from rewardstack.core.lru import LruCache
+from rewardstack.pipeline.scorer import Scorer
+from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.functions.registry import Registry
+from rewardstack_rules.isolation.client import IsolationClient
+from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
+from rewardstack_rules.scoring.isolated import isolation_config
+from rewardstack_rules.scoring.rule import REMEMBERED, InlineRule, IsolatedRule, Isolation, LocalVerifier, Verdicts
+from rewardstack_rules.settings import RuleSettings
+
+MOST_PROCESSES = 8
+"""Isolated processes of a trainer's process, unless VERIFY_PROCESSES is set: a node may run one trainer per GPU."""
+
+
+class LocalRules:
+    """The rules of one process and the isolated processes that run some of them.
+
+    No process is started before a sample needs one.
+
+    Args:
+        settings: how long a sample may run, and how many run at the same time.
+        registry: the rules.
+        counters: of what is done; by default nothing is counted.
+    """
+
+    def __init__(self, settings: RuleSettings, registry: Registry, counters: Counters = UNCOUNTED) -> None:
+        self._registry = registry
+        self._counters = counters
+        self._verdicts: Verdicts = LruCache(REMEMBERED)
+        confined = IsolationClient(isolation_config(settings))
+        unconfined = IsolationClient(isolation_config(settings, confined=False))
+        self._isolations = {
+            True: Isolation(confined, settings.verify_timeout),
+            False: Isolation(unconfined, settings.verify_timeout),
+        }
+        self.clients = [confined] if all(rule.confined for rule in registry) else [confined, unconfined]
+        """Of the isolated processes that the rules need."""
+
+    def scorer(self, name: str) -> Scorer[Any]:
+        """Return a new scorer for a rule.
+
+        Raises:
+            UnknownSourceError: there is no such rule; the message lists those there are.
+        """
+        rule = self._registry.get(name)
+        isolation = self._isolations[rule.confined]
+        if rule.verifier is not None:
+            return LocalVerifier(rule, rule.verifier, isolation, self._verdicts, self._counters)
+        return IsolatedRule(rule, isolation) if rule.isolated else InlineRule(rule, isolation)
+
+    async def close(self) -> None:
+        """Close the connections to the isolated processes; a later sample opens new ones."""
+        for client in self.clients:
+            client.close()
+        for _ in range(2):  # turns of the loop: one aborts a connection, the next closes its socket
+            await asyncio.sleep(0)
+
+
+@lru_cache(maxsize=1)
+def embedded_rules() -> LocalRules:
+    """Return the rules of a trainer's process, as its environment names them at the first call.
+
+    Raises:
+        SettingsError: a variable is malformed, or a file of REWARD_FUNCTIONS cannot be loaded.
+        RouteError: two functions have one name, or a function's signature has no known shape.
+    """
+    settings = RuleSettings.from_env()
+    if not os.environ.get("VERIFY_PROCESSES"):
+        settings = replace(settings, verify_processes=min(settings.verify_processes, MOST_PROCESSES))
+    return LocalRules(settings, load_registry(settings.function_files))
