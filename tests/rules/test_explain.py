@@ -98,7 +98,7 @@ def test_what_decided(
 def test_gsm8k(server: RewardServer) -> None:
     """Its numbers are told, and where the response's was found."""
     told = facts(explain(server, RIGHT | {"solution_str": "It is #### 1,041 then"}), "prepared")
-    assert (told["answer"], told["found in"], told["references as read"]) == ("1041", "the last ####", ["42"])
+    assert (told["answer"], told["found in"], told["references as read"]) == ("1041", "####", ["42"])
 
 
 def test_where_a_function_runs(server: RewardServer) -> None:

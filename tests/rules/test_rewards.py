@@ -83,7 +83,7 @@ def test_format_of_degenerate_responses(response: str) -> None:
     "response",
     ["#" * 2_000_000, "#### " * 400_000, "#### " + "1" * 2_000_000, "#### " + "1," * 10**6, "1/" * 10**6, "1 " * 10**6],
 )
-def test_gsm8k_of_degenerate_responses(response: str, option: dict[str, str]) -> None:
+def test_gsm8k_of_degenerate_responses(response: str, option: dict[str, Any]) -> None:
     """Megabytes of marks or digits are a wrong answer, and are read in one pass."""
     assert gsm8k(response, "42", **option).value == 0.0
 
