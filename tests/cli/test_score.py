@@ -31,7 +31,10 @@ def test_a_row_of_out_is_the_row_of_in_with_its_score(scoring: Cli, tmp_path: Pa
     assert result.status == 0
     assert own(out) == rows
     assert list(out[0]) == [*rows[0], *ADDED]
-    assert [[row[name] for name in ADDED] for row in out] == [[1.0, "ok", "", False], [0.0, "ok", "", False]]
+    assert [[row[name] for name in ADDED] for row in out] == [
+        [1.0, "ok", "", False],
+        [0.0, "ok", "wrong answer: 4, the reference is 3", False],
+    ]
     assert "out.jsonl: 2 rows; ok 2; mean value 0.5000" in result.out
 
 

@@ -126,7 +126,8 @@ CHILDREN = """
 def environment() -> dict[str, str]:
     """The environment of a trainer that has the client, the verifier and the rules, and names no server."""
     folders = ("client", "verifier", "services/rules", ".")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / folder) for folder in folders)}
+    paths = os.pathsep.join(str(ROOT / folder) for folder in folders)
+    return {**os.environ, "PYTHONPATH": paths, "VERIFY_TIMEOUT": "60"}  # a machine may have other work
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,10 @@ MOST_MEMORY = 600 * MIB
 """Of one process: its body and the text of it, several times over, and what it has loaded."""
 MOST_SECONDS = 5.0
 """For 99 of 100 ordinary samples beside them; a machine that has nothing else to do needs less than one."""
-TEXT = b'{"items": [{"data_source": "gsm8k", "solution_str": "%b", "ground_truth": "5"}]}'
+TEXT = (
+    b'{"items": [{"data_source": "gsm8k", "solution_str": "%b", "ground_truth": "5", '
+    b'"extra_info": {"method": "strict"}}]}'
+)
 GOOD: dict[str, Any] = {"data_source": "gsm8k", "solution_str": "#### 5", "ground_truth": "5"}
 
 

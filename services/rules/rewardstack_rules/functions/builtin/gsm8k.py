@@ -16,6 +16,7 @@ from typing import Any
 from rewardstack.core.fields import Fields, field_error
 from rewardstack_rules.functions.outcome import Outcome, Unscored
 from rewardstack_verifier.api import extract
+from rewardstack_verifier.bounds import MAX_RESPONSE
 from rewardstack_verifier.question import EXTRACTIONS
 
 METHODS = ("strict", "flexible")
@@ -79,7 +80,7 @@ def gsm8k(
         raise Unscored("the reference holds no number")
     found = _found(response, how, is_method=is_method)[0]
     if found is None:
-        return _outcome(consolation, 0.0, 0.0, NONE[how] if is_method else "no answer that is a number")
+        return _outcome(consolation, 0.0, 0.0, NONE[how] if is_method else _why_none(response))
     if len(found) > MAX_DIGITS:
         return _outcome(consolation, 0.0, 0.0, f"the answer is longer than {MAX_DIGITS} characters")
     if Decimal(found) != Decimal(expected):
@@ -110,6 +111,10 @@ def _how(options: Fields) -> tuple[str, bool]:
     if options.get("extraction") is not None:
         raise field_error("method", "leave it out, or extraction")
     return options.choice("method", METHODS), True
+
+
+def _why_none(response: str) -> str:
+    return "response too long" if len(response) > MAX_RESPONSE else "no answer that is a number"
 
 
 def _expected(reference: str) -> str | None:
