@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from functools import cache as cache_calls
 from functools import partial
@@ -62,8 +63,18 @@ class Backends:
             judges: those that have a name, by it.
         """
         new_meter = partial(Meter, self._budget(cache, settings), told=self._spent)
-        find_rules = self._finder(settings, "rule", lambda now: (now.reward_server_urls, now.reward_server_api_key))
-        find_embedding = self._finder(settings, "embedding", lambda now: (now.embedding_urls, now.embedding_api_key))
+        find_rules = self._finder(
+            settings,
+            "rule",
+            lambda now: (now.reward_server_urls, now.reward_server_api_key),
+            settings.reward_server_refused_timeout,
+        )
+        find_embedding = self._finder(
+            settings,
+            "embedding",
+            lambda now: (now.embedding_urls, now.embedding_api_key),
+            settings.embedding_refused_timeout,
+        )
 
         def make_rule(name: str) -> Sent:
             rule = RemoteRule(name, settings, find_rules, self._types)
@@ -72,7 +83,8 @@ class Backends:
         def make_judge(name: str) -> Sent:
             named = Named(judges[name]) if name in judges else None
             own = settings if named is None else named.settings(settings)
-            find_judge = self._finder(settings, f"judge:{name}", partial(_place_of_judge, named))
+            place = partial(_place_of_judge, named)
+            find_judge = self._finder(settings, f"judge:{name}", place, settings.judge_refused_timeout)
             judge = Judge(own, find_judge, new_meter, named)
             sending = Sending(judge.lane, judge.order, judge.report)
             movable, urls = named is None, own.judge_urls
@@ -100,34 +112,43 @@ class Backends:
         self._budgets[which].cap(settings.max_requests, settings.max_tokens)
         return self._budgets[which]
 
-    def _finder(self, settings: Settings, kind: str, place: Callable[[Settings], Place]) -> FindService:
+    def _finder(
+        self, settings: Settings, kind: str, place: Callable[[Settings], Place], refused_timeout: float | None
+    ) -> FindService:
         """What finds services for scorers of one kind: the environment's own, and those of samples.
 
         Args:
             settings: in force.
             kind: names the environment's own of this kind.
             place: where that is, and its key.
+            refused_timeout: seconds that refused connections are waited for at most; None for as long as any failure.
         """
+        patience = math.inf if refused_timeout is None else refused_timeout
 
         @cache_calls  # every sample asks; `_services` keeps them all anyway
         def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
             if settings.endpoints and (urls, api_key) == place(settings):
                 named = settings.endpoints, kind
-                service = self._service(named, (urls, api_key), settings, lambda: place(settings.follow()))
+                service = self._service(named, (urls, api_key), settings, patience, lambda: place(settings.follow()))
                 service.follow()
                 return service
-            return self._service((urls, api_key), (urls, api_key), settings)
+            return self._service((urls, api_key), (urls, api_key), settings, patience)
 
         return find_service
 
     def _service(
-        self, name: tuple[object, ...], place: Place, settings: Settings, place_now: Callable[[], Place] | None = None
+        self,
+        name: tuple[object, ...],
+        place: Place,
+        settings: Settings,
+        patience: float,
+        place_now: Callable[[], Place] | None = None,
     ) -> EndpointPool:
-        identity = (*name, settings.max_connections, settings.max_retries)
+        identity = (*name, settings.max_connections, settings.max_retries, patience)
         service = self._services.get(identity)
         if service is None:
             ceiling = connection_ceiling(settings.max_connections)
-            service = self._make_pool(*place, self._session, ceiling, settings.max_retries, place_now)
+            service = self._make_pool(*place, self._session, ceiling, settings.max_retries, place_now, patience)
             self._services[identity] = service
         return service
 

@@ -52,10 +52,16 @@ class _RecordedPool(EndpointPool):
 
     async def _ask(
         self, message: Message, deadline: SharedDeadline, probe: bytes | None = None, *, hedged: bool = False
-    ) -> bytes:
+    ) -> Any:
         started, reply, why = time.monotonic(), b"", ""
+
+        def read(data: bytes) -> Any:
+            nonlocal reply
+            reply = data
+            return data if message.read is None else message.read(data)
+
         try:
-            reply = await super()._ask(message, deadline, probe, hedged=hedged)
+            return await super()._ask(message._replace(read=read), deadline, probe, hedged=hedged)
         except ServiceError as error:
             why = str(error)
             raise
@@ -63,4 +69,3 @@ class _RecordedPool(EndpointPool):
             elapsed = (time.monotonic() - started) * 1000
             path = message.path.partition("?")[0]
             self._recording.keep(Exchange(message.method, path, message.body or b"", reply, why, elapsed))
-        return reply

@@ -72,14 +72,22 @@ class RewardTypes:
 
 async def _ask(service: EndpointPool, deadline: SharedDeadline) -> dict[str, RewardType] | None:
     try:
-        reply: Any = json.loads(await service.get("/v1/reward_types", deadline))
+        types: dict[str, RewardType] = await service.get("/v1/reward_types", deadline, read=_read)
+        return types
+    except (RejectedError, ReplyError) as error:
+        log.warning("the reward server does not tell its reward types, so its scores are not cached: %s", error)
+        return None
+
+
+def _read(data: bytes) -> dict[str, RewardType]:
+    try:
+        reply: Any = json.loads(data)
         return {
             name: RewardType(about["fingerprint"], tuple(about["fields"]), _range(*about.get("range", ANY)))
             for name, about in reply["reward_types"].items()
         }
-    except (RejectedError, ReplyError, ValueError, KeyError, TypeError, AttributeError) as error:
-        log.warning("the reward server does not tell its reward types, so its scores are not cached: %s", error)
-        return None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ReplyError("it is no list of reward types") from error
 
 
 def _range(low: float | None, high: float | None) -> Range:

@@ -6,9 +6,12 @@ cache is made of the former, and nothing but the latter leaves the trainer.
 
 from __future__ import annotations
 
+import asyncio
 import json
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from rewardstack.cache.key import CACHE_ENABLED, EVERY_FIELD, may_be_cached, read_fields, rule_key
@@ -26,13 +29,13 @@ from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.scorers.reward_server.reward_types import RewardTypes
 from rewardstack.settings import Settings
 from rewardstack.transport.endpoint_pool import EndpointPool
+from rewardstack.transport.reply import Read
 
 BATCH = 64
 """Samples in one request."""
 
 PROBE = json.dumps({"items": []}).encode()
-SHOWN = 80
-"""Bytes of a reply that an error shows."""
+TOO_LARGE = 413
 EXPLAIN = "/v1/explain"
 """Explains one sample; older servers do not have it."""
 
@@ -195,14 +198,30 @@ async def post_samples(
 async def _scores_of(
     service: EndpointPool, data_source: str, records: Sequence[str], deadline: SharedDeadline
 ) -> list[Score]:
-    reply = await _post(service, f'{{"items": [{", ".join(records)}]}}'.encode(), deadline)
+    """Return one score for each record; a request that is too large is sent in two."""
+
+    def read(reply: bytes) -> list[Score]:
+        try:
+            scores = read_scores(json.loads(reply)["scores"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ReplyError(f"{data_source}: the server's reply is no list of scores") from error
+        if len(scores) != len(records):
+            raise ReplyError(f"{data_source}: {len(scores)} scores came for {len(records)} samples")
+        return scores
+
+    body = f'{{"items": [{", ".join(records)}]}}'.encode()
     try:
-        scores = read_scores(json.loads(reply)["scores"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ReplyError(f"{data_source}: the server's reply is no list of scores: {reply[:SHOWN]!r}") from error
-    if len(scores) != len(records):
-        raise ReplyError(f"{data_source}: {len(scores)} scores came for {len(records)} samples")
-    return scores
+        return await _post(service, body, deadline, read)
+    except RejectedError as error:
+        if error.status != TOO_LARGE:
+            raise
+        if len(records) == 1:
+            return [Score.failed(f"one sample of {len(body):,} bytes is more than the server takes: {error}")]
+    sums = [*accumulate(map(len, records))]
+    middle = min(max(1, bisect_left(sums, sums[-1] / 2)), len(records) - 1)
+    halves = records[:middle], records[middle:]
+    parts = await asyncio.gather(*(_scores_of(service, data_source, half, deadline) for half in halves))
+    return [*parts[0], *parts[1]]
 
 
 def _record(data_source: str, item: Item, fields: Sequence[str], cached: bool, **beside: bool) -> str:
@@ -256,7 +275,7 @@ async def explain_sample(
     """
     body = _record(data_source, *sample, cached, anew=trace.anew).encode()
     try:
-        reply = json.loads(await service.post(EXPLAIN, body, deadline))
+        reply = json.loads(await service.post(EXPLAIN, body, deadline, is_optional=True))
         steps, error = read_steps(reply["steps"]), str(reply["error"])
         score = None if error else read_scores([reply["score"]])[0]
     except RejectedError as refusal:
@@ -271,9 +290,10 @@ async def explain_sample(
     return score
 
 
-async def _post(service: EndpointPool, body: bytes, deadline: SharedDeadline) -> bytes:
+async def _post(service: EndpointPool, body: bytes, deadline: SharedDeadline, read: Read) -> list[Score]:
     try:
-        return await service.post("/v1/score", body, deadline, PROBE)
+        scores: list[Score] = await service.post("/v1/score", body, deadline, PROBE, read=read)
+        return scores
     except RejectedError as error:
         if error.status == 404:
             raise UnknownSourceError(str(error), "data_source") from error
