@@ -72,7 +72,7 @@ async def test_a_place_is_passed_on() -> None:
     async with one_place() as (service, pool, get):
         first, second, third = (asyncio.create_task(get(f"/{at}", 60)) for at in range(3))
         await service.asked.wait()
-        next(iter(pool._turns._waiting)).add_done_callback(lambda _: second.cancel())
+        next(iter(pool._queue._waiting)).add_done_callback(lambda _: second.cancel())
         service.open.set()
         assert [b"{}"] * 2 == await asyncio.gather(first, third)
         assert second.cancelled() and not pool._is_awaited()

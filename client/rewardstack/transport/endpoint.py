@@ -397,7 +397,7 @@ class Endpoint:
         self._session = session
         self._pace = pace
         self._attempts: dict[Attempt, None] = {}
-        self._unanswered = False
+        self._unanswered = self._hangs = False
         self._heard_at = 0.0
         self._lived_at = 0.0
         self._lapsed = ""
@@ -461,13 +461,14 @@ class Endpoint:
         if self.illness.replies:
             self.illness.over()
         self._lapsed = ""
+        self._hangs = False
         self.limiter.succeeded()
 
     async def _probe(self, message: Message, body: bytes | None, patience: Patience) -> None:
         """Ask an endpoint that took nothing of late something cheap before it gets work."""
         if body is not None:
             probe = Message("POST", message.path, body, message.headers)
-        elif isinstance(self.incident.error, UnreachableError) and not is_actor(self.url):
+        elif self._hangs and not is_actor(self.url):
             probe = Message("GET", "/health")
         else:
             return
@@ -541,6 +542,7 @@ class Endpoint:
             return
         seconds = time.monotonic() - attempt.sent_at
         error = UnreachableError(f"{self._named}: no answer within {seconds:.1f} s, and another endpoint answered")
+        self._hangs = True
         self.incident.note(error, attempt.sent_at)
         self.limiter.failed(ejects=True)
         if self.limiter.is_open:
@@ -590,6 +592,7 @@ class Endpoint:
                 self._lived_at = self._heard_at if lives else self._lived_at
                 continue
             hangs = UnreachableError(f"{self._named}: accepts requests and does not answer")
+            self._hangs = True
             self.incident.note(hangs, self._heard_at)
             self.limiter.failed(at_once=True, ejects=self._may_eject(self))
             for attempt in list(self._attempts):
