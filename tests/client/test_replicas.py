@@ -60,7 +60,9 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def samples(source: str, count: int) -> list[Request]:
     """As many samples, all of them different."""
     run = uuid.uuid4().hex
-    return [Request(source, f"{run} {at} {'x' * (at % 50)}", f"reference {at}", {"problem": "p"}) for at in range(count)]
+    return [
+        Request(source, f"{run} {at} {'x' * (at % 50)}", f"reference {at}", {"problem": "p"}) for at in range(count)
+    ]
 
 
 def in_one_call(requests: list[Request]) -> list[Score]:

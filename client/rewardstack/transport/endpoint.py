@@ -33,7 +33,7 @@ from rewardstack.errors import (
 from rewardstack.transport.http import CONNECT_TIMEOUT, exchange, send, shown
 from rewardstack.transport.limiter import Limiter
 from rewardstack.transport.ray_actor import is_actor
-from rewardstack.transport.reply import DOWN, LIMITING, Read, result_of
+from rewardstack.transport.reply import DOWN, LIMITING, PASSED_ON, Read, result_of
 
 SILENCE = 2.0
 """Seconds without any answer after which the endpoint is asked whether it lives."""
@@ -57,6 +57,11 @@ ILL_FOR = 5.0
 """Seconds of illness after which an ill reply is final."""
 FORGOTTEN_AFTER = 30.0
 """Seconds without a reply after which an illness is forgotten."""
+
+REPLICA = "X-Replica"
+"""Header with the number of a server behind our gateway: the same number leads to the same one."""
+NUMBERS = tuple(map(str, range(1, 9)))
+"""Several numbers lead to each server."""
 
 UNAUTHORIZED = 401
 """Says a server that does not know a key: where its service moves, it may be the next job's at the old address."""
@@ -348,6 +353,38 @@ class Illness:
         await asyncio.wait((self._change,), timeout=max(0.0, min(seconds, due, self._since + ILL_FOR - now)) + 0.001)
 
 
+class Replicas:
+    """The servers behind a gateway, by number: which of them gave ill replies, and which one takes requests.
+
+    Attribute `good` is the number of one that took a request; empty where none is known.
+    """
+
+    def __init__(self) -> None:
+        self.good = ""
+        self._ill_at: dict[str, float] = {}
+
+    @property
+    def are_ill(self) -> bool:
+        """Whether all of them gave ill replies of late."""
+        lately = time.monotonic() - FORGOTTEN_AFTER
+        return not self.good and sum(at > lately for at in self._ill_at.values()) == len(NUMBERS)
+
+    def next(self, number: str) -> str:
+        """Return the number for the next try of a request whose reply was ill, by the number that it had."""
+        if number:
+            self._ill_at[number] = time.monotonic()
+        if number == self.good:
+            self.good = ""
+        return self.good or min(random.sample(NUMBERS, len(NUMBERS)), key=lambda one: self._ill_at.get(one, 0.0))
+
+    def took(self, number: str) -> None:
+        """Note that a request was answered well, by the number that it had; empty for none."""
+        self._ill_at.pop(number, None)
+        self.good = number or self.good
+        if not number and self.are_ill:
+            self._ill_at.clear()
+
+
 def ill_pause(times: int) -> float:
     """Return the seconds until a request is sent again that had so many ill replies."""
     return float(ILL_PAUSE * 2.0 ** (times - 1) * random.uniform(0.5, 1.0))
@@ -388,6 +425,7 @@ class Endpoint:
         self.limiter = Limiter(ceiling)
         self.incident = Incident(is_awaited)
         self.illness = Illness()
+        self.replicas = Replicas()
         self.in_flight = 0
         self._named = shown(url)
         self._may_eject = may_eject
@@ -460,6 +498,7 @@ class Endpoint:
             self.incident.over()
         if self.illness.replies:
             self.illness.over()
+            self.replicas.took("")
         self._lapsed = ""
         self._hangs = False
         self.limiter.succeeded()
@@ -525,9 +564,12 @@ class Endpoint:
             self.illness.note()
             if ejects:
                 self.limiter.failed(ejects=True)
+        elif isinstance(error, OverloadError) and error.status in PASSED_ON and self._is_known_gateway:
+            pass  # its other servers may take the request
         elif isinstance(error, OverloadError) and (error.status in LIMITING or not error.status):
             self.limiter.refused(sent_at, self.in_flight - 1, error.retry_after, ejects=ejects)
         elif isinstance(error, UnreachableError) or (isinstance(error, OverloadError) and error.status in DOWN):
+            self.illness.over()  # what it is now the limiter and the outage see to
             self.limiter.failed(ejects=ejects)
 
     def was_wrong(self, error: ServiceError) -> None:
@@ -630,6 +672,11 @@ class Endpoint:
         self.incident.over()
         self.limiter.resume()
         return True
+
+    @property
+    def _is_known_gateway(self) -> bool:
+        task = self._gateway
+        return task is not None and task.done() and not task.cancelled() and task.result()
 
     async def is_gateway(self) -> bool:
         """Return whether it passes requests on to several servers, so that the next try may reach another one."""

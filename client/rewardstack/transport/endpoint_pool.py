@@ -12,7 +12,7 @@ The only place that decides about endpoints, limits and retries; nothing above i
    outage's start, and later calls fail at once until a probe succeeds.
 5. After an ill reply with none left it is tried `max_retries` times with growing pauses, out of a budget (a tenth of
    all requests, and ten). While an endpoint is ill for everybody, one request at a time finds out whether that is over;
-   then all go. Behind a gateway, which may pass the next try to another server, tries spend no budget.
+   then all go. Behind our gateway the next tries ask for another of its servers by number, and spend no budget.
 6. A rejection is final; if it is about key, path or model, once all endpoints have said so (404 once more).
 7. Endpoints are ejected as by Envoy's outlier detection: after three failures in a row (of 429, 503 and 529 ten), for a
    growing interval, never more than half of them; then a probe and a single request show whether one is back.
@@ -44,10 +44,10 @@ from rewardstack.errors import (
     SettingsError,
     UnreachableError,
 )
-from rewardstack.transport.endpoint import NONE, Admit, Endpoint, Message, Pace, ill_pause
+from rewardstack.transport.endpoint import NONE, REPLICA, Admit, Endpoint, Message, Pace, ill_pause
 from rewardstack.transport.http import authorization
 from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MOST
-from rewardstack.transport.reply import DOWN, LIMITING, Read
+from rewardstack.transport.reply import DOWN, LIMITING, PASSED_ON, Read
 
 RETRY_SHARE = 0.1
 """Of a retry, which each request earns."""
@@ -106,15 +106,17 @@ class Failures:
         is_over: whether it goes to none of the faulty ones any more, and waits for the others alone.
         rounds: how often all endpoints were faulty.
         pauses: that it made itself after refusals.
+        replica: number of the server behind a gateway that it goes to; empty for any.
     """
 
-    __slots__ = ("at", "endpoint", "error", "faulty", "is_over", "pauses", "rounds", "tried")
+    __slots__ = ("at", "endpoint", "error", "faulty", "is_over", "pauses", "replica", "rounds", "tried")
 
     def __init__(self) -> None:
         self.tried: Tried = NOBODY
         self.faulty: dict[Endpoint, ReplyError | RejectedError] = {}
         self.is_over = False
         self.rounds = self.pauses = 0
+        self.replica = ""
 
     def note(self, endpoint: Endpoint, error: ServiceError) -> None:
         """Note a failure."""
@@ -128,6 +130,10 @@ class Failures:
         if self.is_over:
             return [one for one in endpoints if one not in self.faulty]
         return [one for one in endpoints if one not in self.tried and one.limiter.is_available] or endpoints
+
+    def steer(self, message: Message) -> Message:
+        """Return the message for the server behind a gateway that the request goes to."""
+        return message._replace(headers={**message.headers, REPLICA: self.replica}) if self.replica else message
 
     def back_off(self) -> float:
         """Return the seconds of the next pause."""
@@ -395,12 +401,12 @@ class EndpointPool:
             if patience.since < self.last_progress:
                 patience = deadline.sent()
             try:
-                result = await endpoint.ask(
-                    message, patience, probe, self._hedge_of(endpoint, message, patience, hedged)
-                )
+                sent = message if failures is None else failures.steer(message)
+                hedge = self._hedge_of(endpoint, message, patience, hedged)
+                result = await endpoint.ask(sent, patience, probe, hedge)
                 self.last_progress = time.monotonic()
                 if failures is not None:
-                    self._blame(failures, endpoint)
+                    self._learn(failures, endpoint)
                 return result
             except RejectedError as error:
                 self.last_progress = time.monotonic()
@@ -415,11 +421,13 @@ class EndpointPool:
                 self._leave(endpoint)
             await self._until_again(message, failures, deadline)
 
-    def _blame(self, failures: Failures, taker: Endpoint) -> None:
+    def _learn(self, failures: Failures, taker: Endpoint) -> None:
         """Count the rejections of a request against the endpoints that they came from, once another has taken it."""
         for endpoint, error in failures.faulty.items():
             if endpoint is not taker and isinstance(error, RejectedError):
                 endpoint.was_wrong(error)
+        if failures.replica:
+            taker.replicas.took(failures.replica)
 
     def _may_eject(self, endpoint: Endpoint) -> bool:
         """Return whether an endpoint may be ejected: with it no more than half of them are."""
@@ -439,6 +447,9 @@ class EndpointPool:
         if isinstance(error, UnreachableError):
             return  # the outage and the limiters say when
         if isinstance(error, OverloadError):
+            if error.status in PASSED_ON and failures.rounds < self._max_retries and await failures.endpoint.is_gateway():
+                failures.rounds += 1
+                failures.replica = failures.endpoint.replicas.next(failures.replica)
             await self._until_taken(error, failures, deadline)
             return
         failures.rounds += 1
@@ -462,36 +473,46 @@ class EndpointPool:
         if error.retry_after > deadline.remaining():
             why = f"{error}; it asks to wait {error.retry_after:.0f} s, which is beyond the deadline"
             raise DeadlineError(why) from error
-        if error.status not in LIMITING and error.status not in DOWN:
+        if failures.replica or error.status not in LIMITING | DOWN:
             await asyncio.sleep(min(failures.back_off(), max(0.0, deadline.remaining())))
 
     async def _until_loaded(
         self, error: RejectedError, message: Message, failures: Failures, deadline: SharedDeadline
     ) -> None:
         """Return when a key, path or model may be tried again: behind a gateway, or where a server may still load."""
-        endpoint = failures.endpoint
-        endpoint.illness.note()
-        if message.is_optional or endpoint.illness.is_chronic:
+        illness = failures.endpoint.illness
+        illness.note()
+        if message.is_optional:
             raise error
-        if await endpoint.is_gateway():
-            if failures.rounds > self._max_retries:
-                raise error
-            await _sleep(ill_pause(failures.rounds), error, deadline)
-        elif error.status == NOT_FOUND and failures.rounds == 1:
+        if await failures.endpoint.is_gateway():
+            await self._until_elsewhere(error, failures, deadline)
+        elif error.status == NOT_FOUND and failures.rounds == 1 and not illness.is_chronic:
             await _sleep(LOADING_PAUSE, error, deadline)
         else:
             raise error
+
+    async def _until_elsewhere(self, error: ServiceError, failures: Failures, deadline: SharedDeadline) -> None:
+        """Return when a gateway may be asked for another of its servers: at once, if one is known to be well."""
+        replicas = failures.endpoint.replicas
+        failures.replica = replicas.next(failures.replica)
+        if failures.rounds > self._max_retries or replicas.are_ill:
+            raise error
+        if not replicas.good:
+            await _sleep(ill_pause(failures.rounds), error, deadline)
 
     async def _until_well(
         self, error: ReplyError, message: Message, failures: Failures, deadline: SharedDeadline
     ) -> None:
         """Return when a request whose reply was ill may be sent again."""
-        endpoint, illness = failures.endpoint, failures.endpoint.illness
-        if message.once or failures.rounds > self._max_retries or illness.is_chronic:
+        illness = failures.endpoint.illness
+        if message.once:
+            raise error
+        if await failures.endpoint.is_gateway():
+            await self._until_elsewhere(error, failures, deadline)
+            return
+        if failures.rounds > self._max_retries or illness.is_chronic:
             raise error
         await _sleep(ill_pause(failures.rounds), error, deadline)
-        if await endpoint.is_gateway():
-            return
         while illness.recovered_at < failures.at:
             if not illness.is_on:
                 if not self._budget.spend():

@@ -186,8 +186,8 @@ async def send(
     Raises:
         OverloadError: this process has no file descriptor left.
         RefusedError: nothing listens there.
-        UnreachableError: no connection otherwise, or one that broke.
-        ReplyError: a reply that is too large or malformed.
+        UnreachableError: no connection otherwise, or one that broke before there was a reply.
+        ReplyError: a reply that is too large or malformed, or breaks off.
         SettingsError: as `proxy_of` does.
     """
     if ray_actor.is_actor(url):
@@ -208,7 +208,9 @@ async def send(
     except aiohttp.ConnectionTimeoutError as error:
         _forget_address(session, proxy or url)
         raise UnreachableError(f"{named}: nothing takes the connection within {CONNECT_TIMEOUT:g} s") from error
-    except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
+    except aiohttp.ClientPayloadError as error:
+        raise ReplyError(f"{named}: the reply broke off") from error
+    except (aiohttp.ClientConnectionError, OSError) as error:
         raise UnreachableError(f"{named}: {error or type(error).__name__}") from error
     except aiohttp.ClientError as error:
         raise ReplyError(f"{named}: {_fault(error)}") from None  # aiohttp's own words hold the query

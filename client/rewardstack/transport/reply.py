@@ -29,6 +29,8 @@ LIMITING = frozenset({429, 503, 529})
 """The server is there and takes no more for now: they lower its limit, and eject it after ten without a success."""
 DOWN = frozenset({502, 504, *range(520, 525)})
 """A gateway found no server behind it: they count toward ejection like a lost connection."""
+PASSED_ON = frozenset({*range(520, 525), 529})
+"""Our gateway says none of them itself: they are the words of one of its servers."""
 OVERLOADED = LIMITING | DOWN | {408, 425}
 """Statuses with which a service refuses for now (`OverloadError`); it is asked again until the deadline."""
 NO_QUOTA = "insufficient_quota"
@@ -106,8 +108,8 @@ def _unreadable(reply: Reply, error: ReplyError) -> ServiceError:
             return error_of(reply._replace(status=int(code)))
         if _is_out_of_quota(record):
             return RejectedError(f"{reply.url} answered {reply.status}: {complaint_in(reply.data)}", reply.status)
-    start = complaint_in(reply.data)
-    return ReplyError(f"{reply.url} answered {reply.status}, unreadable: {error}: {start or 'the body is empty'}")
+    start = complaint_in(reply.data) or (repr(reply.data[:80]) if reply.data else "the body is empty")
+    return ReplyError(f"{reply.url} answered {reply.status}, unreadable: {error}: {start}")
 
 
 def _is_out_of_quota(record: Mapping[str, Any] | None) -> bool:

@@ -108,7 +108,7 @@ def test_asked_once_more(judge: FaultServer) -> None:
     judge.set(replies=["I like it."], content="REWARD: 0.5")
     assert 0.5 == score([sample()])[0].value
     judge.set(content="I like it.")
-    assert "failed" == score([sample()])[0].status
+    assert "failed" == score([sample("another")])[0].status
     assert 4 == len(asked(judge))
 
 
