@@ -1,10 +1,14 @@
 """A replica of a judge, an embedding server and a reward server in one, which can be made ill.
 
-`python replica.py [PORT]` prints its port. `POST /_set {"ill": …, "delay": seconds, "limit": …}` changes how it answers;
-`GET /_stats` tells how many requests for scores it got, and how many it answered well. `ill` is empty for a healthy one;
-an HTTP status; `slow`, with a 500 after a second; `html`, `empty` or `error`, each with status 200; `hang`, which
-answers /health; `reset`, which breaks off its reply. Beyond `limit` requests at a time it answers 503. `poison` is a
-word: a request with it in its body is answered 500. Bodies of more than `bytes` are answered 413.
+`python replica.py [PORT]` prints its port. `POST /_set` changes how it answers, `GET /_stats` tells how many requests
+for scores it got, and how many it answered well.
+
+    ill       empty for a healthy one; an HTTP status; `slow`, with a 500 after a second; `html`, `empty` or `error`,
+              each with status 200; `hang`, which answers /health; `reset`, which breaks off its reply
+    delay     seconds that a request takes
+    limit     requests at a time beyond which it answers 503
+    poison    a word: a request with it in its body is answered 500
+    bytes     of a body beyond which it answers 413
 """
 
 from __future__ import annotations

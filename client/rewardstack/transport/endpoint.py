@@ -33,7 +33,7 @@ from rewardstack.errors import (
 from rewardstack.transport.http import CONNECT_TIMEOUT, exchange, send, shown
 from rewardstack.transport.limiter import Limiter
 from rewardstack.transport.ray_actor import is_actor
-from rewardstack.transport.reply import DOWN, LIMITING, PASSED_ON, Read, result_of
+from rewardstack.transport.reply import DOWN, LIMITING, STEERED, Read, result_of
 
 SILENCE = 2.0
 """Seconds without any answer after which the endpoint is asked whether it lives."""
@@ -537,6 +537,8 @@ class Endpoint:
             return result
         except ServiceError as error:
             lives = not isinstance(error, UnreachableError)
+            if isinstance(error, OverloadError) and error.status in STEERED:
+                await self.is_gateway()
             self._failed(error, attempt.sent_at)
             raise
         finally:
@@ -564,8 +566,8 @@ class Endpoint:
             self.illness.note()
             if ejects:
                 self.limiter.failed(ejects=True)
-        elif isinstance(error, OverloadError) and error.status in PASSED_ON and self._is_known_gateway:
-            pass  # its other servers may take the request
+        elif isinstance(error, OverloadError) and self._is_known_gateway and error.status in STEERED:
+            pass  # another of its servers may take the request
         elif isinstance(error, OverloadError) and (error.status in LIMITING or not error.status):
             self.limiter.refused(sent_at, self.in_flight - 1, error.retry_after, ejects=ejects)
         elif isinstance(error, UnreachableError) or (isinstance(error, OverloadError) and error.status in DOWN):

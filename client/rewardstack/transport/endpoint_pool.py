@@ -47,7 +47,7 @@ from rewardstack.errors import (
 from rewardstack.transport.endpoint import NONE, REPLICA, Admit, Endpoint, Message, Pace, ill_pause
 from rewardstack.transport.http import authorization
 from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MOST
-from rewardstack.transport.reply import DOWN, LIMITING, PASSED_ON, Read
+from rewardstack.transport.reply import DOWN, LIMITING, STEERED, Read
 
 RETRY_SHARE = 0.1
 """Of a retry, which each request earns."""
@@ -447,9 +447,6 @@ class EndpointPool:
         if isinstance(error, UnreachableError):
             return  # the outage and the limiters say when
         if isinstance(error, OverloadError):
-            if error.status in PASSED_ON and failures.rounds < self._max_retries and await failures.endpoint.is_gateway():
-                failures.rounds += 1
-                failures.replica = failures.endpoint.replicas.next(failures.replica)
             await self._until_taken(error, failures, deadline)
             return
         failures.rounds += 1
@@ -473,8 +470,16 @@ class EndpointPool:
         if error.retry_after > deadline.remaining():
             why = f"{error}; it asks to wait {error.retry_after:.0f} s, which is beyond the deadline"
             raise DeadlineError(why) from error
-        if failures.replica or error.status not in LIMITING | DOWN:
-            await asyncio.sleep(min(failures.back_off(), max(0.0, deadline.remaining())))
+        replicas = failures.endpoint.replicas
+        if error.status in STEERED and failures.rounds < self._max_retries and await failures.endpoint.is_gateway():
+            failures.rounds += 1
+            failures.replica = replicas.next(failures.replica)
+            if replicas.good:
+                return
+        elif error.status in LIMITING | DOWN:
+            failures.replica = ""
+            return
+        await asyncio.sleep(min(failures.back_off(), max(0.0, deadline.remaining())))
 
     async def _until_loaded(
         self, error: RejectedError, message: Message, failures: Failures, deadline: SharedDeadline
