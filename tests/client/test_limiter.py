@@ -109,6 +109,21 @@ def test_circuit(clock: Clock, events: list[tuple[Any, ...]], limit: int, pause:
     assert (limit, pytest.approx(pause), is_open) == state(limiter, clock)
 
 
+def test_ejection(clock: Clock) -> None:
+    """An endpoint that others can stand in for is left out longer, and after ten refusals as well."""
+    limiter, pauses = Limiter(64), []
+    for _ in range(9):
+        for _ in range(3):
+            limiter.failed(ejects=True)
+        pauses.append(limiter.opens_at - clock.now)
+        clock.now = limiter.opens_at
+    assert [1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * 4] == pytest.approx(pauses)
+    limiter = Limiter(64)
+    for times in range(1, 11):
+        limiter.refused(clock.now, 60, 0.0, ejects=True)
+        assert (times == 10) == limiter.is_open != limiter.is_available
+
+
 @pytest.mark.parametrize(
     ("events", "successes", "limit"),
     [

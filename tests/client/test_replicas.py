@@ -54,6 +54,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
         (endpoint, "LEAST", 0.3),
         (endpoint, "ILL_PAUSE", 0.1),
         (endpoint_pool, "LOADING_PAUSE", 0.1),
+        (limiter, "EJECTION_FIRST", 0.2),
         (limiter, "EJECTION_MOST", 0.5),
     ):
         monkeypatch.setattr(module, name, seconds)

@@ -14,8 +14,9 @@ import time
 BACKOFF_FIRST = 0.2
 BACKOFF_MOST = 5.0
 """Seconds of the first and of the longest pause; each is drawn from the upper half of its range."""
+EJECTION_FIRST = 1.0
 EJECTION_MOST = 30.0
-"""Seconds of the longest pause of an endpoint that others can stand in for."""
+"""The same of an endpoint that others can stand in for."""
 RETRY_AFTER_MOST = 30.0
 """Seconds for which a server's Retry-After keeps all requests from it."""
 FAILURES_TO_OPEN = 3
@@ -100,7 +101,7 @@ class Limiter:
         self._slow_start_until = max(1.0, self._limit)
         if in_flight == 0:
             self._slow_start_until = float(self._ceiling)
-            self._pause()
+            self._pause(BACKOFF_FIRST, BACKOFF_MOST)
 
     def failed(self, *, at_once: bool = False, ejects: bool = False) -> None:
         """Note a failure that counts; the third in a row opens the circuit.
@@ -113,16 +114,16 @@ class Limiter:
         if self.is_open:
             self._limit = 1.0
             self._slow_start_until = float(self._ceiling)
-            self._pause(EJECTION_MOST if ejects else BACKOFF_MOST)
+            self._pause(*((EJECTION_FIRST, EJECTION_MOST) if ejects else (BACKOFF_FIRST, BACKOFF_MOST)))
 
     def resume(self) -> None:
         """End the pause: the endpoint is back, the next request shows more."""
         self.opens_at = 0.0
 
-    def _pause(self, most: float = BACKOFF_MOST) -> None:
+    def _pause(self, first: float, most: float) -> None:
         now = time.monotonic()
         if now < self.opens_at:
             return
-        longest = min(BACKOFF_FIRST * 2.0 ** min(self.pauses, 10), most)
+        longest = min(first * 2.0 ** min(self.pauses, 10), most)
         self.opens_at = now + longest * random.uniform(0.5, 1.0)
         self.pauses += 1

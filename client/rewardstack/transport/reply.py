@@ -30,7 +30,7 @@ LIMITING = frozenset({429, 503, 529})
 DOWN = frozenset({502, 504, *range(520, 525)})
 """A gateway found no server behind it: they count toward ejection like a lost connection."""
 STEERED = frozenset({*range(520, 525), 529})
-"""Our gateway passes them on from one of its servers, and says none of them itself: another one may take the request."""
+"""Our gateway passes them on from one of its servers, and says none itself: another one may take the request."""
 OVERLOADED = LIMITING | DOWN | {408, 425}
 """Statuses with which a service refuses for now (`OverloadError`); it is asked again until the deadline."""
 NO_QUOTA = "insufficient_quota"
