@@ -141,7 +141,19 @@ class Attempt:
     """
 
     __slots__ = (
-        *("_cause", "_error", "_hedge", "_is_done", "_otherwise", "_pace", "_patience", "_result", "_second", "_task"),
+        *(
+            "_cause",
+            "_error",
+            "_hedge",
+            "_hedged_at",
+            "_is_done",
+            "_otherwise",
+            "_pace",
+            "_patience",
+            "_result",
+            "_second",
+            "_task",
+        ),
         "sent_at",
     )
 
@@ -153,7 +165,7 @@ class Attempt:
         hedge: SendHedge | None,
         otherwise: float = math.inf,
     ) -> None:
-        self.sent_at = time.monotonic()
+        self.sent_at = self._hedged_at = time.monotonic()
         self._cause = cause
         self._error: ServiceError | None = None
         self._result: Any = None
@@ -172,16 +184,19 @@ class Attempt:
             allowed = round(self._patience.deadline.allowed, 2)
             self.interrupt(DeadlineError(f"no answer within {allowed:g} s; {self._cause()}"))
             return SOON
-        if self._hedge is None or self._second is not None:
+        if self._hedge is None:
             return left
-        stuck_in = self._pace.stuck_in(self.sent_at, self._otherwise)
+        stuck_in = self._pace.stuck_in(self._hedged_at, self._otherwise)
         if stuck_in > 0:
             return min(left, stuck_in)
-        self._second = self._hedge()
-        if self._second is None:
+        second = self._hedge()
+        if second is None:
             return min(left, SOON)
-        self._second.add_done_callback(self._answered)
-        return left
+        if self._second is not None:  # it may have met the server that hangs, too
+            self._second.cancel()
+        self._second, self._hedged_at = second, time.monotonic()
+        second.add_done_callback(self._answered)
+        return min(left, LEAST)
 
     def _answered(self, second: asyncio.Task[Any]) -> None:
         if second.cancelled() or second.exception() is not None:

@@ -140,7 +140,15 @@ class Server:
         is_known = path != EMBED or self._has_info
         try:
             found: Sequence[Found] = await self._service.post(
-                path, body, deadline, probe, admit=self._meter.admit, read=read, is_optional=not is_known, once=once
+                path,
+                body,
+                deadline,
+                probe,
+                hedged=True,
+                admit=self._meter.admit,
+                read=read,
+                is_optional=not is_known,
+                once=once,
             )
             return found
         except RejectedError as error:

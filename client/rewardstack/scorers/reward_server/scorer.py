@@ -292,7 +292,7 @@ async def explain_sample(
 
 async def _post(service: EndpointPool, body: bytes, deadline: SharedDeadline, read: Read) -> list[Score]:
     try:
-        scores: list[Score] = await service.post("/v1/score", body, deadline, PROBE, read=read)
+        scores: list[Score] = await service.post("/v1/score", body, deadline, PROBE, hedged=True, read=read)
         return scores
     except RejectedError as error:
         if error.status == 404:
