@@ -543,7 +543,10 @@ class EndpointPool:
         """Send a request once more that is stuck at an endpoint, where there is a place for it."""
         endpoint = self._place_beside(stuck)
         if endpoint is not None and (endpoint is not stuck or anywhere) and self._budget.spend():
-            return asyncio.create_task(self._second(endpoint, message, patience))
+            second = asyncio.create_task(self._second(endpoint, message, patience))
+            # Not in the task itself: one that is cancelled before it begins would keep its place for ever.
+            second.add_done_callback(lambda _: self._leave(endpoint))
+            return second
         if endpoint is not None:
             self._leave(endpoint)
         return None
@@ -562,14 +565,12 @@ class EndpointPool:
     async def _second(self, endpoint: Endpoint, message: Message, patience: Patience) -> Any:
         try:
             result = await endpoint.ask(message, patience)
-            self.last_progress = time.monotonic()
-            self._budget.earn(1.0)
-            return result
         except RejectedError:
             self.last_progress = time.monotonic()
             raise
-        finally:
-            self._leave(endpoint)
+        self.last_progress = time.monotonic()
+        self._budget.earn(1.0)
+        return result
 
     def _leave(self, endpoint: Endpoint) -> None:
         endpoint.in_flight -= 1
