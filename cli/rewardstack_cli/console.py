@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rewardstack.transport.incident import SAID_AFTER
+from rewardstack.transport.endpoint import SAID_AFTER
 
 T = TypeVar("T")
 

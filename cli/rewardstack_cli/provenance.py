@@ -21,8 +21,7 @@ from rewardstack.routing.judges import parse_judge
 from rewardstack.routing.routes import RULE_PREFIX, Leaf, Route, RouteTable
 from rewardstack.routing.syntax import definitions, judge_route, parse_route
 from rewardstack.settings import Settings
-from rewardstack.transport.exchange import exchange
-from rewardstack.transport.http import authorization, open_session
+from rewardstack.transport.http import authorization, exchange, open_session
 
 Provenance = dict[str, dict[str, Any]]
 

@@ -12,9 +12,9 @@ RewardstackError
 │   ├── DeadlineError               time ran out before an answer came
 │   ├── UnreachableError            no connection, a connection that broke, or an endpoint that hangs
 │   │   └── RefusedError            the connection was refused: nothing listens there
-│   ├── OverloadError               the service refused for now (408, 429, 502, 503, 504)
+│   ├── OverloadError               the service refused for now (408, 425, 429, 502, 503, 504, 520 to 524, 529)
 │   ├── RejectedError               the service refused for good (any other 4xx)
-│   └── ReplyError                  an answer came, but an error (5xx) or one that cannot be read
+│   └── ReplyError                  an answer came, but an error (any other 5xx) or one that cannot be read
 ├── ScoringError                    a sample has no score and `on_error="raise"` was asked for; carries all scores
 └── FailureRateError                more of the last samples failed than `REWARDSTACK_MAX_FAILURE_RATE` allows
 """
@@ -103,11 +103,13 @@ class OverloadError(ServiceError):
     Args:
         message: what was refused, and by whom.
         retry_after: seconds the service asked to wait, 0 where it named none.
+        status: its HTTP status; 0 where there was no reply.
     """
 
-    def __init__(self, message: str, retry_after: float = 0.0) -> None:
+    def __init__(self, message: str, retry_after: float = 0.0, status: int = 0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.status = status
 
 
 class RejectedError(ServiceError):
@@ -116,15 +118,26 @@ class RejectedError(ServiceError):
     Args:
         message: the service's own words.
         status: its HTTP status.
+        is_misplaced: whether another endpoint might take the request: the key, the path or the model is not this one's.
     """
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(self, message: str, status: int, *, is_misplaced: bool = False) -> None:
         super().__init__(message)
         self.status = status
+        self.is_misplaced = is_misplaced
 
 
 class ReplyError(ServiceError):
-    """An answer came that is an error (5xx), or not what the protocol says."""
+    """An answer came that is an error (5xx), or not what the protocol says.
+
+    Args:
+        message: what came, and from whom.
+        status: its HTTP status, 0 where that is no error.
+    """
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class ScoringError(RewardstackError):

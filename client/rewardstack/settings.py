@@ -49,12 +49,14 @@ class Settings:
         reward_server_urls: base URLs of equivalent reward servers.
         reward_server_api_key: sent to those servers only.
         reward_server_timeout: seconds a sample may wait for progress.
+        reward_server_refused_timeout: seconds that refused connections are waited for at most; None for the timeout.
         reward_type: the reward function where a call names none.
         judge_urls: base URLs of equivalent LLM judges; or the address of the Ray actor that is one.
         judge_api_key: sent to those judges only.
         judge_headers: sent to those judges only, by name.
         judge_query: parameters sent to those judges only, by name.
         judge_timeout: seconds a sample may wait for a judge's progress.
+        judge_refused_timeout: seconds that refused connections are waited for at most; None for the timeout.
         judge_model: the model that judges; empty for the one that the server serves.
         judge_revision: the operator's name for the state of the judge, part of the cache key.
         run_id: of the training run within which a stochastic judge's verdict is remembered; empty for this process.
@@ -63,6 +65,7 @@ class Settings:
         embedding_urls: base URLs of equivalent embedding servers.
         embedding_api_key: sent to those servers only.
         embedding_timeout: seconds a sample may wait for an embedding server's progress.
+        embedding_refused_timeout: seconds that refused connections are waited for at most.
         cache_on: whether results are kept and read at all.
         cache_url: the Redis that holds results; empty for none.
         cache_secret: with which results are sealed there; empty for no seal.
@@ -70,7 +73,7 @@ class Settings:
         cache_items: results kept in this process, in front of Redis.
         endpoints: the file that names the servers above, and is followed; empty where the environment does.
         routes_files: files of further routes.
-        max_retries: further attempts for a request that failed otherwise than by overload.
+        max_retries: further attempts for a request whose replies are ill.
         max_connections: requests in flight to one endpoint.
         max_failure_rate: share of the last samples that may fail; 1 for no limit.
         failure_window: number of last samples that count.
@@ -79,12 +82,14 @@ class Settings:
     reward_server_urls: tuple[str, ...]
     reward_server_api_key: str
     reward_server_timeout: float
+    reward_server_refused_timeout: float | None
     reward_type: str
     judge_urls: tuple[str, ...]
     judge_api_key: str
     judge_headers: tuple[tuple[str, str], ...]
     judge_query: tuple[tuple[str, str], ...]
     judge_timeout: float
+    judge_refused_timeout: float | None
     judge_model: str
     judge_revision: str
     run_id: str
@@ -93,6 +98,7 @@ class Settings:
     embedding_urls: tuple[str, ...]
     embedding_api_key: str
     embedding_timeout: float
+    embedding_refused_timeout: float
     cache_on: bool
     cache_url: str
     cache_secret: str
@@ -151,16 +157,19 @@ def _parse(texts: tuple[str, ...]) -> Settings:
     return Settings(
         **servers,
         reward_server_timeout=value["REWARD_SERVER_TIMEOUT"],
+        reward_server_refused_timeout=value["REWARD_SERVER_REFUSED_TIMEOUT"],
         reward_type=value["REWARD_TYPE"],
         judge_headers=value["LLM_JUDGE_HEADERS"],
         judge_query=value["LLM_JUDGE_QUERY"],
         judge_timeout=value["LLM_JUDGE_SERVER_TIMEOUT"],
+        judge_refused_timeout=value["LLM_JUDGE_SERVER_REFUSED_TIMEOUT"],
         judge_model=value["LLM_JUDGE_MODEL"],
         judge_revision=value["JUDGE_REVISION"],
         run_id=value["REWARDSTACK_RUN_ID"],
         max_requests=value[MAX_REQUESTS],
         max_tokens=value[MAX_TOKENS],
         embedding_timeout=value["EMBEDDING_SERVER_TIMEOUT"],
+        embedding_refused_timeout=value["EMBEDDING_SERVER_REFUSED_TIMEOUT"],
         cache_on=value["REWARD_CACHE"] == "on",
         cache_secret=value["REWARD_CACHE_SECRET"],
         cache_ttl=value["REWARD_CACHE_TTL"],

@@ -9,6 +9,7 @@ from __future__ import annotations
 from rewardstack_settings.kinds import (
     OPTIONAL_NAME,
     Files,
+    Maybe,
     Number,
     OneOf,
     Pairs,
@@ -22,6 +23,7 @@ from rewardstack_settings.kinds import (
 from rewardstack_settings.setting import Section, Setting, by_name
 
 DURATION = Number(86_400, "a number of seconds")
+REFUSED = "seconds that calls wait for {} that refuses connections, as one does that restarts"
 SECRET = Word(r"\S*", "text without spaces")
 HEADERS = Pairs(",", r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "api-key: KEY, or one such pair a line")
 QUERY = Pairs("&", r"[A-Za-z0-9._~-]+", "api-version=2024-10-21&NAME=VALUE")
@@ -65,6 +67,8 @@ JUDGE = Section("LLM judge", [
             "no place for a key, for servers write it into their logs"),
     Setting("LLM_JUDGE_SERVER_TIMEOUT", "60", DURATION, CLIENT,
             "seconds a sample may wait for a judge without progress"),
+    Setting("LLM_JUDGE_SERVER_REFUSED_TIMEOUT", "", Maybe(DURATION), CLIENT,
+            f"{REFUSED.format('a judge')}; empty: LLM_JUDGE_SERVER_TIMEOUT"),
     Setting("LLM_JUDGE_MODEL", "", OPTIONAL_NAME, ("up", *CLIENT),
             "the model that judges; empty: the one that it serves"),
     Setting("JUDGE_REVISION", "", Text(), CLIENT,
@@ -88,6 +92,8 @@ EMBEDDING = Section("Embedding server", [
             "key that is sent to those servers, and to no other; the stack's own asks for it", secret=True),
     Setting("EMBEDDING_SERVER_TIMEOUT", "30", DURATION, CLIENT,
             "seconds a sample may wait for an embedding server without progress"),
+    Setting("EMBEDDING_SERVER_REFUSED_TIMEOUT", "5", DURATION, CLIENT,
+            f"{REFUSED.format('an embedding server')}; short, because lexical similarity takes its place"),
 ])
 
 TRAINER = Section("The client", [
@@ -96,6 +102,8 @@ TRAINER = Section("The client", [
     Setting("REWARD_SERVER_API_KEY", "", Text(), ("client",),
             "key that is sent to those servers, and to no other", secret=True),
     Setting("REWARD_SERVER_TIMEOUT", "60", DURATION, ("client",), "seconds a sample may wait without progress"),
+    Setting("REWARD_SERVER_REFUSED_TIMEOUT", "", Maybe(DURATION), ("client",),
+            f"{REFUSED.format('a reward server')}; empty: REWARD_SERVER_TIMEOUT"),
     Setting("REWARD_CACHE_URL", "", RedisUrl(), CLIENT,
             "Redis that holds results, such as `redis://localhost:6379/0`; empty for none; `make up` "
             "sets the reward server's", secret=True),
@@ -103,7 +111,8 @@ TRAINER = Section("The client", [
             "a file, your own and with mode 600, that names servers and their keys in place of these variables, and is "
             "followed while they move; empty for none"),
     Setting("REWARDSTACK_MAX_RETRIES", "3", Whole(0, 100), ("client",),
-            "further attempts for a request that failed otherwise than by overload"),
+            "further attempts for a request whose replies are errors (500) or cannot be read, where there is no other "
+            "server to ask"),
     Setting("REWARDSTACK_MAX_CONNECTIONS", "1028", Whole(1, 1_000_000), ("client",),
             "requests in flight to one endpoint"),
     Setting("REWARDSTACK_MAX_FAILURE_RATE", "1", Number(1), ("client",),

@@ -12,11 +12,11 @@ import pytest
 
 from rewardstack import Request, score
 from rewardstack.errors import OverloadError, UnreachableError
-from rewardstack.transport import endpoint, incident
-from rewardstack.transport.incident import Incident
+from rewardstack.transport import endpoint
+from rewardstack.transport.endpoint import Incident
 from tests.support.servers import FaultServer, free_port
 
-SAID = "tried again"
+SAID = "retrying"
 
 
 def reasons(count: int = 3, **extra: object) -> set[str]:
@@ -91,7 +91,7 @@ def test_the_calls_own_limit_is_named(server: FaultServer) -> None:
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What lasts is said after a tenth of a second."""
-    monkeypatch.setattr(incident, "SAID_AFTER", 0.1)
+    monkeypatch.setattr(endpoint, "SAID_AFTER", 0.1)
 
 
 @pytest.mark.parametrize("mode", ["gone", "503"])
@@ -138,7 +138,7 @@ def assert_silence_is_said(
     with caplog.at_level(logging.WARNING, "rewardstack"):
         reasons(timeout=timeout)
     line, _ = [record.getMessage() for record in caplog.records]
-    assert re.fullmatch(f"{server.url}: no answer even to GET /health; for {seconds} s now, and {SAID}", line)
+    assert re.fullmatch(f"{server.url}: no answer even to GET /health; unavailable for {seconds} s, {SAID}", line)
 
 
 async def test_incidents(soon: None, caplog: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,7 @@ from tests.support.table import Table
 
 START = 100.0
 REFUSED, TOOK = ("refused", 0.0), ("succeeded",)
-OUT_OF_REACH: list[tuple[Any, ...]] = [("unreachable",)] * 3
+OUT_OF_REACH: list[tuple[Any, ...]] = [("failed",)] * 3
 
 
 class Clock:
@@ -40,7 +40,7 @@ def play(limiter: Limiter, clock: Clock, events: list[tuple[Any, ...]]) -> None:
         elif name == "refused":
             refuse(limiter, clock, *arguments)
         elif name == "hangs":
-            limiter.unreachable(hangs=True)
+            limiter.failed(at_once=True)
         else:
             getattr(limiter, name)()
 
@@ -52,7 +52,7 @@ def refuse(limiter: Limiter, clock: Clock, sent_ago: float = 0.0, in_flight: int
 
 def state(limiter: Limiter, clock: Clock) -> tuple[int, float, bool]:
     """What is allowed in flight, for how many seconds nothing is, and whether the circuit is open."""
-    return limiter.limit, max(0.0, limiter.opens_at - clock.now), limiter.circuit_open
+    return limiter.limit, max(0.0, limiter.opens_at - clock.now), limiter.is_open
 
 
 REFUSALS: list[tuple[list[tuple[Any, ...]], int, float]] = [
@@ -90,12 +90,12 @@ def test_refusals(clock: Clock, table: Table) -> None:
 @pytest.mark.parametrize(
     ("events", "limit", "pause", "is_open"),
     [
-        ([("unreachable",)] * 2, 64, 0.0, False),
-        ([("unreachable",)] * 2 + [TOOK, ("unreachable",)], 64, 0.0, False),
-        ([("unreachable",)] * 2 + [("refused", 0.0, 60), ("unreachable",)], 32, 0.0, False),
+        ([("failed",)] * 2, 64, 0.0, False),
+        ([("failed",)] * 2 + [TOOK, ("failed",)], 64, 0.0, False),
+        ([("failed",)] * 2 + [("refused", 0.0, 60), ("failed",)], 32, 0.0, False),
         (OUT_OF_REACH, 1, 0.2, True),
         (OUT_OF_REACH * 2, 1, 0.2, True),
-        ([*OUT_OF_REACH, ("wait", 0.2), ("unreachable",)], 1, 0.4, True),
+        ([*OUT_OF_REACH, ("wait", 0.2), ("failed",)], 1, 0.4, True),
         ([*OUT_OF_REACH, ("wait", 0.2), TOOK], 2, 0.0, False),
         ([*OUT_OF_REACH, ("wait", 0.2), REFUSED], 1, 0.4, False),
         ([("hangs",)], 1, 0.2, True),
@@ -107,6 +107,21 @@ def test_circuit(clock: Clock, events: list[tuple[Any, ...]], limit: int, pause:
     limiter = Limiter(64)
     play(limiter, clock, events)
     assert (limit, pytest.approx(pause), is_open) == state(limiter, clock)
+
+
+def test_ejection(clock: Clock) -> None:
+    """An endpoint that others can stand in for is left out longer, and after ten refusals as well."""
+    limiter, pauses = Limiter(64), []
+    for _ in range(9):
+        for _ in range(3):
+            limiter.failed(ejects=True)
+        pauses.append(limiter.opens_at - clock.now)
+        clock.now = limiter.opens_at
+    assert [1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * 4] == pytest.approx(pauses)
+    limiter = Limiter(64)
+    for times in range(1, 11):
+        limiter.refused(clock.now, 60, 0.0, ejects=True)
+        assert (times == 10) == limiter.is_open != limiter.is_available
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_exit_with_a_hung_server(server: FaultServer, run_script: Script) -> Non
     out = run_script("""
         import atexit, socket, sys, threading, time
         from rewardstack import compute_score
-        import rewardstack.transport.resolver as resolver
+        import rewardstack.transport.http as resolver
 
         resolver._look_up = lambda *names: time.sleep(60)
         left = []

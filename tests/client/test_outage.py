@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rewardstack import Request, acompute_score, rule_remote, score
-from rewardstack.transport import endpoint, outage
+from rewardstack.transport import endpoint, endpoint_pool
 from tests.support.servers import FaultServer, fault_server, free_port
 from tests.support.waiting import eventually
 
@@ -35,7 +35,7 @@ def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> flo
     factor = float(request.param)
     for module, name in (
         *((endpoint, name) for name in ("SILENCE", "PING_TIMEOUT", "SAID_AFTER")),
-        *((outage, name) for name in ("REFUSED_FOR", "PROBE_TIMEOUT")),
+        (endpoint_pool, "PROBE_TIMEOUT"),
     ):
         monkeypatch.setattr(module, name, factor * getattr(module, name))
     return factor
@@ -104,7 +104,7 @@ def test_whoever_comes_later_is_told_at_once(dead: str, pace: float) -> None:
     assert time.monotonic() - began < pace * TIMEOUT / 2
     assert "failed" == later.status
     assert any(words in later.reason for words in WORDS[dead])
-    assert "so nothing waits for it until it is back" in later.reason
+    assert "failing fast until a health probe succeeds" in later.reason
 
 
 @pytest.fixture
@@ -136,9 +136,9 @@ def test_probes_are_few(dead: str, taken: list[socket.socket], count: int) -> No
     assert len(taken) - before <= 3
 
 
-@pytest.mark.parametrize("seconds", [0.5, 2.0])
+@pytest.mark.parametrize("seconds", [0.5, 4.0, *(pytest.param(one, marks=pytest.mark.nightly) for one in (8.0, 20.0))])
 def test_a_restart_is_waited_for(server: FaultServer, seconds: float, pace: float) -> None:
-    """A server that refuses connections for as long as a restart takes costs no sample."""
+    """A server that refuses connections for a part of its timeout costs no sample."""
     assert "ok" == score([Request("math", "before", "1")])[0].status
     server.kill()
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -148,8 +148,9 @@ def test_a_restart_is_waited_for(server: FaultServer, seconds: float, pace: floa
             assert {"ok"} == {call.result()[0].status for call in calls}
 
 
-def test_refused_is_known_soon(server: FaultServer, pace: float) -> None:
-    """A refused connection ends the wait long before a long timeout does."""
+def test_refused_is_known_soon(server: FaultServer, monkeypatch: pytest.MonkeyPatch, pace: float) -> None:
+    """Where the setting says so, a refused connection ends the wait long before a long timeout does."""
+    monkeypatch.setenv("REWARD_SERVER_REFUSED_TIMEOUT", f"{pace * 5}")
     assert "ok" == score([Request("math", "before", "1")])[0].status
     server.kill()
     began = time.monotonic()

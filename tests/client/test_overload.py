@@ -81,6 +81,16 @@ def test_retry_after_is_heeded(server: FaultServer) -> None:
     assert time.monotonic() - before >= 3
 
 
+def test_retry_after_beyond_the_deadline(server: FaultServer) -> None:
+    """A server that asks for more time than there is, is not waited for."""
+    score([Request("math", "warm")])
+    server.set(mode="429", headers={"Retry-After": "3600"})
+    before = time.monotonic()
+    (one,) = score([Request("math", "late", "1", {"timeout": 30})])
+    assert "failed" == one.status and "asks to wait 3600 s" in one.reason
+    assert time.monotonic() - before < 15
+
+
 def _refuse(server: FaultServer) -> None:
     server.set(mode="503")
 

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.core.deadline import Deadline, Patience, SharedDeadline
 from rewardstack.errors import DeadlineError
+from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 from rewardstack.transport.http import open_session
 
@@ -72,7 +73,20 @@ async def test_a_place_is_passed_on() -> None:
     async with one_place() as (service, pool, get):
         first, second, third = (asyncio.create_task(get(f"/{at}", 60)) for at in range(3))
         await service.asked.wait()
-        next(iter(pool._turns._waiting)).add_done_callback(lambda _: second.cancel())
+        next(iter(pool._queue._waiting)).add_done_callback(lambda _: second.cancel())
         service.open.set()
         assert [b"{}"] * 2 == await asyncio.gather(first, third)
         assert second.cancelled() and not pool._is_awaited()
+
+
+async def test_a_hedge_that_is_cancelled_at_once() -> None:
+    """A hedge that ends before it has begun gives its place back."""
+    async with one_place() as (_, pool, _):
+        endpoint = pool._endpoints[0]
+        message, patience = Message("GET", "/"), Patience(SharedDeadline(Deadline(60)), 0.0)
+        hedge = pool._hedge(endpoint, message, patience, anywhere=True)
+        assert hedge is not None and endpoint.in_flight == 1
+        hedge.cancel()
+        await asyncio.wait((hedge,))
+        await asyncio.sleep(0)
+        assert endpoint.in_flight == 0

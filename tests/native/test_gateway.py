@@ -70,11 +70,14 @@ def test_all_dead(scene: Scene) -> None:
 
 @pytest.mark.parametrize("status", ["429", "503", "500"])
 def test_a_refusal_is_passed_on(scene: Scene, status: str) -> None:
-    """A server that refuses is believed: no second try, and it stays in the rotation."""
+    """A request that a server refuses is tried on another; where all refuse, the client hears it, and all stay in."""
     for server in scene.servers:
         server.set(mode=status)
     assert [score(scene.gateway) for _ in range(12)] == [int(status)] * 12
-    assert scene.requests() == [4, 4, 4]
+    assert sum(scene.requests()) == 24
+    for server in scene.servers[1:]:
+        server.set(mode="ok")
+    assert [score(scene.gateway) for _ in range(12)] == [200] * 12
 
 
 def test_two_tries_at_most(scene: Scene) -> None:
@@ -129,7 +132,7 @@ def test_listed_path(scene: Scene, path: str) -> None:
     addresses = {f"upstream=127.0.0.1:{server.port}" for server in scene.servers}
     logged = [line for line in said.splitlines() if f"GET {path} " in line]
     assert bool(logged) == (path not in ("/health", "/ready", "/metrics"))
-    assert not logged or addresses & set(logged[0].split())
+    assert not logged or addresses & set(logged[0].replace(",", "").split())
 
 
 def test_own_health(scene: Scene) -> None:

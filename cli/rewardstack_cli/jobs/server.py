@@ -13,8 +13,7 @@ from rewardstack.errors import OverloadError, RejectedError, ReplyError, Setting
 from rewardstack.scorers.destination import Servers
 from rewardstack.scorers.reward_server import reward_servers
 from rewardstack.settings import Settings
-from rewardstack.transport.exchange import exchange
-from rewardstack.transport.http import authorization, open_session
+from rewardstack.transport.http import authorization, exchange, open_session
 from rewardstack_cli.console import say, wait_aloud
 
 ANSWER_SECONDS = 300.0

@@ -13,8 +13,7 @@ import aiohttp
 
 from rewardstack.core.addresses import shown_url
 from rewardstack.errors import OverloadError, RejectedError, ServiceError, SettingsError, UnreachableError
-from rewardstack.transport.exchange import send
-from rewardstack.transport.http import authorization, open_session, proxy_of
+from rewardstack.transport.http import authorization, open_session, proxy_of, send
 from rewardstack.transport.reply import Reply, body_of
 from rewardstack_cli.console import wait_aloud
 from rewardstack_cli.probes.finding import Finding, Trouble

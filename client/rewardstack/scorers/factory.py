@@ -6,6 +6,7 @@ Each kind of scorer is loaded when the first of it is made.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Hashable, Mapping
 from functools import cache as cache_calls
 from functools import partial
@@ -66,8 +67,18 @@ class Backends:
             judges: those that have a name, by it.
         """
         is_relayed = bool(settings.reward_server_urls)
-        find_rules = self._finder(settings, "rule", lambda now: (now.reward_server_urls, now.reward_server_api_key))
-        find_embedding = self._finder(settings, "embedding", lambda now: (now.embedding_urls, now.embedding_api_key))
+        find_rules = self._finder(
+            settings,
+            "rule",
+            lambda now: (now.reward_server_urls, now.reward_server_api_key),
+            settings.reward_server_refused_timeout,
+        )
+        find_embedding = self._finder(
+            settings,
+            "embedding",
+            lambda now: (now.embedding_urls, now.embedding_api_key),
+            settings.embedding_refused_timeout,
+        )
         servers = RewardServers(settings, find_rules, self._types)
 
         def make_rule(name: str) -> Scorer[Any]:
@@ -79,7 +90,8 @@ class Backends:
                 from rewardstack.scorers.judge import Judge, Named
             named = Named(judges[name]) if name in judges else None
             own = settings if named is None else named.settings(settings)
-            find_judge = self._finder(settings, f"judge:{name}", partial(_place_of_judge, named))
+            place = partial(_place_of_judge, named)
+            find_judge = self._finder(settings, f"judge:{name}", place, settings.judge_refused_timeout)
             judge = Judge(own, find_judge, self._new_meter(cache, settings), named)
             if own.judge_urls or not is_relayed:
                 return judge
@@ -113,28 +125,39 @@ class Backends:
         self._budgets[which].cap(settings.max_requests, settings.max_tokens)
         return partial(Meter, self._budgets[which], told=self._spent or tell_nobody)
 
-    def _finder(self, settings: Settings, kind: str, place: Callable[[Settings], Place]) -> FindService:
-        """Return what finds services: the environment's own of this kind, which is at `place`, and those of samples."""
+    def _finder(
+        self, settings: Settings, kind: str, place: Callable[[Settings], Place], refused_timeout: float | None
+    ) -> FindService:
+        """Return what finds services: the environment's own of this kind, which is at `place`, and those of samples.
+
+        Refused connections are waited for at most `refused_timeout` seconds; None: as long as any failure.
+        """
+        patience = math.inf if refused_timeout is None else refused_timeout
 
         @cache_calls  # every sample asks; `_services` keeps them all anyway
         def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
             if settings.endpoints and (urls, api_key) == place(settings):
                 named = settings.endpoints, kind
-                service = self._service(named, (urls, api_key), settings, lambda: place(settings.follow()))
+                service = self._service(named, (urls, api_key), settings, patience, lambda: place(settings.follow()))
                 service.follow()
                 return service
-            return self._service((urls, api_key), (urls, api_key), settings)
+            return self._service((urls, api_key), (urls, api_key), settings, patience)
 
         return find_service
 
     def _service(
-        self, name: tuple[object, ...], place: Place, settings: Settings, place_now: Callable[[], Place] | None = None
+        self,
+        name: tuple[object, ...],
+        place: Place,
+        settings: Settings,
+        patience: float,
+        place_now: Callable[[], Place] | None = None,
     ) -> EndpointPool:
-        identity = (*name, settings.max_connections, settings.max_retries)
+        identity = (*name, settings.max_connections, settings.max_retries, patience)
         service = self._services.get(identity)
         if service is None:
             ceiling = connection_ceiling(settings.max_connections)
-            service = self._make_pool(*place, self._session, ceiling, settings.max_retries, place_now)
+            service = self._make_pool(*place, self._session, ceiling, settings.max_retries, place_now, patience)
             self._services[identity] = service
         return service
 

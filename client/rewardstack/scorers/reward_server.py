@@ -7,12 +7,16 @@ that it reads: nothing else leaves the trainer.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from rewardstack.cache.key import ANY, CACHE_ENABLED, EVERY_FIELD, Key, Range, may_be_cached, read_fields, rule_key
@@ -36,8 +40,7 @@ if TYPE_CHECKING:
 BATCH = 64
 """Samples in one request."""
 PROBE = json.dumps({"items": []}).encode()
-SHOWN = 80
-"""Bytes of a reply that an error shows."""
+TOO_LARGE = 413
 COMMON_FIELDS = frozenset({"prompt", "problem", "question", "data_source"})
 """Fields that functions read under several names."""
 EXPLAIN = "/v1/explain"
@@ -314,14 +317,22 @@ class Relay(Scorer[Relayed[P]]):
 
 async def _reward_types(service: EndpointPool, deadline: SharedDeadline) -> Mapping[str, RewardType] | None:
     try:
-        reply: Any = json.loads(await service.get("/v1/reward_types", deadline))
+        types: Mapping[str, RewardType] = await service.get("/v1/reward_types", deadline, read=_read_types)
+        return types
+    except (RejectedError, ReplyError) as error:
+        log.warning("the reward server does not tell its reward types, so its scores are not cached: %s", error)
+        return None
+
+
+def _read_types(data: bytes) -> Mapping[str, RewardType]:
+    try:
+        reply: Any = json.loads(data)
         return {
             name: RewardType(about["fingerprint"], tuple(about["fields"]), _range(*about.get("range", ANY)))
             for name, about in reply["reward_types"].items()
         }
-    except (RejectedError, ReplyError, ValueError, KeyError, TypeError, AttributeError) as error:
-        log.warning("the reward server does not tell its reward types, so its scores are not cached: %s", error)
-        return None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ReplyError("it is no list of reward types") from error
 
 
 def _range(low: float | None, high: float | None) -> Range:
@@ -332,21 +343,35 @@ def _range(low: float | None, high: float | None) -> Range:
 async def _scores(
     service: EndpointPool, source: str, records: Sequence[str], deadline: SharedDeadline
 ) -> Sequence[Score]:
+    """Return one score for each record; a request that is too large is sent in two."""
     body = f'{{"items": [{", ".join(records)}]}}'.encode()
+    read = partial(_read_scores, source, len(records))
     try:
-        reply = await service.post("/v1/score", body, deadline, PROBE)
+        scores: Sequence[Score] = await service.post("/v1/score", body, deadline, PROBE, hedged=True, read=read)
+        return scores
     except RejectedError as error:
         if error.status == 404:
             raise UnknownSourceError(str(error), "data_source") from error
         if error.status == 503:
             raise BudgetError(str(error)) from error
-        raise
+        if error.status != TOO_LARGE:
+            raise
+        if len(records) == 1:
+            return [Score.failed(f"one sample of {len(body):,} bytes is more than the server takes: {error}", source)]
+    sums = [*accumulate(map(len, records))]
+    middle = min(max(1, bisect_left(sums, sums[-1] / 2)), len(records) - 1)
+    halves = records[:middle], records[middle:]
+    parts = await asyncio.gather(*(_scores(service, source, half, deadline) for half in halves))
+    return [*parts[0], *parts[1]]
+
+
+def _read_scores(source: str, count: int, reply: bytes) -> Sequence[Score]:
     try:
         scores = read_scores(json.loads(reply)["scores"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ReplyError(f"{source}: the server's reply is no list of scores: {reply[:SHOWN]!r}") from error
-    if len(scores) != len(records):
-        raise ReplyError(f"{source}: {len(scores)} scores came for {len(records)} samples")
+        raise ReplyError(f"{source}: the server's reply is no list of scores") from error
+    if len(scores) != count:
+        raise ReplyError(f"{source}: {len(scores)} scores came for {count} samples")
     return scores
 
 
@@ -358,7 +383,7 @@ async def _explained(
         from rewardstack.core.steps import read_steps
     body = f'{record[:-1]}, "anew": {json.dumps(trace.anew)}}}'.encode()
     try:
-        reply = json.loads(await service.post(EXPLAIN, body, deadline))
+        reply = json.loads(await service.post(EXPLAIN, body, deadline, is_optional=True))
         steps, error = read_steps(reply["steps"]), str(reply["error"])
         scores = None if error else read_scores([reply["score"]])
     except RejectedError as refusal:

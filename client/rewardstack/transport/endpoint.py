@@ -1,31 +1,67 @@
-"""One URL of a service: requests are sent to it, and what became of them tells its limiter and the service's pace.
+"""One URL of a service: requests are sent to it, and what becomes of them tells its limiter, its incident and its pace.
 
-A watch asks a server that accepts requests and never answers whether it lives.
+A watch asks a server that accepts requests and never answers whether it lives. A request that waits far longer than any
+other took, though answers came in the meantime, is sent once more (hedged); the first answer counts.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
+import random
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import aiohttp
 
 from rewardstack.core.deadline import HEADER, Patience
 from rewardstack.endpoints import VARIABLE
-from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
-from rewardstack.transport.attempt import LEAST, Attempt, OnceMore, Pace
-from rewardstack.transport.exchange import exchange
-from rewardstack.transport.http import CONNECT_TIMEOUT, shown
-from rewardstack.transport.incident import SAID_AFTER, Incident
+from rewardstack.errors import (
+    DeadlineError,
+    OverloadError,
+    RefusedError,
+    RejectedError,
+    ReplyError,
+    ServiceError,
+    UnreachableError,
+)
+from rewardstack.transport.http import CONNECT_TIMEOUT, exchange, send, shown
 from rewardstack.transport.limiter import Limiter
+from rewardstack.transport.ray_actor import is_actor
+from rewardstack.transport.reply import DOWN, LIMITING, STEERED, Read, result_of
 
 SILENCE = 2.0
 """Seconds without any answer after which the endpoint is asked whether it lives."""
 PING_TIMEOUT = 3.0
 """Seconds it has to say so; any HTTP reply will do."""
+SAID_AFTER = 3.0
+"""Seconds that somebody has waited when the log says why: what is over sooner nobody need know."""
+LEAST = 2.0
+"""Seconds that every request may take before it counts as stuck."""
+SOON = 0.5
+"""Seconds after which one looks again at a request of which nothing can be said yet."""
+FACTOR = 2.0
+"""How much longer than the slowest of late a stuck request has waited."""
+DECAY = 0.99
+"""Factor by which each answer makes the slowest one of late fade."""
+ILL_PAUSE = 0.6
+"""Seconds until an ill reply's request is sent again, doubled each time; drawn from the upper half of the range."""
+ILL_AFTER = 3
+"""Ill replies in a row that make an illness, of which one request at a time finds out whether it is over."""
+ILL_FOR = 5.0
+"""Seconds of illness after which an ill reply is final."""
+FORGOTTEN_AFTER = 30.0
+"""Seconds without a reply after which an illness is forgotten."""
+
+REPLICA = "X-Replica"
+"""Header with the number of a server behind our gateway: the same number leads to the same one."""
+NUMBERS = tuple(map(str, range(1, 9)))
+"""Several numbers lead to each server."""
 
 UNAUTHORIZED = 401
 """Says a server that does not know a key: where its service moves, it may be the next job's at the old address."""
@@ -33,6 +69,10 @@ UNAUTHORIZED = 401
 NONE: Mapping[str, str] = MappingProxyType({})
 Admit = Callable[[], Awaitable[None]]
 """Awaited before each attempt to send a message; what it raises ends them."""
+SendHedge = Callable[[], "asyncio.Task[Any] | None"]
+"""Sends a request another time; None where there is no place for it."""
+
+log = logging.getLogger(__name__)
 
 
 class Message(NamedTuple):
@@ -44,6 +84,9 @@ class Message(NamedTuple):
         body: JSON, or None.
         headers: beside the service's own.
         admit: says before each attempt whether it may be made; None where all may.
+        read: makes the result of a reply's body, and raises ReplyError where it cannot; None for the body itself.
+        is_optional: whether the path may not exist: 404 is then an answer like others.
+        once: whether an ill reply of the last endpoint is final.
     """
 
     method: str
@@ -51,6 +94,315 @@ class Message(NamedTuple):
     body: bytes | None = None
     headers: Mapping[str, str] = NONE
     admit: Admit | None = None
+    read: Read | None = None
+    is_optional: bool = False
+    once: bool = False
+
+
+class Pace:
+    """The time that a service's answers took of late."""
+
+    def __init__(self) -> None:
+        self._slowest = 0.0
+        self._answered_at = 0.0
+
+    def answered(self, sent_at: float) -> None:
+        """Note that a request that was sent at `sent_at`, on `time.monotonic()`, was answered."""
+        self._answered_at = time.monotonic()
+        self._slowest = max(self._answered_at - sent_at, self._slowest * DECAY)
+
+    def stuck_in(self, sent_at: float, otherwise: float) -> float:
+        """Return the seconds until a request that was sent at `sent_at` counts as stuck; 0 if it does now.
+
+        Args:
+            sent_at: on `time.monotonic()`.
+            otherwise: seconds after which it does where nothing is known of the service; infinity where all that was
+                sent since waits alike, for there is no other endpoint: one looks again later.
+        """
+        now = time.monotonic()
+        if self._answered_at <= sent_at and otherwise == math.inf:
+            return max(SOON, sent_at + LEAST - now)
+        usual = FACTOR * self._slowest if self._answered_at else otherwise
+        return max(0.0, sent_at + max(LEAST, usual) - now)
+
+
+class Attempt:
+    """A request that the current task waits for, until an answer comes, or one of these interrupts it: nobody has the
+    patience any more, the endpoint hangs, its hedge has brought the answer.
+
+    It needs no task of its own, which halves what a request costs beside the HTTP client's work.
+
+    Args:
+        cause: says why no answer has come, as far as that is known.
+        patience: of all who wait for it.
+        pace: of the service.
+        hedge: starts a second attempt; None where this one is to stay the only one.
+        otherwise: as of `Pace.stuck_in`.
+    """
+
+    __slots__ = (
+        *(
+            "_cause",
+            "_error",
+            "_hedge",
+            "_hedged_at",
+            "_is_done",
+            "_otherwise",
+            "_pace",
+            "_patience",
+            "_result",
+            "_second",
+            "_task",
+        ),
+        "sent_at",
+    )
+
+    def __init__(
+        self,
+        cause: Callable[[], str],
+        patience: Patience,
+        pace: Pace,
+        hedge: SendHedge | None,
+        otherwise: float = math.inf,
+    ) -> None:
+        self.sent_at = self._hedged_at = time.monotonic()
+        self._cause = cause
+        self._error: ServiceError | None = None
+        self._result: Any = None
+        self._is_done = False
+        self._patience = patience
+        self._pace = pace
+        self._hedge = hedge
+        self._otherwise = otherwise
+        self._second: asyncio.Task[Any] | None = None
+        self._task = asyncio.current_task()
+
+    def look(self) -> float:
+        """Interrupt the attempt, or hedge it, where it is time to; return the seconds until the next look."""
+        left = self._patience.left()
+        if left <= 0:
+            allowed = round(self._patience.deadline.allowed, 2)
+            self.interrupt(DeadlineError(f"no answer within {allowed:g} s; {self._cause()}"))
+            return SOON
+        if self._hedge is None:
+            return left
+        stuck_in = self._pace.stuck_in(self._hedged_at, self._otherwise)
+        if stuck_in > 0:
+            return min(left, stuck_in)
+        second = self._hedge()
+        if second is None:
+            return min(left, SOON)
+        if self._second is not None:  # it may have met the server that hangs, too
+            self._second.cancel()
+        self._second, self._hedged_at = second, time.monotonic()
+        second.add_done_callback(self._answered)
+        return min(left, LEAST)
+
+    def _answered(self, second: asyncio.Task[Any]) -> None:
+        if second.cancelled() or second.exception() is not None:
+            return
+        if self._second is not None and not self._is_done:
+            self._result = second.result()
+            self._cancel()
+
+    def interrupt(self, error: ServiceError) -> None:
+        """End the attempt with `error`, unless it is ending already."""
+        if not self._is_done:
+            self._error = error
+            self._cancel()
+
+    def _cancel(self) -> None:
+        self._is_done = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def hedged_result(self) -> Any:
+        """Return what the hedge brought, once this attempt was cancelled.
+
+        Raises:
+            ServiceError: why it was interrupted.
+            CancelledError: someone else cancelled it.
+        """
+        if not self._is_done:
+            raise asyncio.CancelledError
+        if self._task is not None and sys.version_info >= (3, 11) and self._task.uncancel() > 0:
+            raise asyncio.CancelledError
+        if self._error is not None:
+            raise self._error from None
+        return self._result
+
+    def end(self, *, replied: bool) -> None:
+        """Note that it has ended, with a reply to what was asked or otherwise; its hedge ends with it."""
+        if replied:
+            self._pace.answered(self.sent_at)
+        second, self._second = self._second, None
+        if second is not None:
+            second.cancel()
+
+
+class Incident:
+    """What keeps an endpoint from taking requests, from the first failure to the next answer; one that lasts is logged.
+
+    Its attribute `error` is the last one noted, None while there is no incident; `down_since` and `refusing_since`, on
+    `time.monotonic()`, say since when there was nothing but lost connections, silence and gateways without a server, or
+    refused connections alone: infinity where there was something else.
+
+    Args:
+        is_awaited: whether anyone waits for the endpoint's service.
+    """
+
+    def __init__(self, is_awaited: Callable[[], bool]) -> None:
+        self.error: ServiceError | None = None
+        self.down_since = self.refusing_since = math.inf
+        self._is_awaited = is_awaited
+        self._since = 0.0
+        self._refusals = 0
+        self._said = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __str__(self) -> str:
+        """The last error, and how often the server has refused."""
+        times = f" ({self._refusals} times)" if self._refusals > 1 and isinstance(self.error, OverloadError) else ""
+        return f"{self.error}{times}"
+
+    def note(self, error: ServiceError, since: float | None = None) -> None:
+        """Note a failure.
+
+        Args:
+            error: what failed.
+            since: when that began, on `time.monotonic()`; None for now.
+        """
+        now = time.monotonic()
+        began = now if since is None else since
+        if self.error is None:
+            self._since, self._refusals, self._said = began, 0, False
+        is_down = isinstance(error, UnreachableError) or (isinstance(error, OverloadError) and error.status in DOWN)
+        self.down_since = min(self.down_since, began) if is_down else math.inf
+        self.refusing_since = min(self.refusing_since, began) if isinstance(error, RefusedError) else math.inf
+        self.error = error
+        self._refusals += isinstance(error, OverloadError)
+        if not self._said and self._timer is None:
+            left = max(0.0, self._since + SAID_AFTER - now)
+            self._timer = asyncio.get_running_loop().call_later(left, self._say)
+
+    def over(self) -> None:
+        """Note that the endpoint took a request."""
+        if self.error is None:
+            return
+        self.error = None
+        self.down_since = self.refusing_since = math.inf
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _say(self) -> None:
+        """What nobody waits for is not said before somebody does."""
+        self._timer = None
+        if self.error is not None and self._is_awaited():
+            self._said = True
+            log.warning("%s; unavailable for %.0f s, retrying", self, time.monotonic() - self._since)
+
+
+class Illness:
+    """The ill replies (`ReplyError`) of an endpoint since its last readable one.
+
+    While it lasts one request at a time is sent again, with growing pauses. Attribute `recovered_at`, on
+    `time.monotonic()`, is the end of the last one, `replies` counts those of this one.
+    """
+
+    def __init__(self) -> None:
+        self.recovered_at = -math.inf
+        self._next_trial_at = 0.0
+        self.replies = 0
+        self._change: asyncio.Future[None] | None = None
+        self._trials = 0
+        self._since = self._last_at = -math.inf
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there were so many ill replies in a row that the endpoint, not a request, is at fault."""
+        return self.replies >= ILL_AFTER
+
+    @property
+    def is_chronic(self) -> bool:
+        """Whether it lasts so long that no request is sent again for it."""
+        return self.is_on and time.monotonic() > self._since + ILL_FOR
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to try the endpoint out by one request."""
+        return time.monotonic() >= self._next_trial_at
+
+    def note(self) -> None:
+        """Note an ill reply."""
+        now = time.monotonic()
+        if not self.replies or now > self._last_at + FORGOTTEN_AFTER:
+            self._since, self.replies, self._trials = now, 0, 0
+            self._next_trial_at = now + ill_pause(1)
+        self._last_at = now
+        self.replies += 1
+        self._tell()
+
+    def try_out(self) -> None:
+        """Note that one of those who wait is sent again."""
+        self._trials += 1
+        self._next_trial_at = time.monotonic() + ill_pause(self._trials + 1)
+
+    def over(self) -> None:
+        """Note a readable reply."""
+        if self.is_on:
+            self.recovered_at = time.monotonic()
+        self.replies = 0
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._change is not None and not self._change.done():
+            self._change.set_result(None)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until something changes, or a trial is due, or the time is over."""
+        if self._change is None or self._change.done():
+            self._change = asyncio.get_running_loop().create_future()
+        now = time.monotonic()
+        due = self._next_trial_at - now if self._next_trial_at > now else ILL_PAUSE
+        await asyncio.wait((self._change,), timeout=max(0.0, min(seconds, due, self._since + ILL_FOR - now)) + 0.001)
+
+
+class Replicas:
+    """The servers behind a gateway, by number: which of them gave ill replies, and which one takes requests.
+
+    Attribute `good` is the number of one that took a request; empty where none is known.
+    """
+
+    def __init__(self) -> None:
+        self.good = ""
+        self._ill_at: dict[str, float] = {}
+
+    @property
+    def are_ill(self) -> bool:
+        """Whether all of them gave ill replies of late."""
+        lately = time.monotonic() - FORGOTTEN_AFTER
+        return not self.good and sum(at > lately for at in self._ill_at.values()) == len(NUMBERS)
+
+    def next(self, number: str) -> str:
+        """Return the number for the next try of a request whose reply was ill, by the number that it had."""
+        if number:
+            self._ill_at[number] = time.monotonic()
+        if number == self.good:
+            self.good = ""
+        return self.good or min(random.sample(NUMBERS, len(NUMBERS)), key=lambda one: self._ill_at.get(one, 0.0))
+
+    def took(self, number: str) -> None:
+        """Note that a request was answered well, by the number that it had; empty for none."""
+        self._ill_at.pop(number, None)
+        self.good = number or self.good
+        if not number and self.are_ill:
+            self._ill_at.clear()
+
+
+def ill_pause(times: int) -> float:
+    """Return the seconds until a request is sent again that had so many ill replies."""
+    return float(ILL_PAUSE * 2.0 ** (times - 1) * random.uniform(0.5, 1.0))
 
 
 class Endpoint:
@@ -63,6 +415,8 @@ class Endpoint:
         session: that carries the requests.
         pace: of the service.
         is_awaited: whether anyone waits for the service.
+        may_eject: whether enough other endpoints are left to do without this one.
+        has_others: whether the service has other endpoints at all.
         moves: whether the service may move; who refuses its key may then be another in its place.
 
     Raises:
@@ -77,28 +431,35 @@ class Endpoint:
         session: aiohttp.ClientSession,
         pace: Pace,
         is_awaited: Callable[[], bool],
+        may_eject: Callable[[Endpoint], bool],
+        has_others: Callable[[], bool],
         *,
         moves: bool = False,
     ) -> None:
         self.url = url
         self.limiter = Limiter(ceiling)
         self.incident = Incident(is_awaited)
+        self.illness = Illness()
+        self.replicas = Replicas()
         self.in_flight = 0
         self._named = shown(url)
+        self._may_eject = may_eject
+        self._has_others = has_others
         self._moves = moves
         self._headers = headers
         self._session = session
         self._pace = pace
         self._attempts: dict[Attempt, None] = {}
-        self._unanswered = False
+        self._unanswered = self._hangs = False
         self._heard_at = 0.0
         self._lived_at = 0.0
         self._lapsed = ""
         self._watch: asyncio.Task[None] | None = None
         self._round: asyncio.TimerHandle | None = None
+        self._gateway: asyncio.Task[bool] | None = None
 
     def cause(self) -> str:
-        """Why what was sent here has no answer yet, as far as that is known; empty where all was answered."""
+        """Return why what was sent here has no answer yet, as far as that is known; empty where all was answered."""
         known = [str(self.incident)] if self.incident.error is not None else []
         if self._attempts:
             known.append(self._silence())
@@ -118,67 +479,82 @@ class Endpoint:
         return self._lapsed
 
     async def ask(
-        self, message: Message, patience: Patience, probe: bytes | None = None, once_more: OnceMore | None = None
-    ) -> bytes:
-        """The reply to a message that has its place in `in_flight`.
+        self, message: Message, patience: Patience, probe: bytes | None = None, hedge: SendHedge | None = None
+    ) -> Any:
+        """Return the result of a message that has its place in `in_flight`.
 
         Args:
             message: to send.
             patience: of all who wait for it.
             probe: a body that costs the service nothing; sent first where the endpoint took nothing of late.
-            once_more: sends it elsewhere when it is stuck; None where it is sent only once.
+            hedge: sends it elsewhere when it is stuck; None where it is sent only once.
 
         Raises:
             DeadlineError: nobody has the patience any more.
-            OverloadError, UnreachableError: as `exchange` does, or the endpoint hangs.
-            RejectedError, ReplyError: as `exchange` does.
+            OverloadError, UnreachableError: as `send` does, or the endpoint hangs.
+            RejectedError, ReplyError: what the reply means.
             BudgetError: it is not admitted.
         """
-        if probe is not None and self.limiter.pauses:
-            await self._probe(message._replace(body=probe), patience)
+        if self.limiter.pauses:
+            await self._probe(message, probe, patience)
         if message.admit is not None:
             await message.admit()
         try:
-            reply = await self._send(message, patience, once_more)
-        except RejectedError:
-            self._found()
+            result = await self._send(message, patience, hedge)
+        except RejectedError as error:
+            if not error.is_misplaced:
+                self._found()
             raise
         self._found()
-        return reply
+        return result
 
     def _found(self) -> None:
         if self.incident.error is not None:
             self.incident.over()
+        if self.illness.replies:
+            self.illness.over()
+            self.replicas.took("")
         self._lapsed = ""
+        self._hangs = False
         self.limiter.succeeded()
 
-    async def _probe(self, message: Message, patience: Patience) -> None:
+    async def _probe(self, message: Message, body: bytes | None, patience: Patience) -> None:
+        """Ask an endpoint that took nothing of late something cheap before it gets work."""
+        if body is not None:
+            probe = Message("POST", message.path, body, message.headers)
+        elif self._hangs and not is_actor(self.url):
+            probe = Message("GET", "/health")
+        else:
+            return
         try:
-            await self._send(message, patience)
+            await self._send(probe, patience)
         except (RejectedError, ReplyError):
             return  # it is there; what it thinks of real work the next request shows
+        except OverloadError:
+            if body is not None:
+                raise
 
-    async def _send(self, message: Message, patience: Patience, once_more: OnceMore | None = None) -> bytes:
+    async def _send(self, message: Message, patience: Patience, hedge: SendHedge | None = None) -> Any:
         left = patience.left()
         headers = {**self._headers, **message.headers, HEADER: str(max(1, int(left * 1000)))}
-        attempt = Attempt(self._lapse, patience, self._pace, once_more)
-        self._begin(attempt, left if once_more is None else min(left, LEAST))
+        otherwise = left / 2 if hedge is not None and self._has_others() else math.inf
+        attempt = Attempt(self._lapse, patience, self._pace, hedge, otherwise)
+        self._begin(attempt, left if hedge is None else min(left, LEAST))
         replied, answered, lives = False, True, True
         try:
-            reply = await self._exchange(message, headers)
+            result = await self._exchange(message, headers)
             replied = True
-            return reply
+            return result
         except asyncio.CancelledError:
             answered = lives = False
-            if (other := attempt.outcome()) is None:
-                raise
-            return other
-        except OverloadError as error:
-            self.limiter.refused(attempt.sent_at, self.in_flight - 1, error.retry_after)
-            raise
-        except UnreachableError:
-            lives = False
-            self.limiter.unreachable()
+            result = attempt.hedged_result()
+            self._was_overtaken(attempt)
+            return result
+        except ServiceError as error:
+            lives = not isinstance(error, UnreachableError)
+            if isinstance(error, OverloadError) and error.status in STEERED:
+                await self.is_gateway()
+            self._failed(error, attempt.sent_at)
             raise
         finally:
             attempt.end(replied=replied)
@@ -186,16 +562,55 @@ class Endpoint:
                 self._lived_at = time.monotonic()
             self._end(attempt, answered=answered)
 
-    async def _exchange(self, message: Message, headers: Mapping[str, str]) -> bytes:
+    async def _exchange(self, message: Message, headers: Mapping[str, str]) -> Any:
         try:
-            return await exchange(self._session, message.method, self.url + message.path, message.body, headers)
+            reply = await send(self._session, message.method, self.url + message.path, message.body, headers)
+            return result_of(reply, message.read)
         except RejectedError as error:
             if not self._moves or error.status != UNAUTHORIZED:
                 raise
             raise UnreachableError(f"{error}; its key is not the one that {VARIABLE} has for it") from error
 
+    def _failed(self, error: ServiceError, sent_at: float) -> None:
+        """Tell the limiter what a failed attempt says of the endpoint."""
+        ejects = self._may_eject(self)
+        if isinstance(error, RejectedError):
+            return  # whether it is the endpoint's fault shows when another one takes the request
+        self.incident.note(error)
+        if isinstance(error, ReplyError):
+            self.illness.note()
+            if ejects:
+                self.limiter.failed(ejects=True)
+        elif isinstance(error, OverloadError) and self._is_known_gateway and error.status in STEERED:
+            pass  # another of its servers may take the request
+        elif isinstance(error, OverloadError) and (error.status in LIMITING or not error.status):
+            self.limiter.refused(sent_at, self.in_flight - 1, error.retry_after, ejects=ejects)
+        elif isinstance(error, UnreachableError) or (isinstance(error, OverloadError) and error.status in DOWN):
+            self.illness.over()  # what it is now the limiter and the outage see to
+            self.limiter.failed(ejects=ejects)
+
+    def was_wrong(self, error: ServiceError) -> None:
+        """Note that another endpoint took what this one rejected: its key, its path or its model is wrong."""
+        self.incident.note(error)
+        if self._may_eject(self):
+            self.limiter.failed(ejects=True)
+
+    def _was_overtaken(self, attempt: Attempt) -> None:
+        """Note that a hedge was answered first; where that happens time and again, the endpoint hangs."""
+        if not self._may_eject(self):
+            return
+        seconds = time.monotonic() - attempt.sent_at
+        error = UnreachableError(f"{self._named}: no answer within {seconds:.1f} s, and another endpoint answered")
+        self._hangs = True
+        self.incident.note(error, attempt.sent_at)
+        self.limiter.failed(ejects=True)
+        if self.limiter.is_open:
+            for one in list(self._attempts):
+                if one.sent_at <= attempt.sent_at + LEAST:
+                    one.interrupt(error)
+
     def _begin(self, attempt: Attempt, look_in: float) -> None:
-        """Watches an attempt, which is interrupted when the endpoint turns out to hang."""
+        """Watch an attempt, which is interrupted when the endpoint turns out to hang."""
         if not self._attempts:
             self._heard_at = time.monotonic()
         self._attempts[attempt] = None
@@ -204,14 +619,14 @@ class Endpoint:
             self._watch = asyncio.create_task(self._watch_silence())
 
     def _end(self, attempt: Attempt, *, answered: bool) -> None:
-        """Watches an attempt no longer, which has ended with an answer of any kind or without."""
+        """Watch an attempt no longer, which has ended with an answer of any kind or without."""
         del self._attempts[attempt]
         self._unanswered = not answered
         if answered:
             self._heard_at = time.monotonic()
 
     def _go_round_in(self, seconds: float) -> None:
-        """Looks at all attempts then, if not before: one timer for all costs less than one each."""
+        """Look at all attempts then, if not before: one timer for all costs less than one each."""
         loop = asyncio.get_running_loop()
         if self._round is not None and self._round.when() <= loop.time() + seconds:
             return
@@ -236,8 +651,9 @@ class Endpoint:
                 self._lived_at = self._heard_at if lives else self._lived_at
                 continue
             hangs = UnreachableError(f"{self._named}: accepts requests and does not answer")
+            self._hangs = True
             self.incident.note(hangs, self._heard_at)
-            self.limiter.unreachable(hangs=True)
+            self.limiter.failed(at_once=True, ejects=self._may_eject(self))
             for attempt in list(self._attempts):
                 attempt.interrupt(hangs)
             return
@@ -258,7 +674,7 @@ class Endpoint:
         return True
 
     async def is_back(self, seconds: float) -> bool:
-        """Whether it answers anything within these seconds, where it was away; it then takes requests at once."""
+        """Return whether it answers within these seconds, where it was down; it then takes requests at once."""
         try:
             await asyncio.wait_for(exchange(self._session, "GET", f"{self.url}/health", None, {}), seconds)
         except asyncio.TimeoutError:
@@ -267,15 +683,39 @@ class Endpoint:
             if type(error) is not type(self.incident.error):  # else the request that failed says more than this one
                 self.incident.note(error)
             return False
-        except ServiceError:
-            pass  # whatever it answers, it lives
+        except ServiceError as error:
+            if isinstance(error, OverloadError) and error.status in DOWN:
+                return False
         self.incident.over()
         self.limiter.resume()
         return True
 
+    @property
+    def _is_known_gateway(self) -> bool:
+        task = self._gateway
+        return task is not None and task.done() and not task.cancelled() and task.result()
+
+    async def is_gateway(self) -> bool:
+        """Return whether it passes requests on to several servers, so that the next try may reach another one."""
+        if self._gateway is None:
+            self._gateway = asyncio.create_task(self._ask_gateway())
+        return await asyncio.shield(self._gateway)
+
+    async def _ask_gateway(self) -> bool:
+        if is_actor(self.url):
+            return False
+        parts = urlsplit(self.url)
+        url = f"{parts.scheme}://{parts.netloc}/gateway/health"
+        try:
+            reply = await asyncio.wait_for(send(self._session, "GET", url, None, {}), PING_TIMEOUT)
+        except (asyncio.TimeoutError, ServiceError):
+            self._gateway = None
+            return False
+        return reply.status == 200 and b'"ok"' in reply.data
+
     def close(self) -> None:
-        """Ends the watch."""
+        """End the watch."""
         self.incident.over()
-        for one in (self._watch, self._round):
+        for one in (self._watch, self._round, self._gateway):
             if one is not None:
                 one.cancel()

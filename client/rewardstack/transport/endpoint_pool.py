@@ -1,15 +1,33 @@
 """A service behind one or several equivalent URLs: where a request goes, when, and again when it did not work.
 
-Overload and lost connections are waited out, under the limiters' control: they are never a score. Overload is until the
-deadline, a service that is away as long as `rewardstack.transport.outage` has it. Other errors of the server are tried
-again at most `max_retries` times, out of a budget. No other 4xx is tried again.
+The only place that decides about endpoints, limits and retries; nothing above it retries. What a reply means is
+`reply`'s table, what it does to its endpoint is `endpoint`'s affair, and this is what becomes of the request:
+
+1. It goes to the endpoint with the fewest in flight, or waits in line until one has room (`limiter`, AIMD).
+2. After a failure it goes to another endpoint at once, as long as one is left that is neither paused nor ejected.
+   Failover spends no budget.
+3. With none left, overload is waited out until the deadline, under the limiters' control; `Retry-After` beyond the
+   deadline ends the wait.
+4. So is an outage, by one probe at a time, but it costs one timeout in all: all calls share it, it counts from the
+   outage's start, and later calls fail at once until a probe succeeds.
+5. After an ill reply with none left it is tried `max_retries` times with growing pauses, out of a budget (a tenth of
+   all requests, and ten). While an endpoint is ill for everybody, one request at a time finds out whether that is over;
+   then all go. Behind our gateway the next tries ask for another of its servers by number, and spend no budget.
+6. A rejection is final; if it is about key, path or model, once all endpoints have said so (404 once more).
+7. Endpoints are ejected as by Envoy's outlier detection: after three failures in a row (of 429, 503 and 529 ten), for a
+   growing interval, never more than half of them; then a probe and a single request show whether one is back.
+8. A request that is stuck is hedged out of the budget; a hedge that was answered first gives its token back.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import random
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -23,17 +41,254 @@ from rewardstack.errors import (
     RejectedError,
     ReplyError,
     ServiceError,
+    SettingsError,
     UnreachableError,
 )
-from rewardstack.transport.attempt import Pace
-from rewardstack.transport.budget import RetryBudget
-from rewardstack.transport.endpoint import NONE, Admit, Endpoint, Message
+from rewardstack.transport.endpoint import NONE, REPLICA, Admit, Endpoint, Message, Pace, ill_pause
 from rewardstack.transport.http import authorization
-from rewardstack.transport.outage import Outage
-from rewardstack.transport.turns import Turns
+from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MOST
+from rewardstack.transport.reply import DOWN, LIMITING, STEERED, Read
+
+RETRY_SHARE = 0.1
+"""Of a retry, which each request earns."""
+RETRY_RESERVE = 10.0
+"""Retries that are there from the start."""
+PROBE_TIMEOUT = 1.0
+"""Seconds that a server that was down has to answer a probe."""
+PROBE_SHARE = 1 / 6
+"""Of the time, at most, for which calls wait for probes,"""
+PROBE_PAUSES = 0.2, 5.0
+"""with a pause of so many seconds at least, and at most, between two of them."""
+PAST_THE_LIMIT = 3
+"""Hedges that an endpoint gets beyond its limit while others wait: they show which endpoint hangs."""
+LOADING_PAUSE = 2.5
+"""Seconds until 404 is tried once more: a model may still load."""
+NOT_FOUND = 404
 
 Place = tuple[tuple[str, ...], str]
 """Base URLs of equivalent endpoints, and the key that is sent to each."""
+Turn = asyncio.Future["Endpoint | None"]
+"""Its result is an endpoint, with a place that is now the waiter's; None where one is to look whether to wait on."""
+Tried = frozenset[Endpoint]
+NOBODY: Tried = frozenset()
+
+
+class RetryBudget:
+    """Retries may add a tenth to the load, no more: a service that answers with errors is not buried under repeats.
+
+    Each request earns a tenth of a retry, up to a hundred; a few are there from the start.
+    """
+
+    def __init__(self) -> None:
+        self._tokens = RETRY_RESERVE
+
+    def earn(self, retries: float = RETRY_SHARE) -> None:
+        """Note that a request was made, or that a retry was not needless."""
+        self._tokens = min(self._tokens + retries, RETRY_RESERVE * 10)
+
+    def spend(self) -> bool:
+        """Return whether one more retry is affordable; take its price if so."""
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+
+class Failures:
+    """What became of one request so far.
+
+    Attributes:
+        error: the last one.
+        endpoint: where that was.
+        at: when that was, on `time.monotonic()`.
+        tried: endpoints that failed it since the last pause; it goes there only if no other is available.
+        faulty: endpoints whose reply was ill or a rejection by key, path or model, with the last such error.
+        is_over: whether it goes to none of the faulty ones any more, and waits for the others alone.
+        rounds: how often all endpoints were faulty.
+        pauses: that it made itself after refusals.
+        replica: number of the server behind a gateway that it goes to; empty for any.
+    """
+
+    __slots__ = ("at", "endpoint", "error", "faulty", "is_over", "pauses", "replica", "rounds", "tried")
+
+    def __init__(self) -> None:
+        self.tried: Tried = NOBODY
+        self.faulty: dict[Endpoint, ReplyError | RejectedError] = {}
+        self.is_over = False
+        self.rounds = self.pauses = 0
+        self.replica = ""
+
+    def note(self, endpoint: Endpoint, error: ServiceError) -> None:
+        """Note a failure."""
+        self.endpoint, self.error, self.at = endpoint, error, time.monotonic()
+        self.tried |= {endpoint}
+        if isinstance(error, (ReplyError, RejectedError)):
+            self.faulty[endpoint] = error
+
+    def candidates(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
+        """Return the endpoints that the request may go to next."""
+        if self.is_over:
+            return [one for one in endpoints if one not in self.faulty]
+        return [one for one in endpoints if one not in self.tried and one.limiter.is_available] or endpoints
+
+    def steer(self, message: Message) -> Message:
+        """Return the message for the server behind a gateway that the request goes to."""
+        return message._replace(headers={**message.headers, REPLICA: self.replica}) if self.replica else message
+
+    def back_off(self) -> float:
+        """Return the seconds of the next pause."""
+        longest = min(BACKOFF_FIRST * 2.0**self.pauses, BACKOFF_MOST)
+        self.pauses += 1
+        return longest * random.uniform(0.5, 1.0)
+
+
+class WaitQueue:
+    """Those who wait for a place at an endpoint, in order; its length is how many.
+
+    Args:
+        endpoints: says which there are now.
+        look: finds out whether the service has moved, while somebody waits; None for one that stays.
+    """
+
+    def __init__(self, endpoints: Callable[[], Sequence[Endpoint]], look: Callable[[], None] | None) -> None:
+        self._endpoints = endpoints
+        self._look = look
+        self._retries: OrderedDict[Turn, Failures] = OrderedDict()
+        self._waiting: OrderedDict[Turn, None] = OrderedDict()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._retries)
+
+    def take(self, failures: Failures | None = None) -> Endpoint | None:
+        """Return an endpoint with a place that is the caller's now, the one that has least to do; None if all are full.
+
+        Args:
+            failures: of the caller's request, which say where it may go; None for a new one.
+        """
+        endpoints = self._endpoints()
+        some = endpoints if failures is None else failures.candidates(endpoints)
+        free = [one for one in some if one.limiter.admits(one.in_flight)]
+        endpoint = min(free, key=lambda one: (one.in_flight, random.random()), default=None)
+        if endpoint is not None:
+            endpoint.in_flight += 1
+        return endpoint
+
+    @contextmanager
+    def queued(self, failures: Failures | None) -> Iterator[Turn]:
+        """Give a turn, which waits as long as the context lasts.
+
+        Args:
+            failures: of a request that is sent again, which comes before all others; None for a new one.
+        """
+        turn: Turn = asyncio.get_running_loop().create_future()
+        if failures is None:
+            self._waiting[turn] = None
+        else:
+            self._retries[turn] = failures
+        self.hand_out()
+        try:
+            yield turn
+        finally:
+            self._waiting.pop(turn, None)
+            self._retries.pop(turn, None)
+
+    def hand_out(self) -> None:
+        """Give free places to those who wait; come back when a paused endpoint opens, or to look for the service."""
+        in_vain: set[tuple[Tried, bool]] = set()
+        for turn, failures in list(self._retries.items()):
+            alike = failures.tried, failures.is_over
+            if (NOBODY, False) in in_vain:
+                break
+            if alike not in in_vain and not self._give(turn, failures):
+                in_vain.add(alike)
+        while self._waiting and self._give(next(iter(self._waiting)), None):
+            pass
+        if self._waiting or self._retries:
+            self._come_back()
+
+    def _give(self, turn: Turn, failures: Failures | None) -> bool:
+        endpoint = self.take(failures)
+        if endpoint is not None:
+            self._waiting.pop(turn, None)
+            self._retries.pop(turn, None)
+            turn.set_result(endpoint)
+        return endpoint is not None
+
+    def have_all_look(self) -> None:
+        """End all turns without a place, so that each who waits looks whether to wait any longer."""
+        for turn in (*self._retries, *self._waiting):
+            turn.set_result(None)
+        self._retries.clear()
+        self._waiting.clear()
+
+    def _come_back(self) -> None:
+        now = time.monotonic()
+        pauses = [endpoint.limiter.opens_at - now for endpoint in self._endpoints() if endpoint.limiter.opens_at > now]
+        if self._look is not None:
+            pauses.append(LOOK)
+        if not pauses:
+            return
+        self.close()
+        self._timer = asyncio.get_running_loop().call_later(min(pauses) + 0.001, self._ring)
+
+    def _ring(self) -> None:
+        with suppress(SettingsError):  # the next call says it
+            if self._look is not None:
+                self._look()
+        self.hand_out()
+
+    def close(self) -> None:
+        """Come back no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+class Outage:
+    """From when on a service counts as down, and by which probes it is found to be back.
+
+    A call waits for a service that is down no longer than its timeout from the moment the service went, whenever it
+    comes itself, and less where connections are refused. Calls that come later are told so at once. One probe at a
+    time, made when somebody asks, finds out whether the service is back.
+
+    Args:
+        refused_timeout: seconds for which refused connections are waited for at most.
+    """
+
+    def __init__(self, refused_timeout: float) -> None:
+        self._refused_timeout = refused_timeout
+        self._probe: asyncio.Task[None] | None = None
+        self._next_probe_at = 0.0
+
+    def ends_in(self, endpoints: Sequence[Endpoint], deadline: SharedDeadline) -> float:
+        """Return the seconds that a call waits for a service that is down, none of whose endpoints comes back.
+
+        Returns:
+            0 or less where it is to be told at once; infinity where one of the endpoints is not down.
+        """
+        timeout = deadline.timeout
+        brief = min(timeout, self._refused_timeout)
+        ends = [min(one.incident.down_since + timeout, one.incident.refusing_since + brief) for one in endpoints]
+        return max(ends) - time.monotonic()
+
+    async def probe(self, endpoints: Sequence[Endpoint], deadline: SharedDeadline) -> None:
+        """Ask the endpoints whether they are back, unless that was done just now; wait for who asks already."""
+        if self._probe is None and time.monotonic() >= self._next_probe_at:
+            self._probe = asyncio.create_task(self._ask(endpoints))
+        if self._probe is not None:
+            await asyncio.wait((self._probe,), timeout=max(0.0, deadline.remaining()))
+
+    async def _ask(self, endpoints: Sequence[Endpoint]) -> None:
+        began = time.monotonic()
+        await asyncio.gather(*(endpoint.is_back(PROBE_TIMEOUT) for endpoint in endpoints), return_exceptions=True)
+        ended, (least, most) = time.monotonic(), PROBE_PAUSES
+        self._next_probe_at = ended + min(max(least, (ended - began) * (1 / PROBE_SHARE - 1)), most)
+        self._probe = None
+
+    def close(self) -> None:
+        """End the probe under way."""
+        if self._probe is not None:
+            self._probe.cancel()
 
 
 class EndpointPool:
@@ -44,8 +299,10 @@ class EndpointPool:
         api_key: sent to each of them as a bearer token; empty for none.
         session: that carries the requests.
         ceiling: most requests in flight to one of them.
-        max_retries: further attempts for a request that failed otherwise than by overload or lost connection.
+        max_retries: further attempts for a request whose replies are ill.
         place_now: where the service is now, for one that may move; None for one that stays.
+        refused_timeout: seconds for which refused connections are waited for at most; one that may move is waited for
+            as long as any.
     """
 
     def __init__(
@@ -56,14 +313,18 @@ class EndpointPool:
         ceiling: int,
         max_retries: int,
         place_now: Callable[[], Place] | None = None,
+        refused_timeout: float = math.inf,
     ) -> None:
         self.last_progress = 0.0
+        self._endpoints: list[Endpoint] = []
         self._new_endpoint = partial(
             Endpoint,
             ceiling=ceiling,
             session=session,
             pace=Pace(),
             is_awaited=self._is_awaited,
+            may_eject=self._may_eject,
+            has_others=lambda: len(self._endpoints) > 1,
             moves=place_now is not None,
         )
         self._place_now = place_now
@@ -73,12 +334,17 @@ class EndpointPool:
         self._left: list[Endpoint] = []
         self._max_retries = max_retries
         self._budget = RetryBudget()
-        self._outage = Outage(moves=place_now is not None)
-        self._turns = Turns(lambda: self._endpoints, None if place_now is None else self._look)
+        self._outage = Outage(refused_timeout if place_now is None else math.inf)
+        self._queue = WaitQueue(lambda: self._endpoints, None if place_now is None else self._look)
 
-    def get(self, path: str, deadline: SharedDeadline, headers: Mapping[str, str] = NONE) -> Coroutine[Any, Any, bytes]:
-        """The body that a GET of `path` brings, to be awaited; arguments and errors as those of `post`."""
-        return self._ask(Message("GET", path, headers=headers), deadline)
+    def get(
+        self, path: str, deadline: SharedDeadline, headers: Mapping[str, str] = NONE, *, read: Read | None = None
+    ) -> Coroutine[Any, Any, Any]:
+        """Return what a GET of `path` brings, to be awaited; arguments and errors as those of `post`.
+
+        A path that does not exist is an answer: nothing waits for it.
+        """
+        return self._ask(Message("GET", path, None, headers, None, read, is_optional=True), deadline)
 
     def post(
         self,
@@ -90,8 +356,11 @@ class EndpointPool:
         *,
         hedged: bool = False,
         admit: Admit | None = None,
-    ) -> Coroutine[Any, Any, bytes]:
-        """The body that a POST to `path` brings, to be awaited.
+        read: Read | None = None,
+        is_optional: bool = False,
+        once: bool = False,
+    ) -> Coroutine[Any, Any, Any]:
+        """Return what a POST to `path` brings, to be awaited.
 
         Args:
             path: begins with a slash.
@@ -100,79 +369,218 @@ class EndpointPool:
             probe: a body that costs the service nothing; posted first to an endpoint that took nothing of late, so that
                 an outage is not met with work.
             headers: beside the service's own.
-            hedged: whether it is sent once more when it is stuck (`rewardstack.transport.attempt`).
+            hedged: whether it is hedged when it is stuck, even where there is no other endpoint.
             admit: says before each attempt whether it may be made, probes apart; None where all may.
+            read: makes the result of a reply's body, and raises ReplyError where it cannot be read, which is then an
+                ill reply; None for the body itself.
+            is_optional: whether the path may not exist; 404 then ends the call at once.
+            once: whether an ill reply ends the call when no other endpoint is left.
 
         Raises:
             DeadlineError: no usable answer came in time; names the last obstacle.
-            UnreachableError: the service is away, and has been for as long as a call waits for it.
+            UnreachableError: the service is down, and has been for as long as a call waits for it.
             RejectedError: the service refused for good.
-            ReplyError: it answered with an error, more often than retries allow.
+            ReplyError: its replies are ill, more often than retries allow.
             BudgetError: an attempt was not admitted.
         """
-        return self._ask(Message("POST", path, body, headers, admit), deadline, probe, hedged=hedged)
+        message = Message("POST", path, body, headers, admit, read, is_optional, once)
+        return self._ask(message, deadline, probe, hedged=hedged)
 
     async def _ask(
         self, message: Message, deadline: SharedDeadline, probe: bytes | None = None, *, hedged: bool = False
-    ) -> bytes:
+    ) -> Any:
         self._budget.earn()
         deadline.waits_for(self)
-        obstacle: ServiceError | None = None
+        failures: Failures | None = None
         patience = Patience(deadline, time.monotonic())
-        retries = 0
         while True:
             self._look()
-            endpoint = await self._turn(deadline, obstacle)
+            endpoint = await self._turn(deadline, failures)
             # A place that only others' failures have made free is no progress: a service that never answers would be
             # waited for by one batch of requests after the other.
             if patience.since < self.last_progress:
                 patience = deadline.sent()
             try:
-                once_more = partial(self._send_once_more, message, patience) if hedged else None
-                reply = await endpoint.ask(message, patience, probe, once_more)
+                sent = message if failures is None else failures.steer(message)
+                hedge = self._hedge_of(endpoint, message, patience, hedged)
+                result = await endpoint.ask(sent, patience, probe, hedge)
                 self.last_progress = time.monotonic()
-                return reply
-            except RejectedError:
+                if failures is not None:
+                    self._learn(failures, endpoint)
+                return result
+            except RejectedError as error:
                 self.last_progress = time.monotonic()
-                raise
-            except (OverloadError, UnreachableError) as error:
-                obstacle = error
-                endpoint.incident.note(error)
-            except ReplyError as error:
-                obstacle = error
-                retries += 1
-                if retries > self._max_retries or not self._budget.spend():
+                if not error.is_misplaced:
                     raise
+                failures = failures or Failures()
+                failures.note(endpoint, error)
+            except (OverloadError, UnreachableError, ReplyError) as error:
+                failures = failures or Failures()
+                failures.note(endpoint, error)
             finally:
                 self._leave(endpoint)
+            await self._until_again(message, failures, deadline)
 
-    def _send_once_more(self, message: Message, patience: Patience) -> asyncio.Task[bytes] | None:
-        """Another attempt beside one that is stuck, where there is a place for it."""
-        endpoint = None if self._turns else self._turns.take()
-        if endpoint is None:
-            return None
-        return asyncio.create_task(self._second(endpoint, message, patience))
+    def _learn(self, failures: Failures, taker: Endpoint) -> None:
+        """Count the rejections of a request against the endpoints that they came from, once another has taken it."""
+        for endpoint, error in failures.faulty.items():
+            if endpoint is not taker and isinstance(error, RejectedError):
+                endpoint.was_wrong(error)
+        if failures.replica:
+            taker.replicas.took(failures.replica)
 
-    async def _second(self, endpoint: Endpoint, message: Message, patience: Patience) -> bytes:
+    def _may_eject(self, endpoint: Endpoint) -> bool:
+        """Return whether an endpoint may be ejected: with it no more than half of them are."""
+        out = sum(not one.limiter.is_available for one in self._endpoints if one is not endpoint)
+        return 2 * (out + 1) <= len(self._endpoints)
+
+    async def _until_again(self, message: Message, failures: Failures, deadline: SharedDeadline) -> None:
+        """Return when a request that failed is to be sent again: at once, if another endpoint is left.
+
+        Raises:
+            ServiceError: its last one, where it is not.
+        """
+        if any(one.limiter.is_available for one in self._endpoints if one not in failures.tried):
+            return
+        failures.tried = NOBODY
+        error = failures.error
+        if isinstance(error, UnreachableError):
+            return  # the outage and the limiters say when
+        if isinstance(error, OverloadError):
+            await self._until_taken(error, failures, deadline)
+            return
+        failures.rounds += 1
         try:
-            reply = await endpoint.ask(message, patience)
-            self.last_progress = time.monotonic()
-            return reply
+            if isinstance(error, RejectedError):
+                await self._until_loaded(error, message, failures, deadline)
+            elif isinstance(error, ReplyError):
+                await self._until_well(error, message, failures, deadline)
+        except (RejectedError, ReplyError):
+            if not self._is_one_awaited(failures, deadline):
+                raise
+            failures.is_over = True
+
+    def _is_one_awaited(self, failures: Failures, deadline: SharedDeadline) -> bool:
+        """Return whether another endpoint than the faulty ones may still take the request within the deadline."""
+        others = [one for one in self._endpoints if one not in failures.faulty]
+        return bool(others) and deadline.remaining() > 0 and self._outage.ends_in(others, deadline) > 0
+
+    async def _until_taken(self, error: OverloadError, failures: Failures, deadline: SharedDeadline) -> None:
+        """Return when a service that refuses for now may be asked again; as a rule the limiters say when."""
+        if error.retry_after > deadline.remaining():
+            why = f"{error}; it asks to wait {error.retry_after:.0f} s, which is beyond the deadline"
+            raise DeadlineError(why) from error
+        replicas = failures.endpoint.replicas
+        if error.status in STEERED and failures.rounds < self._max_retries and await failures.endpoint.is_gateway():
+            failures.rounds += 1
+            failures.replica = replicas.next(failures.replica)
+            if replicas.good:
+                return
+        elif error.status in LIMITING | DOWN:
+            failures.replica = ""
+            return
+        await asyncio.sleep(min(failures.back_off(), max(0.0, deadline.remaining())))
+
+    async def _until_loaded(
+        self, error: RejectedError, message: Message, failures: Failures, deadline: SharedDeadline
+    ) -> None:
+        """Return when a key, path or model may be tried again: behind a gateway, or where a server may still load."""
+        illness = failures.endpoint.illness
+        illness.note()
+        if message.is_optional:
+            raise error
+        if await failures.endpoint.is_gateway():
+            await self._until_elsewhere(error, failures, deadline)
+        elif error.status == NOT_FOUND and failures.rounds == 1 and not illness.is_chronic:
+            await _sleep(LOADING_PAUSE, error, deadline)
+        else:
+            raise error
+
+    async def _until_elsewhere(self, error: ServiceError, failures: Failures, deadline: SharedDeadline) -> None:
+        """Return when a gateway may be asked for another of its servers: at once, if one is known to be well."""
+        replicas = failures.endpoint.replicas
+        failures.replica = replicas.next(failures.replica)
+        if failures.rounds > self._max_retries or replicas.are_ill:
+            raise error
+        if not replicas.good:
+            await _sleep(ill_pause(failures.rounds), error, deadline)
+
+    async def _until_well(
+        self, error: ReplyError, message: Message, failures: Failures, deadline: SharedDeadline
+    ) -> None:
+        """Return when a request whose reply was ill may be sent again."""
+        illness = failures.endpoint.illness
+        if message.once:
+            raise error
+        if await failures.endpoint.is_gateway():
+            await self._until_elsewhere(error, failures, deadline)
+            return
+        if failures.rounds > self._max_retries or illness.is_chronic:
+            raise error
+        await _sleep(ill_pause(failures.rounds), error, deadline)
+        while illness.recovered_at < failures.at:
+            if not illness.is_on:
+                if not self._budget.spend():
+                    raise error
+                return
+            left = deadline.remaining()
+            if illness.is_chronic or left <= 0:
+                raise error
+            if illness.is_due and self._budget.spend():
+                illness.try_out()
+                return
+            await illness.wait(left)
+
+    def _hedge_of(
+        self, endpoint: Endpoint, message: Message, patience: Patience, hedged: bool
+    ) -> Callable[[], asyncio.Task[Any] | None] | None:
+        """Return what hedges a request; None where it is not hedged."""
+        if not hedged and len(self._endpoints) == 1:
+            return None
+        return partial(self._hedge, endpoint, message, patience, hedged)
+
+    def _hedge(self, stuck: Endpoint, message: Message, patience: Patience, anywhere: bool) -> asyncio.Task[Any] | None:
+        """Send a request once more that is stuck at an endpoint, where there is a place for it."""
+        endpoint = self._place_beside(stuck)
+        if endpoint is not None and (endpoint is not stuck or anywhere) and self._budget.spend():
+            second = asyncio.create_task(self._second(endpoint, message, patience))
+            # Not in the task itself: one that is cancelled before it begins would keep its place for ever.
+            second.add_done_callback(lambda _: self._leave(endpoint))
+            return second
+        if endpoint is not None:
+            self._leave(endpoint)
+        return None
+
+    def _place_beside(self, stuck: Endpoint) -> Endpoint | None:
+        """Return an endpoint with a place for a hedge, another one if possible; one or two go past those who wait."""
+        others = [one for one in self._endpoints if one is not stuck and one.limiter.is_available]
+        if not others and not self._queue:
+            return self._queue.take()
+        endpoint = min(others, key=lambda one: one.in_flight - one.limiter.limit, default=None)
+        if endpoint is None or endpoint.in_flight >= endpoint.limiter.limit + PAST_THE_LIMIT:
+            return None
+        endpoint.in_flight += 1
+        return endpoint
+
+    async def _second(self, endpoint: Endpoint, message: Message, patience: Patience) -> Any:
+        try:
+            result = await endpoint.ask(message, patience)
         except RejectedError:
             self.last_progress = time.monotonic()
             raise
-        finally:
-            self._leave(endpoint)
+        self.last_progress = time.monotonic()
+        self._budget.earn(1.0)
+        return result
 
     def _leave(self, endpoint: Endpoint) -> None:
         endpoint.in_flight -= 1
         if endpoint in self._left and not endpoint.in_flight:
             self._left.remove(endpoint)
             endpoint.close()
-        self._turns.hand_out()
+        self._queue.hand_out()
 
     def follow(self) -> None:
-        """Goes where the service is now. What waits comes along; what is on its way stays, and follows if that fails.
+        """Go where the service is now. What waits comes along; what is on its way stays, and follows if that fails.
 
         Raises:
             SettingsError: the environment names a proxy for the new place that is none for HTTP.
@@ -192,34 +600,36 @@ class EndpointPool:
             elif endpoint not in self._endpoints:
                 endpoint.close()
         self.last_progress = self._looked_at  # who waited for the old place has all its patience for the new one
-        self._turns.hand_out()
+        self._queue.hand_out()
 
     def _look(self) -> None:
-        """Follows a service that may move; looks for it once in `LOOK` seconds."""
+        """Follow a service that may move; look for it once in `LOOK` seconds."""
         if self._place_now is not None and time.monotonic() >= self._looked_at + LOOK:
             self.follow()
 
-    async def _turn(self, deadline: SharedDeadline, obstacle: ServiceError | None) -> Endpoint:
-        """Waits until an endpoint takes one more; the place in it is the caller's."""
+    async def _turn(self, deadline: SharedDeadline, failures: Failures | None) -> Endpoint:
+        """Wait until an endpoint takes one more; the place in it is the caller's."""
         while deadline.remaining() > 0:
             if self._outage.ends_in(self._endpoints, deadline) <= 0:
-                await self._raise_if_away(deadline)
-            endpoint = None if self._turns else self._turns.take()
+                await self._raise_if_down(deadline)
+            if failures is not None and failures.is_over and not self._is_one_awaited(failures, deadline):
+                raise failures.error
+            endpoint = None if self._queue else self._queue.take(failures)
             if endpoint is not None:
-                if obstacle is None:
+                if failures is None:
                     deadline.sent()
                 return endpoint
-            endpoint = await self._queued(deadline, first=obstacle is not None)
+            endpoint = await self._queued(deadline, failures)
             if endpoint is not None:
                 return endpoint
-        raise self._out_of_time(obstacle)
+        raise self._out_of_time(None if failures is None else failures.error)
 
-    async def _queued(self, deadline: SharedDeadline, *, first: bool) -> Endpoint | None:
-        """Waits for a turn; None where there is none yet, and one is to look whether to wait any longer."""
-        with self._turns.queued(first=first) as turn:
+    async def _queued(self, deadline: SharedDeadline, failures: Failures | None) -> Endpoint | None:
+        """Wait for a turn; None where there is none yet, and one is to look whether to wait any longer."""
+        with self._queue.queued(failures) as turn:
             try:
                 with deadline.queued(self):
-                    while not turn.done() and (left := self._waits_for(deadline)) > 0:
+                    while not turn.done() and (left := self._waits_for(deadline, failures)) > 0:
                         await asyncio.wait((turn,), timeout=left)
                 return turn.result() if turn.done() else None
             except BaseException:
@@ -227,23 +637,26 @@ class EndpointPool:
                     self._leave(endpoint)
                 raise
 
-    def _waits_for(self, deadline: SharedDeadline) -> float:
-        """Seconds until a call that waits for its turn gives up, as far as one can say now."""
-        return min(deadline.remaining(), self._outage.ends_in(self._endpoints, deadline))
+    def _waits_for(self, deadline: SharedDeadline, failures: Failures | None) -> float:
+        """Return the seconds until a call that waits for its turn gives up, as far as one can say now."""
+        endpoints: Sequence[Endpoint] = self._endpoints
+        if failures is not None and failures.is_over:
+            endpoints = [one for one in endpoints if one not in failures.faulty]
+        return min(deadline.remaining(), self._outage.ends_in(endpoints, deadline)) if endpoints else 0.0
 
-    async def _raise_if_away(self, deadline: SharedDeadline) -> None:
-        """Returns where the service is back; else has all who wait look whether they still do.
+    async def _raise_if_down(self, deadline: SharedDeadline) -> None:
+        """Return where the service is back; else have all who wait look whether they still do.
 
         Raises:
-            UnreachableError: it is away, and has been for as long as the call waits for it.
+            UnreachableError: it is down, and has been for as long as the call waits for it.
         """
         await self._outage.probe(self._endpoints, deadline)
         if self._outage.ends_in(self._endpoints, deadline) > 0:
             return
         cause = self.cause()
-        self._turns.have_all_look()
-        away = time.monotonic() - max(endpoint.incident.away_since for endpoint in self._endpoints)
-        raise UnreachableError(f"{cause}; away for {away:.1f} s, so nothing waits for it until it is back")
+        self._queue.have_all_look()
+        down = time.monotonic() - max(endpoint.incident.down_since for endpoint in self._endpoints)
+        raise UnreachableError(f"{cause}; unavailable for {down:.1f} s, failing fast until a health probe succeeds")
 
     def _out_of_time(self, obstacle: ServiceError | None) -> DeadlineError:
         known = self.cause()
@@ -251,17 +664,17 @@ class EndpointPool:
         return DeadlineError(f"no answer in time; last: {last}{known}")
 
     def cause(self) -> str:
-        """What is known of each endpoint, and how many wait for their turn."""
+        """Return what is known of each endpoint, and how many wait for their turn."""
         known = [cause for endpoint in (*self._endpoints, *self._left) if (cause := endpoint.cause())]
-        if len(self._turns) > 1:
-            known.append(f"{len(self._turns)} requests wait for their turn")
+        if len(self._queue) > 1:
+            known.append(f"{len(self._queue)} requests wait for their turn")
         return "; ".join(known) or "nothing is on its way to it"
 
     def _is_awaited(self) -> bool:
-        return bool(self._turns) or any(endpoint.in_flight for endpoint in (*self._endpoints, *self._left))
+        return bool(self._queue) or any(endpoint.in_flight for endpoint in (*self._endpoints, *self._left))
 
     def begin(self, requests: int) -> None:
-        """Lets no more than `requests` in flight to each endpoint for now: its server says that it holds no more.
+        """Let no more than `requests` in flight to each endpoint for now: its server says that it holds no more.
 
         Behind a gateway there may be several such servers, which is found out as after a refusal, by and by.
         """
@@ -269,8 +682,16 @@ class EndpointPool:
             endpoint.limiter.begin(requests)
 
     def close(self) -> None:
-        """Ends every attempt and every watch."""
-        self._turns.close()
+        """End every attempt and every watch."""
+        self._queue.close()
         self._outage.close()
         for endpoint in (*self._endpoints, *self._left):
             endpoint.close()
+
+
+async def _sleep(seconds: float, error: ServiceError, deadline: SharedDeadline) -> None:
+    """Wait before a request is sent again; raise its error where the deadline comes first."""
+    left = deadline.remaining()
+    await asyncio.sleep(max(0.0, min(seconds, left)))
+    if left <= seconds:
+        raise error

@@ -1,20 +1,28 @@
-"""One HTTP exchange: every way it can go becomes a reply or an error of the tree."""
+"""One exchange with a service, over HTTP or with a Ray actor: every way it can go becomes a reply or an error.
+
+Names resolve in daemon threads: neither the loop nor the interpreter's exit waits for a name server that hangs. A name
+whose address refuses is looked up again, so that a server that moved is found.
+"""
 
 from __future__ import annotations
 
 import errno
 import ipaddress
+import socket
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
 
+from rewardstack.core.imports import importing
 from rewardstack.errors import OverloadError, RefusedError, ReplyError, SettingsError, UnreachableError
-from rewardstack.transport.reply import MESSAGE_CHARACTERS, Reply
-from rewardstack.transport.resolver import DaemonResolver
+from rewardstack.transport.daemon_thread import in_daemon_thread
+from rewardstack.transport.reply import MESSAGE_CHARACTERS, Reply, body_of
+from rewardstack_settings.kinds import RAY_SCHEME
 
 CONNECT_TIMEOUT = 5.0
 """Seconds to make a connection."""
@@ -26,6 +34,38 @@ AT_ONCE = 2**16
 """Bytes of a reply that is read in one piece, if it says its length beforehand."""
 
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+
+
+class DaemonResolver(AbstractResolver):
+    """The system's own resolution (`getaddrinfo`), a thread a look-up; the connector caches the answers."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Return the addresses of `host`.
+
+        Raises:
+            OSError: there are none.
+        """
+        return await in_daemon_thread("rewardstack-dns", partial(_look_up, host, port, family))
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+def _look_up(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
+    found = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+    return [
+        ResolveResult(
+            hostname=host,
+            host=str(address[0]),
+            port=int(address[1]),
+            family=kind,
+            proto=protocol,
+            flags=socket.AI_NUMERICHOST,
+        )
+        for kind, _, protocol, _, address in found
+    ]
 
 
 def open_session() -> aiohttp.ClientSession:
@@ -125,25 +165,36 @@ def shown(url: str) -> str:
     return f"{address} (through the proxy {parts.scheme}://{_place(parts)})"
 
 
+async def exchange(
+    session: aiohttp.ClientSession, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+) -> bytes:
+    """Return the body of a 2xx reply to one request; arguments and errors are those of `send`, then of `body_of`."""
+    return body_of(await send(session, method, url, body, headers))
+
+
 async def send(
     session: aiohttp.ClientSession, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
 ) -> Reply:
-    """One request and its reply.
+    """Send one request and return its reply.
 
     Args:
         session: from `open_session`.
         method: `GET` or `POST`.
-        url: absolute.
+        url: absolute; that of a Ray actor is asked as `ray_actor.send` does.
         body: JSON, or None.
         headers: beside the content type.
 
     Raises:
         OverloadError: this process has no file descriptor left.
         RefusedError: nothing listens there.
-        UnreachableError: no connection otherwise, or one that broke.
-        ReplyError: a reply that is too large or malformed.
+        UnreachableError: no connection otherwise, or one that broke before there was a reply.
+        ReplyError: a reply that is too large or malformed, or breaks off.
         SettingsError: as `proxy_of` does.
     """
+    if url.startswith(RAY_SCHEME):
+        with importing:
+            from rewardstack.transport import ray_actor
+        return await ray_actor.send(method, url, body, headers)
     sent = {"Content-Type": "application/json", **headers} if body is not None else dict(headers)
     address = url.partition("?")[0]
     named, proxy = shown(address), proxy_of(address)
@@ -153,15 +204,26 @@ async def send(
     except aiohttp.ClientConnectorError as error:
         if error.os_error.errno in OUT_OF_DESCRIPTORS:
             raise OverloadError("no file descriptor left in this process; raise `ulimit -n`") from error
+        _forget_address(session, proxy or url)
         obstacle = _obstacle(error, "host" if proxy is None else "proxy")
         kind = RefusedError if error.os_error.errno == errno.ECONNREFUSED else UnreachableError
         raise kind(f"{named}: {obstacle}{error.os_error.strerror or error}") from error
     except aiohttp.ConnectionTimeoutError as error:
+        _forget_address(session, proxy or url)
         raise UnreachableError(f"{named}: nothing takes the connection within {CONNECT_TIMEOUT:g} s") from error
-    except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
+    except aiohttp.ClientPayloadError as error:
+        raise ReplyError(f"{named}: the reply broke off") from error
+    except (aiohttp.ClientConnectionError, OSError) as error:
         raise UnreachableError(f"{named}: {error or type(error).__name__}") from error
     except aiohttp.ClientError as error:
         raise ReplyError(f"{named}: {_fault(error)}") from None  # aiohttp's own words hold the query
+
+
+def _forget_address(session: aiohttp.ClientSession, url: str) -> None:
+    """Have the host's name looked up again at its next connection: the service may have moved."""
+    parts = urlsplit(url)
+    if parts.hostname and isinstance(session.connector, aiohttp.TCPConnector):
+        session.connector.clear_dns_cache(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
 
 
 def _obstacle(error: aiohttp.ClientConnectorError, asked: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable
 from functools import partial
 from typing import Any
 
+from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.steps import Exchange
 from rewardstack.errors import ServiceError
+from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 
 MOST_BYTES = 2**23
@@ -49,20 +50,22 @@ class _RecordedPool(EndpointPool):
         super().__init__(*args)
         self._recording = recording
 
-    async def get(self, path: str, *args: Any, **options: Any) -> bytes:
-        return await self._recorded("GET", path, b"", super().get(path, *args, **options))
-
-    async def post(self, path: str, body: bytes, *args: Any, **options: Any) -> bytes:
-        return await self._recorded("POST", path, body, super().post(path, body, *args, **options))
-
-    async def _recorded(self, method: str, path: str, body: bytes, work: Awaitable[bytes]) -> bytes:
+    async def _ask(
+        self, message: Message, deadline: SharedDeadline, probe: bytes | None = None, *, hedged: bool = False
+    ) -> Any:
         started, reply, why = time.monotonic(), b"", ""
+
+        def read(data: bytes) -> Any:
+            nonlocal reply
+            reply = data
+            return data if message.read is None else message.read(data)
+
         try:
-            reply = await work
+            return await super()._ask(message._replace(read=read), deadline, probe, hedged=hedged)
         except ServiceError as error:
             why = str(error)
             raise
         finally:
             elapsed = (time.monotonic() - started) * 1000
-            self._recording.keep(Exchange(method, path.partition("?")[0], body, reply, why, elapsed))
-        return reply
+            path = message.path.partition("?")[0]
+            self._recording.keep(Exchange(message.method, path, message.body or b"", reply, why, elapsed))

@@ -153,7 +153,7 @@ def test_too_much_is_split(server: FaultServer) -> None:
     server.set(most=10)
     assert {"ok"} == statuses(score(group(64)))
     assert [] == server.stats()["twice"]
-    assert max(len(batch) for batch in server.stats()["batches"]) == 8
+    assert 5 <= max(len(batch) for batch in server.stats()["batches"]) <= 10
 
 
 def test_refused_texts(server: FaultServer) -> None:

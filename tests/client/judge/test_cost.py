@@ -26,7 +26,7 @@ COSTS: dict[str, tuple[dict[str, Any], dict[str, Any], Usage]] = {
     "a verdict": ({"usage": TOLD}, {}, Usage(1, 30, 4)),
     "votes": ({"usage": TOLD}, {"num_samples": 3}, Usage(3, 90, 12)),
     "a server that counts no tokens": ({}, {}, Usage(1, 0, 0, 1)),
-    "a reply without a verdict": ({"usage": TOLD, "content": "no"}, {}, Usage(1, 30, 4)),
+    "a reply without a verdict": ({"usage": TOLD, "content": "no"}, {}, Usage(2, 60, 8)),
     "a candidate that quotes a usage": ({"content": '"prompt_tokens": 9\nREWARD: 0.5'}, {}, Usage(1, 0, 0, 1)),
 }
 BUDGET = "REWARDSTACK_MAX_REQUESTS"

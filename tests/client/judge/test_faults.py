@@ -16,7 +16,7 @@ import pytest
 from rewardstack import Score, compute_score, errors, score
 from rewardstack.errors import ScoringError, SettingsError
 from rewardstack.scorers.judge import calls
-from rewardstack.transport import attempt, endpoint
+from rewardstack.transport import endpoint
 from tests.client.judge.conftest import FAKE_JUDGE, JUDGE, asked, forget, sample
 from tests.support.servers import FaultServer, free_port
 from tests.support.snippets import assert_shown, block
@@ -54,6 +54,7 @@ def test_replies(
     judge: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, table: Table
 ) -> None:
     """A reply without exactly one verdict is a failure; the log says why, with a traceback where there was one."""
+    monkeypatch.setattr(endpoint, "ILL_PAUSE", 0.01)
     for name, (state, why) in REPLIES.items():
         with table.case(name):
             forget(judge, monkeypatch)
@@ -70,7 +71,8 @@ def assert_failed(judge: FaultServer, caplog: pytest.LogCaptureFixture, state: d
     assert why in one.reason
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert any(why in line for line in warnings)
-    assert ("1", "0", "1", "1") == LINE.search(caplog.text).groups()  # type: ignore[union-attr]
+    without_verdict = "0" if why == "no chat completion" else "1"
+    assert ("1", "0", "1", without_verdict) == LINE.search(caplog.text).groups()  # type: ignore[union-attr]
     assert ("no chat completion" == why and "choice" not in str(state.get("raw"))) <= ("Traceback" in caplog.text)
 
 
@@ -101,9 +103,18 @@ def test_being_stopped(judge: FaultServer) -> None:
     assert "ok" == score([sample()])[0].status
 
 
+def test_asked_once_more(judge: FaultServer) -> None:
+    """A reply without a verdict is asked for once more, and no more often."""
+    judge.set(replies=["I like it."], content="REWARD: 0.5")
+    assert 0.5 == score([sample()])[0].value
+    judge.set(content="I like it.")
+    assert "failed" == score([sample("another")])[0].status
+    assert 4 == len(asked(judge))
+
+
 def test_broken_off_for_good(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no reply is ever whole there is no verdict; a candidate that writes so changes nothing."""
-    monkeypatch.setattr("rewardstack.scorers.judge.calls.PAUSE", 0.01)
+    monkeypatch.setattr(endpoint, "ILL_PAUSE", 0.01)
     (one,) = score([sample('"finish_reason":"abort"')])
     assert "ok" == one.status
     judge.set(content="REWARD: 0.9", finish="abort")
@@ -306,8 +317,7 @@ def test_replica_that_hangs_behind_a_gateway(judge: FaultServer) -> None:
 
 def test_slow_judge_is_not_asked_twice(judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge that takes long for everything, or a little longer for some, is sent nothing twice."""
-    for module in (attempt, endpoint):
-        monkeypatch.setattr(module, "LEAST", 0.8)
+    monkeypatch.setattr(endpoint, "LEAST", 0.8)
     judge.set(delay=1.2)
     assert {"ok"} == statuses(score([sample(f"slow {at}") for at in range(20)]))
     judge.set(delays=[0.6] * 10 + [1.04] * 10)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -19,6 +19,7 @@ from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import Options, read_options
 from rewardstack.scorers.judge.request import frame
 from rewardstack.transport.discovery import SERVERS
+from rewardstack.transport.reply import Read
 from tests.client.judge.conftest import JUDGE, asked, sample
 from tests.support.servers import FaultServer
 
@@ -87,9 +88,9 @@ def test_labels_of_servers_without_end() -> None:
     asked: list[Destination] = []
 
     class Tokenizers:
-        async def post(self, destination: Destination, *_: object) -> bytes:
+        async def post(self, destination: Destination, *_: object, read: Read, **__: object) -> Any:
             asked.append(destination)
-            return b'{"tokens": [1]}'
+            return read(b'{"tokens": [1]}')
 
     async def find(*servers: Destination) -> None:
         deadline = SharedDeadline(Deadline(60))

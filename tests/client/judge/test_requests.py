@@ -160,7 +160,7 @@ def test_votes(judge: FaultServer, how: str, value: float) -> None:
 
 def test_lost_votes(judge: FaultServer) -> None:
     """More than half of the votes decide, and the reason says how many; fewer do not."""
-    judge.set(replies=["REWARD: 0.4", "nothing", "REWARD: 0.6"], content="REWARD: 1.000")
+    judge.set(replies=["REWARD: 0.4", "nothing", "REWARD: 0.6"], content="nothing")
     (one,) = score([sample("most", num_samples=3)])
     assert (0.5, "ok", "2 of 3 votes") == (pytest.approx(one.value), one.status, one.reason)
     judge.set(replies=["REWARD: 0.4", "nothing"])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import accumulate
 
 from rewardstack.core.deadline import SharedDeadline
-from rewardstack.errors import BudgetError, RejectedError, RewardstackError, ServiceError
+from rewardstack.errors import BudgetError, RejectedError, ReplyError, RewardstackError, ServiceError
 from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import KEY_REFUSED
 from rewardstack.scorers.embedding.options import Asked
@@ -29,6 +33,11 @@ from rewardstack.transport.endpoint_pool import EndpointPool
 
 TOO_MUCH = (400, 413, 422)
 """Statuses by which one text, or too many of them, have a whole request refused."""
+FAILED_DEPENDENCY = 424
+"""How TEI says that its model failed, which one text can bring about."""
+TOO_LARGE = 413
+BLIND_SPLITS = 2
+"""How often a request that the server fails at is split while nothing of it was answered."""
 
 Found = Vector | RewardstackError
 """A text's vector, or why it has none."""
@@ -51,6 +60,7 @@ class Server:
         self._meter = meter
         self._path = EMBED
         self._about = UNKNOWN
+        self._has_info = False
         self._said: Discovery[EndpointPool, About] = Discovery()
 
     async def about(self, deadline: SharedDeadline, patience: float = math.inf) -> About:
@@ -71,47 +81,123 @@ class Server:
         return about
 
     async def embed(self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline) -> Sequence[Found]:
-        """What is found for each text, in order; a request that is too much is split until it is not.
+        """Return what is found for each text, in order; split a request that is refused or fails, to isolate the text.
+
+        Where the server fails at a whole request and at its parts alike, it is at fault: its texts are not tried alone.
 
         Args:
             texts: none of them empty.
             asked: of the server with each of them.
             deadline: of all who wait for them.
         """
-        try:
-            return await self._post(texts, asked, deadline)
-        except RejectedError as error:
-            if error.status not in TOO_MUCH or len(texts) == 1:
-                return [self._explained(error)] * len(texts)
-        except (ServiceError, BudgetError) as error:
-            return [error] * len(texts)
-        half = len(texts) // 2
-        parts = await asyncio.gather(*(self.embed(part, asked, deadline) for part in (texts[:half], texts[half:])))
-        return [*parts[0], *parts[1]]
+        found: dict[int, Found] = {}
+        parts, depth, has_answered = [range(len(texts))], 0, False
+        while parts:
+            some = [[texts[at] for at in part] for part in parts]
+            posts = [self._try(one, asked, deadline, once=depth > 0) for one in some]
+            outcomes = await asyncio.gather(*posts)
+            has_answered |= any(not isinstance(outcome, RewardstackError) for outcome in outcomes)
+            halves: list[range] = []
+            for part, one, outcome in zip(parts, some, outcomes, strict=True):
+                if not isinstance(outcome, RewardstackError):
+                    found.update(zip(part, outcome, strict=True))
+                elif len(part) > 1 and _splits(outcome, has_answered or depth < BLIND_SPLITS):
+                    middle = _middle(one) if is_too_large(outcome) else len(part) // 2
+                    halves += [part[:middle], part[middle:]]
+                else:
+                    found.update(dict.fromkeys(part, self._final(outcome, one)))
+            parts, depth = halves, depth + 1
+        return [found[at] for at in range(len(texts))]
 
-    async def _post(self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline) -> Sequence[Found]:
+    async def _try(
+        self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline, *, once: bool
+    ) -> Sequence[Found] | ServiceError | BudgetError:
+        try:
+            return await self._post(texts, asked, deadline, once=once)
+        except (ServiceError, BudgetError) as error:
+            return error
+
+    def _final(self, error: ServiceError | BudgetError, texts: Sequence[str]) -> RewardstackError:
+        if not isinstance(error, RejectedError):
+            return error
+        if is_too_large(error):
+            size = len(texts[0].encode("utf-8", "replace"))
+            return RejectedError(f"one text of {size:,} bytes is more than the server takes: {error}", error.status)
+        return self._explained(error)
+
+    async def _post(
+        self, texts: Sequence[str], asked: Asked, deadline: SharedDeadline, *, once: bool
+    ) -> Sequence[Found]:
         path, model = self._path, self._about.model
         body, probe = write_request(path, texts, asked, model), write_request(path, (), asked, model)
         if len(body) > BODY_MOST and len(texts) > 1:
             raise RejectedError(f"{path}: {len(texts)} texts of {len(body)} bytes are too many for one request", 413)
+
+        def read(reply: bytes) -> Sequence[Found]:
+            self._meter.read(reply)
+            return read_vectors(path, reply, len(texts))
+
+        is_known = path != EMBED or self._has_info
         try:
-            reply = await self._service.post(path, body, deadline, probe, admit=self._meter.admit)
+            found: Sequence[Found] = await self._service.post(
+                path,
+                body,
+                deadline,
+                probe,
+                hedged=True,
+                admit=self._meter.admit,
+                read=read,
+                is_optional=not is_known,
+                once=once,
+            )
+            return found
         except RejectedError as error:
-            if error.status != 404 or path != EMBED:
+            if error.status != 404 or is_known:
                 raise
-            self._path = OPENAI
-            return await self._post(texts, asked, deadline)
-        self._meter.read(reply)
-        return read_vectors(path, reply, len(texts))
+        self._path = OPENAI
+        return await self._post(texts, asked, deadline, once=once)
 
     async def _ask_about(self, deadline: SharedDeadline) -> About:
         for path, read in ((INFO, read_info), ("/v1/models", read_models)):
             try:
-                about = read(await self._service.get(path, deadline))
+                about: About | None = await self._service.get(path, deadline, read=partial(_read, read))
             except RejectedError as error:
                 if error.status in KEY_REFUSED:
                     raise self._explained(error) from error
                 continue
             if about is not None:
+                self._has_info = path == INFO
                 return about
         return UNKNOWN
+
+
+def _read(read: Callable[[bytes], About | None], reply: bytes) -> About | None:
+    """Return what a server says of itself; raise ReplyError where it is not even JSON."""
+    try:
+        json.loads(reply)
+    except (ValueError, RecursionError) as error:
+        raise ReplyError("it is no JSON") from error
+    return read(reply)
+
+
+def is_too_large(error: BaseException) -> bool:
+    """Return whether a request was refused for its size."""
+    return isinstance(error, RejectedError) and error.status == TOO_LARGE
+
+
+def _middle(texts: Sequence[str]) -> int:
+    """Return how many of the texts make about half of their characters; neither none nor all."""
+    sums = [*accumulate(map(len, texts))]
+    return min(max(1, bisect_left(sums, sums[-1] / 2)), len(texts) - 1)
+
+
+def _splits(error: ServiceError | BudgetError, may_be_text: bool) -> bool:
+    """Return whether parts of a request may fare better than the whole.
+
+    Args:
+        error: what became of it.
+        may_be_text: whether a failure of the server's may be due to one of the texts.
+    """
+    if isinstance(error, RejectedError):
+        return error.status in TOO_MUCH or (error.status == FAILED_DEPENDENCY and may_be_text)
+    return isinstance(error, ReplyError) and may_be_text

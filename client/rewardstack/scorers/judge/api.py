@@ -13,6 +13,7 @@ from rewardstack.errors import SettingsError
 from rewardstack.scorers.destination import Destination, FindService
 from rewardstack.settings import Settings
 from rewardstack.transport.endpoint import NONE, Admit
+from rewardstack.transport.reply import Read
 
 MODELS = "/models"
 WHOLE = re.compile(r"/openai/deployments/[^/]+$|/v\d\w{0,20}/openai$|/v\d\w{0,20}$")
@@ -34,16 +35,19 @@ class Api:
         self._headers = dict(settings.judge_headers)
         self._query = query_of(settings)
 
-    def get(self, destination: Destination, path: str, deadline: SharedDeadline) -> Coroutine[Any, Any, bytes]:
-        """The body that a GET brings, to be awaited; raises as `EndpointPool.post` does.
+    def get(
+        self, destination: Destination, path: str, deadline: SharedDeadline, read: Read | None = None
+    ) -> Coroutine[Any, Any, Any]:
+        """Return what a GET brings, to be awaited; raises as `EndpointPool.post` does.
 
         Args:
             destination: the judge.
             path: below its base URL.
             deadline: of the caller.
+            read: makes the result of the body; None for the body itself.
         """
         headers, query = self._additions(destination)
-        return self._find(*destination).get(path + query, deadline, headers)
+        return self._find(*destination).get(path + query, deadline, headers, read=read)
 
     def post(
         self,
@@ -55,12 +59,23 @@ class Api:
         *,
         hedged: bool = False,
         admit: Admit | None = None,
-    ) -> Coroutine[Any, Any, bytes]:
-        """The body that a POST brings, to be awaited; arguments and errors as of `get` and the pool's `post`."""
+        read: Read | None = None,
+        is_optional: bool = False,
+    ) -> Coroutine[Any, Any, Any]:
+        """Return what a POST brings, to be awaited; arguments and errors as of `get` and the pool's `post`."""
         own, query = self._additions(destination)
         if own:
             headers = {**headers, **own}
-        return self._find(*destination).post(path + query, body, deadline, headers=headers, hedged=hedged, admit=admit)
+        return self._find(*destination).post(
+            path + query,
+            body,
+            deadline,
+            headers=headers,
+            hedged=hedged,
+            admit=admit,
+            read=read,
+            is_optional=is_optional,
+        )
 
     def _additions(self, destination: Destination) -> tuple[Mapping[str, str], str]:
         if (self._headers or self._query) and self._own.issuperset(destination.urls):

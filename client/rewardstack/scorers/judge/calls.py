@@ -9,13 +9,12 @@ import time
 from collections.abc import Awaitable, Coroutine, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 
 from rewardstack.core.deadline import SharedDeadline
 from rewardstack.core.lru import LruCache
 from rewardstack.core.votes import agreement, combine
-from rewardstack.errors import RejectedError, ReplyError, RequestError, ServiceError
+from rewardstack.errors import RejectedError, RequestError, ServiceError
 from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.api import Api, below
@@ -23,26 +22,17 @@ from rewardstack.scorers.judge.labels import LabelTokens
 from rewardstack.scorers.judge.models import Model, Models
 from rewardstack.scorers.judge.plan import Plan
 from rewardstack.scorers.judge.reply import (
+    Choice,
     NoProbabilitiesError,
+    read_completion,
     read_label_verdict,
     read_text_verdict,
     read_top_verdict,
-    was_aborted,
 )
 from rewardstack.scorers.judge.request import CHAT, frame, is_json
-from rewardstack.scorers.judge.verdict import Verdict
+from rewardstack.scorers.judge.verdict import UnreadableError, Verdict
 from rewardstack.transport.discovery import RENEWAL, SERVERS
 
-ATTEMPTS = 20
-"""At a reply from a judge that is not being stopped: ten seconds, for a gateway sends there until the judge is gone.
-
-Within each the `EndpointPool` tries a 500 again at once, as of any service, `max_retries` times and while its budget
-lasts. So one verdict takes 80 requests at most by default, and many together 20 each and a tenth more.
-"""
-PAUSE = 0.5
-"""Seconds between them, in which that judge goes."""
-STOPPING = "after shutdown"
-"""What a vLLM that is being stopped says with its 500, to every request that a gateway still sends it."""
 TRIAL = "This is a test of the interface, with nothing to judge. Give the lowest verdict."
 """The message of a request that shows what a server takes."""
 TRIAL_SHARE = 0.15
@@ -147,6 +137,16 @@ class Calls:
         return Verdict(combine(values, plan.options.aggregate), note, agreement=agreement(values, len(outcomes)))
 
     async def _in_words(self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline) -> Verdict:
+        """Return the verdict that a reply holds in words; one without a verdict is asked for once more."""
+        try:
+            return await self._once_in_words(plan, model, reference, vote, deadline)
+        except UnreadableError as error:
+            log.debug("asked once more: %s", error)
+            return await self._once_in_words(plan, model, reference, vote, deadline)
+
+    async def _once_in_words(
+        self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline
+    ) -> Verdict:
         options = plan.options
         reply, model = await self._ask(plan, model, plan.user(reference), deadline, vote)
         structured = is_json(options, model.dialect)
@@ -156,7 +156,7 @@ class Calls:
 
     async def _ask(
         self, plan: Plan, model: Model, user: str, deadline: SharedDeadline, vote: int = 0
-    ) -> tuple[bytes, Model]:
+    ) -> tuple[Choice, Model]:
         """A whole reply, and the model in the dialect in which it was asked: what it refuses, it is not sent again.
 
         Raises:
@@ -186,28 +186,24 @@ class Calls:
             return ()
         return await self._labels.find([name for name, _ in plan.options.labels], model, plan.destination, deadline)
 
-    async def _completion(self, plan: Plan, body: bytes, deadline: SharedDeadline) -> bytes:
-        """A whole reply; what a judge that is being stopped refuses or breaks off is asked for again.
+    async def _completion(self, plan: Plan, body: bytes, deadline: SharedDeadline) -> Choice:
+        """Return the choice of a whole reply.
 
         Raises:
             ServiceError: there is none.
             BudgetError: the run may ask no more.
         """
-        chat = below(plan.destination.urls, CHAT)
         meter = plan.meter or self._trials_meter
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                post = partial(self._api.post, hedged=True, admit=meter.admit)
-                reply = await post(plan.destination, chat, body, deadline, plan.headers)
-                meter.read(reply)
-            except ReplyError as error:
-                if STOPPING not in str(error) or attempt == ATTEMPTS:
-                    raise
-            else:
-                if not was_aborted(reply):
-                    return reply
-            await asyncio.sleep(PAUSE)
-        raise ReplyError(f"the judge broke off its reply, {ATTEMPTS} times")
+
+        def read(data: bytes) -> Choice:
+            meter.read(data)
+            return read_completion(data)
+
+        chat = below(plan.destination.urls, CHAT)
+        choice: Choice = await self._api.post(
+            plan.destination, chat, body, deadline, plan.headers, hedged=True, admit=meter.admit, read=read
+        )
+        return choice
 
     async def _by_labels(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:
         options = plan.options

@@ -48,7 +48,8 @@ async def _counted(plan: Plan, model: Model, api: Api, deadline: SharedDeadline)
         for reference in plan.references:
             sent = _request(plan, model, reference)
             body = json.dumps({name: sent[name] for name in CHAT_FIELDS if name in sent}).encode()
-            prompt += int(json.loads(await api.post(plan.destination, TOKENIZE, body, deadline))["count"])
+            reply = await api.post(plan.destination, TOKENIZE, body, deadline, is_optional=True)
+            prompt += int(json.loads(reply)["count"])
     except (ServiceError, ValueError, KeyError, TypeError):
         return estimate(plan, model)
     votes = requests // len(plan.references)

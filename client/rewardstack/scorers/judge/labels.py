@@ -78,13 +78,20 @@ class LabelTokens:
     ) -> tuple[int, ...]:
         body = json.dumps(label_request(label, model)).encode()
         try:
-            reply: Any = json.loads(await self._api.post(destination, TOKENIZE, body, deadline))
-            return tuple(int(token) for token in reply["tokens"])
+            tokens: tuple[int, ...] = await self._api.post(
+                destination, TOKENIZE, body, deadline, read=_read_tokens, is_optional=True
+            )
+            return tokens
         except RejectedError as error:
             raise RejectedError(
                 f"verdict 'logprob' needs POST {TOKENIZE} of the judge, to check its labels: {error}; let it through "
                 "the gateway, or leave `verdict` out",
                 error.status,
             ) from error
-        except (ValueError, KeyError, TypeError) as error:
-            raise ReplyError(f"the judge's answer to {TOKENIZE} is no list of tokens") from error
+
+
+def _read_tokens(reply: bytes) -> tuple[int, ...]:
+    try:
+        return tuple(int(token) for token in json.loads(reply)["tokens"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ReplyError(f"the judge's answer to {TOKENIZE} is no list of tokens") from error

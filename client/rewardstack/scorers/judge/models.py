@@ -151,9 +151,7 @@ class Models:
         if name := deployment(destination.urls[0]):
             return Served({name: name})
         try:
-            reply = await self._api.get(destination, below(destination.urls, MODELS), deadline)
-            if (roots := read_models(reply)) is None:
-                raise ReplyError("it is no list of models")
+            roots, dialect = await self._api.get(destination, below(destination.urls, MODELS), deadline, _read)
         except (RejectedError, ReplyError) as error:
             if isinstance(error, RejectedError) and error.status in KEY_REFUSED:
                 raise
@@ -161,7 +159,6 @@ class Models:
                 raise  # a fault of the moment: what it said before holds
             log.warning("the judge does not tell its models, so its verdicts are not cached: %s", error)
             return NOTHING
-        dialect = dialect_of(reply)
         return Served(roots, await self._vllm(destination, deadline) if dialect is VLLM else dialect)
 
     async def _vllm(self, destination: Destination, deadline: SharedDeadline) -> Dialect:
@@ -171,6 +168,13 @@ class Models:
             return vllm_of(await asyncio.wait_for(asked, briefly(deadline)))
         except (ServiceError, asyncio.TimeoutError):
             return OLD_VLLM if self._served.known(destination, NOTHING).dialect is OLD_VLLM else VLLM
+
+
+def _read(data: bytes) -> tuple[dict[str, str], Dialect]:
+    roots = read_models(data)
+    if roots is None:
+        raise ReplyError("it is no list of models")
+    return roots, dialect_of(data)
 
 
 def read_models(data: bytes) -> dict[str, str] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,27 +13,35 @@ from rewardstack.scorers.judge.verdict import END_OF_THINKING, UnreadableError, 
 TOKEN_ID = "token_id:"
 REASONING = ("reasoning", "reasoning_content", "thinking")
 """Where servers put what was thought: vLLM, Ollama and OpenRouter; SGLang, llama.cpp and old vLLM; others."""
-ABORTED = re.compile(rb'"finish_reason":\s?"abort"')
-"""Text within the reply cannot look like this: its quotes are escaped."""
+BROKEN_OFF = ("abort", "error")
+"""How a reply ends that the judge, or a provider behind it, was stopped in: vLLM and OpenRouter then say 200."""
+Choice = Mapping[str, Any]
+"""The one choice of a completion."""
 
 
 class NoProbabilitiesError(ReplyError):
     """A reply does not tell the probabilities of tokens."""
 
 
-def _choice(data: bytes) -> Mapping[str, Any]:
+def read_completion(data: bytes) -> Choice:
+    """Return the choice of a chat completion.
+
+    Raises:
+        ReplyError: it is none, or the judge was stopped in the middle of it.
+    """
     try:
         choice = json.loads(data)["choices"][0]
     except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
-        raise UnreadableError(f"it is no chat completion ({type(error).__name__})") from error
+        raise ReplyError(f"it is no chat completion ({type(error).__name__})") from error
     if not isinstance(choice, dict):
-        raise UnreadableError("it is no chat completion")
+        raise ReplyError("it is no chat completion")
+    if choice.get("finish_reason") in BROKEN_OFF:
+        raise ReplyError(f"the judge broke off its reply (finish_reason {choice['finish_reason']})")
     return choice
 
 
-def was_aborted(data: bytes) -> bool:
-    """Whether the judge was stopped in the middle of a reply: vLLM then says 200, and what it had, if anything."""
-    return ABORTED.search(data) is not None
+def _choice(reply: bytes | Choice) -> Choice:
+    return read_completion(reply) if isinstance(reply, bytes) else reply
 
 
 def reasoning_of(message: Mapping[str, Any]) -> Any:
@@ -42,11 +49,11 @@ def reasoning_of(message: Mapping[str, Any]) -> Any:
     return next((message[field] for field in REASONING if message.get(field)), None)
 
 
-def read_text_verdict(data: bytes, top: float, *, thinking: bool, structured: bool = False) -> float:
+def read_text_verdict(reply: bytes | Choice, top: float, *, thinking: bool, structured: bool = False) -> float:
     """The verdict in words that a completion holds, from 0 to 1.
 
     Args:
-        data: the reply.
+        reply: the judge's, or its choice.
         top: upper end of the template's scale.
         thinking: whether the model was allowed to reason before.
         structured: whether a JSON object was asked for; a server that does not heed this may reply in lines.
@@ -54,7 +61,7 @@ def read_text_verdict(data: bytes, top: float, *, thinking: bool, structured: bo
     Raises:
         UnreadableError: there is none.
     """
-    choice = _choice(data)
+    choice = _choice(reply)
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
     text, cut = message.get("content"), choice.get("finish_reason") == "length"
@@ -76,11 +83,13 @@ def _why_empty(reasoned: bool, cut: bool) -> str:
     return "nothing but reasoning: --reasoning-parser takes the reply for thoughts; leave enable_thinking out"
 
 
-def read_label_verdict(data: bytes, ids: Sequence[int], values: Sequence[float], floor: float) -> tuple[float, float]:
+def read_label_verdict(
+    reply: bytes | Choice, ids: Sequence[int], values: Sequence[float], floor: float
+) -> tuple[float, float]:
     """The verdict that lies in the probabilities of labels.
 
     Args:
-        data: the reply.
+        reply: the judge's, or its choice.
         ids: the labels' tokens.
         values: what each label is worth, from 0 to 1.
         floor: probability that they must have together.
@@ -92,7 +101,7 @@ def read_label_verdict(data: bytes, ids: Sequence[int], values: Sequence[float],
         UnreadableError: they have less than `floor`, or the reply does not tell.
     """
     try:
-        entries = _choice(data)["logprobs"]["content"][0]["top_logprobs"]
+        entries = _choice(reply)["logprobs"]["content"][0]["top_logprobs"]
         logprobs = {entry["token"]: float(entry["logprob"]) for entry in entries}
         chances = [math.exp(min(logprobs[f"{TOKEN_ID}{one}"], 0.0)) for one in ids]
     except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -103,11 +112,13 @@ def read_label_verdict(data: bytes, ids: Sequence[int], values: Sequence[float],
     return _expected(chances, values, floor)
 
 
-def read_top_verdict(data: bytes, labels: Sequence[str], values: Sequence[float], floor: float) -> tuple[float, float]:
+def read_top_verdict(
+    reply: bytes | Choice, labels: Sequence[str], values: Sequence[float], floor: float
+) -> tuple[float, float]:
     """The verdict that lies in the probabilities of labels among the likeliest tokens; one that is not there has none.
 
     Args:
-        data: the reply.
+        reply: the judge's, or its choice.
         labels: each a token's text.
         values: what each label is worth, from 0 to 1.
         floor: probability that they must have together.
@@ -119,7 +130,7 @@ def read_top_verdict(data: bytes, labels: Sequence[str], values: Sequence[float]
         NoProbabilitiesError: the reply has none, as if they had not been asked for.
         UnreadableError: they have less than `floor`, or what the reply has cannot be read.
     """
-    logprobs = _choice(data).get("logprobs")
+    logprobs = _choice(reply).get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
     if tokens is None:
         raise NoProbabilitiesError("the judge does not tell the probabilities of tokens")

@@ -1,0 +1,103 @@
+"""What a reply means: its status, and a body that cannot be read."""
+
+from __future__ import annotations
+
+import json
+import time
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from rewardstack.core.wire import REFUSED_FOR_GOOD
+from rewardstack.errors import OverloadError, RejectedError, ReplyError
+from rewardstack.transport.reply import Reply, body_of, result_of
+from tests.support.table import Table
+
+URL = "http://judge:8000/v1/chat/completions"
+QUOTA = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+STATUSES: list[tuple[type[Exception], tuple[int, ...]]] = [
+    (OverloadError, (408, 425, 429, 502, 503, 504, *range(520, 525), 529)),
+    (RejectedError, (301, 400, 401, 403, 404, 405, 409, 413, 418, 422, 424)),
+    (ReplyError, (500, 501, 505, 507, 525, 599)),
+]
+BODIES: list[tuple[Any, type[Exception], int, str]] = [
+    (b"", ReplyError, 0, "the body is empty"),
+    (b"<html><title>Under maintenance</title></html>", ReplyError, 0, "Under maintenance"),
+    (b"hello", ReplyError, 0, "hello"),
+    ({"error": {"message": "rate limited", "code": 429}}, OverloadError, 429, "rate limited"),
+    ({"error": {"message": "upstream", "code": "502"}}, OverloadError, 502, "upstream"),
+    ({"error": {"message": "no such model", "code": 404}}, RejectedError, 404, "no such model"),
+    ({"error": {"message": "boom", "code": 500}}, ReplyError, 500, "boom"),
+    ({"error": "boom"}, ReplyError, 0, "boom"),
+    (QUOTA, RejectedError, 200, "quota"),
+]
+
+
+def read(data: bytes) -> Any:
+    """The scores in a body."""
+    try:
+        return json.loads(data)["scores"]
+    except (ValueError, KeyError, TypeError):
+        raise ReplyError("it is no list of scores") from None
+
+
+def test_statuses(table: Table) -> None:
+    """Each status means what its row of the table says, and the reason names the endpoint and its words."""
+    for kind, statuses in STATUSES:
+        for status in statuses:
+            with table.case(str(status)):
+                with pytest.raises(kind, match=f"{URL} answered {status}: boom") as raised:
+                    body_of(Reply(URL, status, {}, b'{"error": "boom"}'))
+                assert (kind, status) == (type(raised.value), raised.value.status)  # type: ignore[attr-defined]
+
+
+def test_unreadable_bodies(table: Table) -> None:
+    """A 2xx that cannot be read is an ill reply, unless it holds an error of a known status; the reason shows it."""
+    for body, kind, status, words in BODIES:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        with table.case(str(data)):
+            with pytest.raises(kind, match=words) as raised:
+                result_of(Reply(URL, 200, {}, data), read)
+            assert (kind, status) == (type(raised.value), raised.value.status)  # type: ignore[attr-defined]
+            assert str(raised.value).startswith(URL)
+
+
+def test_readable_body() -> None:
+    """A body that can be read is a result, whatever else it holds."""
+    assert [1] == result_of(Reply(URL, 200, {}, b'{"scores": [1], "error": "a warning"}'), read)
+
+
+@pytest.mark.parametrize(("body", "status"), [({"error": "x", "field": "data_source"}, 404), (QUOTA, 403), ({}, 400)])
+def test_the_requests_own_fault(body: Any, status: int) -> None:
+    """No other endpoint is asked where the server names a field, has no quota left, or finds the request malformed."""
+    with pytest.raises(RejectedError) as raised:
+        body_of(Reply(URL, status, {}, json.dumps(body).encode()))
+    assert not raised.value.is_misplaced
+
+
+@pytest.mark.parametrize("status", [302, 401, 403, 404])
+def test_another_endpoint_may_differ(status: int) -> None:
+    """A key, path or model that one endpoint does not know, another may."""
+    with pytest.raises(RejectedError) as raised:
+        body_of(Reply(URL, status, {}, b"{}"))
+    assert raised.value.is_misplaced
+
+
+def test_nothing_left_to_spend() -> None:
+    """429 without quota and 503 without budget are final."""
+    for status, headers, body in ((429, {}, QUOTA), (503, {REFUSED_FOR_GOOD: "spent"}, {})):
+        with pytest.raises(RejectedError):
+            body_of(Reply(URL, status, headers, json.dumps(body).encode()))
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("7", 7.0), ("0", 0.0), ("", 0.0), ("soon", 0.0), ("a date", 900.0)],
+)
+def test_retry_after(header: str, seconds: float) -> None:
+    """The header is a number of seconds or a date; anything else is no wish."""
+    header = formatdate(time.time() + seconds, usegmt=True) if header == "a date" else header
+    with pytest.raises(OverloadError) as raised:
+        body_of(Reply(URL, 503, {"Retry-After": header}, b""))
+    assert raised.value.retry_after == pytest.approx(seconds, abs=2)

@@ -1,0 +1,76 @@
+"""Replicas behind the shipped gateway, one of which is ill: the gateway and the client find the healthy one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from rewardstack.settings import DEFAULTS
+from rewardstack.transport import endpoint
+from tests.client.test_replicas import (
+    ILL,
+    SERVICES,
+    Run,
+    in_many_calls,
+    in_one_call,
+    samples,
+    share_of_ok,
+)
+from tests.native.nginx import Gateway, load
+from tests.support.servers import ROOT, FaultServer
+from tests.support.table import Table
+
+pytestmark = pytest.mark.usefixtures("needs_nginx")
+
+NAMES = {"judge": "judge", "embedding": "embedding", "reward server": "rules"}
+Serve = Callable[[str, str], None]
+
+
+@pytest.fixture
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Starts a gateway before two servers of a service, of which one is ill, and names it to the client."""
+    for name in DEFAULTS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("REWARD_CACHE", "off")
+    with ExitStack() as stack:
+
+        def start(service: str, ill: str) -> None:
+            servers = [FaultServer(script=ROOT / "tests/support/replica.py") for _ in range(2)]
+            for server in servers:
+                stack.callback(server.kill)
+            servers[0].kill() if ill == "refuse" else servers[0].set(ill=ill)
+            folder = tmp_path / f"{NAMES[service]}-{ill}"
+            folder.mkdir()
+            addresses = [f"127.0.0.1:{server.port}" for server in servers]
+            gateway = Gateway(folder, {NAMES[service]: addresses}, load())
+            stack.callback(gateway.stop)
+            monkeypatch.setenv(SERVICES[service][0], f"http://127.0.0.1:{gateway.ports[NAMES[service]]}")
+
+        yield start
+
+
+@pytest.mark.parametrize("ill", ["500", "401", "html", "hang"])
+def test_one_judge_is_ill(serve: Serve, monkeypatch: pytest.MonkeyPatch, ill: str) -> None:
+    """A judge's ill replica costs no sample, whether nginx sees its fault or the client."""
+    monkeypatch.setattr(endpoint, "LEAST", 0.3)
+    monkeypatch.setattr(endpoint, "ILL_PAUSE", 0.1)
+    serve("judge", ill)
+    scores = in_one_call(samples("llm_judge_remote", 64))
+    assert share_of_ok(scores) == 1, next(one.reason for one in scores if one.status != "ok")
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("run", [in_one_call, in_many_calls])
+def test_one_is_ill(serve: Serve, table: Table, service: str, run: Run) -> None:
+    """However one of two replicas is ill, 99 % of 1,024 samples are scored; 95 % where nginx does not see its fault."""
+    for ill in ILL:
+        with table.case(ill):
+            serve(service, ill)
+            scores = run(samples(SERVICES[service][1], 1024))
+            least = 0.95 if ill in ("401", "html", "empty", "error", "522", "529") else 0.99
+            assert share_of_ok(scores) >= least, next(one.reason for one in scores if one.status != "ok")
