@@ -60,13 +60,13 @@ class Cli:
         """Run the command as a process; the test needs `needs_process`."""
         process = self.start(*arguments)
         out, err = process.communicate(timeout=120)
-        assert "Traceback" not in err
+        assert "Traceback" not in err, err
         return Result(process.returncode, out, err)
 
     def __call__(self, *arguments: str) -> Result:
         """Run the command in the test's process."""
         result = run_in_process(arguments, self.cwd, self.environment())
-        assert "Traceback" not in result.err
+        assert "Traceback" not in result.err, result.err
         return result
 
 

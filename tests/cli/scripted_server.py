@@ -24,6 +24,10 @@ class Answer:
     delay: float = 0.0
 
 
+GATEWAY = "/gateway/health"
+"""What the client asks to find out whether it speaks to a gateway; the server is none."""
+
+
 @dataclass
 class Scripted:
     """What a test sees of the server: its URL and what it was asked."""
@@ -44,7 +48,10 @@ def scripted_server(*answers: Answer, **by_path: Answer) -> Iterator[Scripted]:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             seen.asked.append({"path": self.path, "headers": dict(self.headers), "body": json.loads(body or b"null")})
             name = self.path.rpartition("/")[2]
-            answer = by_path[name] if name in by_path else script.pop(0) if len(script) > 1 else script[0]
+            if self.path == GATEWAY and name not in by_path:
+                answer = Answer("", 404)
+            else:
+                answer = by_path[name] if name in by_path else script.pop(0) if len(script) > 1 else script[0]
             time.sleep(answer.delay)
             if answer.cut:
                 self.close_connection = True

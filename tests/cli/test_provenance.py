@@ -125,7 +125,7 @@ def test_another_function_is_told(cli: Cli, tmp_path: Path, again: str | None) -
         types = reward_types(fingerprint) if fingerprint else Answer("", 500)
         scores = Answer({"scores": [{"value": 1.0, "status": "ok", "reason": "", "cached": False}]})
         with scripted_server(reward_types=types, score=scores) as server:
-            cli.variables |= {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_TIMEOUT": "1"}
+            cli.variables |= {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_TIMEOUT": "20"}
             result = cli("score", "in.jsonl", "-o", "out.jsonl")
     assert result is not None
     assert (result.status, "otherwise: what scores gsm8k" in result.err) == ((2, True) if again else (0, False))
