@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -166,8 +167,20 @@ def test_isolated_processes_are_fresh(tmp_path: Path, environment: dict[str, str
 @pytest.mark.parametrize("end", ["ends", "is killed"])
 def test_end_of_the_trainer(end: str, tmp_path: Path, environment: dict[str, str]) -> None:
     """All processes that rules run in end with the trainer, however it ends, and leave no directory."""
-    environment["TMPDIR"] = str(tmp_path)
-    running = subprocess.Popen(
+    # The path of pytest's own directory may be too long for a socket.
+    with tempfile.TemporaryDirectory() as folder, running(tmp_path, environment | {"TMPDIR": folder}) as trainer:
+        assert trainer.stdout and trainer.stdout.readline() == "ready\n"
+        started = processes_of(Path(folder))
+        assert len(started) > 2
+        if end == "is killed":
+            trainer.kill()
+        trainer.communicate()
+        eventually(lambda: not any(map(alive, started)) and not [*Path(folder).iterdir()])
+
+
+def running(tmp_path: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
+    """A trainer that scores, says so, and ends with its input."""
+    return subprocess.Popen(
         command(LIVES, tmp_path),
         env=environment,
         stdin=subprocess.PIPE,
@@ -175,13 +188,6 @@ def test_end_of_the_trainer(end: str, tmp_path: Path, environment: dict[str, str
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    assert running.stdout and running.stdout.readline() == "ready\n"
-    started = processes_of(tmp_path)
-    assert len(started) > 2
-    if end == "is killed":
-        running.kill()
-    running.communicate()
-    eventually(lambda: not any(map(alive, started)) and not [*tmp_path.glob("rewardstack-*")])
 
 
 def processes_of(folder: Path) -> list[int]:

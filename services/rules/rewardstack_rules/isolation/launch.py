@@ -37,21 +37,19 @@ class Home:
 
     The lifeline is a pipe: every process forked from this one holds its write end, the supervisor reads the other. When
     the last of them has gone, however it went, the supervisor sees the end of the pipe, ends and removes the directory.
-    That is made when the first supervisor is started.
+    That is made when the first supervisor is started, in TMPDIR, or in /tmp if that is too long for a socket's path.
 
     Args:
         config: what is isolated.
-
-    Raises:
-        ConfigError: the directory for temporary files has a path too long for a socket.
     """
 
     def __init__(self, config: IsolationConfig) -> None:
         self.config = config
-        self.directory = Path(tempfile.gettempdir(), f"rewardstack-{secrets.token_hex(8)}")
+        name = f"rewardstack-{secrets.token_hex(8)}"
+        self.directory = Path(tempfile.gettempdir(), name)
+        if len(os.fsencode(self.directory / SOCKET_NAME)) > SOCKET_PATH_BYTES:
+            self.directory = Path("/tmp", name)
         self.socket = self.directory / SOCKET_NAME
-        if len(os.fsencode(self.socket)) > SOCKET_PATH_BYTES:
-            raise ConfigError(f"TMPDIR: {self.socket} is too long for a socket; name a shorter directory", "TMPDIR")
         self._lifeline, self._users = os.pipe()
 
     def start(self) -> None:
