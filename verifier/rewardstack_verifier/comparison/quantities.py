@@ -63,10 +63,9 @@ def equal_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[boo
         return []
     by_noun, asked = dict(one), dict(other)
     if len(by_noun) != len(asked):
-        if all(
-            own.endswith(f" {its}") or its.endswith(f" {own}") for (own, _), (its, _) in zip(one, other, strict=True)
-        ):
-            return [all_of(equal_quantities(own, its) for (_, own), (_, its) in zip(one, other, strict=True))]
+        pairs = [*zip(one, other, strict=True)]
+        if all(own.endswith(f" {its}") or its.endswith(f" {own}") for (own, _), (its, _) in pairs):
+            return [all_of(equal_quantities(own, its) for (_, own), (_, its) in pairs)]
         return [False] if len(one) in (len(by_noun), len(asked)) else []
     if len(asked) < len(other) or by_noun.keys() != asked.keys():
         return []
