@@ -64,9 +64,23 @@ def concluded(node: Node) -> Node:
 
 
 def is_curve(sides: Equation) -> bool:
-    """Whether an equation is of a curve or a surface, `x^2 + y^2 = 4`, of which the number alone says nothing."""
-    raised = any(isinstance(part, Apply) and part.operation == "power" for part in parts(sides[0]))
-    return raised and {"x", "y"} <= symbols(sides[0]) <= {"x", "y", "z"}
+    """Whether an equation is of a curve or a surface, `x^2 + y^2 = 4`, of which the number alone says nothing.
+
+    A sum of multiples of x, y and z is that of a line or a plane.
+    """
+    side, letters = sides[0], symbols(sides[0])
+    if not isinstance(side, Apply) or len(letters) < 2 or not letters <= {"x", "y", "z"}:
+        return False
+    if any(isinstance(part, Apply) and part.operation == "power" for part in parts(side)):
+        return True
+    return side.operation == "sum" and all(map(_is_multiple, side.arguments))
+
+
+def _is_multiple(expression: Expression) -> bool:
+    """Whether it is a letter, or a number times a letter, with either sign."""
+    found = [part for part in parts(expression) if isinstance(part, Symbol)]
+    operations = {part.operation for part in parts(expression) if isinstance(part, Apply)}
+    return len(found) == 1 and operations <= {"negative", "product", "quotient"}
 
 
 def equal_to_value(sides: Equation, value: Expression) -> bool | None:

@@ -13,7 +13,9 @@ _TURNED = {">": "<", ">=": "<="}
 
 
 def inequality(node: Node) -> Relation | None:
-    """An inequality whose larger side stands on its right; None where it is none."""
+    """An inequality whose larger side stands on its right, or one of two sides that differ; None where it is none."""
+    if isinstance(node, Relation) and node.operators == ("!=",):
+        return node
     if not isinstance(node, Relation) or not set(node.operators) <= {*_TURNED, *_TURNED.values()}:
         return None
     if set(node.operators) & set(_TURNED):
@@ -41,7 +43,7 @@ def equal_inequalities(
     one, other = _excess(answer), _excess(reference)
     if one is None or other is None or len(symbols(one, other)) < 2:
         return None
-    return proportional(one, other, positively=True)
+    return proportional(one, other, positively=answer.operators != ("!=",))
 
 
 def _excess(relation: Relation) -> Expression | None:

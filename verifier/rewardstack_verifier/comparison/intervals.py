@@ -169,6 +169,8 @@ def _conditional(node: Relation) -> Reals | None:
     if node.operators in (("in",), ("notin",)) and isinstance(first, Symbol):
         inside = reals(last) or _listed(last)
         return inside and Reals(inside.region if node.operators == ("in",) else _without(inside.region), first.name)
+    if node.operators == ("!=",) and isinstance(last, Symbol) and not _names(first):
+        first, last = last, first
     if node.operators == ("!=",) and isinstance(first, Symbol) and first.name not in _names(last):
         excluded = members(last)
         return excluded and Reals(_without(excluded.region), first.name)
@@ -195,12 +197,22 @@ def _half_line(left: Expression, operator: str, right: Expression) -> Reals | No
         left, operator, right = left.arguments[0], _TURNED[operator], negative(right)
     if isinstance(left, Apply) and left.operation == "abs":
         return _around(left.arguments[0], operator, right)
-    if not isinstance(left, Symbol) or left.name in symbols(right):
+    name = _bounded(left, right)
+    if not name:
         return None
     included = operator in ("<=", ">=")
     if operator.startswith("<"):
-        return Reals(_between(None, right, included), left.name)
-    return Reals(_between(right, None, included), left.name)
+        return Reals(_between(None, right, included), name)
+    return Reals(_between(right, None, included), name)
+
+
+def _bounded(of: Expression, *bounds: Expression) -> str:
+    """What bounds are of, a letter or a function of letters, `f(x)`; nothing where it is neither, or in a bound."""
+    is_call = isinstance(of, Apply) and of.operation.startswith("call ")
+    letters = of.arguments if isinstance(of, Apply) and is_call else (of,)
+    if not all(isinstance(letter, Symbol) for letter in letters) or symbols(of) & symbols(*bounds):
+        return ""
+    return of.operation if isinstance(of, Apply) else "".join(symbols(of))
 
 
 def _around(middle: Expression, operator: str, radius: Expression) -> Reals | None:
@@ -230,11 +242,10 @@ def _segment(sides: list[Expression], operators: tuple[str, ...]) -> Reals | Non
     first, second = operators
     if first.startswith(">") and second.startswith(">"):
         low, high, first, second = high, low, _TURNED[second], _TURNED[first]
-    if not (first.startswith("<") and second.startswith("<") and isinstance(middle, Symbol)):
+    name = _bounded(middle, low, high)
+    if not (first.startswith("<") and second.startswith("<") and name):
         return None
-    if middle.name in symbols(low, high):
-        return None
-    return Reals(Interval(low, first == "<=", high, second == "<="), middle.name)
+    return Reals(Interval(low, first == "<=", high, second == "<="), name)
 
 
 def _between(low: Expression | None, high: Expression | None, included: bool = False) -> Interval:

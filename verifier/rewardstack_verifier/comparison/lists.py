@@ -36,17 +36,31 @@ def several(node: Node) -> Sequence | None:
 
 
 def _grouped(list_: Sequence) -> Sequence:
-    """The list with what stands between two semicolons as one member, where it has commas as well."""
-    if not {",", ";"} <= {*list_.joined} or list_.opening:
+    """The list with what stands between two semicolons as one member, where it has commas as well.
+
+    So it is with "and" and "or" between values of the same letters: `x = 1, y = 2 or x = 3, y = 4`.
+    """
+    parting = next((joiner for joiner in (";", "and", "or") if joiner in list_.joined), "")
+    if list_.opening or {*list_.joined} != {",", parting}:
         return list_
     groups: list[Node] = []
     items: list[Node] = []
-    for item, joiner in zip(list_.items, (*list_.joined, ";"), strict=True):
+    for item, joiner in zip(list_.items, (*list_.joined, parting), strict=True):
         items.append(item)
-        if joiner == ";":
+        if joiner == parting:
             groups.append(items[0] if len(items) == 1 else Sequence("", tuple(items), "", (",",) * (len(items) - 1)))
             items = []
-    return Sequence("", (*groups, *items), "", (";",) * (len(groups) + len(items) - 1))
+    names = {_names(group) for group in groups}
+    if parting != ";" and (len(names) > 1 or () in names):
+        return list_
+    return Sequence("", tuple(groups), "", (";",) * (len(groups) - 1))
+
+
+def _names(group: Node) -> tuple[Expression, ...]:
+    """What a list gives values to; nothing where it is no list of such, or gives one twice."""
+    named = [equation(item) for item in group.items] if isinstance(group, Sequence) else []
+    names = tuple(sides[0] for sides in named if sides and isinstance(sides[0], Symbol))
+    return names if len({*names}) == len(named) else ()
 
 
 def written_out(list_: Sequence) -> Sequence:
@@ -77,6 +91,7 @@ def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | N
     """Whether two lists have the same members.
 
     In order, where commas alone join single values without names; a set, what words join, and solutions have no order.
+    A point may be listed twice.
 
     Args:
         answer: from `several`.
@@ -92,6 +107,8 @@ def equal_lists(answer: Sequence, reference: Sequence, equal: Equal) -> bool | N
         return _equal_sets(one.items, other.items, equal)
     if len(one.items) > MOST_ITEMS:
         return None
+    if len(other.items) <= MOST_ITEMS and all(map(_is_point, (*one.items, *other.items))):
+        return _equal_sets(one.items, other.items, equal)
     if len(one.items) != len(other.items) or _conflict(one, other):
         return False
     if not (_is_ordered(one) and _is_ordered(other)):
@@ -115,6 +132,10 @@ def _conflict(one: Sequence, other: Sequence) -> bool:
     """Whether one says "and" where the other says "or", of what is no value, so that both need not be the same."""
     values = all(is_expression(item) and not symbols(item) for item in one.items) or all(map(equation, one.items))
     return not values and {"and", "or"} <= {*one.joined, *other.joined}
+
+
+def _is_point(node: Node) -> bool:
+    return isinstance(node, Sequence) and node.opening == "("
 
 
 def _is_set(node: Node) -> bool:

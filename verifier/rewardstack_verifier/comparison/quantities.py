@@ -55,13 +55,17 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
 def equal_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[bool | None]:
     """Return the verdict on quantities that are told apart by their nouns; nothing where they are not.
 
-    Two of the same noun are never two of different nouns: `5 cats and 3 cats`, `5 cats and 3 dogs`.
+    Two of the same noun are never two of different nouns, `5 cats and 3 cats` and `5 cats and 3 dogs`, unless these end
+    with it: `5 red cats and 3 black cats`.
     """
     one, other = _with_nouns(answer), _with_nouns(reference)
     if not one or len(one) != len(other):
         return []
     by_noun, asked = dict(one), dict(other)
     if len(by_noun) != len(asked):
+        pairs = [*zip(one, other, strict=True)]
+        if all(own.endswith(f" {its}") or its.endswith(f" {own}") for (own, _), (its, _) in pairs):
+            return [all_of(equal_quantities(own, its) for (_, own), (_, its) in pairs)]
         return [False] if len(one) in (len(by_noun), len(asked)) else []
     if len(asked) < len(other) or by_noun.keys() != asked.keys():
         return []

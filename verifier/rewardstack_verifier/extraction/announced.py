@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rewardstack_verifier.extraction.expressions import FORMULA, NUMBER, joined_formulas, last_match, unit
+from rewardstack_verifier.extraction.bare import bare_answer
+from rewardstack_verifier.extraction.expressions import (
+    FORMULA,
+    NUMBER,
+    joined_formulas,
+    last_expression,
+    last_match,
+    unit,
+)
 from rewardstack_verifier.lexicon.announcements import ANNOUNCEMENTS, CHOSEN
 
 MAX_VALUE = 200
@@ -23,13 +31,15 @@ _UNSPACED = "|".join(
 )
 _NOUN = r"answers?|ans(?=[.:])|(?:correct|right|best|final)\s(?:option|choice|selection)(?:\sletter)?"
 _VERB = (
-    r"(?:is|are|was|equals|(?:comes?|works?)\s(?:out\s)?(?:to|as)|turns\sout\sto\sbe|(?:is|was)\sfound\sto\sbe"
+    r"(?:(?:is|was)\s(?:found|computed|calculated|determined)\s(?:as|to\sbe)|is|are|was|equals|(?:comes?|works?)\s(?:out\s)?(?:to|as)|turns\sout\sto\sbe"
     r"|(?:will|would|must|should|has\sto)\sbe)\b(?!\s?n[o']t\b)"
 )
+_ASKED = r"(?:\$[^$\n]{1,60}\$|\\\([^()\n]{1,60}\\\)|[^.:=\n$\\]|\.(?=\d))"
+"""A character, number or formula of what an answer is to: "the answer to $2 + 3$ is"."""
 ENGLISH = (
     rf"(?<!wrong )(?<!incorrect )(?<!false )\b(?:{_NOUN})\b(?:\s?\([^()\n]{{1,40}}\)|,\s[^,.\n]{{1,40}},)?"
-    r"(?:\s(?:to|for|of)\s[^.:\n]{1,80}?)?[\s*_\"']{0,4}"
-    rf"(?:\b{_VERB}|[:\uff1a=\u2192]|[-\u2013\u2014](?=\s)|(?=\$|\\[\[(]))"
+    rf"(?:(?:\s(?:to|for|of)\s{_ASKED}{{1,80}}?)?[\s*_\"']{{0,4}}(?:\b{_VERB}|[:\uff1a=\u2192]|[-\u2013\u2014](?=\s))"
+    r"|[\s*_\"']{0,4}(?=\$|\\[\[(]))"
     rf"|\b(?:final\s)?(?:result|solution)s?\s{_VERB}"
     r"|(?:\A|(?<=\n))[#*_ ]{0,6}(?:final )?answer[*_ ]{0,4}\n"
 )
@@ -69,6 +79,13 @@ HEDGED = re.compile(
     re.IGNORECASE,
 )
 """What is right behind an answer that is one of several."""
+_OF_ITSELF = re.compile(
+    r"(?:indeed|also|thus|therefore|then)?\s?(?:correct|clear|reasonable|sensible|plausible|consistent|obvious"
+    r"|(?:double[ -])?checked|verified|confirmed|obtained|derived|found|computed|calculated)\b"
+    r"(?!\s(?:wrong|incorrect)|:)",
+    re.IGNORECASE,
+)
+"""What is said of an answer that stands before: "the answer was checked twice"."""
 _FINAL = re.compile(r"\bfinal answer[\s*_]{0,4}(?:\bis\b|:)[\s*_:]*", re.IGNORECASE)
 _IS_IT = re.compile(
     r"\s(?:is|are)\s(?:the|our|my)\s(?:(?:final|correct|right|only)\s){0,2}(?:answers?|solutions?|option|choice)\b"
@@ -110,10 +127,13 @@ _JOINER = re.compile(rf"\b(?:{_JOINS})\b", re.IGNORECASE)
 _GOES_ON = re.compile(rf"[\d$\\=+*/|&<>%^~-]|\b(?:{_JOINS}|doubled|halved|squared|cubed)\b", re.IGNORECASE)
 """What behind a formula makes it a part of something else."""
 _NOT_IT = re.compile(
-    r"\b(?:than|not|other|depends|but|near|far|unknown|between|hard|impossible|cannot|never)\b|n['\u2019]t\b",
+    r"\b(?:than|at\s(?:most|least)|no|not|other|depends|but|near|far|unknown|undefined|between|hard|impossible|cannot|never)\b"
+    r"|n['\u2019]t\b|[不没無无]",
     re.IGNORECASE,
 )
 """What before a formula says something else of it than that it is the answer."""
+_SAYING_WORD = re.compile(r"(?<![\w\\])(?![A-Z])[^\W\d_]{2,}[^\d]*\d")
+"""A word before a number that is no name: "Apollo 11" has none."""
 MOST_BEFORE = 6
 """Words before a formula within an announced answer."""
 _COPULA = re.compile(r"\s?(?:です|である|だ|となる|になる|입니다|이다|이에요|है)\s*\Z")
@@ -125,7 +145,10 @@ _UNSPACED_BEHIND = re.compile(
 
 def announced(text: str) -> str | None:
     """Return the answer that a text announces last; None where it announces none, or takes it back at once."""
-    before = last_match(announcements(text))
+    before: re.Match[str] | None = None
+    for phrase in announcements(text):
+        if before is None or not _OF_ITSELF.match(text, phrase.end()):
+            before = phrase
     behind = last_match(_IS_IT.finditer(text))
     if behind is not None and (before is None or behind.start() > before.start()):
         value = _VALUE_BEFORE.search(text[max(0, behind.start() - LONGEST_BEFORE) : behind.start()])
@@ -206,6 +229,13 @@ def _value(sentence: str) -> str | None:
     if number is not None and _goes_on(sentence, number.end()):
         return number.group() + unit(sentence, number)
     return sentence[:MAX_VALUE] or None
+
+
+def within_sentence(sentence: str) -> str | None:
+    """Return the last number of an announced sentence; None where it is none, has a formula, or says bounds."""
+    if "\\" in sentence or bare_answer(sentence) is not None or not _SAYING_WORD.search(sentence):
+        return None
+    return None if _NOT_IT.search(sentence) or _HEDGES.search(sentence) else last_expression(sentence)
 
 
 def _formula_within(sentence: str, start: int) -> str | None:

@@ -27,7 +27,8 @@ from rewardstack_verifier.transcript import split_reasoning
 
 _OPENING = r"(?:[\s*_`$(\[{\"'“「]|\\[(\[]|\\(?:boxed|fbox|text|textbf|textit|mathbf|mathrm|mathsf|bf|rm)\b\s?){0,8}"
 _LEAD_IN = re.compile(
-    r"(?:(?:(?:therefore|thus|then|indeed|clearly|definitely|most likely|likely|probably|simply|also)\b,?"
+    r"(?:(?:(?:therefore|thus|then|indeed|clearly|definitely|certainly|for sure|most likely|likely|probably|simply"
+    r"|also)\b,?"
     r"|(?:the\s)?(?:correct\s)?(?:option|choice|letter|answer)\b|l[ae]|opción|opção|opzione|вариант|选项|選項)[\s:*_]{0,8}){1,6}",
     re.IGNORECASE,
 )
@@ -76,9 +77,12 @@ _ALONE = re.compile(r"(?:(?<=[;:,./(\n])\s?|\b(?:or|and)\s)\(?([A-HJ])\)?(?![A-Z
 _PROSE = re.compile(r"(?<!\\)\b(?!or\b|and\b)[a-z]{3,}|\d")
 """What makes letters behind the first one a part of the option's text."""
 _UNSURE = re.compile(r"\b(?:not|none of|all but|cannot|can't|neither|wrong|incorrect)\b[^.\n]{0,40}\Z", re.IGNORECASE)
-_LAST = re.compile(r"\((?P<round>[A-J])\)|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*")
-FULL_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
-"""Letters of Chinese typography, each with the one of ASCII."""
+_LAST = re.compile(
+    r"\((?P<round>[A-J])\)|\*\*\(?(?P<bold>[A-J])[.)]{0,2}\*\*"
+    r"|\bit(?:['\u2019]s|\sis|\smust\sbe)\s(?P<closing>[A-J])[.!]?\s*\Z"
+)
+FULL_WIDTH: dict[int, str] = {code + 0xFEE0: chr(code) for code in range(0x21, 0x7F)} | {0x3002: ". "}
+"""Letters and signs of Chinese typography, each with what stands for it in ASCII."""
 
 
 def chosen_letters(response: str, mode: str = STANDARD) -> str:

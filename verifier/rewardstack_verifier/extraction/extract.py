@@ -19,6 +19,7 @@ from rewardstack_verifier.extraction.announced import (
     announcements,
     final_answer,
     value_at_start,
+    within_sentence,
 )
 from rewardstack_verifier.extraction.bare import bare_answer, last_formula
 from rewardstack_verifier.extraction.boxes import Box, boxed, content_of, last_box
@@ -83,8 +84,12 @@ def _answer(text: str, mode: str) -> str | None:
     text = text[-WINDOW:].strip()
     text = text if text.isascii() else unicodedata.normalize("NFC", text)
     answer = found(announced(text), "the answer is ...") or found(bare_answer(text), "the whole response")
-    if answer is None and mode == FLEXIBLE:
+    if mode != FLEXIBLE:
+        return answer
+    if answer is None:
         answer = found(last_formula(text) or last_expression(text), "the last formula or number")
+    else:
+        answer = found(within_sentence(answer), "the last number of the sentence") or answer
     return answer
 
 

@@ -78,7 +78,7 @@ CHANGING = (
     " incorrect false maybe perhaps possibly probably remainder R percent am pm AM PM noon midnight repeating recurring"
     " hundred thousand million billion trillion dozen half third quarter rad mod modulo base st nd rd th of the by but"
     " otherwise alternatively rejected extraneous excluded discarded invalid"
-    " inadmissible ruled fails fail failed negative below doubled tripled halved bound bounds permille"
+    " inadmissible undefined ruled fails fail failed negative below doubled tripled halved bound bounds permille"
     " promille ppm ppb gross squared cubed plus minus times factorial would could should might guess mod only"
     " oder und ist nicht kein wenn falsch rest mal ou et est pas si faux o y es no sino или и не если либо"
     " 或 和 不 不是 或者"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewardstack_verifier.reading.lexer import COMMAND, MARK, NUMBER, Token
+from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token
 
 _DIVIDING = {"over": "frac", "choose": "binom"}
 _OPEN, _CLOSE = Token(MARK, "{"), Token(MARK, "}")
@@ -33,6 +33,18 @@ def turned_inwards(tokens: list[Token]) -> list[Token]:
         elif token.text in (",", ";") and separated:
             separated[-1] = True
         found.append(token)
+    return found
+
+
+def without_braces(tokens: list[Token]) -> list[Token]:
+    """The tokens without the braces that SymPy prints around the argument of a function: `f{\\left(x \\right)}`."""
+    found = list(tokens)
+    for at in range(len(tokens) - 2, 0, -1):
+        before, opened, bracket = tokens[at - 1 : at + 2]
+        if before.kind == LETTERS and (opened.text, bracket.text) == ("{", "("):
+            end = _edge(found, at, 1)
+            if end < len(found) and found[end - 1].text == ")":
+                del found[end], found[at]
     return found
 
 

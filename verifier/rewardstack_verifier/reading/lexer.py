@@ -154,7 +154,22 @@ def is_same_text(one: str, other: str) -> bool:
 
 
 def _same_tokens(one: str, other: str) -> bool:
-    return [token[:2] for token in lex(one)] == [token[:2] for token in lex(other)]
+    first, second = lex(one), lex(other)
+    if [token[:2] for token in first] == [token[:2] for token in second]:
+        return True
+    return ("_" in one or "_" in other) and _with_plain_indices(first) == _with_plain_indices(second)
+
+
+def _with_plain_indices(tokens: list[Token]) -> list[str]:
+    """The texts of tokens, of `x_{i}` as of `x_i`, and of `H_2O` as of `H2O`."""
+    texts = [token.text for token in tokens]
+    for at in range(len(texts) - 2, 0, -1):
+        if texts[at - 1] in ("_", "^") and texts[at : at + 3 : 2] == ["{", "}"] and len(texts[at + 1]) == 1:
+            del texts[at + 2], texts[at]
+    for at in range(len(texts) - 2, 0, -1):
+        if texts[at] == "_" and texts[at + 1].isdecimal() and texts[at - 1].isalpha() and texts[at - 1][0].isupper():
+            del texts[at]
+    return texts
 
 
 class _Lexer:
@@ -285,13 +300,18 @@ def _in_order(tokens: list[Token]) -> list[Token]:
         if raised and all(token.text == "'" for token in raised):
             found += raised
             at = end
-        elif behind and found and found[-1].kind in (LETTERS, COMMAND):
+        elif behind and found and (found[-1].kind in (LETTERS, COMMAND) or _is_decorated(found)):
             found += [*tokens[end:behind], *tokens[at:end]]
             at = behind
         else:
             found.append(tokens[at])
             at += 1
     return found
+
+
+def _is_decorated(tokens: list[Token]) -> bool:
+    """Whether tokens end with a letter under an accent: `\\bar{x}`."""
+    return len(tokens) > 3 and [tokens[-3].text, tokens[-1].text] == ["{", "}"] and tokens[-4].text in DECORATIONS
 
 
 def _argument_end(tokens: list[Token], start: int) -> int:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from rewardstack_verifier.numbers.tree import Symbol
-from rewardstack_verifier.reading.brackets import chosen, divided, turned_inwards, with_commas
+from rewardstack_verifier.reading.brackets import chosen, divided, turned_inwards, with_commas, without_braces
 from rewardstack_verifier.reading.calendar import date, time_of_day
 from rewardstack_verifier.reading.commas import is_certain, with_decimal_comma
 from rewardstack_verifier.reading.digits import lettered_digits, periodic
@@ -18,7 +18,7 @@ from rewardstack_verifier.reading.parameters import family
 from rewardstack_verifier.reading.parser import formula
 from rewardstack_verifier.reading.quantities import UNIT_SIGNS, mixed_number, quantity, total
 from rewardstack_verifier.reading.remarks import without_remarks
-from rewardstack_verifier.reading.series import several_phrases, several_quantities
+from rewardstack_verifier.reading.series import labelled, several_phrases, several_quantities
 from rewardstack_verifier.reading.sexagesimal import sexagesimal
 from rewardstack_verifier.reading.statements import stated
 from rewardstack_verifier.reading.syntax import Node, Relation, Remark, Time, is_expression
@@ -41,7 +41,10 @@ READERS: tuple[Read, ...] = (
     *(sexagesimal, periodic),
 )
 """What a text may be read as, in order; a text of two meanings has a reading of each."""
-LETTERED: tuple[Read, ...] = (lettered_digits, quantity, stated, total, several_quantities, several_phrases)
+LETTERED: tuple[Read, ...] = (
+    *(lettered_digits, quantity, stated, total),
+    *(several_quantities, several_phrases, labelled),
+)
 """What it may be as well where letters or the sign of a unit stand in it."""
 WORDED: tuple[Read, ...] = (numeral, mixed_number, spoken, verdict, choices, phrase)
 """What it may be as well where there are letters side by side."""
@@ -61,7 +64,7 @@ def readings(text: str) -> tuple[Node, ...]:
     """What a text may say; nothing where it is not read."""
     try:
         said = lex(text)
-        tokens = turned_inwards(divided(chosen(with_commas(without_remarks(said)))))
+        tokens = turned_inwards(divided(chosen(with_commas(without_braces(without_remarks(said))))))
     except UnreadError:
         return ()
     found = _read(tokens)

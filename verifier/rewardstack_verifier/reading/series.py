@@ -7,11 +7,14 @@ from contextlib import suppress
 
 from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadError
 from rewardstack_verifier.reading.names import JOINING
+from rewardstack_verifier.reading.parser import formula
 from rewardstack_verifier.reading.quantities import quantity, worded_value
 from rewardstack_verifier.reading.syntax import Node, Quantity, Sequence
 from rewardstack_verifier.reading.wording import choice, phrase
 
 MOST_ITEMS = 20
+LABELS = "abcdefgh"
+"""Of the parts of a question."""
 
 
 def several_phrases(tokens: list[Token]) -> Sequence:
@@ -33,6 +36,38 @@ def several_quantities(tokens: list[Token]) -> Sequence:
     if not any(isinstance(item, Quantity) for item in found.items):
         raise UnreadError("no quantities")
     return found
+
+
+def labelled(tokens: list[Token]) -> Sequence:
+    """Answers to the parts of a question: `(a) 3 (b) 4`.
+
+    Raises:
+        UnreadError: the text does not begin with a label, has no second one, or an answer is not read.
+    """
+    parts: list[list[Token]] = []
+    at = 0
+    while at < len(tokens):
+        label = "".join(token.text for token in tokens[at : at + 3])
+        if len(parts) < len(LABELS) and label == f"({LABELS[len(parts)]})":
+            parts.append([])
+            at += 3
+            continue
+        if not parts:
+            raise UnreadError("no label")
+        parts[-1].append(tokens[at])
+        at += 1
+    answers = [_first((formula, worded_value, quantity, phrase), _without_joint(part)) for part in parts]
+    if len(answers) < 2:
+        raise UnreadError("not several")
+    return Sequence("", tuple(answers), "", (",",) * (len(answers) - 1))
+
+
+def _without_joint(tokens: list[Token]) -> list[Token]:
+    """The tokens of a part without what joins it to the next one."""
+    end = len(tokens)
+    while end and (tokens[end - 1].text in (",", ";") or JOINING.get(tokens[end - 1].text) == "and"):
+        end -= 1
+    return tokens[:end]
 
 
 def _several(tokens: list[Token], readers: tuple[Callable[[list[Token]], Node], ...]) -> Sequence:

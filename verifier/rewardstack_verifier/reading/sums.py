@@ -25,7 +25,32 @@ from rewardstack_verifier.reading.terms import (
 
 _STOPPING = names(", ; : ) ] } \\} \\\\ & | + - pm mp cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
 """Where a product of factors that stand side by side ends."""
+MOST_ROWS = 4
+"""Of a matrix that is multiplied with another, and columns."""
 _OPERATING = names("^ _ ! ' degree % * /") | set(RELATIONS)
+
+
+def multiplied(matrix: Matrix, by: Node) -> Matrix:
+    """A small matrix times another.
+
+    Raises:
+        UnreadError: their shapes do not fit, or one is large.
+    """
+    rows = matrix.rows
+    columns = tuple(zip(*by.rows, strict=True)) if isinstance(by, Matrix) and len(set(map(len, by.rows))) == 1 else ()
+    lengths = {*map(len, rows), *map(len, columns)}
+    if not columns or len(lengths) > 1 or max(len(rows), len(columns), *lengths) > MOST_ROWS:
+        raise UnreadError("matrices that are not multiplied")
+    return Matrix(tuple(tuple(_inner_product(row, column) for column in columns) for row in rows))
+
+
+def _inner_product(row: tuple[Node, ...], column: tuple[Node, ...]) -> Expression:
+    pairs = zip(row, column, strict=True)
+    return Apply("sum", tuple(product([expression(one), expression(other)]) for one, other in pairs))
+
+
+def _shape(matrix: Matrix) -> list[int]:
+    return [len(row) for row in matrix.rows]
 
 
 class Sums(Grammar):
@@ -34,6 +59,8 @@ class Sums(Grammar):
     def _sum(self) -> Node:
         sign = self._take(*SIGNS)
         first = self._product()
+        if isinstance(first, Matrix):
+            return self._sum_of_matrices(self._multiple(integer(-1), first) if sign == "-" else first)
         if not sign and self._peek().text not in SIGNS:
             return first
         total = signed(sign or "+", None, expression(first))
@@ -41,6 +68,20 @@ class Sums(Grammar):
             total = signed(sign, total, expression(self._product()))
         if sign:
             raise UnreadError("a sign with nothing behind it")
+        return total
+
+    def _sum_of_matrices(self, total: Node) -> Node:
+        """Matrices of one shape, added entry by entry."""
+        while sign := self._take("+", "-"):
+            term = self._product()
+            if not (isinstance(total, Matrix) and isinstance(term, Matrix)) or _shape(total) != _shape(term):
+                raise UnreadError("a matrix and a term of another shape")
+            total = Matrix(
+                tuple(
+                    tuple(signed(sign, expression(one), expression(other)) for one, other in zip(*rows, strict=True))
+                    for rows in zip(total.rows, term.rows, strict=True)
+                )
+            )
         return total
 
     def _ends(self) -> bool:
@@ -70,9 +111,13 @@ class Sums(Grammar):
                     continue
             else:
                 return first if not factors else product([expression(first), *factors])
-            if isinstance(factor, (Matrix, Sequence)):
-                return self._multiple(product([expression(first), *factors]), factor)
             mixed = False
+            if isinstance(first, Matrix):
+                first = multiplied(first, factor)
+                continue
+            if isinstance(factor, (Matrix, Sequence)):
+                first, factors = self._multiple(product([expression(first), *factors]), factor), []
+                continue
             factors.append(expression(factor))
 
     def _begins_power(self, before: Node) -> bool:
