@@ -44,7 +44,7 @@ from rewardstack.errors import (
     SettingsError,
     UnreachableError,
 )
-from rewardstack.transport.endpoint import NONE, REPLICA, Admit, Endpoint, Message, Pace, ill_pause
+from rewardstack.transport.endpoint import NONE, Admit, Endpoint, Message, Pace, ill_pause
 from rewardstack.transport.http import authorization
 from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MOST
 from rewardstack.transport.reply import DOWN, LIMITING, STEERED, Read
@@ -60,7 +60,7 @@ PROBE_SHARE = 1 / 6
 PROBE_PAUSES = 0.2, 5.0
 """with a pause of so many seconds at least, and at most, between two of them."""
 PAST_THE_LIMIT = 3
-"""Hedges that an endpoint gets beyond its limit while others wait: they show which endpoint hangs."""
+"""Hedges that an endpoint gets beyond its limit: they show which server hangs."""
 LOADING_PAUSE = 2.5
 """Seconds until 404 is tried once more: a model may still load."""
 NOT_FOUND = 404
@@ -130,10 +130,6 @@ class Failures:
         if self.is_over:
             return [one for one in endpoints if one not in self.faulty]
         return [one for one in endpoints if one not in self.tried and one.limiter.is_available] or endpoints
-
-    def steer(self, message: Message) -> Message:
-        """Return the message for the server behind a gateway that the request goes to."""
-        return message._replace(headers={**message.headers, REPLICA: self.replica}) if self.replica else message
 
     def back_off(self) -> float:
         """Return the seconds of the next pause."""
@@ -401,7 +397,7 @@ class EndpointPool:
             if patience.since < self.last_progress:
                 patience = deadline.sent()
             try:
-                sent = message if failures is None else failures.steer(message)
+                sent = message if failures is None else message.to_replica(failures.replica)
                 hedge = self._hedge_of(endpoint, message, patience, hedged)
                 result = await endpoint.ask(sent, patience, probe, hedge)
                 self.last_progress = time.monotonic()
@@ -540,34 +536,33 @@ class EndpointPool:
         return partial(self._hedge, endpoint, message, patience, hedged)
 
     def _hedge(self, stuck: Endpoint, message: Message, patience: Patience, anywhere: bool) -> asyncio.Task[Any] | None:
-        """Send a request once more that is stuck at an endpoint, where there is a place for it."""
-        endpoint = self._place_beside(stuck)
-        if endpoint is not None and (endpoint is not stuck or anywhere) and self._budget.spend():
-            second = asyncio.create_task(self._second(endpoint, message, patience))
-            # Not in the task itself: one that is cancelled before it begins would keep its place for ever.
-            second.add_done_callback(lambda _: self._leave(endpoint))
-            return second
-        if endpoint is not None:
-            self._leave(endpoint)
-        return None
+        """Send a request once more that is stuck at an endpoint, where there is a place for it.
 
-    def _place_beside(self, stuck: Endpoint) -> Endpoint | None:
-        """Return an endpoint with a place for a hedge, another one if possible; one or two go past those who wait."""
+        A few go past those who wait for a place: what is stuck may hold all of them.
+        """
         others = [one for one in self._endpoints if one is not stuck and one.limiter.is_available]
-        if not others and not self._queue:
-            return self._queue.take()
-        endpoint = min(others, key=lambda one: one.in_flight - one.limiter.limit, default=None)
-        if endpoint is None or endpoint.in_flight >= endpoint.limiter.limit + PAST_THE_LIMIT:
+        default = stuck if anywhere and stuck.limiter.is_available else None
+        endpoint = min(others, key=lambda one: one.in_flight - one.limiter.limit, default=default)
+        if endpoint is None or endpoint.in_flight >= endpoint.limiter.limit + PAST_THE_LIMIT or not self._budget.spend():
             return None
         endpoint.in_flight += 1
-        return endpoint
+        second = asyncio.create_task(self._second(endpoint, message, patience))
+        # Not in the task itself: one that is cancelled before it begins would keep its place for ever.
+        second.add_done_callback(lambda _: self._leave(endpoint))
+        return second
 
     async def _second(self, endpoint: Endpoint, message: Message, patience: Patience) -> Any:
+        replicas = endpoint.replicas
+        number = replicas.next("") if endpoint.is_known_gateway else ""
         try:
-            result = await endpoint.ask(message, patience)
+            result = await endpoint.ask(message.to_replica(number), patience)
         except RejectedError:
             self.last_progress = time.monotonic()
             raise
+        except asyncio.CancelledError:
+            replicas.doubt(number)
+            raise
+        replicas.took(number)
         self.last_progress = time.monotonic()
         self._budget.earn(1.0)
         return result
