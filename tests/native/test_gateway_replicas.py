@@ -62,6 +62,17 @@ def test_one_judge_is_ill(serve: Serve, monkeypatch: pytest.MonkeyPatch, ill: st
     assert share_of_ok(scores) == 1, next(one.reason for one in scores if one.status != "ok")
 
 
+def test_one_hangs_with_nothing_else_under_way(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request alone that meets a replica which hangs goes to the other one, though no other answer shows that."""
+    monkeypatch.setattr(endpoint, "LEAST", 0.3)
+    serve("judge", "hang")
+    requests = samples("llm_judge_remote", 9)
+    assert share_of_ok(in_one_call(requests[:5])) == 1
+    for one in requests[5:]:
+        [scored] = in_one_call([one])
+        assert scored.status == "ok", scored.reason
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("service", SERVICES)

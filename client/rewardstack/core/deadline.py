@@ -129,10 +129,14 @@ class SharedDeadline:
         for deadline in self._deadlines.values():
             deadline.awaited = service
 
-    def sent(self) -> Patience:
-        """Notes that the call is sent now: everyone's timeout counts anew; gives how long its attempts may take."""
+    def progress(self) -> None:
+        """Notes that something of the call was sent: everyone's timeout counts anew."""
         for deadline in self._deadlines.values():
             deadline.progress()
+
+    def sent(self) -> Patience:
+        """Notes that the call is sent now: everyone's timeout counts anew; gives how long its attempts may take."""
+        self.progress()
         return Patience(self, time.monotonic())
 
     def enter_queue(self, clock: Clock) -> None:
@@ -158,7 +162,7 @@ class SharedDeadline:
 
     def remaining(self) -> float:
         """Seconds left, negative once the last has given up."""
-        return max(deadline.remaining() for deadline in self._deadlines.values())
+        return max([deadline.remaining() for deadline in self._deadlines.values()])
 
 
 class Patience:

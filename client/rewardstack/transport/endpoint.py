@@ -98,6 +98,10 @@ class Message(NamedTuple):
     is_optional: bool = False
     once: bool = False
 
+    def to_replica(self, number: str) -> Message:
+        """Return the message for a server behind our gateway, by its number; empty for any."""
+        return self._replace(headers={**self.headers, REPLICA: number}) if number else self
+
 
 class Pace:
     """The time that a service's answers took of late."""
@@ -111,19 +115,13 @@ class Pace:
         self._answered_at = time.monotonic()
         self._slowest = max(self._answered_at - sent_at, self._slowest * DECAY)
 
-    def stuck_in(self, sent_at: float, otherwise: float) -> float:
-        """Return the seconds until a request that was sent at `sent_at` counts as stuck; 0 if it does now.
+    def has_answered_since(self, moment: float) -> bool:
+        """Return whether an answer came after a moment on `time.monotonic()`."""
+        return self._answered_at > moment
 
-        Args:
-            sent_at: on `time.monotonic()`.
-            otherwise: seconds after which it does where nothing is known of the service; infinity where all that was
-                sent since waits alike, for there is no other endpoint: one looks again later.
-        """
-        now = time.monotonic()
-        if self._answered_at <= sent_at and otherwise == math.inf:
-            return max(SOON, sent_at + LEAST - now)
-        usual = FACTOR * self._slowest if self._answered_at else otherwise
-        return max(0.0, sent_at + max(LEAST, usual) - now)
+    def stuck_after(self, otherwise: float) -> float:
+        """Return the seconds after which a request counts as stuck; `otherwise` where nothing was answered yet."""
+        return max(LEAST, FACTOR * self._slowest if self._answered_at else otherwise)
 
 
 class Attempt:
@@ -133,47 +131,32 @@ class Attempt:
     It needs no task of its own, which halves what a request costs beside the HTTP client's work.
 
     Args:
-        cause: says why no answer has come, as far as that is known.
+        endpoint: where it is made.
         patience: of all who wait for it.
-        pace: of the service.
         hedge: starts a second attempt; None where this one is to stay the only one.
-        otherwise: as of `Pace.stuck_in`.
     """
 
     __slots__ = (
-        *(
-            "_cause",
-            "_error",
-            "_hedge",
-            "_hedged_at",
-            "_is_done",
-            "_otherwise",
-            "_pace",
-            "_patience",
-            "_result",
-            "_second",
-            "_task",
-        ),
+        "_endpoint",
+        "_error",
+        "_hedge",
+        "_hedged_at",
+        "_is_done",
+        "_patience",
+        "_result",
+        "_second",
+        "_task",
         "sent_at",
     )
 
-    def __init__(
-        self,
-        cause: Callable[[], str],
-        patience: Patience,
-        pace: Pace,
-        hedge: SendHedge | None,
-        otherwise: float = math.inf,
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, patience: Patience, hedge: SendHedge | None) -> None:
         self.sent_at = self._hedged_at = time.monotonic()
-        self._cause = cause
+        self._endpoint = endpoint
         self._error: ServiceError | None = None
         self._result: Any = None
         self._is_done = False
         self._patience = patience
-        self._pace = pace
         self._hedge = hedge
-        self._otherwise = otherwise
         self._second: asyncio.Task[Any] | None = None
         self._task = asyncio.current_task()
 
@@ -182,11 +165,11 @@ class Attempt:
         left = self._patience.left()
         if left <= 0:
             allowed = round(self._patience.deadline.allowed, 2)
-            self.interrupt(DeadlineError(f"no answer within {allowed:g} s; {self._cause()}"))
+            self.interrupt(DeadlineError(f"no answer within {allowed:g} s; {self._endpoint.lapse()}"))
             return SOON
         if self._hedge is None:
             return left
-        stuck_in = self._pace.stuck_in(self._hedged_at, self._otherwise)
+        stuck_in = self._endpoint.stuck_in(self._hedged_at, self._patience.deadline.timeout / 2)
         if stuck_in > 0:
             return min(left, stuck_in)
         second = self._hedge()
@@ -231,10 +214,8 @@ class Attempt:
             raise self._error from None
         return self._result
 
-    def end(self, *, replied: bool) -> None:
-        """Note that it has ended, with a reply to what was asked or otherwise; its hedge ends with it."""
-        if replied:
-            self._pace.answered(self.sent_at)
+    def end(self) -> None:
+        """Note that it has ended; its hedge ends with it."""
         second, self._second = self._second, None
         if second is not None:
             second.cancel()
@@ -388,9 +369,13 @@ class Replicas:
         """Return the number for the next try of a request whose reply was ill, by the number that it had."""
         if number:
             self._ill_at[number] = time.monotonic()
+            self.doubt(number)
+        return self.good or min(random.sample(NUMBERS, len(NUMBERS)), key=lambda one: self._ill_at.get(one, 0.0))
+
+    def doubt(self, number: str) -> None:
+        """Note that one who was asked by its number has not answered yet."""
         if number == self.good:
             self.good = ""
-        return self.good or min(random.sample(NUMBERS, len(NUMBERS)), key=lambda one: self._ill_at.get(one, 0.0))
 
     def took(self, number: str) -> None:
         """Note that a request was answered well, by the number that it had; empty for none."""
@@ -474,7 +459,8 @@ class Endpoint:
         accepted = "accepted the connection and has" if seconds > CONNECT_TIMEOUT else "has"
         return f"{self._named} {accepted} sent nothing for {seconds:.1f} s; {requests} wait there"
 
-    def _lapse(self) -> str:
+    def lapse(self) -> str:
+        """Return the cause, to be known until something is answered: nobody waits any more."""
         self._lapsed = self.cause()
         return self._lapsed
 
@@ -537,13 +523,12 @@ class Endpoint:
     async def _send(self, message: Message, patience: Patience, hedge: SendHedge | None = None) -> Any:
         left = patience.left()
         headers = {**self._headers, **message.headers, HEADER: str(max(1, int(left * 1000)))}
-        otherwise = left / 2 if hedge is not None and self._has_others() else math.inf
-        attempt = Attempt(self._lapse, patience, self._pace, hedge, otherwise)
+        attempt = Attempt(self, patience, hedge)
         self._begin(attempt, left if hedge is None else min(left, LEAST))
-        replied, answered, lives = False, True, True
+        answered = lives = True
         try:
             result = await self._exchange(message, headers)
-            replied = True
+            self._pace.answered(attempt.sent_at)
             return result
         except asyncio.CancelledError:
             answered = lives = False
@@ -557,7 +542,7 @@ class Endpoint:
             self._failed(error, attempt.sent_at)
             raise
         finally:
-            attempt.end(replied=replied)
+            attempt.end()
             if lives:
                 self._lived_at = time.monotonic()
             self._end(attempt, answered=answered)
@@ -581,7 +566,7 @@ class Endpoint:
             self.illness.note()
             if ejects:
                 self.limiter.failed(ejects=True)
-        elif isinstance(error, OverloadError) and self._is_known_gateway and error.status in STEERED:
+        elif isinstance(error, OverloadError) and self.is_known_gateway and error.status in STEERED:
             pass  # another of its servers may take the request
         elif isinstance(error, OverloadError) and (error.status in LIMITING or not error.status):
             self.limiter.refused(sent_at, self.in_flight - 1, error.retry_after, ejects=ejects)
@@ -690,8 +675,26 @@ class Endpoint:
         self.limiter.resume()
         return True
 
+    def stuck_in(self, since: float, otherwise: float) -> float:
+        """Return the seconds until a request counts as stuck; 0 if it does now.
+
+        Args:
+            since: when it was sent, on `time.monotonic()`.
+            otherwise: seconds after which it does where nothing is known of the service.
+        """
+        now = time.monotonic()
+        left = since + self._pace.stuck_after(otherwise) - now
+        if left > 0:
+            return left
+        if self._pace.has_answered_since(since) or self._has_others() or self.is_known_gateway:
+            return 0.0
+        if self._gateway is None:
+            self._gateway = asyncio.create_task(self._ask_gateway())
+        return SOON  # the only server: all that was sent since waits alike
+
     @property
-    def _is_known_gateway(self) -> bool:
+    def is_known_gateway(self) -> bool:
+        """Whether it was found to pass requests on to several servers."""
         task = self._gateway
         return task is not None and task.done() and not task.cancelled() and task.result()
 

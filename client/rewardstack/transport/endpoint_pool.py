@@ -25,9 +25,8 @@ import asyncio
 import math
 import random
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -44,7 +43,7 @@ from rewardstack.errors import (
     SettingsError,
     UnreachableError,
 )
-from rewardstack.transport.endpoint import NONE, REPLICA, Admit, Endpoint, Message, Pace, ill_pause
+from rewardstack.transport.endpoint import NONE, Admit, Endpoint, Message, Pace, ill_pause
 from rewardstack.transport.http import authorization
 from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MOST
 from rewardstack.transport.reply import DOWN, LIMITING, STEERED, Read
@@ -60,7 +59,7 @@ PROBE_SHARE = 1 / 6
 PROBE_PAUSES = 0.2, 5.0
 """with a pause of so many seconds at least, and at most, between two of them."""
 PAST_THE_LIMIT = 3
-"""Hedges that an endpoint gets beyond its limit while others wait: they show which endpoint hangs."""
+"""Hedges that an endpoint gets beyond its limit: they show which server hangs."""
 LOADING_PAUSE = 2.5
 """Seconds until 404 is tried once more: a model may still load."""
 NOT_FOUND = 404
@@ -131,10 +130,6 @@ class Failures:
             return [one for one in endpoints if one not in self.faulty]
         return [one for one in endpoints if one not in self.tried and one.limiter.is_available] or endpoints
 
-    def steer(self, message: Message) -> Message:
-        """Return the message for the server behind a gateway that the request goes to."""
-        return message._replace(headers={**message.headers, REPLICA: self.replica}) if self.replica else message
-
     def back_off(self) -> float:
         """Return the seconds of the next pause."""
         longest = min(BACKOFF_FIRST * 2.0**self.pauses, BACKOFF_MOST)
@@ -147,15 +142,26 @@ class WaitQueue:
 
     Args:
         endpoints: says which there are now.
+        patience: the seconds that a call of this deadline and with these failures still waits.
+        leave: gives back a place that a cancelled call does not need.
         look: finds out whether the service has moved, while somebody waits; None for one that stays.
     """
 
-    def __init__(self, endpoints: Callable[[], Sequence[Endpoint]], look: Callable[[], None] | None) -> None:
+    def __init__(
+        self,
+        endpoints: Callable[[], Sequence[Endpoint]],
+        patience: Callable[[SharedDeadline, Failures | None], float],
+        leave: Callable[[Endpoint], None],
+        look: Callable[[], None] | None,
+    ) -> None:
         self._endpoints = endpoints
+        self._patience = patience
+        self._leave = leave
         self._look = look
-        self._retries: OrderedDict[Turn, Failures] = OrderedDict()
-        self._waiting: OrderedDict[Turn, None] = OrderedDict()
+        self._retries: dict[Turn, tuple[SharedDeadline, Failures]] = {}
+        self._waiting: dict[Turn, SharedDeadline] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._first_gives_up_at = math.inf
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._retries)
@@ -169,79 +175,120 @@ class WaitQueue:
         endpoints = self._endpoints()
         some = endpoints if failures is None else failures.candidates(endpoints)
         free = [one for one in some if one.limiter.admits(one.in_flight)]
-        endpoint = min(free, key=lambda one: (one.in_flight, random.random()), default=None)
-        if endpoint is not None:
-            endpoint.in_flight += 1
+        if not free:
+            return None
+        endpoint = free[0] if len(free) == 1 else min(free, key=lambda one: (one.in_flight, random.random()))
+        endpoint.in_flight += 1
         return endpoint
 
-    @contextmanager
-    def queued(self, failures: Failures | None) -> Iterator[Turn]:
-        """Give a turn, which waits as long as the context lasts.
+    async def wait(self, deadline: SharedDeadline, failures: Failures | None) -> Endpoint | None:
+        """Wait for a turn, and return its endpoint; None where one is to look whether to wait any longer.
 
         Args:
+            deadline: of all who wait for the request.
             failures: of a request that is sent again, which comes before all others; None for a new one.
         """
         turn: Turn = asyncio.get_running_loop().create_future()
         if failures is None:
-            self._waiting[turn] = None
+            self._waiting[turn] = deadline
         else:
-            self._retries[turn] = failures
-        self.hand_out()
+            self._retries[turn] = deadline, failures
+        if self._retries or len(self._waiting) == 1:
+            self.hand_out()
+        self._watch(self._patience(deadline, failures))
         try:
-            yield turn
-        finally:
-            self._waiting.pop(turn, None)
-            self._retries.pop(turn, None)
+            return await turn
+        except asyncio.CancelledError:
+            self._remove(turn)
+            if not turn.cancelled() and (endpoint := turn.result()) is not None:
+                self._leave(endpoint)
+            raise
+
+    def _remove(self, turn: Turn) -> None:
+        self._waiting.pop(turn, None)
+        self._retries.pop(turn, None)
 
     def hand_out(self) -> None:
         """Give free places to those who wait; come back when a paused endpoint opens, or to look for the service."""
-        in_vain: set[tuple[Tried, bool]] = set()
-        for turn, failures in list(self._retries.items()):
-            alike = failures.tried, failures.is_over
-            if (NOBODY, False) in in_vain:
-                break
-            if alike not in in_vain and not self._give(turn, failures):
-                in_vain.add(alike)
+        if self._retries:
+            self._hand_out_to_retries()
         while self._waiting and self._give(next(iter(self._waiting)), None):
             pass
         if self._waiting or self._retries:
             self._come_back()
 
+    def _hand_out_to_retries(self) -> None:
+        in_vain: set[tuple[Tried, bool]] = set()
+        for turn, (_, failures) in list(self._retries.items()):
+            alike = failures.tried, failures.is_over
+            if (NOBODY, False) in in_vain:
+                break
+            if alike not in in_vain and not self._give(turn, failures):
+                in_vain.add(alike)
+
     def _give(self, turn: Turn, failures: Failures | None) -> bool:
-        endpoint = self.take(failures)
-        if endpoint is not None:
-            self._waiting.pop(turn, None)
-            self._retries.pop(turn, None)
+        """Return whether a turn needs nothing more: it has a place now, or was cancelled."""
+        if not turn.done():
+            endpoint = self.take(failures)
+            if endpoint is None:
+                return False
             turn.set_result(endpoint)
-        return endpoint is not None
+        self._remove(turn)
+        return True
 
     def have_all_look(self) -> None:
         """End all turns without a place, so that each who waits looks whether to wait any longer."""
         for turn in (*self._retries, *self._waiting):
+            self._end(turn)
+
+    def _end(self, turn: Turn) -> None:
+        self._remove(turn)
+        if not turn.done():
             turn.set_result(None)
-        self._retries.clear()
-        self._waiting.clear()
 
     def _come_back(self) -> None:
-        now = time.monotonic()
-        pauses = [endpoint.limiter.opens_at - now for endpoint in self._endpoints() if endpoint.limiter.opens_at > now]
         if self._look is not None:
-            pauses.append(LOOK)
-        if not pauses:
-            return
-        self.close()
-        self._timer = asyncio.get_running_loop().call_later(min(pauses) + 0.001, self._ring)
+            self._ring_in(LOOK)
+        for endpoint in self._endpoints():
+            if endpoint.limiter.opens_at and (pause := endpoint.limiter.opens_at - time.monotonic()) > 0:
+                self._ring_in(pause)
+
+    def _ring_in(self, seconds: float) -> None:
+        """Look after all who wait then, if not before: one timer for all costs less than one each."""
+        loop = asyncio.get_running_loop()
+        if self._timer is not None:
+            if self._timer.when() <= loop.time() + seconds:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_later(max(0.0, seconds) + 0.001, self._ring)
+
+    def _watch(self, patience: float) -> None:
+        self._first_gives_up_at = min(self._first_gives_up_at, time.monotonic() + patience)
+        self._ring_in(patience)
 
     def _ring(self) -> None:
+        self._timer = None
         with suppress(SettingsError):  # the next call says it
             if self._look is not None:
                 self._look()
         self.hand_out()
+        if time.monotonic() < self._first_gives_up_at:
+            self._ring_in(self._first_gives_up_at - time.monotonic())
+            return
+        self._first_gives_up_at = math.inf
+        waiting = [(turn, deadline, None) for turn, deadline in self._waiting.items()]
+        for turn, deadline, failures in [*((turn, *both) for turn, both in self._retries.items()), *waiting]:
+            left = self._patience(deadline, failures)
+            if left <= 0:
+                self._end(turn)
+            else:
+                self._watch(left)
 
     def close(self) -> None:
         """Come back no more."""
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
 
 
 class Outage:
@@ -266,6 +313,9 @@ class Outage:
         Returns:
             0 or less where it is to be told at once; infinity where one of the endpoints is not down.
         """
+        for one in endpoints:
+            if one.incident.down_since == math.inf:
+                return math.inf
         timeout = deadline.timeout
         brief = min(timeout, self._refused_timeout)
         ends = [min(one.incident.down_since + timeout, one.incident.refusing_since + brief) for one in endpoints]
@@ -335,7 +385,9 @@ class EndpointPool:
         self._max_retries = max_retries
         self._budget = RetryBudget()
         self._outage = Outage(refused_timeout if place_now is None else math.inf)
-        self._queue = WaitQueue(lambda: self._endpoints, None if place_now is None else self._look)
+        self._queue = WaitQueue(
+            lambda: self._endpoints, self._waits_for, self._leave, None if place_now is None else self._look
+        )
 
     def get(
         self, path: str, deadline: SharedDeadline, headers: Mapping[str, str] = NONE, *, read: Read | None = None
@@ -401,7 +453,7 @@ class EndpointPool:
             if patience.since < self.last_progress:
                 patience = deadline.sent()
             try:
-                sent = message if failures is None else failures.steer(message)
+                sent = message if failures is None else message.to_replica(failures.replica)
                 hedge = self._hedge_of(endpoint, message, patience, hedged)
                 result = await endpoint.ask(sent, patience, probe, hedge)
                 self.last_progress = time.monotonic()
@@ -540,34 +592,37 @@ class EndpointPool:
         return partial(self._hedge, endpoint, message, patience, hedged)
 
     def _hedge(self, stuck: Endpoint, message: Message, patience: Patience, anywhere: bool) -> asyncio.Task[Any] | None:
-        """Send a request once more that is stuck at an endpoint, where there is a place for it."""
-        endpoint = self._place_beside(stuck)
-        if endpoint is not None and (endpoint is not stuck or anywhere) and self._budget.spend():
-            second = asyncio.create_task(self._second(endpoint, message, patience))
-            # Not in the task itself: one that is cancelled before it begins would keep its place for ever.
-            second.add_done_callback(lambda _: self._leave(endpoint))
-            return second
-        if endpoint is not None:
-            self._leave(endpoint)
-        return None
+        """Send a request once more that is stuck at an endpoint, where there is a place for it.
 
-    def _place_beside(self, stuck: Endpoint) -> Endpoint | None:
-        """Return an endpoint with a place for a hedge, another one if possible; one or two go past those who wait."""
+        A few go past those who wait for a place: what is stuck may hold all of them.
+        """
         others = [one for one in self._endpoints if one is not stuck and one.limiter.is_available]
-        if not others and not self._queue:
-            return self._queue.take()
-        endpoint = min(others, key=lambda one: one.in_flight - one.limiter.limit, default=None)
-        if endpoint is None or endpoint.in_flight >= endpoint.limiter.limit + PAST_THE_LIMIT:
+        default = stuck if anywhere and stuck.limiter.is_available else None
+        endpoint = min(others, key=lambda one: one.in_flight - one.limiter.limit, default=default)
+        if (
+            endpoint is None
+            or endpoint.in_flight >= endpoint.limiter.limit + PAST_THE_LIMIT
+            or not self._budget.spend()
+        ):
             return None
         endpoint.in_flight += 1
-        return endpoint
+        second = asyncio.create_task(self._second(endpoint, message, patience))
+        # Not in the task itself: one that is cancelled before it begins would keep its place for ever.
+        second.add_done_callback(lambda _: self._leave(endpoint))
+        return second
 
     async def _second(self, endpoint: Endpoint, message: Message, patience: Patience) -> Any:
+        replicas = endpoint.replicas
+        number = replicas.next("") if endpoint.is_known_gateway else ""
         try:
-            result = await endpoint.ask(message, patience)
+            result = await endpoint.ask(message.to_replica(number), patience)
         except RejectedError:
             self.last_progress = time.monotonic()
             raise
+        except asyncio.CancelledError:
+            replicas.doubt(number)
+            raise
+        replicas.took(number)
         self.last_progress = time.monotonic()
         self._budget.earn(1.0)
         return result
@@ -617,25 +672,16 @@ class EndpointPool:
             endpoint = None if self._queue else self._queue.take(failures)
             if endpoint is not None:
                 if failures is None:
-                    deadline.sent()
+                    deadline.progress()
                 return endpoint
-            endpoint = await self._queued(deadline, failures)
+            deadline.enter_queue(self)
+            try:
+                endpoint = await self._queue.wait(deadline, failures)
+            finally:
+                deadline.leave_queue(self)
             if endpoint is not None:
                 return endpoint
         raise self._out_of_time(None if failures is None else failures.error)
-
-    async def _queued(self, deadline: SharedDeadline, failures: Failures | None) -> Endpoint | None:
-        """Wait for a turn; None where there is none yet, and one is to look whether to wait any longer."""
-        with self._queue.queued(failures) as turn:
-            try:
-                with deadline.queued(self):
-                    while not turn.done() and (left := self._waits_for(deadline, failures)) > 0:
-                        await asyncio.wait((turn,), timeout=left)
-                return turn.result() if turn.done() else None
-            except BaseException:
-                if turn.done() and (endpoint := turn.result()) is not None:
-                    self._leave(endpoint)
-                raise
 
     def _waits_for(self, deadline: SharedDeadline, failures: Failures | None) -> float:
         """Return the seconds until a call that waits for its turn gives up, as far as one can say now."""

@@ -66,7 +66,7 @@ class Limiter:
 
     def admits(self, in_flight: int) -> bool:
         """Whether one more request may go out now."""
-        return in_flight < self.limit and time.monotonic() >= self.opens_at
+        return in_flight + 1 <= self._limit and (not self.opens_at or time.monotonic() >= self.opens_at)
 
     def succeeded(self) -> None:
         """Note that an answer came."""
