@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from rewardstack.cache.key import CACHE_ENABLED, Key, may_be_cached, tenant_key
 from rewardstack.cache.store import ResultCache
@@ -50,7 +50,8 @@ Stage = Callable[[Sequence[Item], Context], Awaitable[list[Score]]]
 log = logging.getLogger(__name__)
 
 
-class Sample(NamedTuple, Generic[P]):
+@dataclass(slots=True, eq=False)
+class Sample(Generic[P]):
     """An item, what its scorer prepared of it, and the key of its score; None for no key."""
 
     item: Item
@@ -293,12 +294,12 @@ class Cache(Generic[P]):
         rest: dict[int, Sample[P]] = {}
         rested = time.monotonic()
         for at in places:
-            item, prepared, _ = samples[at]
-            outcome = prepared if inline is None else inline(prepared)
+            sample = samples[at]
+            outcome = sample.prepared if inline is None else inline(sample.prepared)
             if isinstance(outcome, Score):
                 made[at] = checked(outcome)
             else:
-                rest[at] = Sample(item, outcome, keys[at])
+                rest[at] = Sample(sample.item, outcome, keys[at])
             if time.monotonic() - rested > INLINE_SECONDS:
                 await asyncio.sleep(0)
                 rested = time.monotonic()
@@ -345,8 +346,8 @@ class Batch(Generic[P]):
         if batch is None or context.trace is not None:
             outcomes = await self._outcomes(samples, context)
         else:
-            shares = [None if key is None or not key.deterministic else key.text for _, _, key in samples]
-            keys = [batch(prepared) for _, prepared, _ in samples]
+            shares = [None if key is None or not key.deterministic else key.text for key in (one.key for one in samples)]
+            keys = [batch(one.prepared) for one in samples]
             outcomes = await self._batcher.ask(samples, keys, context.waits, shares)
         scores = [one if isinstance(one, Score) else self._without_score(one, context) for one in outcomes]
         if context.trace is not None:

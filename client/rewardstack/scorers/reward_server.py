@@ -14,7 +14,7 @@ import time
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -240,7 +240,8 @@ class Relayable(Scorer[P]):
         return item
 
 
-class Relayed(NamedTuple, Generic[P]):
+@dataclass(slots=True, eq=False)
+class Relayed(Generic[P]):
     """A sample as its scorer prepared it, and the item that is sent; None if it names a server of its own."""
 
     prepared: P
