@@ -159,7 +159,7 @@ class WaitQueue:
         self._leave = leave
         self._look = look
         self._retries: dict[Turn, tuple[SharedDeadline, Failures]] = {}
-        self._waiting: dict[Turn, SharedDeadline] = {}
+        self._waiting: dict[Turn, tuple[SharedDeadline, None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._first_gives_up_at = math.inf
 
@@ -190,7 +190,7 @@ class WaitQueue:
         """
         turn: Turn = asyncio.get_running_loop().create_future()
         if failures is None:
-            self._waiting[turn] = deadline
+            self._waiting[turn] = deadline, None
         else:
             self._retries[turn] = deadline, failures
         if self._retries or len(self._waiting) == 1:
@@ -276,8 +276,7 @@ class WaitQueue:
             self._ring_in(self._first_gives_up_at - time.monotonic())
             return
         self._first_gives_up_at = math.inf
-        waiting = [(turn, deadline, None) for turn, deadline in self._waiting.items()]
-        for turn, deadline, failures in [*((turn, *both) for turn, both in self._retries.items()), *waiting]:
+        for turn, (deadline, failures) in (*self._retries.items(), *self._waiting.items()):
             left = self._patience(deadline, failures)
             if left <= 0:
                 self._end(turn)
@@ -454,7 +453,8 @@ class EndpointPool:
                 patience = deadline.sent()
             try:
                 sent = message if failures is None else message.to_replica(failures.replica)
-                hedge = self._hedge_of(endpoint, message, patience, hedged)
+                is_hedged = hedged or len(self._endpoints) > 1
+                hedge = partial(self._hedge, endpoint, message, patience, hedged) if is_hedged else None
                 result = await endpoint.ask(sent, patience, probe, hedge)
                 self.last_progress = time.monotonic()
                 if failures is not None:
@@ -582,14 +582,6 @@ class EndpointPool:
                 illness.try_out()
                 return
             await illness.wait(left)
-
-    def _hedge_of(
-        self, endpoint: Endpoint, message: Message, patience: Patience, hedged: bool
-    ) -> Callable[[], asyncio.Task[Any] | None] | None:
-        """Return what hedges a request; None where it is not hedged."""
-        if not hedged and len(self._endpoints) == 1:
-            return None
-        return partial(self._hedge, endpoint, message, patience, hedged)
 
     def _hedge(self, stuck: Endpoint, message: Message, patience: Patience, anywhere: bool) -> asyncio.Task[Any] | None:
         """Send a request once more that is stuck at an endpoint, where there is a place for it.
