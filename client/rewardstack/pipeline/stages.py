@@ -346,7 +346,7 @@ class Batch(Generic[P]):
         if batch is None or context.trace is not None:
             outcomes = await self._outcomes(samples, context)
         else:
-            shares = [None if key is None or not key.deterministic else key.text for key in (one.key for one in samples)]
+            shares = [one.key.text if one.key is not None and one.key.deterministic else None for one in samples]
             keys = [batch(one.prepared) for one in samples]
             outcomes = await self._batcher.ask(samples, keys, context.waits, shares)
         scores = [one if isinstance(one, Score) else self._without_score(one, context) for one in outcomes]
