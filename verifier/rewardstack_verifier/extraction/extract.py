@@ -71,9 +71,12 @@ def reference_answer(reference: str) -> str:
 def _balanced(reference: str) -> str:
     """Return a reference without the closing braces at its end that nothing opens: no box can hold them."""
     surplus = reference.count("}") - reference.count("{")
-    while surplus > 0 and reference.endswith("}"):
-        reference, surplus = reference[:-1].rstrip(), surplus - 1
-    return reference
+    end = len(reference)
+    while surplus > 0 and reference.endswith("}", 0, end):
+        end, surplus = end - 1, surplus - 1
+        while reference[end - 1 : end].isspace():
+            end -= 1
+    return reference[:end]
 
 
 def _answer(text: str, mode: str) -> str | None:
