@@ -105,6 +105,16 @@ def test_one_is_ill(
             assert share_of_ok(scores) == 1, next(one.reason for one in scores if one.status != "ok")
 
 
+def test_one_that_hangs_is_left_out(serve: Serve, monkeypatch: pytest.MonkeyPatch, soon: None) -> None:
+    """A replica that answers /health alone is left out after three requests that the other one answered first."""
+    monkeypatch.setattr(limiter, "EJECTION_FIRST", 60.0)
+    monkeypatch.setattr(limiter, "EJECTION_MOST", 60.0)
+    silent, _ = pair(serve, monkeypatch, "judge", "hang")
+    for request in samples(SERVICES["judge"][1], 30):
+        assert [one.status for one in score([request])] == ["ok"]
+    assert silent.stats()["requests"] <= limiter.FAILURES_TO_OPEN + 1
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("service", SERVICES)

@@ -486,12 +486,13 @@ class Endpoint:
         if message.admit is not None:
             await message.admit()
         try:
-            result = await self._send(message, patience, hedge)
+            result, is_own = await self._send(message, patience, hedge)
         except RejectedError as error:
             if not error.is_misplaced:
                 self._found()
             raise
-        self._found()
+        if is_own:
+            self._found()
         return result
 
     def _found(self) -> None:
@@ -520,7 +521,8 @@ class Endpoint:
             if body is not None:
                 raise
 
-    async def _send(self, message: Message, patience: Patience, hedge: SendHedge | None = None) -> Any:
+    async def _send(self, message: Message, patience: Patience, hedge: SendHedge | None = None) -> tuple[Any, bool]:
+        """Return the result of one attempt, and whether this endpoint brought it rather than the hedge."""
         left = patience.left()
         headers = {**self._headers, **message.headers, HEADER: str(max(1, int(left * 1000)))}
         attempt = Attempt(self, patience, hedge)
@@ -529,12 +531,12 @@ class Endpoint:
         try:
             result = await self._exchange(message, headers)
             self._pace.answered(attempt.sent_at)
-            return result
+            return result, True
         except asyncio.CancelledError:
             answered = lives = False
             result = attempt.hedged_result()
             self._was_overtaken(attempt)
-            return result
+            return result, False
         except ServiceError as error:
             lives = not isinstance(error, UnreachableError)
             if isinstance(error, OverloadError) and error.status in STEERED:
