@@ -13,7 +13,7 @@ import pytest
 from rewardstack import Request, score
 from rewardstack.errors import OverloadError, UnreachableError
 from rewardstack.transport import endpoint
-from rewardstack.transport.endpoint import Incident
+from rewardstack.transport.endpoint import EndpointFailure
 from tests.support.servers import FaultServer, free_port
 
 SAID = "retrying"
@@ -144,7 +144,7 @@ def assert_silence_is_said(
 async def test_incidents(soon: None, caplog: pytest.LogCaptureFixture) -> None:
     """What is over soon is not said, nor what nobody waits for; each incident that lasts is said once."""
     awaited = [True]
-    one = Incident(lambda: awaited[0])
+    one = EndpointFailure(lambda: awaited[0])
     refused = OverloadError("refuses"), OverloadError("refuses still")
     one.note(refused[0])
     one.over()

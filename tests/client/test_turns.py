@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from rewardstack.core.deadline import Deadline, Patience, SharedDeadline
+from rewardstack.core.deadline import AttemptTimeout, Deadline, SharedDeadline
 from rewardstack.errors import DeadlineError
 from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
@@ -83,7 +83,7 @@ async def test_a_hedge_that_is_cancelled_at_once() -> None:
     """A hedge that ends before it has begun gives its place back."""
     async with one_place() as (_, pool, _):
         endpoint = pool._endpoints[0]
-        message, patience = Message("GET", "/"), Patience(SharedDeadline(Deadline(60)), 0.0)
+        message, patience = Message("GET", "/"), AttemptTimeout(SharedDeadline(Deadline(60)), 0.0)
         hedge = pool._hedge(endpoint, message, patience, anywhere=True)
         assert hedge is not None and endpoint.in_flight == 1
         hedge.cancel()

@@ -1,7 +1,7 @@
 """The batcher: calls that come at about the same time are sent together, and equal ones are sent once.
 
 Trainers that score one sample a call would otherwise pay one request each. A call belongs to none of its waiters: it
-goes on while any of them still waits, each with a deadline of its own.
+continues while any of them still waits, each with a deadline of its own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BatchKey(NamedTuple):
     Args:
         size: most items in a batch.
         name: items with different names are never in one batch, nor wait for each other.
-        width: most items under way. The service's own queue bounds them as well, but an item that waits here has
+        width: most items in flight. The service's own queue bounds them as well, but an item that waits here has
             neither coroutines nor a request's body yet: of a judge's 12,000 samples, 5 kB each instead of 15.
         affinity: a caller's items with the same one are sent one after another (a server caches their prefix).
     """
@@ -47,7 +47,7 @@ class BatchKey(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Call(Generic[T, R]):
-    """One item under way; its outcome is a result, or the error that came instead."""
+    """One item in flight; its outcome is a result, or the error that came instead."""
 
     item: T
     share: Hashable
@@ -125,7 +125,7 @@ class Batcher(Generic[T, R]):
         Args:
             items: to be sent.
             keys: of each item.
-            deadline: of the caller; whoever shares a call joins a shared one.
+            deadline: of the caller; a shared one is joined by all who share a call.
             shares: what equal items have in common, of which one is sent for all who wait; None for none.
         """
         calls: list[Call[T, R]] = [None] * len(items)  # type: ignore[list-item]
@@ -268,7 +268,7 @@ def _order(keys: Sequence[BatchKey]) -> Iterable[int]:
 
 
 async def wait_for_all(outcomes: Iterable[asyncio.Future[Any]], deadline: Deadline | SharedDeadline) -> None:
-    """Wait until all are done or the deadline passes; heed one that grows meanwhile."""
+    """Wait until all are done or the deadline passes; honor one that grows meanwhile."""
     pending = {one for one in outcomes if not one.done()}
     while pending and (left := deadline.remaining() + GRACE) > 0:
         _, pending = await asyncio.wait(pending, timeout=left if left < math.inf else None)

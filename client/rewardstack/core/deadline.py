@@ -134,10 +134,10 @@ class SharedDeadline:
         for deadline in self._deadlines.values():
             deadline.progress()
 
-    def sent(self) -> Patience:
+    def sent(self) -> AttemptTimeout:
         """Notes that the call is sent now: everyone's timeout counts anew; gives how long its attempts may take."""
         self.progress()
-        return Patience(self, time.monotonic())
+        return AttemptTimeout(self, time.monotonic())
 
     def enter_queue(self, clock: Clock) -> None:
         """Notes that the call waits for its turn at a service, whose progress counts for everyone."""
@@ -165,7 +165,7 @@ class SharedDeadline:
         return max([deadline.remaining() for deadline in self._deadlines.values()])
 
 
-class Patience:
+class AttemptTimeout:
     """How long one attempt may take: others with more time may join while it runs.
 
     Args:

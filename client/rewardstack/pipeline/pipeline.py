@@ -9,7 +9,7 @@ each calls the next one; what differs between a trainer and a server is the scor
 - `Prepare` has the scorer prepare each item; an item that is at fault ends here.
 - `Cache` looks in this process's memory, then asks the scorer for what it finds inline, then Redis.
 - `Batch` shares equal samples in flight, and forms batches (`core.batching`).
-- `Keep` asks the scorer, and writes scores to the cache as they come, whoever still waits.
+- `Keep` asks the scorer, and writes scores to the cache as they come, even if nobody waits any more.
 - `Compose` stands in place of the chain for a composite route; its parts are such stages, too.
 
 `Context` carries the deadline, the tenant, the budget and the trace. To explain a sample is to score it with a trace:

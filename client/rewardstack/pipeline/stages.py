@@ -416,7 +416,7 @@ def _has_failed(outcome: Score | Exception) -> bool:
 
 
 def _cacheable(outcomes: Iterable[tuple[Key | None, Score]]) -> list[tuple[str, Score]]:
-    """Return what is kept: without its usage, for whoever reads it uses nothing."""
+    """Return what is kept: without its usage, for a read uses nothing."""
     return [
         (key.text, one if one.usage is None else replace(one, usage=None))
         for key, one in outcomes

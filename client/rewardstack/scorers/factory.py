@@ -28,7 +28,7 @@ from rewardstack.transport.http import open_session
 
 if TYPE_CHECKING:
     from rewardstack.scorers.budget import Budget, NewMeter, Spent
-    from rewardstack.scorers.embedding import VectorStore
+    from rewardstack.scorers.embedding import Embedding, VectorStore
     from rewardstack.scorers.judge import Named
 
 log = logging.getLogger(__name__)
@@ -66,20 +66,8 @@ class Backends:
             tenant: separates those who may not see what vectors others have had made.
             judges: those that have a name, by it.
         """
+        servers = self._reward_servers(settings)
         is_relayed = bool(settings.reward_server_urls)
-        find_rules = self._finder(
-            settings,
-            "rule",
-            lambda now: (now.reward_server_urls, now.reward_server_api_key),
-            settings.reward_server_refused_timeout,
-        )
-        find_embedding = self._finder(
-            settings,
-            "embedding",
-            lambda now: (now.embedding_urls, now.embedding_api_key),
-            settings.embedding_refused_timeout,
-        )
-        servers = RewardServers(settings, find_rules, self._types)
 
         def make_rule(name: str) -> Scorer[Any]:
             remote = RemoteRule(name, settings.reward_server_timeout, servers)
@@ -98,15 +86,33 @@ class Backends:
             return _relay(settings, judge, name, JUDGE_FIELDS, servers, movable=named is None)
 
         def make_embedding(_: str) -> Scorer[Any]:
-            with importing:
-                from rewardstack.scorers.embedding import Embedding
-            store, meter = self._vector_store(cache, settings), self._new_meter(cache, settings)(Embedding.source)
-            embedding = Embedding(settings, find_embedding, store, tenant, meter)
+            embedding = self._embedding(settings, cache, tenant)
             if settings.embedding_urls or not is_relayed:
                 return embedding
             return _relay(settings, embedding, EMBEDDING, EMBEDDING_FIELDS, servers, movable=True)
 
         return {"rule": make_rule, "judge": make_judge, "embedding": make_embedding}
+
+    def _reward_servers(self, settings: Settings) -> RewardServers:
+        find = self._finder(
+            settings,
+            "rule",
+            lambda now: (now.reward_server_urls, now.reward_server_api_key),
+            settings.reward_server_refused_timeout,
+        )
+        return RewardServers(settings, find, self._types)
+
+    def _embedding(self, settings: Settings, cache: ResultCache, tenant: str) -> Embedding:
+        with importing:
+            from rewardstack.scorers.embedding import Embedding
+        find = self._finder(
+            settings,
+            "embedding",
+            lambda now: (now.embedding_urls, now.embedding_api_key),
+            settings.embedding_refused_timeout,
+        )
+        meter = self._new_meter(cache, settings)(Embedding.source)
+        return Embedding(settings, find, self._vector_store(cache, settings), tenant, meter)
 
     def _vector_store(self, cache: ResultCache, settings: Settings) -> VectorStore:
         if cache not in self._vectors:

@@ -287,7 +287,7 @@ class Relay(Scorer[Relayed[P]]):
         return Relayed(prepared, sent)
 
     def batch(self, sample: Relayed[P]) -> BatchKey:
-        """As of the scorer, but that the reward server, which bounds what is under way itself, accepts batches."""
+        """As of the scorer, but that the reward server, which bounds what is in flight itself, accepts batches."""
         key = self._scorer.batch(sample.prepared)
         if sample.item is None:
             return key

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from rewardstack.core.deadline import HEADER, Patience
+from rewardstack.core.deadline import HEADER, AttemptTimeout
 from rewardstack.endpoints import VARIABLE
 from rewardstack.errors import (
     DeadlineError,
@@ -31,9 +31,9 @@ from rewardstack.errors import (
     UnreachableError,
 )
 from rewardstack.transport.http import CONNECT_TIMEOUT, exchange, send, shown
-from rewardstack.transport.limiter import Limiter
+from rewardstack.transport.limiter import Limiter, backoff
 from rewardstack.transport.ray_actor import is_actor
-from rewardstack.transport.reply import DOWN, LIMITING, STEERED, Read, result_of
+from rewardstack.transport.reply import LIMITING, STEERED, Read, is_down, result_of
 
 SILENCE = 2.0
 """Seconds without any answer after which the endpoint is asked whether it lives."""
@@ -149,7 +149,7 @@ class Attempt:
         "sent_at",
     )
 
-    def __init__(self, endpoint: Endpoint, patience: Patience, hedge: SendHedge | None) -> None:
+    def __init__(self, endpoint: Endpoint, patience: AttemptTimeout, hedge: SendHedge | None) -> None:
         self.sent_at = self._hedged_at = time.monotonic()
         self._endpoint = endpoint
         self._error: ServiceError | None = None
@@ -221,7 +221,7 @@ class Attempt:
             second.cancel()
 
 
-class Incident:
+class EndpointFailure:
     """What keeps an endpoint from taking requests, from the first failure to the next answer; one that lasts is logged.
 
     Its attribute `error` is the last one noted, None while there is no incident; `down_since` and `refusing_since`, on
@@ -257,8 +257,7 @@ class Incident:
         began = now if since is None else since
         if self.error is None:
             self._since, self._refusals, self._said = began, 0, False
-        is_down = isinstance(error, UnreachableError) or (isinstance(error, OverloadError) and error.status in DOWN)
-        self.down_since = min(self.down_since, began) if is_down else math.inf
+        self.down_since = min(self.down_since, began) if is_down(error) else math.inf
         self.refusing_since = min(self.refusing_since, began) if isinstance(error, RefusedError) else math.inf
         self.error = error
         self._refusals += isinstance(error, OverloadError)
@@ -387,7 +386,7 @@ class Replicas:
 
 def ill_pause(times: int) -> float:
     """Return the seconds until a request is sent again that had so many ill replies."""
-    return float(ILL_PAUSE * 2.0 ** (times - 1) * random.uniform(0.5, 1.0))
+    return backoff(ILL_PAUSE, math.inf, times - 1)
 
 
 class Endpoint:
@@ -423,7 +422,7 @@ class Endpoint:
     ) -> None:
         self.url = url
         self.limiter = Limiter(ceiling)
-        self.incident = Incident(is_awaited)
+        self.incident = EndpointFailure(is_awaited)
         self.illness = Illness()
         self.replicas = Replicas()
         self.in_flight = 0
@@ -465,7 +464,7 @@ class Endpoint:
         return self._lapsed
 
     async def ask(
-        self, message: Message, patience: Patience, probe: bytes | None = None, hedge: SendHedge | None = None
+        self, message: Message, patience: AttemptTimeout, probe: bytes | None = None, hedge: SendHedge | None = None
     ) -> Any:
         """Return the result of a message that has its place in `in_flight`.
 
@@ -505,7 +504,7 @@ class Endpoint:
         self._hangs = False
         self.limiter.succeeded()
 
-    async def _probe(self, message: Message, body: bytes | None, patience: Patience) -> None:
+    async def _probe(self, message: Message, body: bytes | None, patience: AttemptTimeout) -> None:
         """Ask an endpoint that took nothing of late something cheap before it gets work."""
         if body is not None:
             probe = Message("POST", message.path, body, message.headers)
@@ -521,7 +520,9 @@ class Endpoint:
             if body is not None:
                 raise
 
-    async def _send(self, message: Message, patience: Patience, hedge: SendHedge | None = None) -> tuple[Any, bool]:
+    async def _send(
+        self, message: Message, patience: AttemptTimeout, hedge: SendHedge | None = None
+    ) -> tuple[Any, bool]:
         """Return the result of one attempt, and whether this endpoint brought it rather than the hedge."""
         left = patience.left()
         headers = {**self._headers, **message.headers, HEADER: str(max(1, int(left * 1000)))}
@@ -572,7 +573,7 @@ class Endpoint:
             pass  # another of its servers may take the request
         elif isinstance(error, OverloadError) and (error.status in LIMITING or not error.status):
             self.limiter.refused(sent_at, self.in_flight - 1, error.retry_after, ejects=ejects)
-        elif isinstance(error, UnreachableError) or (isinstance(error, OverloadError) and error.status in DOWN):
+        elif is_down(error):
             self.illness.over()  # what it is now the limiter and the outage see to
             self.limiter.failed(ejects=ejects)
 
@@ -671,7 +672,7 @@ class Endpoint:
                 self.incident.note(error)
             return False
         except ServiceError as error:
-            if isinstance(error, OverloadError) and error.status in DOWN:
+            if is_down(error):
                 return False
         self.incident.over()
         self.limiter.resume()

@@ -32,7 +32,7 @@ from typing import Any
 
 import aiohttp
 
-from rewardstack.core.deadline import Patience, SharedDeadline
+from rewardstack.core.deadline import AttemptTimeout, SharedDeadline
 from rewardstack.endpoints import LOOK
 from rewardstack.errors import (
     DeadlineError,
@@ -45,7 +45,7 @@ from rewardstack.errors import (
 )
 from rewardstack.transport.endpoint import NONE, Admit, Endpoint, Message, Pace, ill_pause
 from rewardstack.transport.http import authorization
-from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MOST
+from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MOST, backoff
 from rewardstack.transport.reply import DOWN, LIMITING, STEERED, Read
 
 RETRY_SHARE = 0.1
@@ -132,9 +132,8 @@ class Failures:
 
     def back_off(self) -> float:
         """Return the seconds of the next pause."""
-        longest = min(BACKOFF_FIRST * 2.0**self.pauses, BACKOFF_MOST)
         self.pauses += 1
-        return longest * random.uniform(0.5, 1.0)
+        return backoff(BACKOFF_FIRST, BACKOFF_MOST, self.pauses - 1)
 
 
 class WaitQueue:
@@ -335,7 +334,7 @@ class Outage:
         self._probe = None
 
     def close(self) -> None:
-        """End the probe under way."""
+        """End the probe in flight."""
         if self._probe is not None:
             self._probe.cancel()
 
@@ -443,7 +442,7 @@ class EndpointPool:
         self._budget.earn()
         deadline.waits_for(self)
         failures: Failures | None = None
-        patience = Patience(deadline, time.monotonic())
+        patience = AttemptTimeout(deadline, time.monotonic())
         while True:
             self._look()
             endpoint = await self._turn(deadline, failures)
@@ -583,7 +582,9 @@ class EndpointPool:
                 return
             await illness.wait(left)
 
-    def _hedge(self, stuck: Endpoint, message: Message, patience: Patience, anywhere: bool) -> asyncio.Task[Any] | None:
+    def _hedge(
+        self, stuck: Endpoint, message: Message, patience: AttemptTimeout, anywhere: bool
+    ) -> asyncio.Task[Any] | None:
         """Send a request once more that is stuck at an endpoint, where there is a place for it.
 
         A few go past those who wait for a place: what is stuck may hold all of them.
@@ -603,7 +604,7 @@ class EndpointPool:
         second.add_done_callback(lambda _: self._leave(endpoint))
         return second
 
-    async def _second(self, endpoint: Endpoint, message: Message, patience: Patience) -> Any:
+    async def _second(self, endpoint: Endpoint, message: Message, patience: AttemptTimeout) -> Any:
         replicas = endpoint.replicas
         number = replicas.next("") if endpoint.is_known_gateway else ""
         try:
@@ -627,7 +628,7 @@ class EndpointPool:
         self._queue.hand_out()
 
     def follow(self) -> None:
-        """Go where the service is now. What waits comes along; what is on its way stays, and follows if that fails.
+        """Go where the service is now. What waits comes along; what is in flight stays, and follows if that fails.
 
         Raises:
             SettingsError: the environment names a proxy for the new place that is none for HTTP.

@@ -25,6 +25,11 @@ REFUSALS_TO_OPEN = 10
 """Refusals in a row that do."""
 
 
+def backoff(first: float, most: float, times: int) -> float:
+    """Return the seconds of a pause, doubled each time up to `most`, and drawn from the upper half of that range."""
+    return min(first * 2.0 ** min(times, 10), most) * random.uniform(0.5, 1.0)
+
+
 class Limiter:
     """Admits requests to one endpoint.
 
@@ -124,6 +129,5 @@ class Limiter:
         now = time.monotonic()
         if now < self.opens_at:
             return
-        longest = min(first * 2.0 ** min(self.pauses, 10), most)
-        self.opens_at = now + longest * random.uniform(0.5, 1.0)
+        self.opens_at = now + backoff(first, most, self.pauses)
         self.pauses += 1

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from rewardstack.core.wire import REFUSED_FOR_GOOD
-from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError
+from rewardstack.errors import OverloadError, RejectedError, ReplyError, ServiceError, UnreachableError
 
 MESSAGE_CHARACTERS = 300
 """How much of a server's complaint is repeated."""
@@ -54,6 +54,11 @@ class Reply(NamedTuple):
     status: int
     headers: Mapping[str, str]
     data: bytes
+
+
+def is_down(error: ServiceError) -> bool:
+    """Return whether an error means that no server is there: a lost connection, silence, a gateway without a server."""
+    return isinstance(error, UnreachableError) or (isinstance(error, OverloadError) and error.status in DOWN)
 
 
 def body_of(reply: Reply) -> bytes:
