@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,9 @@ def test_longest_prefix(table: Table) -> None:
 @pytest.mark.parametrize("source", CASES["unknown"])
 def test_unknown_source(source: str) -> None:
     """A source that no route takes is an error that lists every route there is."""
-    with pytest.raises(UnknownSourceError, match=f"^data_source '{source}' has no route; known: ") as caught:
+    with pytest.raises(
+        UnknownSourceError, match=f"^data_source '{source}' has no route; (was '.+' meant\\? )?known: "
+    ) as caught:
         with_routes({"my_own": "math"}).find(source)
     listed = str(caught.value).partition("known: ")[2].partition(";")[0].split(", ")
     assert sorted([*RouteTable(builtin_routes()).names(), "my_own"]) == listed
@@ -75,9 +78,23 @@ def test_ones_own_instead_of_verls(name: str) -> None:
         register_route(name, "math")
 
 
+@pytest.mark.parametrize(
+    ("source", "hint"),
+    [
+        ("GSM8K", "was 'gsm8k' meant?"),
+        ("llm_judge_remot", "was 'llm_judge_remote' meant?"),
+        ("mentions", "for your own reward function 'mentions' (REWARD_FUNCTIONS) write 'rule_remote_mentions'"),
+    ],
+)
+def test_suggestion_for_an_unknown_source(source: str, hint: str) -> None:
+    """The error about an unknown source has the nearest name, and how one's own reward functions are named."""
+    with pytest.raises(UnknownSourceError, match=re.escape(hint)):
+        RouteTable(builtin_routes()).find(source)
+
+
 def test_unknown_part() -> None:
     """A composite with a part that no route takes is named by that part when it is first used."""
-    with pytest.raises(UnknownSourceError, match="'mth' has no route; known: "):
+    with pytest.raises(UnknownSourceError, match="'mth' has no route; was 'math' meant\\? known: "):
         with_routes({"mine": {"sum": ["math", "mth"]}}).find("mine")
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
+import math
 import re
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,13 +16,14 @@ from typing import Any
 import pytest
 
 from rewardstack.cache.key import read_fields
-from rewardstack.errors import RouteError
+from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.score import Item
 from rewardstack_rules import Unscored
 from rewardstack_rules.functions.binding import REFERENCE, bind
 from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Registry
+from rewardstack_rules.functions.unavailable import UnavailableError
 from rewardstack_rules.scoring.task import evaluate
 from tests.support.table import Table
 
@@ -104,7 +109,7 @@ GOT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         },
     ),
     ("trl_columns", {}, {"prompts": [""], "level": None, "kwargs": {}}),
-    ("trl_all", {}, {"completion_ids": None, "trainer_state": None, "solution": ["ref"]}),
+    ("trl_all", {}, {"completion_ids": "Unavailable", "trainer_state": "Unavailable", "solution": ["ref"]}),
     ("trl_all", {"completion_ids": [1, 2]}, {"completion_ids": [[1, 2]]}),
     ("trl_messages", {"question": "q"}, {"question": "q", "texts": ["res"], "ground_truth": ["ref"]}),
     ("trl_messages", {"prompt": MESSAGES}, {"question": "the question", "texts": ["res"]}),
@@ -130,7 +135,7 @@ GOT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         },
     ),
     ("slime_group", {}, {"response": "res", "label": "ref"}),
-    ("areal", {"prompt": "p"}, {"prompt": "p", "completions": "res", "answer": "ref", "prompt_ids": None}),
+    ("areal", {"prompt": "p"}, {"prompt": "p", "completions": "res", "answer": "ref", "prompt_ids": "Unavailable"}),
     ("decorated", {"unit": "km"}, {"response": "res", "reference": "ref", "unit": "km"}),
     ("decorated_above", {}, {"response": "res", "reference": "ref"}),
     ("fixed", {"tag": "t", "unit": "m"}, {"tag": "fixed", "others": {"unit": "m"}}),
@@ -216,10 +221,12 @@ def test_fields(registry: Registry, table: Table) -> None:
 
 @pytest.mark.parametrize(("name", "field"), [("required_field", "unit"), ("with_prompt", "prompt")])
 def test_missing_field(registry: Registry, name: str, field: str) -> None:
-    """Without a field that has no default the sample is unscored, and the reason names the field."""
-    field = f"extra_info.{field}"
+    """Without a field that has no default the sample is unscored; the reason names the field and the function."""
+    outcome = run(registry, name, "ref", {})
 
-    assert run(registry, name, "ref", {}) == Outcome(None, f"{field} is missing", field=field)
+    reason = rf"extra_info\.{field} is missing; it is a parameter of the function at signatures\.py, line \d+"
+    assert (outcome.value, outcome.field) == (None, f"extra_info.{field}")
+    assert re.fullmatch(reason, outcome.reason), outcome.reason
 
 
 def test_parts_of_openrlhf(registry: Registry) -> None:
@@ -310,6 +317,62 @@ def test_one_loop_for_all_calls() -> None:
     assert len(loops) == 1
 
 
+@dataclasses.dataclass
+class SlimeSample:
+    """Some fields of slime's `Sample`, with slime's defaults."""
+
+    prompt: str = ""
+    response: str = ""
+    label: str | None = None
+    metadata: dict[str, Any] = dataclasses.field(default_factory=dict)
+    tokens: list[int] = dataclasses.field(default_factory=list)
+    response_length: int = 0
+    status: str = "pending"
+
+
+@pytest.mark.parametrize("has_slime", [False, True])
+@pytest.mark.parametrize("field", ["tokens", "response_length", "status"])
+def test_field_of_slime_that_a_server_does_not_have(
+    has_slime: bool, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading a field of slime's sample that the server does not have raises; what the function sets can be read."""
+    if has_slime:
+        module = types.ModuleType("slime.utils.types")
+        module.Sample = SlimeSample  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    def reads(args: Any, sample: Any) -> float:
+        assert sample.response == "r" and isinstance(sample, SlimeSample) == has_slime and "r" in repr(sample)
+        return float(getattr(sample, field, None) is None)
+
+    def sets(args: Any, sample: Any) -> float:
+        setattr(sample, field, 3)
+        return float(getattr(sample, field))
+
+    remedy = re.escape(f"put the value into the sample's metadata and read sample.metadata['{field}']")
+    with pytest.raises(UnavailableError, match=f"sample.{field} is not available: .*{remedy}"):
+        bind(reads).evaluate("r", (), {})
+    assert bind(sets).evaluate("r", (), {}) == Outcome(3.0)
+
+
+@pytest.mark.parametrize(
+    "use", [len, bool, list, lambda ids: ids[0], lambda ids: ids.global_step, lambda ids: 3 in ids, iter]
+)
+def test_argument_that_a_server_does_not_have(use: Callable[[Any], Any]) -> None:
+    """An argument of TRL or AReaL that the server does not have raises when it is used, and a default applies."""
+
+    def required(completions: list[str], completion_ids: Any) -> float:
+        use(completion_ids)
+        return 1.0
+
+    def optional(completions: list[str], completion_ids: Any = None) -> float:
+        return float(completion_ids is None)
+
+    with pytest.raises(UnavailableError, match=r"completion_ids is not available: .*send it as extra_info.completion"):
+        bind(required).evaluate("r", (), {})
+    assert bind(optional).evaluate("r", (), {}) == Outcome(1.0)
+
+
 REFUSED = [
     (
         "@reward_function\ndef f(text, reference): ...",
@@ -331,6 +394,25 @@ REFUSED = [
         "no parameter gets the response",
     ),
     ("f = reward_function(dict)", "no parameter|signature cannot be read"),
+    *(
+        (f"@reward_function\ndef f({parameters}): ...", f"was '{meant}' meant\\? rename it, or read a field of")
+        for parameters, meant in [
+            ("response, grund_truth", "ground_truth"),
+            ("response, refrence=None", "reference"),
+            ("resposne, reference", "response"),
+            ("completions, lable, **columns", "label"),
+            ("response, reference, promt=''", "prompt"),
+            ("solution_str, groundTruth, extrainfo", "extra_info"),
+            ("response, *, datasource", "data_source"),
+        ]
+    ),
+    *(
+        (f"@reward_function(range={declared})\ndef f(response): ...", "range=.*: expected the lowest and the highest")
+        for declared in (
+            *("(1.0, 0.0)", "(0.0,)", "('0', '1')", "(0.0, float('nan'))", "(None, 1)", "1"),
+            *("(0, 1, 2)", "(False, True)", "(float('inf'), float('inf'))"),
+        )
+    ),
 ]
 
 
@@ -344,6 +426,37 @@ def test_refused(tmp_path: Path, table: Table) -> None:
         with table.case(f"{text}: message"):
             assert re.search(complaint, str(caught.value)), caught.value
             assert str(caught.value).startswith(str(path)) and "reward function 'f'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    ["response, reference, answer_id", "response, preference", "response, labeled=False", "response, answer, answers2"]
+    + [f"response, {name}" for name in ("competition", "collection", "level", "meta_info", "isolation", "reasons")],
+)
+def test_own_names_of_fields(parameters: str, tmp_path: Path) -> None:
+    """A name of a field that only resembles what trainers pass, or that extends it, is no slip."""
+    path = tmp_path / "mine.py"
+    path.write_text(HEADER + f"@reward_function\ndef f({parameters}): ...\n")
+
+    assert load_registry([path]).get("f").named
+
+
+@pytest.mark.parametrize(
+    ("declared", "found"),
+    [("(0, 1)", (0, 1)), ("[-1, 1.5]", (-1, 1.5)), ("(0, float('inf'))", (0, math.inf)), ("(0.5, 0.5)", (0.5, 0.5))],
+)
+def test_range(declared: str, found: tuple[float, float], tmp_path: Path) -> None:
+    """A range is two numbers in order, which may be infinite."""
+    path = tmp_path / "mine.py"
+    path.write_text(HEADER + f"@reward_function(range={declared})\ndef f(response): ...\n")
+
+    assert load_registry([path]).get("f").range == found
+
+
+def test_name_of_a_function_that_there_is_not(registry: Registry) -> None:
+    """The error about an unknown name suggests the nearest one."""
+    with pytest.raises(UnknownSourceError, match="named 'swaped'; was 'swapped' meant\\? known are: "):
+        registry.get("swaped")
 
 
 def test_line_of_a_refused_function(tmp_path: Path) -> None:

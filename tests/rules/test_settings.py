@@ -53,7 +53,7 @@ def test_address(environment: dict[str, str], address: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--reward-type", "gsm9k"], "REWARD_TYPE: reward_type 'gsm9k' is not known; known: "),
+        (["--reward-type", "gsm9k"], "REWARD_TYPE: reward_type 'gsm9k' is not known; was 'gsm8k' meant? known: "),
         (["--dataset", "/not/there.json"], "DATASET_PATH: there is no file /not/there.json"),
         (["--port", "0"], "REWARD_PORT: '0' is not a whole number from 1 to 65535"),
         (["--workers", "-1"], "REWARD_WORKERS: '-1' is not a whole number from 1 to 1024"),

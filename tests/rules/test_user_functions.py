@@ -29,6 +29,7 @@ LINES = {
     "cancelled": line_of("raise asyncio.CancelledError"),
     "exits": line_of("raise SystemExit("),
     "concise": line_of("max_words / "),
+    "needs_rubric": line_of("def needs_rubric(") - 1,
 }
 """Where functions raise, by file and line."""
 
@@ -65,7 +66,10 @@ def test_value(server: RewardServer, item: dict[str, Any], value: float, parts: 
     [
         (sample("keywords", "red"), "the reference (ground_truth) is missing or empty"),
         (sample("keywords", "red", ","), "the reference holds no keywords"),
-        (sample("needs_rubric", "red", "r"), "extra_info.rubric is missing"),
+        (
+            sample("needs_rubric", "red", "r"),
+            "extra_info.rubric is missing; it is a parameter of the function at hostile.py, line {needs_rubric}",
+        ),
         (sample("silent"), "the reward function gave no score"),
     ],
 )
@@ -73,7 +77,7 @@ def test_unscored(server: RewardServer, item: dict[str, Any], reason: str) -> No
     """What a function cannot judge is unscored, for the reason it gives."""
     [score] = server.score(item)
 
-    assert ("unscored", reason) == (score["status"], score["reason"])
+    assert ("unscored", reason.format_map(LINES)) == (score["status"], score["reason"])
 
 
 @pytest.mark.parametrize(
@@ -139,7 +143,10 @@ def test_slip_in_the_name_of_a_field(server: RewardServer) -> None:
 
     assert all(one["reason"].endswith(f"; {hint}") and one["status"] == "ok" for one in scores[:3])
     assert scores[3]["status"] == "unscored"
-    assert scores[3]["reason"].startswith("extra_info.unit is missing; extra_info.units is not read by required_field")
+    assert scores[3]["reason"].startswith(
+        "extra_info.unit is missing; it is a parameter of the function at signatures.py"
+    )
+    assert "; extra_info.units is not read by required_field; was" in scores[3]["reason"]
     assert "not read" not in scores[4]["reason"]
     assert server.log.read_text().count(hint) in (1, 2)  # once in each worker
 

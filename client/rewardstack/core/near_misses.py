@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from functools import lru_cache
 
@@ -43,3 +44,15 @@ def _is_near(name: str, meant: str) -> bool:
         return False
     first, second = (one.lower().replace("_", "").replace("-", "") for one in (name, meant))
     return SequenceMatcher(None, first, second).ratio() >= SIMILARITY
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the known name that another name is most likely a slip of; empty where none is near."""
+    near = [meant for meant in known if _is_near(name, meant)]
+    return max(near, key=lambda meant: SequenceMatcher(None, name.lower(), meant).ratio(), default="")
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return "was 'math' meant? " for a message about an unknown name; empty where no known name is near."""
+    meant = nearest(name, known)
+    return f"was {meant!r} meant? " if meant else ""

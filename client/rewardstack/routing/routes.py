@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from rewardstack.core.imports import importing
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.routing.composite import Cascade, Composite, routes_of
 from rewardstack.routing.judges import NamedJudge
@@ -195,10 +196,20 @@ class RouteTable:
             raise UnknownSourceError(f"data_source: expected a name, got {source!r}", "data_source")
         taking = self._taking(source)
         if taking is None:
-            known = ", ".join(self.names())
-            remedy = why_unserved(source) or "REWARDSTACK_ROUTES may name a file with more"
-            raise UnknownSourceError(f"data_source {source!r} has no route; known: {known}; {remedy}", "data_source")
+            raise self._unknown(source)
         return taking
+
+    def _unknown(self, source: str) -> UnknownSourceError:
+        """Return the error about a source that no route takes, with the nearest name and what to do."""
+        with importing:
+            from rewardstack.core.near_misses import suggestion
+        meant = suggestion(source, [route.name for route in self._routes.values()])
+        remedy = why_unserved(source) or (
+            f"for your own reward function {source!r} (REWARD_FUNCTIONS) write {RULE_PREFIX + source!r}; "
+            "REWARDSTACK_ROUTES may name a file with more routes"
+        )
+        message = f"data_source {source!r} has no route; {meant}known: {', '.join(self.names())}; {remedy}"
+        return UnknownSourceError(message, "data_source")
 
     def _taking(self, source: str) -> Route | None:
         """The route that takes a source, None where none does."""

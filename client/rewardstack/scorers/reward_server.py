@@ -92,8 +92,10 @@ class RewardServers:
         if types is None:
             return UNKNOWN
         if name not in types:
-            known = ", ".join(sorted(types))
-            raise UnknownSourceError(f"the reward server has no {name!r}; it has: {known}", "data_source")
+            with importing:
+                from rewardstack.core.near_misses import suggestion
+            known = f"{suggestion(name, types)}it has: {', '.join(sorted(types))}"
+            raise UnknownSourceError(f"the reward server has no {name!r}; {known}", "data_source")
         found: RewardType = types[name]
         return found
 

@@ -17,7 +17,7 @@ from rewardstack_rules import reward_function
 def got(**values: Any) -> dict[str, Any]:
     """Return a score whose reason is what the function got."""
     values = {name: vars(value) if isinstance(value, Namespace) else value for name, value in values.items()}
-    return {"score": 1.0, "reason": json.dumps(values, default=type)}
+    return {"score": 1.0, "reason": json.dumps(values, default=lambda value: type(value).__name__)}
 
 
 def passing_on(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,17 +7,19 @@ it gets: the response, the reference, the prompt, or a field of `extra_info`. `d
 from __future__ import annotations
 
 import inspect
-import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from rewardstack.core.messages import last_text
+from rewardstack.core.near_misses import nearest
 from rewardstack.errors import RouteError
 from rewardstack_rules.functions.calling import ABSENT, Call, Get, Parameter, Sample, folder_of, reads_messages
 from rewardstack_rules.functions.outcome import Outcome
+from rewardstack_rules.functions.unavailable import Unavailable, slime_sample
 
 RewardFunction = Callable[[str, Sequence[str], Mapping[str, Any]], Outcome]
 """A bound reward function: (response, references, extra_info) to an outcome."""
@@ -30,12 +32,21 @@ PROMPT_FIELDS = ("prompt", "problem", "question")
 """Fields of `extra_info` that hold the prompt; the first that is there counts."""
 SLIME = frozenset({"sample", "samples", "sample_or_samples"})
 UNKNOWN = frozenset({"completion_ids", "prompt_ids", "trainer_state"})
-"""What TRL and AReaL pass and a server does not know: None, unless `extra_info` has such a field."""
+"""What TRL and AReaL pass and a server does not have, unless `extra_info` has such a field."""
 LOGGERS = frozenset({"log_extra", "log_metric"})
 """Functions that TRL passes; a call of one has no effect."""
 PLURAL = frozenset({*RESPONSES, *REFERENCES, "prompts", "data_sources", "extra_infos", "samples"})
 """Names that get a list of one."""
-SLIME_MODULES = ("slime.utils.types", "miles.utils.types")
+MEANINGS = (
+    RESPONSE | RESPONSES,
+    frozenset({*REFERENCE, *REFERENCES}),
+    frozenset({"prompt", "prompts"}),
+    frozenset({"data_source", "data_sources"}),
+    frozenset({"extra_info", "extra_infos"}),
+)
+"""Names of parameters, by what they get."""
+MOST_OTHER_LETTERS = 2
+"""Of a slip: one letter is another, or up to two are missing or too many. `collection` is no slip of `completion`."""
 KINDS = inspect.Parameter
 VARIADIC = (KINDS.VAR_POSITIONAL, KINDS.VAR_KEYWORD)
 
@@ -90,6 +101,7 @@ class _Binder:
 
     def bind(self) -> BoundFunction:
         """Return the bound function; raises as the function `bind` does."""
+        self._refuse_slips()
         self._require_response()
         named = [one for one in self._signature if one.kind not in VARIADIC]
         fields = [one.name for one in named if self._is_field(one.name)]
@@ -119,6 +131,17 @@ class _Binder:
             raise RouteError("its signature cannot be read; call it from a function with named parameters") from None
         return [one for one in parameters if one.name not in self._fixed]
 
+    def _refuse_slips(self) -> None:
+        """Raise a RouteError where a parameter's name is most likely a slip: as a field it would never have a value."""
+        bound = [name for meaning in MEANINGS if self._names & meaning for name in meaning]
+        for name in sorted(self._names):
+            meant = _slip_of(name, bound) if self._is_field(name) else ""
+            if meant:
+                raise RouteError(
+                    f"parameter {name!r} would get the field {name!r} of extra_info; was {meant!r} meant? rename it, "
+                    f"or read a field of that name as extra_info[{name!r}] by a parameter `extra_info`"
+                )
+
     def _require_response(self) -> None:
         if self._names & (RESPONSE | RESPONSES) or self._is_slime:
             return
@@ -139,7 +162,7 @@ class _Binder:
                 "remove the `/` behind it, or rename it to what it is to get, such as `response` or `reference`"
             )
         if parameter.default is KINDS.empty:
-            default = {"prompts": [""], "prompt": ""}.get(name)
+            default = Unavailable(name) if name in UNKNOWN else {"prompts": [""], "prompt": ""}.get(name)
         else:
             default = parameter.default if by_position else ABSENT
         return Parameter(name, self._getter(name), default, self._is_list(name), by_position)
@@ -198,6 +221,22 @@ class _Binder:
     def _rest(self) -> Callable[[Sample], dict[str, Any]]:
         """Return what gives `**kwargs` its values."""
         return partial(_rest_of, self._fixed | self._names, self._trainer_keywords(), self._is_trl)
+
+
+def _slip_of(name: str, bound: Collection[str]) -> str:
+    """Return the name that a parameter's name is most likely a slip of; empty where it has a meaning of its own.
+
+    Args:
+        name: of the parameter.
+        bound: names of what the function gets already.
+    """
+    known = sorted(frozenset().union(*MEANINGS).difference(bound))
+    if any(one in name.lower() for one in known):  # answer_id, preference, labeled
+        return ""
+    meant = nearest(name, known)
+    letters, others = (Counter(one.lower().replace("_", "")) for one in (name, meant))
+    is_slip = meant[:1] == name[:1].lower() and ((letters - others) + (others - letters)).total() <= MOST_OTHER_LETTERS
+    return meant if is_slip else ""
 
 
 def _forms(function: Callable[..., Any]) -> tuple[bool, bool]:
@@ -266,16 +305,14 @@ def _slime_args(sample: Sample) -> Namespace:
 def _slime_sample(sample: Sample) -> Any:
     """Return slime's own `Sample` where the function's file has imported it, else an object with its attributes."""
     prompt = _prompt(sample)
-    values = {
-        "prompt": "" if prompt is ABSENT else prompt,
-        "response": sample.response,
-        "label": sample.reference,
-        "metadata": dict(sample.extra),
-    }
-    for module in SLIME_MODULES:
-        if module in sys.modules:
-            return sys.modules[module].Sample(**values)
-    return Namespace(**values, index=None, group_index=None, tokens=[], reward=None, loss_mask=None, status=None)
+    return slime_sample(
+        {
+            "prompt": "" if prompt is ABSENT else prompt,
+            "response": sample.response,
+            "label": sample.reference,
+            "metadata": dict(sample.extra),
+        }
+    )
 
 
 def _rest_of(names: frozenset[str], keywords: Mapping[str, Get], as_lists: bool, sample: Sample) -> dict[str, Any]:

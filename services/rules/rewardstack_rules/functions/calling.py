@@ -88,11 +88,22 @@ class Call:
         """Return the outcome of the best reference."""
         for name, fields in self.required.items():
             if not any(field in extra for field in fields):
-                return Outcome(None, f"extra_info.{name} is missing", field=f"extra_info.{name}")
+                reason = f"extra_info.{name} is missing{self._reader}"
+                return Outcome(None, reason, field=f"extra_info.{name}")
         outcomes = [self._attempt(Sample(response, one, extra)) for one in references or (None,)]
         if len(outcomes) == 1:
             return outcomes[0]
         return max(outcomes, key=lambda one: -math.inf if one.value is None else one.value)
+
+    @property
+    def _reader(self) -> str:
+        """Return the end of a reason that names the file and line of the function."""
+        code = code_of(self.function)
+        if code is None:
+            return ""
+        return (
+            f"; it is a parameter of the function at {os.path.basename(code.co_filename)}, line {code.co_firstlineno}"
+        )
 
     def evaluate_once(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         """Return the outcome of a function that reads no reference."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rewardstack.core.near_misses import suggestion
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack_rules.functions.binding import RewardFunction
 from rewardstack_rules.functions.verifier import Verifier
@@ -73,7 +74,10 @@ class Registry:
         """
         rule = self._rules.get(name)
         if rule is None:
-            raise UnknownSourceError(f"no reward function is named {name!r}; known are: {self._known()}", "data_source")
+            meant = suggestion(name, self._rules)
+            raise UnknownSourceError(
+                f"no reward function is named {name!r}; {meant}known are: {self._known()}", "data_source"
+            )
         return rule
 
     def __contains__(self, name: object) -> bool:

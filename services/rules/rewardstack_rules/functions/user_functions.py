@@ -113,6 +113,7 @@ def _rule(path: Path, variable: str, function: Any, hashed: str) -> Rule:
                 "an async function needs sockets, which confined functions do not have; remove confined=True"
             )
         bound = bind(callee)
+        low, high = _range(mark.range)
     except RouteError as error:
         code = code_of(function)
         line = f", line {code.co_firstlineno}" if code and code.co_filename == str(path) else ""
@@ -124,9 +125,30 @@ def _rule(path: Path, variable: str, function: Any, hashed: str) -> Rule:
         bound.needs_reference,
         bound.fields,
         bound.named,
-        mark.range,
+        (low, high),
         confined=mark.confined,
     )
+
+
+def _range(declared: Any) -> tuple[float, float]:
+    """Return the lowest and the highest value that a function is declared to give.
+
+    Raises:
+        RouteError: it is not two numbers in order.
+    """
+    try:
+        low, high = declared
+        if isinstance(low, (bool, str)) or isinstance(high, (bool, str)):
+            raise TypeError
+        low, high = float(low), float(high)
+    except (TypeError, ValueError, OverflowError):
+        low = high = math.nan
+    if not low <= high or low == math.inf or high == -math.inf:
+        raise RouteError(
+            f"range={declared!r:.80}: expected the lowest and the highest value, two numbers such as (0.0, 1.0)",
+            "range",
+        )
+    return low, high
 
 
 def _instance(cls: type) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
 from rewardstack.core.event_loop import loop_thread, run
+from rewardstack.core.near_misses import suggestion
 from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, RewardstackError, RouteError, ScoringError, UnknownSourceError
 from rewardstack.pipeline.pipeline import Pipeline
@@ -114,9 +115,10 @@ class Evaluator:
         try:
             self._routes.find(reward_type)
         except UnknownSourceError as error:
-            known = ", ".join(sorted({rule.name for rule in self._registry} | set(self._routes.names())))
+            known = sorted({rule.name for rule in self._registry} | set(self._routes.names()))
+            meant = suggestion(reward_type, known)
             raise UnknownSourceError(
-                f"reward_type {reward_type!r} is not known; known: {known}", "reward_type"
+                f"reward_type {reward_type!r} is not known; {meant}known: {', '.join(known)}", "reward_type"
             ) from error
         return reward_type
 

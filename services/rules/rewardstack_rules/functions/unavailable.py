@@ -1,0 +1,91 @@
+"""Values that a trainer has and a reward server does not: reading one raises, instead of passing for None or 0."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from rewardstack.errors import RewardstackError
+
+SLIME_MODULES = ("slime.utils.types", "miles.utils.types")
+SLIME_REMEDY = (
+    "a reward server gets prompt, response, label and metadata of a sample; put the value into the sample's metadata "
+    "and read sample.metadata[{name!r}]"
+)
+REMEDY = (
+    "a reward server does not get it from the trainer; send it as extra_info.{name}, or give the parameter a default "
+    "({name}=None) to go without"
+)
+
+
+class UnavailableError(RewardstackError):
+    """Raised where a reward function reads what the server does not have; names it and the remedy."""
+
+
+class Unavailable:
+    """The argument for a parameter that has no value: it can be passed on, but not read.
+
+    Args:
+        name: of the parameter.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.__dict__["_name"] = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # Python and libraries look for protocols
+            raise AttributeError(name)
+        self._refuse()
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        name = self.__dict__["_name"]
+        raise UnavailableError(f"{name} is not available: {REMEDY.format(name=name)}")
+
+    __getitem__ = __iter__ = __len__ = __bool__ = __contains__ = _refuse
+
+
+class _UnavailableField:
+    """A field of slime's `Sample` that raises until the function itself sets it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, sample: object, owner: type) -> NoReturn:
+        raise UnavailableError(f"sample.{self._name} is not available: {SLIME_REMEDY.format(name=self._name)}")
+
+
+class _SampleWithoutSlime(Namespace):
+    """The object that stands for slime's `Sample` where slime is not installed."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _UnavailableField(name).__get__(self, type(self))
+
+
+def slime_sample(values: Mapping[str, Any]) -> Any:
+    """Return a sample for a function with slime's signature, whose other fields raise `UnavailableError`.
+
+    Args:
+        values: the fields that the server has. It is a `Sample` of slime's where the function's file imports that.
+    """
+    for module in SLIME_MODULES:
+        if module in sys.modules:
+            sample = sys.modules[module].Sample(**values)
+            sample.__class__ = _guarded(type(sample), frozenset(values))
+            for name in vars(type(sample)):
+                vars(sample).pop(name, None)
+            return sample
+    return _SampleWithoutSlime(**values)
+
+
+@lru_cache(maxsize=8)
+def _guarded(kind: type, filled: frozenset[str]) -> type:
+    """Return a subclass of a dataclass in which the fields that are not filled raise."""
+    names = [field.name for field in dataclasses.fields(kind) if field.name not in filled]
+    shown = {"__repr__": lambda sample: f"{kind.__name__}({vars(sample)})", "__module__": kind.__module__}
+    return type(kind.__name__, (kind,), {**{name: _UnavailableField(name) for name in names}, **shown})
