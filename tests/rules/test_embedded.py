@@ -15,6 +15,7 @@ from rewardstack import Request, Score, score
 from rewardstack.settings import DEFAULTS as CLIENT_DEFAULTS
 from rewardstack.trainers import openrlhf, verl
 from rewardstack_rules.scoring.local import embedded_rules
+from rewardstack_rules.scoring.output import MOST_LINES_A_MINUTE, OutputLog
 from rewardstack_rules.settings import DEFAULTS
 from tests.rules.conftest import OWN_FUNCTIONS, VERIFY_TIMEOUT, RewardServer
 from tests.support.table import Table
@@ -111,6 +112,34 @@ def test_sample_that_names_a_server(server: RewardServer) -> None:
     nowhere = {"server_url": "http://127.0.0.1:9", "timeout": 0.5}
     found = scores_of({"here": ("gsm8k", "#### 42", "42"), "nowhere": ("gsm8k", "#### 42", "42", nowhere)})
     assert ["ok", "failed"] == [one.status for one in found.values()]
+
+
+def test_what_functions_print(caplog: pytest.LogCaptureFixture) -> None:
+    """What a function prints and logs is in the trainer's log, bounded and with control characters escaped."""
+    cases: dict[str, tuple[Any, ...]] = {
+        "ok": ("rule_remote_prints", "a \x1b[31m\u202e \ud800 b"),
+        "raises": ("rule_remote_prints", "c", None, {"and_raise": True}),
+        "many": ("rule_remote_prints", "d", None, {"times": 1000}),
+        "silent": ("rule_remote_echo", "e"),
+    }
+    found = scores_of(cases)
+    lines = [record.getMessage() for record in caplog.records if record.name == "rewardstack_rules.scoring.output"]
+
+    assert ["ok", "failed", "ok", "ok"] == [one.status for one in found.values()]
+    assert found["raises"].reason.startswith("prints raised RuntimeError: after printing (hostile.py, line ")
+    for line in (r"print 0 of a \x1b[31m\u202e \ud800 b", "to stderr", "an own record", "a warning", "print 0 of c"):
+        assert f"prints printed: {line}" in lines
+    assert 40 <= sum(" of d" in line for line in lines) <= 45 and any("more lines)" in line for line in lines)
+    assert {line.partition(" ")[0] for line in lines} == {"prints"}
+
+
+def test_most_lines_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    """Functions that print with every sample fill a log with a bounded number of lines a minute."""
+    output_log = OutputLog()
+    for at in range(1000):
+        output_log.add("chatty", f"line {at}\n\nline {at}")
+
+    assert len(caplog.records) == MOST_LINES_A_MINUTE
 
 
 def test_other_variables_of_the_server_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

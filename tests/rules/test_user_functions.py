@@ -181,6 +181,16 @@ def test_failures_are_not_cached(server: RewardServer) -> None:
     assert {("failed", False)} == {(one["status"], one["cached"]) for one in replies}
 
 
+def test_what_functions_print_is_in_the_log(server: RewardServer) -> None:
+    """What a function prints and logs is in the server's log, a JSON record for each line."""
+    server.score(sample("prints", "in the server"))
+
+    lines = [json.loads(line) for line in server.log.read_text().splitlines() if "prints printed" in line]
+    assert {"prints printed: print 0 of in the server", "prints printed: an own record"} <= {
+        line["message"] for line in lines
+    }
+
+
 def test_slow_samples_hold_up_no_others(server: RewardServer) -> None:
     """While samples that hang fill every isolated process, others are scored before those end."""
     with ThreadPoolExecutor() as pool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
+import sys
 import time
 from typing import Any
 
@@ -114,3 +116,22 @@ def needs_rubric(response: str, reference: str, rubric: str) -> float:
 def two_for_one(prompts: list[str], responses: list[str], golden_responses: list[str] | None = None) -> list[float]:
     """Returns another number of rewards than it was given responses."""
     return [1.0, 2.0]
+
+
+own_log = logging.getLogger("own_log_of_hostile")
+own_log.addHandler(logging.StreamHandler())
+own_log.setLevel(logging.INFO)
+own_log.propagate = False
+
+
+@reward_function
+def prints(response: str, times: int = 1, and_raise: bool = False) -> float:
+    """Prints, logs and warns."""
+    for at in range(times):
+        print(f"print {at} of {response}")
+    print("to stderr", file=sys.stderr)
+    own_log.info("an own record")
+    logging.getLogger("elsewhere").warning("a warning")
+    if and_raise:
+        raise RuntimeError("after printing")
+    return 1.0

@@ -104,4 +104,5 @@ def _run(entry: Entry, body: bytes, config: IsolationConfig) -> bytes:
         os._exit(1)
     except BaseException as error:  # noqa: BLE001 - the caller hears of it, whatever it is
         hint = f"; {HINT}" if config.confined and isinstance(error, PermissionError) else ""
-        return dump({"error": "raised", "message": describe(error) + hint})
+        # `scoring.output` puts there what the function had printed.
+        return dump({"error": "raised", "message": describe(error) + hint, **getattr(error, "__result__", {})})

@@ -26,6 +26,7 @@ from rewardstack_rules.functions.registry import Rule
 from rewardstack_rules.functions.verifier import Verifier
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
+from rewardstack_rules.scoring.output import output_log
 from rewardstack_rules.scoring.task import evaluate, make_task
 from rewardstack_verifier.explanation import read_out
 from rewardstack_verifier.question import Question, Ruling, ask
@@ -154,6 +155,7 @@ class LocalRule(Scorer[LocalSample]):
             return Score(0.0, reason=f"the response is longer than {MAX_ISOLATED} characters", source=self.source)
         task = make_task(self._rule, item.solution, item.references, read_fields(item, self._rule.fields))
         result = await self._isolation.run(task, deadline)
+        output_log.add(self._rule.name, result.get("output"))
         if result.get("error") == "unwritable":
             error = unwritable(task["extra"])
             return Score.unscored(str(error), self.source, error.field)

@@ -12,6 +12,7 @@ from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.outcome import Outcome
 from rewardstack_rules.functions.registry import Registry, Rule
 from rewardstack_rules.functions.results import ResultError
+from rewardstack_rules.scoring.output import captured, replace_streams
 from rewardstack_rules.settings import RuleSettings
 from rewardstack_verifier.question import Question
 from rewardstack_verifier.verification import decide, decide_with_trace
@@ -38,7 +39,7 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         Of a sample `status` (`ok` or `unscored`), `value`, `reason` and `parts`, or `error` and `message` where the
-        function returned no score, of questions `verdicts` (`right` and
+        function returned no score, and `output`, what the function printed; of questions `verdicts` (`right` and
         `reason` of each), and of one that is decided with a trace its `comparisons` as well, in plain JSON types.
 
     Raises:
@@ -55,10 +56,12 @@ def execute(task: Mapping[str, Any]) -> dict[str, Any]:
             verdict, comparisons = decide_with_trace(next(asked))
             return {"verdicts": [verdict._asdict()], "comparisons": comparisons}
         return {"verdicts": [decide(question)._asdict() for question in asked]}
-    try:
-        return evaluate(rule, task["solution"], task["references"], task["extra"]).as_dict()
-    except ResultError as error:
-        return {"error": "returned", "message": str(error)}
+    with captured() as output:
+        try:
+            result = evaluate(rule, task["solution"], task["references"], task["extra"]).as_dict()
+        except ResultError as error:
+            result = {"error": "returned", "message": str(error)}
+    return {**result, "output": output.text} if output.text else result
 
 
 def evaluate(rule: Rule, solution: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
@@ -73,6 +76,7 @@ def warm_up() -> None:
     # Imported here: the server calls `evaluate` alone, and does without the libraries behind this.
     from rewardstack_verifier.verification import warm_up as warm_up_verifier
 
+    replace_streams()
     registry()
     warm_up_verifier()
 

@@ -1,0 +1,126 @@
+"""Carry what reward functions print from the isolated processes to the log of the process that asked.
+
+An isolated process keeps what a call writes to `sys.stdout` and `sys.stderr`, as `logging` does by default, and returns
+it with the result. What a killed process had written is lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO
+
+MOST_CHARACTERS = 4000
+MOST_LINES = 40
+"""Of one call; the rest is dropped."""
+MOST_LINES_A_MINUTE = 600
+"""Of all calls together, in each process that logs."""
+
+log = logging.getLogger(__name__)
+
+
+class Output:
+    """What one call of a function has written, up to a bound."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._left = MOST_CHARACTERS
+
+    def write(self, text: str) -> None:
+        """Keep a text as far as the bound allows."""
+        if self._left > 0:
+            self._pieces.append(text[: self._left])
+            self._left -= len(text)
+
+    @property
+    def text(self) -> str:
+        """What was kept, in characters that can be encoded."""
+        text = "".join(self._pieces).encode(errors="backslashreplace").decode()
+        return text + " ..." if self._left < 0 else text
+
+
+class _Stream:
+    """`sys.stdout` or `sys.stderr` of an isolated process: writes to the current call's output, if there is one."""
+
+    current: Output | None = None
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        output = _Stream.current
+        if output is None:
+            return self._stream.write(text)
+        output.write(text)
+        return len(text)
+
+    def writelines(self, lines: Iterator[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def replace_streams() -> None:
+    """Replace `sys.stdout` and `sys.stderr`, in a process that runs functions and before it imports their files."""
+    for name in ("stdout", "stderr"):
+        setattr(sys, name, _Stream(getattr(sys, name)))
+
+
+@contextmanager
+def captured() -> Iterator[Output]:
+    """Keep what is written meanwhile; `isolation.child` adds it to the result of what raises."""
+    output = _Stream.current = Output()
+    try:
+        yield output
+    except BaseException as error:
+        with suppress(Exception):  # an exception of the user's own may refuse attributes
+            error.__result__ = {"output": output.text}  # type: ignore[attr-defined]
+        raise
+    finally:
+        _Stream.current = None
+
+
+class OutputLog:
+    """Logs what functions have written, line by line, up to a number of lines a minute."""
+
+    def __init__(self) -> None:
+        self._minute = 0.0
+        self._logged = self._dropped = 0
+
+    def add(self, function: str, text: object) -> None:
+        """Log the lines of a text, with control characters escaped.
+
+        Args:
+            function: the name of the reward function.
+            text: what it has written, as an isolated process reports it.
+        """
+        if not text or not isinstance(text, str):
+            return
+        lines = [line for line in text[: MOST_CHARACTERS + 4].splitlines() if line.strip()]
+        for line in lines[:MOST_LINES]:
+            self._log(function, line)
+        if len(lines) > MOST_LINES:
+            self._log(function, f"... ({len(lines) - MOST_LINES} more lines)")
+
+    def _log(self, function: str, line: str) -> None:
+        now = time.monotonic()
+        if now - self._minute >= 60:
+            if self._dropped:
+                log.warning("%d more lines that reward functions printed were left out", self._dropped)
+            self._minute, self._logged, self._dropped = now, 0, 0
+        if self._logged >= MOST_LINES_A_MINUTE:
+            self._dropped += 1
+            return
+        self._logged += 1
+        log.warning("%s printed: %s", function, "".join(c if c.isprintable() else repr(c)[1:-1] for c in line))
+
+
+output_log = OutputLog()
+"""Of this process."""
