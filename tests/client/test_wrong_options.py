@@ -96,10 +96,11 @@ def test_one_warning_a_batch(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_nothing_is_asked(servers: dict[str, FaultServer]) -> None:
-    """The error comes before any request, whatever else is in the samples: blank answers do not hide it."""
-    requests = samples(WRONG, WRONG)
+    """The error comes before any request, also where answers are blank and the wrong values differ."""
+    requests = samples(WRONG, {"temperature": "cold"})
     requests[0].solution_str = " "
-    with pytest.raises(RequestError, match=r"^extra_info\.temperature: .* \(in all of 2 samples\)$") as caught:
+    told = r"got \S+ \(the first of 2 samples; extra_info\.temperature is wrong in each\)$"
+    with pytest.raises(RequestError, match=r"^extra_info\.temperature: .*" + told) as caught:
         score(requests)
     assert ("extra_info.temperature", 0) == (caught.value.field, servers["judge"].stats()["requests"])
 

@@ -133,7 +133,8 @@ def _complete(state: dict[str, Any], rows: int) -> None:
 
 
 def _wrong(state: dict[str, Any]) -> RequestError:
-    return RequestError(f"job {state['job_id']}: {state['error']} (in all of {state['items']} rows)", OPTIONS)
+    which = f"the first of {state['items']} rows; the same field is wrong in each"
+    return RequestError(f"job {state['job_id']}: {state['error']} ({which})", OPTIONS)
 
 
 def _line(request: Request) -> bytes:

@@ -74,7 +74,9 @@ def raise_if_all_wrong(scores: Sequence[Score]) -> None:
         return
     first = scores[0]
     if all(score.field == first.field for score in scores):
-        raise RequestError(f"{first.reason} (in all of {len(scores)} samples)", first.field)
+        raise RequestError(
+            f"{first.reason} (the first of {len(scores)} samples; {first.field} is wrong in each)", first.field
+        )
 
 
 def has_same_option(items: Sequence[Item], field: str) -> bool:

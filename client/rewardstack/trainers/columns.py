@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewardstack.core.fields import is_missing
+from rewardstack.core.imports import importing
 from rewardstack.core.messages import last_text
 from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import NO_REFERENCE, NOTHING, Request, Score
@@ -14,6 +15,12 @@ from rewardstack.settings import Settings
 
 SOURCE, EXTRA = "data_source", "extra_info"
 """Columns of verl's data sets, which the other integrations read as well."""
+REMEDIES = {
+    SOURCE: "name a route as the first argument, or give the data set such a column",
+    "reference": "name the column with the references, or give reference=None if the route needs none",
+    "columns": "correct the name, or leave it out of columns=",
+}
+"""What to do about a column that is missing, by the argument that names it."""
 TASKS = ("problem", "prompt", "question")
 """Fields of `extra_info` with the task of the policy."""
 
@@ -107,14 +114,14 @@ class Columns:
         reference: the column with the references; None if the route needs none.
         fields: columns that become fields of `extra_info`.
         extra_info: fields for every row.
-        remedy: what to do about a missing column, beside naming another.
+        remedy: why the trainer may not pass a column of the data set, and what to do.
     """
 
     data_source: str | None
     reference: str | None
     fields: Sequence[str]
     extra_info: Mapping[str, Any]
-    remedy: str
+    remedy: str = ""
 
     def requests(
         self, prompts: Sequence[Any], completions: Sequence[Any], given: Mapping[str, Sequence[Any]]
@@ -151,5 +158,8 @@ class Columns:
     def _column(self, given: Mapping[str, Sequence[Any]], name: str, count: int, argument: str) -> Sequence[Any]:
         if given.get(name) is not None:
             return column_of(given[name], count, name)
-        remedy = "give the data set one, or name a route" if argument == SOURCE else f"name another, or {self.remedy}"
-        raise RequestError(f"{argument}: there is no column {name!r}; {remedy}", argument)
+        with importing:
+            from rewardstack.core.near_misses import suggestion
+        end = f"; {self.remedy}" if self.remedy else ""
+        message = f"{argument}: there is no column {name!r}; {suggestion(name, given)}{REMEDIES[argument]}{end}"
+        raise RequestError(message, argument)

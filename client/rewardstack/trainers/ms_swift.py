@@ -22,7 +22,6 @@ from rewardstack.errors import RequestError, ScoringError
 from rewardstack.score import OnError
 from rewardstack.trainers.columns import Columns, names_of
 
-REMEDY = "give reference=None if none is needed"
 COUNTS_AS_ZERO = "ms-swift counts a missing reward as 0"
 
 Reward = Callable[..., Awaitable[list[float | None]]]
@@ -55,7 +54,7 @@ def register(
     """
     from swift.rewards import orms
 
-    read = Columns(data_source, reference, names_of(columns, "columns"), dict(extra_info or {}), REMEDY)
+    read = Columns(data_source, reference, names_of(columns, "columns"), dict(extra_info or {}))
     function = reward(name, read, on_error, timeout)
     orms[name] = lambda args=None: function
 

@@ -18,7 +18,7 @@ from rewardstack import api
 from rewardstack.score import STATUSES, OnError, Score
 from rewardstack.trainers.columns import Columns, names_of
 
-REMEDY = "give reference=None if none is needed; GRPOConfig(remove_unused_columns=False) keeps all columns"
+REMEDY = "if TRL drops it, set GRPOConfig(remove_unused_columns=False)"
 
 
 def reward_func(

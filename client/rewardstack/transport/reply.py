@@ -113,6 +113,11 @@ def _unreadable(reply: Reply, error: ReplyError) -> ServiceError:
             return error_of(reply._replace(status=int(code)))
         if _is_out_of_quota(record):
             return RejectedError(f"{reply.url} answered {reply.status}: {complaint_in(reply.data)}", reply.status)
+    if reply.data.lstrip()[:1] == b"<":
+        return ReplyError(
+            f"{reply.url} answered {reply.status} with a page ({complaint_in(reply.data)}) instead of JSON: a proxy or "
+            "another service answers there; correct the URL, or name the host in NO_PROXY"
+        )
     start = complaint_in(reply.data) or (repr(reply.data[:80]) if reply.data else "the body is empty")
     return ReplyError(f"{reply.url} answered {reply.status}, unreadable: {error}: {start}")
 

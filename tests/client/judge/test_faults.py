@@ -25,12 +25,14 @@ from tests.support.table import Table
 pytestmark = pytest.mark.usefixtures("needs_process")
 
 LINE = re.compile(
-    r"llm_judge: (\d+) samples in [\d.]+ s, [\d.]+ a second; latency median \d+ ms, longest \d+ ms; "
+    r"llm_judge: (\d+) samples in [\d.]+ s, [\d.]+ a second; latency median \d+ ms, longest \d+ ms "
+    r"\(median \d+ ms without the client's queue\); "
     r"(\d+) cached, (\d+) failed, (\d+) of them without a readable verdict"
 )
 REPLIES: dict[str, tuple[dict[str, Any], str]] = {
     "empty body": ({"raw": ""}, "no chat completion"),
-    "not JSON": ({"raw": "<html>busy</html>"}, "no chat completion"),
+    "not JSON": ({"raw": "busy"}, "no chat completion"),
+    "a page": ({"raw": "<html><title>No access</title><p>…</p></html>"}, "with a page (No access) instead of JSON"),
     "another JSON": ({"raw": '{"choices": []}'}, "no chat completion"),
     "a choice that is none": ({"raw": '{"choices": ["REWARD: 1.000"]}'}, "no chat completion"),
     "deeply nested": ({"raw": "[" * 100_000}, "no chat completion"),
@@ -53,7 +55,7 @@ REPLIES: dict[str, tuple[dict[str, Any], str]] = {
 def test_replies(
     judge: FaultServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, table: Table
 ) -> None:
-    """A reply without exactly one verdict is a failure; the log says why, with a traceback where there was one."""
+    """A reply without exactly one verdict is a failure; the log says why, in a line a warning."""
     monkeypatch.setattr(endpoint, "ILL_PAUSE", 0.01)
     for name, (state, why) in REPLIES.items():
         with table.case(name):
@@ -71,9 +73,9 @@ def assert_failed(judge: FaultServer, caplog: pytest.LogCaptureFixture, state: d
     assert why in one.reason
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert any(why in line for line in warnings)
-    without_verdict = "0" if why == "no chat completion" else "1"
+    without_verdict = "0" if why == "no chat completion" or "page" in why else "1"
     assert ("1", "0", "1", without_verdict) == LINE.search(caplog.text).groups()  # type: ignore[union-attr]
-    assert ("no chat completion" == why and "choice" not in str(state.get("raw"))) <= ("Traceback" in caplog.text)
+    assert "Traceback" not in caplog.text and len(caplog.text.splitlines()) == len(caplog.records)
 
 
 def test_the_document_shows_the_line(judge: FaultServer, caplog: pytest.LogCaptureFixture) -> None:
@@ -186,6 +188,17 @@ def test_one_line_a_batch(judge: FaultServer, caplog: pytest.LogCaptureFixture) 
     assert [("100", "0", "60", "60")] == [line.groups() for line in found if line]
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert "60 of 100 samples failed" in warning
+
+
+def test_latencies_with_and_without_the_queue(judge: FaultServer, caplog: pytest.LogCaptureFixture) -> None:
+    """A sample's latency counts from the call, with the time in the queue; the log shows the time without it, too."""
+    judge.set(content="REWARD: 0.5", delay=0.2)
+    with caplog.at_level(logging.INFO):
+        scores = score([sample(f"s{at}", batch_size=1) for at in range(4)])
+    times = re.search(r"longest (\d+) ms \(median (\d+) ms without", caplog.text)
+
+    assert max(one.latency_ms for one in scores) >= 4 * 200
+    assert times and int(times[1]) >= 2 * int(times[2]) >= 2 * 200
 
 
 def test_candidates_are_not_logged(judge: FaultServer, caplog: pytest.LogCaptureFixture) -> None:

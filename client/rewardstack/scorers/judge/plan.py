@@ -33,6 +33,8 @@ class Plan(NamedTuple):
     references: tuple[str, ...]
     candidate: str
     meter: Meter | None = None
+    made_at: float = 0.0
+    """By `time.monotonic`: the sample waits for its turn from then on."""
 
     @property
     def headers(self) -> Mapping[str, str]:

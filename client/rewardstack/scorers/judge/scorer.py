@@ -6,6 +6,7 @@ import asyncio
 import logging
 import statistics
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -36,6 +37,8 @@ from rewardstack.transport import ray_actor
 VARIABLE = "LLM_JUDGE_SERVER_URL"
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
 """How vLLM says that a prompt does not fit."""
+MOST_TIMES = 4096
+"""Samples since the last line of the log whose times are remembered."""
 
 log = logging.getLogger(__name__)
 
@@ -77,8 +80,8 @@ class Judge(Relayable[Plan]):
         api = self._api = Api(find_service, settings)
         self._models = Models(api)
         self._new_meter = new_meter
+        self._answered_in: deque[float] = deque(maxlen=MOST_TIMES)
         self._calls = Calls(api, self._models, new_meter(self.source, bounded=False))
-        self._fault: BaseException | None = None
 
     def prepare(self, item: Item, destination: Destination | None = None) -> Plan | Score:
         """Return what is asked for the item, or its score if it has no answer.
@@ -97,7 +100,7 @@ class Judge(Relayable[Plan]):
         if not item.solution.strip():
             read_options(item.extra)  # where they are wrong, every sample says so
             return Score(0.0, reason="there is no answer", source=self.source)
-        return make_plan(item, destination)
+        return make_plan(item, destination)._replace(made_at=time.monotonic())
 
     async def keys(self, samples: Sequence[Plan], context: Context) -> list[Key | None]:
         """Return a key for each sample, None if the judge does not say what it serves."""
@@ -155,10 +158,13 @@ class Judge(Relayable[Plan]):
         return Usage.total(estimate(plan, self._model(plan)) for plan in samples)
 
     def report(self, scores: Sequence[Score], seconds: float) -> None:
-        """Log one line about a batch, and the traceback of an exception that a reply caused."""
+        """Log one line about a batch."""
         taken = [score.latency_ms for score in scores if score.latency_ms and not score.cached] or [0.0]
+        answered_in = 1000 * statistics.median(self._answered_in or [0.0])
+        self._answered_in.clear()
         log.info(
-            "%s: %d samples in %.2f s, %.1f a second; latency median %.0f ms, longest %.0f ms; "
+            "%s: %d samples in %.2f s, %.1f a second; latency median %.0f ms, longest %.0f ms "
+            "(median %.0f ms without the client's queue); "
             "%d cached, %d failed, %d of them without a readable verdict, %d unscored; %s",
             self.source,
             len(scores),
@@ -166,15 +172,13 @@ class Judge(Relayable[Plan]):
             len(scores) / max(seconds, 1e-6),
             statistics.median(taken),
             max(taken),
+            answered_in,
             sum(score.cached for score in scores),
             sum(score.status == "failed" for score in scores),
             sum(score.reason.startswith(UNREADABLE) for score in scores),
             sum(score.status == "unscored" for score in scores),
             Usage.total(score.usage for score in scores).words,
         )
-        fault, self._fault = self._fault, None
-        if fault is not None:
-            log.warning("%s: %s", self.source, fault, exc_info=fault)
 
     def _own(self, item: Item) -> Item:
         """Return the item as this judge reads it: what a routes file says of the judge holds."""
@@ -207,7 +211,9 @@ class Judge(Relayable[Plan]):
             raise
         except ServiceError as error:
             score = self._failure(error, plan)
-        score.latency_ms = (time.monotonic() - started) * 1000
+        ended = time.monotonic()
+        self._answered_in.append(ended - started)
+        score.latency_ms = (ended - plan.made_at) * 1000
         score.usage = meter.take()
         return score
 
@@ -230,8 +236,6 @@ class Judge(Relayable[Plan]):
             if error.status == 404 and (served := ", ".join(self._models.served(plan.destination))):
                 where = "LLM_JUDGE_MODEL or model_name" if self._named is None else self._named.model
                 return Score.failed(f"{error}; set {where} to one of: {served}", self.source)
-        if error.__cause__ is not None:
-            self._fault = error
         return Score.failed(str(error), self.source)
 
     def _too_long(self, error: RejectedError, plan: Plan) -> Score:
