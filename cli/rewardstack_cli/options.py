@@ -22,10 +22,14 @@ class Scoring(Protocol):
 
     Attributes:
         patience: rows that may all fail, one after the other, before the run is given up.
+        retries_failed: whether a run over rows that have scores scores those again that failed.
     """
 
     @property
     def patience(self) -> int: ...
+
+    @property
+    def retries_failed(self) -> bool: ...
 
     def request(self, row: Row) -> Request:
         """The sample of `row`; raises `RequestError` for a malformed one."""
@@ -95,6 +99,11 @@ class Options:
     def patience(self) -> int:
         """As many rows as are in flight."""
         return self.chunk_size
+
+    @property
+    def retries_failed(self) -> bool:
+        """Yes: only these rows are sent."""
+        return True
 
     async def provenance(self, sources: Iterable[str]) -> Provenance:
         """What the scores of rows of these sources depend on, as far as their services say."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from hashlib import blake2b
 from pathlib import Path
@@ -12,17 +13,20 @@ from typing import Any, NamedTuple
 from rich.text import Text
 
 from rewardstack.errors import RequestError, RewardstackError
-from rewardstack.score import Usage
+from rewardstack.score import Score, Usage
 from rewardstack_cli.console import err, printable, put, say
 from rewardstack_cli.data import parquet
 from rewardstack_cli.data.output import ScoreFile, digest_of
-from rewardstack_cli.data.rows import own_fields, to_json
+from rewardstack_cli.data.rows import Row, own_fields, to_json
 from rewardstack_cli.data.source import Source, is_parquet
 from rewardstack_cli.interrupts import Interrupts
 from rewardstack_cli.options import Scoring
 from rewardstack_cli.outage import Outage
 from rewardstack_cli.progress import NOT_ALL_SCORED, Tally, progress_bar, rate
 from rewardstack_cli.provenance import ASKING_SECONDS, Provenance, ProvenanceFile, changes, merged
+
+Keep = Callable[[list[Row], list[Score]], None]
+"""Writes rows with their scores."""
 
 
 class InputSummary(NamedTuple):
@@ -61,6 +65,7 @@ class Run:
             raise RequestError(f"-o: {output} is IN itself", "-o")
         self._provenance = ProvenanceFile(self._work)
         self._usage = Usage()
+        self._scored = 0
 
     def execute(self, start_over: bool) -> int:
         """Does it.
@@ -76,7 +81,10 @@ class Run:
         """
         started = time.monotonic()
         if self._to_parquet and self._output.exists() and not start_over and not self._work.exists():
-            return self._conclude(self._already_scored(), 0, started)
+            tally = self._already_scored()
+            if not self._retries(tally):
+                return self._conclude(tally, started)
+            self._unpack()
         schema = parquet.schema_of(self._parquet_rows()) if self._to_parquet else None
         with ScoreFile(self._work, digest_of if self._to_parquet else own_fields, start_over) as scores:
             summary = self._check(scores)
@@ -86,8 +94,8 @@ class Run:
             scores.resume()
             if not before:
                 self._provenance.forget()
-            received = self._score(scores, summary) if before < summary.rows else 0
-            if scores.tally.rows < summary.rows:
+            received = self._score(scores, summary) if before < summary.rows or self._retries(scores.tally) else 0
+            if scores.tally.rows < summary.rows or (received and self._retries(scores.tally)):
                 self._tell_progress(scores, summary)
                 return 128 + received
             if schema is not None:
@@ -95,7 +103,19 @@ class Run:
                 parquet.write(self._output, self._parquet_rows(), scores.added(), schema, summary.digest, made_by)
                 self._work.unlink()
                 self._provenance.forget()
-        return self._conclude(scores.tally, scores.tally.rows - before, started)
+        return self._conclude(scores.tally, started)
+
+    def _retries(self, tally: Tally) -> bool:
+        return self._options.retries_failed and tally.statuses["failed"] > 0
+
+    def _unpack(self) -> None:
+        """Write the lines of a parquet OUT that is complete, so that failed rows can be scored again."""
+        _, provenance = parquet.made_from(self._output)
+        if provenance is not None:
+            self._provenance.write(provenance)
+        with self._work.open("wb") as work:
+            for row, added in zip(self._source.rows(), parquet.read_added(self._output), strict=True):
+                work.write(to_json({**digest_of(row.fields), **added}) + b"\n")
 
     def _parquet_rows(self) -> Any:
         return self._source.path if self._source.is_parquet else (row.fields for row in self._source.rows())
@@ -161,20 +181,26 @@ class Run:
 
     async def _score_rows(self, scores: ScoreFile, summary: InputSummary) -> int:
         """Scores what is left; returns the signal that ended it early, 0 for none."""
-        outage = Outage(self._options.patience, "the next run scores the failed rows at the end of OUT again")
+        outage = Outage(self._options.patience, "the same command scores the failed rows again, and goes on from there")
         noting = asyncio.create_task(self._note(scores, summary))
         with progress_bar() as bar, Interrupts() as interrupts:
             task = bar.add_task("", total=summary.rows, completed=scores.kept, before=scores.kept, tally=scores.tally)
-            rows = self._source.rows(scores.kept)
-            pieces = self._options.pieces(rows, scores.kept, lambda: bool(interrupts.received))
+
+            async def take(rows: Iterator[Row], start: int, keep: Keep) -> None:
+                async with aclosing(self._options.pieces(rows, start, lambda: bool(interrupts.received))) as pieces:
+                    async for piece in pieces:
+                        keep(piece.rows, piece.scores)
+                        self._scored += len(piece.scores)
+                        self._usage = Usage.total((self._usage, piece.usage))
+                        bar.update(task, completed=scores.tally.rows)
+                        outage.watch(piece)
+
             try:
                 try:
-                    async with aclosing(pieces):
-                        async for piece in pieces:
-                            scores.append(piece.rows, piece.scores)
-                            self._usage = Usage.total((self._usage, piece.usage))
-                            bar.update(task, completed=scores.tally.rows)
-                            outage.watch(piece)
+                    if self._retries(scores.tally):
+                        with scores.rewriting() as rewriter:
+                            await take(scores.failed_rows(self._source.rows()), 0, rewriter.put)
+                    await take(self._source.rows(scores.kept), scores.kept, scores.append)
                 except RewardstackError:
                     await asyncio.wait([noting], timeout=ASKING_SECONDS)
                     raise
@@ -189,15 +215,18 @@ class Run:
             f"({self._usage.words})"
         )
 
-    def _conclude(self, tally: Tally, scored: int, started: float) -> int:
+    def _conclude(self, tally: Tally, started: float) -> int:
         seconds = time.monotonic() - started
-        now = f"{scored:,} of them now, in {seconds:.1f} s ({rate(scored, seconds)}); {self._usage.words}"
-        pace = now if scored else "all were there"
+        now = f"{self._scored:,} of them now, in {seconds:.1f} s ({rate(self._scored, seconds)}); {self._usage.words}"
+        pace = now if self._scored else "all were there"
         put(Text(f"{printable(str(self._output))}: ").append_text(tally.summary()).append(f" ({pace})"))
         if not tally.without_score:
             return 0
+        remedy = "--force scores all rows again, those in the cache at no cost"
+        if self._retries(tally):
+            remedy = f"the same command scores only the {tally.statuses['failed']:,} failed rows again; {remedy}"
         say(
             f"rows without a score: {tally.without_score:,}; their `reason` says why. `rewardstack check` looks at the "
-            "services; --force scores all rows again, those in the cache at no cost"
+            f"services; {remedy}"
         )
         return NOT_ALL_SCORED

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from .conftest import Cli, RewardServer
-from .samples import own, read_jsonl, sample, samples, statuses, values, write_jsonl
+from .samples import own, read_jsonl, sample, samples, statuses, write_jsonl
 
 ROWS = 40
 
@@ -117,22 +117,62 @@ def test_rows_added_to_in_are_scored(
     assert own(read_jsonl(tmp_path / "out.jsonl")) == samples(ROWS + 5)
 
 
-def test_failed_rows_stay_unless_they_are_the_last(
-    scoring: Cli, reward_server: RewardServer, tmp_path: Path, scored: list[bytes]
-) -> None:
-    """Failed rows at OUT's end, which an outage leaves, are scored again; those in between count as they are."""
+def with_failures(scored: list[bytes], *places: int) -> list[dict[str, Any]]:
+    """The rows of OUT, of which some failed."""
     lines = [json.loads(line) for line in scored]
-    for at in (3, 20, 38, 39):
+    for at in places:
         lines[at].update(value=0.0, status="failed", reason="no answer")
-    write_jsonl(tmp_path / "out.jsonl", lines)
+    return lines
+
+
+@pytest.mark.parametrize("places", [(3, 20, 38, 39), (0,), (0, 1, 2, 20)])
+def test_failed_rows_are_scored_again(
+    scoring: Cli, reward_server: RewardServer, tmp_path: Path, scored: list[bytes], places: tuple[int, ...]
+) -> None:
+    """The same command scores the failed rows again, wherever they are, and no others."""
+    write_jsonl(tmp_path / "out.jsonl", with_failures(scored, *places))
     before = reward_server.items()
     result = again(scoring)
-    assert result.status == 3
-    assert reward_server.items() - before == 2
-    assert "40 rows; ok 38, failed 2" in result.out
-    out = read_jsonl(tmp_path / "out.jsonl")
-    assert [at for at, status in enumerate(statuses(out)) if status == "failed"] == [3, 20]
-    assert values(out)[38:] == [1.0, 0.0]
+
+    assert result.status == 0
+    assert reward_server.items() - before == len(places)
+    assert f"40 rows; ok 40; mean value 0.5000 ({len(places)} of them now" in result.out
+    assert (tmp_path / "out.jsonl").read_bytes() == b"".join(scored)
+    assert {path.name for path in tmp_path.iterdir()} == {"in.jsonl", "out.jsonl", "out.jsonl.provenance"}
+
+
+def test_failed_rows_that_fail_again(scoring: Cli, tmp_path: Path, scored: list[bytes]) -> None:
+    """Rows that fail again stay in OUT with the others, the message says what scores them, and the next run does."""
+    write_jsonl(tmp_path / "out.jsonl", with_failures(scored, *range(5, 30)))
+    own_server = scoring.variables["REWARD_SERVER_URL"]
+    scoring.variables |= {"REWARD_SERVER_URL": "http://127.0.0.1:9", "REWARD_SERVER_TIMEOUT": "0.5"}
+    outage = again(scoring, "--chunk-size", "8")
+    left = read_jsonl(tmp_path / "out.jsonl")
+    failed = again(scoring)
+    scoring.variables["REWARD_SERVER_URL"] = own_server
+
+    assert (outage.status, failed.status) == (1, 3)
+    assert "the same command scores the failed rows again" in outage.err
+    assert "the same command scores only the 25 failed rows again" in failed.err
+    assert (own(left), statuses(left).count("failed")) == (samples(ROWS), 25)
+    assert again(scoring).status == 0
+    assert (tmp_path / "out.jsonl").read_bytes() == b"".join(scored)
+
+
+def test_failed_rows_of_a_parquet_file(scoring: Cli, reward_server: RewardServer, tmp_path: Path) -> None:
+    """The failed rows of a complete parquet OUT are scored again, too, and no others."""
+    write_jsonl(tmp_path / "in.jsonl", samples(ROWS))
+    own_server = scoring.variables["REWARD_SERVER_URL"]
+    scoring.variables |= {"REWARD_SERVER_URL": "http://127.0.0.1:9", "REWARD_SERVER_TIMEOUT": "0.5"}
+    assert scoring("score", "in.jsonl", "-o", "out.parquet").status == 3
+    scoring.variables["REWARD_SERVER_URL"] = own_server
+    before = reward_server.items()
+
+    assert scoring("score", "in.jsonl", "-o", "out.parquet").status == 0
+    assert reward_server.items() - before == ROWS
+    assert scoring("score", "in.jsonl", "-o", "out.parquet").status == 0
+    assert reward_server.items() - before == ROWS
+    assert {path.name for path in tmp_path.iterdir()} == {"in.jsonl", "out.parquet"}
 
 
 def test_numbers_that_are_none_can_be_taken_up(scoring: Cli, reward_server: RewardServer, tmp_path: Path) -> None:

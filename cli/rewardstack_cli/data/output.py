@@ -10,13 +10,15 @@ import fcntl
 import json
 import logging
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from io import BufferedRandom
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 from rewardstack.errors import RequestError
 from rewardstack.score import Score
@@ -56,6 +58,7 @@ class ScoreFile:
         self._size = 0
         self._failed = 0
         self._synced_at = time.monotonic()
+        self._replaced: list[BufferedRandom] = []
         self._file = _open(path)
         if start_over:
             self._file.truncate(0)
@@ -66,7 +69,8 @@ class ScoreFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        for file in (*self._replaced, self._file):
+            file.close()
 
     def compare(self, row: Row) -> None:
         """Takes the next line, where there is one, for the score of `row`, the next row of IN.
@@ -126,6 +130,26 @@ class ScoreFile:
             os.fsync(self._file.fileno())
             self._synced_at = time.monotonic()
 
+    def failed_rows(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield those of IN's rows whose line says that they failed."""
+        with self.path.open("rb") as lines:
+            for row, line in zip(rows, lines, strict=False):
+                if _has_failed(line):
+                    yield row
+
+    @contextmanager
+    def rewriting(self) -> Iterator[Rewriter]:
+        """Give failed rows new scores: the file is replaced at the end, however that comes."""
+        path = self.path.with_name(self.path.name + ".retry")
+        with self.path.open("rb") as old:
+            rewriter = Rewriter(old, _open(path), self._identity, self.tally)
+            try:
+                yield rewriter
+            finally:
+                self._replaced.append(self._file)  # its lock is held until the end
+                self._file = rewriter.finish()
+                path.replace(self.path)
+
     def added(self) -> Iterator[dict[str, Any]]:
         """What the scores add to their rows, from the first on."""
         self._file.seek(0)
@@ -133,6 +157,44 @@ class ScoreFile:
             fields = json.loads(line)
             del fields["row"]
             yield fields
+
+
+class Rewriter:
+    """A score file's lines with new scores for failed rows.
+
+    Args:
+        old: the lines as they are.
+        new: the file that they are written to.
+        identity: what of a row of IN begins its line.
+        tally: of all lines.
+    """
+
+    def __init__(self, old: BinaryIO, new: BufferedRandom, identity: Identity, tally: Tally) -> None:
+        self._old, self._new, self._identity, self._tally = old, new, identity, tally
+        new.truncate(0)
+
+    def put(self, rows: Iterable[Row], scores: Iterable[Score]) -> None:
+        """Write the next failed rows with their scores, after the lines before them."""
+        for row, score in zip(rows, scores, strict=False):
+            for line in self._old:
+                if _has_failed(line):
+                    break
+                self._new.write(line)
+            added = added_fields(score)
+            self._new.write(to_json({**self._identity(row.fields), **added}) + b"\n")
+            self._tally.statuses["failed"] -= 1
+            self._tally.add(**added)
+
+    def finish(self) -> BufferedRandom:
+        """Write the lines that are left, and return the file, which is on the disk then."""
+        shutil.copyfileobj(self._old, self._new)
+        self._new.flush()
+        os.fsync(self._new.fileno())
+        return self._new
+
+
+def _has_failed(line: bytes) -> bool:
+    return b'"failed"' in line and json.loads(line)["status"] == "failed"
 
 
 def _open(path: Path) -> BufferedRandom:

@@ -45,6 +45,7 @@ class JobScoring:
     """
 
     patience = 2**62  # a job that fails ends of itself
+    retries_failed = False  # a job is all of its rows
 
     def __init__(self, source: Source, data_source: str | None, job_file: JobFile, anew: bool, cached: bool) -> None:
         self._server = JobServer(Settings.from_env())
