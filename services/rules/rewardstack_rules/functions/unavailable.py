@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
 from rewardstack.errors import RewardstackError
@@ -20,6 +19,8 @@ REMEDY = (
     "a reward server does not get it from the trainer; send it as extra_info.{name}, or give the parameter a default "
     "({name}=None) to go without"
 )
+
+_guarded_classes: dict[type, type] = {}
 
 
 class UnavailableError(RewardstackError):
@@ -76,16 +77,19 @@ def slime_sample(values: Mapping[str, Any]) -> Any:
     for module in SLIME_MODULES:
         if module in sys.modules:
             sample = sys.modules[module].Sample(**values)
-            sample.__class__ = _guarded(type(sample), frozenset(values))
+            sample.__class__ = _guarded(type(sample), values)
             for name in vars(type(sample)):
                 vars(sample).pop(name, None)
             return sample
     return _SampleWithoutSlime(**values)
 
 
-@lru_cache(maxsize=8)
-def _guarded(kind: type, filled: frozenset[str]) -> type:
+def _guarded(kind: type, filled: Collection[str]) -> type:
     """Return a subclass of a dataclass in which the fields that are not filled raise."""
+    if kind in _guarded_classes:
+        return _guarded_classes[kind]
     names = [field.name for field in dataclasses.fields(kind) if field.name not in filled]
-    shown = {"__repr__": lambda sample: f"{kind.__name__}({vars(sample)})", "__module__": kind.__module__}
-    return type(kind.__name__, (kind,), {**{name: _UnavailableField(name) for name in names}, **shown})
+    members: dict[str, Any] = {name: _UnavailableField(name) for name in names}
+    members["__repr__"] = lambda sample: f"{kind.__name__}({vars(sample)})"
+    _guarded_classes[kind] = type(kind.__name__, (kind,), {**members, "__module__": kind.__module__})
+    return _guarded_classes[kind]
