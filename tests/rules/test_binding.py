@@ -224,7 +224,8 @@ def test_missing_field(registry: Registry, name: str, field: str) -> None:
     """Without a field that has no default the sample is unscored; the reason names the field and the function."""
     outcome = run(registry, name, "ref", {})
 
-    reason = rf"extra_info\.{field} is missing; it is a parameter of the function at signatures\.py, line \d+"
+    title = rf"reward function '{name}' \(signatures\.py, line \d+\)"
+    reason = rf"extra_info\.{field} is missing; {title} has a parameter of that name"
     assert (outcome.value, outcome.field) == (None, f"extra_info.{field}")
     assert re.fullmatch(reason, outcome.reason), outcome.reason
 

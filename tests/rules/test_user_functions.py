@@ -68,7 +68,8 @@ def test_value(server: RewardServer, item: dict[str, Any], value: float, parts: 
         (sample("keywords", "red", ","), "the reference holds no keywords"),
         (
             sample("needs_rubric", "red", "r"),
-            "extra_info.rubric is missing; it is a parameter of the function at hostile.py, line {needs_rubric}",
+            "extra_info.rubric is missing; reward function 'needs_rubric' (hostile.py, line {needs_rubric}) has a "
+            "parameter of that name",
         ),
         (sample("silent"), "the reward function gave no score"),
     ],
@@ -143,9 +144,7 @@ def test_slip_in_the_name_of_a_field(server: RewardServer) -> None:
 
     assert all(one["reason"].endswith(f"; {hint}") and one["status"] == "ok" for one in scores[:3])
     assert scores[3]["status"] == "unscored"
-    assert scores[3]["reason"].startswith(
-        "extra_info.unit is missing; it is a parameter of the function at signatures.py"
-    )
+    assert scores[3]["reason"].startswith("extra_info.unit is missing; reward function 'required_field' (signatures.py")
     assert "; extra_info.units is not read by required_field; was" in scores[3]["reason"]
     assert "not read" not in scores[4]["reason"]
     assert server.log.read_text().count(hint) in (1, 2)  # once in each worker

@@ -68,16 +68,17 @@ class BoundFunction:
     named: tuple[str, ...]
 
 
-def bind(function: Callable[..., Any]) -> BoundFunction:
+def bind(function: Callable[..., Any], title: str = "") -> BoundFunction:
     """Bind the parameters of a reward function by their names.
 
     Args:
         function: any callable with a signature, `async` ones included.
+        title: what a reason about a missing field calls it; empty for a built-in function.
 
     Raises:
         RouteError: a parameter cannot be bound, or none gets the response; names the parameter and the remedy.
     """
-    return _Binder(function).bind()
+    return _Binder(function).bind(title)
 
 
 class _Binder:
@@ -99,8 +100,8 @@ class _Binder:
         self._is_verl = "solution_str" in names and self._takes_all
         self._reads_source = bool(names & {"data_source", "data_sources"}) or self._is_verl
 
-    def bind(self) -> BoundFunction:
-        """Return the bound function; raises as the function `bind` does."""
+    def bind(self, title: str) -> BoundFunction:
+        """Return the bound function; arguments and errors as those of the function `bind`."""
         self._refuse_slips()
         self._require_response()
         named = [one for one in self._signature if one.kind not in VARIADIC]
@@ -112,6 +113,7 @@ class _Binder:
             self._required(named),
             _forms(self._function) if self._names & {"completion", "completions"} else (False,),
             folder_of(self._function),
+            title,
         )
         references = [one for one in named if one.name in (*REFERENCE, *REFERENCES)]
         # verl and TRL pass the reference to every function, so it may be read out of **kwargs.

@@ -75,6 +75,7 @@ class Call:
         required: parameters without which a sample is unscored, each with the fields of `extra_info` that do.
         forms: whether completions are passed as chat messages, first and where the function cannot read that.
         folder: where its code is; empty where it has none in Python.
+        title: what a reason calls it, with its file and line; empty for a built-in function.
     """
 
     function: Callable[..., Any]
@@ -83,27 +84,19 @@ class Call:
     required: Mapping[str, Sequence[str]]
     forms: Sequence[bool] = (False,)
     folder: str = ""
+    title: str = ""
 
     def evaluate(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         """Return the outcome of the best reference."""
         for name, fields in self.required.items():
             if not any(field in extra for field in fields):
-                reason = f"extra_info.{name} is missing{self._reader}"
+                reader = f"; {self.title} has a parameter of that name" if self.title else ""
+                reason = f"extra_info.{name} is missing{reader}"
                 return Outcome(None, reason, field=f"extra_info.{name}")
         outcomes = [self._attempt(Sample(response, one, extra)) for one in references or (None,)]
         if len(outcomes) == 1:
             return outcomes[0]
         return max(outcomes, key=lambda one: -math.inf if one.value is None else one.value)
-
-    @property
-    def _reader(self) -> str:
-        """Return the end of a reason that names the file and line of the function."""
-        code = code_of(self.function)
-        if code is None:
-            return ""
-        return (
-            f"; it is a parameter of the function at {os.path.basename(code.co_filename)}, line {code.co_firstlineno}"
-        )
 
     def evaluate_once(self, response: str, references: Sequence[str], extra: Mapping[str, Any]) -> Outcome:
         """Return the outcome of a function that reads no reference."""

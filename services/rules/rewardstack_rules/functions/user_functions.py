@@ -106,17 +106,17 @@ def _rule(path: Path, variable: str, function: Any, hashed: str) -> Rule:
     mark: Mark = getattr(function, MARK)
     has_name = isinstance(function, (FunctionType, type)) and function.__name__.isidentifier()
     name = mark.name or (function.__name__ if has_name else variable)
+    code = code_of(function)
+    line = f", line {code.co_firstlineno}" if code and code.co_filename == str(path) else ""
     try:
         callee = _instance(function) if isinstance(function, type) else function
         if mark.confined and _is_async(callee):
             raise RouteError(
                 "an async function needs sockets, which confined functions do not have; remove confined=True"
             )
-        bound = bind(callee)
+        bound = bind(callee, f"reward function {name!r} ({path.name}{line})")
         low, high = _range(mark.range)
     except RouteError as error:
-        code = code_of(function)
-        line = f", line {code.co_firstlineno}" if code and code.co_filename == str(path) else ""
         raise RouteError(f"{path}{line}: reward function {name!r}: {error}", error.field or "") from error
     return Rule(
         name,
