@@ -176,7 +176,7 @@ async def test_what_leaves_the_trainer_without_a_key(server: FaultServer) -> Non
         ("400", "answered 400: mode 400"),
         ("413", "answered 413: mode 413"),
         ("500", "answered 500: mode 500"),
-        ("garbage", "reply is no list of scores"),
+        ("garbage", "answered 200 with a page instead of JSON: a proxy or another service"),
         ("short", "1 scores came for 2 samples"),
         ("nan", "nan is no reward"),
     ],

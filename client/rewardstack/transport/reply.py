@@ -114,9 +114,10 @@ def _unreadable(reply: Reply, error: ReplyError) -> ServiceError:
         if _is_out_of_quota(record):
             return RejectedError(f"{reply.url} answered {reply.status}: {complaint_in(reply.data)}", reply.status)
     if reply.data.lstrip()[:1] == b"<":
+        title = complaint_in(reply.data)
         return ReplyError(
-            f"{reply.url} answered {reply.status} with a page ({complaint_in(reply.data)}) instead of JSON: a proxy or "
-            "another service answers there; correct the URL, or name the host in NO_PROXY"
+            f"{reply.url} answered {reply.status} with a page{f' ({title})' if title else ''} instead of JSON: a proxy "
+            "or another service answers there; correct the URL, or name the host in NO_PROXY"
         )
     start = complaint_in(reply.data) or (repr(reply.data[:80]) if reply.data else "the body is empty")
     return ReplyError(f"{reply.url} answered {reply.status}, unreadable: {error}: {start}")
