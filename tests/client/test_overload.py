@@ -187,9 +187,16 @@ def test_server_that_answers_wrongly(server: FaultServer, fault: str) -> None:
 def test_large_batch_does_not_time_out_behind_itself(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples that wait for their turn while the service makes progress do not run out of time."""
     monkeypatch.setenv("REWARDSTACK_MAX_CONNECTIONS", "1")
-    server.set(delay=0.2)
-    scores = score(requests("queue", timeout=0.6))
+    server.set(delay=0.3)
+    scores = score(requests("queue", timeout=1.5))
     assert {"ok"} == statuses(scores)
+
+
+def test_deadline_while_a_gateway_is_looked_for(server: FaultServer) -> None:
+    """A deadline that comes after the refusal, while the client asks whether a gateway refused, ends as a failure."""
+    server.set(mode="529", delay=0.3, gateway_delay=60.0)
+    [one] = score([Request("math", "late", "1", {"timeout": 0.6})])
+    assert one.status == "failed" and "529" in one.reason
 
 
 def test_limit_of_a_call(server: FaultServer) -> None:

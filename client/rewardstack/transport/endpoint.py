@@ -215,7 +215,8 @@ class Attempt:
         return self._result
 
     def end(self) -> None:
-        """Note that it has ended; its hedge ends with it."""
+        """Note that it has ended: nothing interrupts it any more, and its hedge ends with it."""
+        self._is_done = True
         second, self._second = self._second, None
         if second is not None:
             second.cancel()
@@ -540,8 +541,9 @@ class Endpoint:
             return result, False
         except ServiceError as error:
             lives = not isinstance(error, UnreachableError)
+            attempt.end()  # an interruption would end what follows, and be taken for the caller's cancellation
             if isinstance(error, OverloadError) and error.status in STEERED:
-                await self.is_gateway()
+                await self.is_gateway(patience.left())
             self._failed(error, attempt.sent_at)
             raise
         finally:
@@ -701,11 +703,16 @@ class Endpoint:
         task = self._gateway
         return task is not None and task.done() and not task.cancelled() and task.result()
 
-    async def is_gateway(self) -> bool:
-        """Return whether it passes requests on to several servers, so that the next try may reach another one."""
+    async def is_gateway(self, seconds: float) -> bool:
+        """Return whether it passes requests on to several servers, so that the next try may reach another one.
+
+        Args:
+            seconds: for which the answer is waited for at most; until there is one it counts as no gateway.
+        """
         if self._gateway is None:
             self._gateway = asyncio.create_task(self._ask_gateway())
-        return await asyncio.shield(self._gateway)
+        await asyncio.wait((self._gateway,), timeout=max(0.0, seconds))
+        return self.is_known_gateway
 
     async def _ask_gateway(self) -> bool:
         if is_actor(self.url):

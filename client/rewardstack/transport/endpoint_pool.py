@@ -522,7 +522,11 @@ class EndpointPool:
             why = f"{error}; it asks to wait {error.retry_after:.0f} s, which is beyond the deadline"
             raise DeadlineError(why) from error
         replicas = failures.endpoint.replicas
-        if error.status in STEERED and failures.rounds < self._max_retries and await failures.endpoint.is_gateway():
+        if (
+            error.status in STEERED
+            and failures.rounds < self._max_retries
+            and await failures.endpoint.is_gateway(deadline.remaining())
+        ):
             failures.rounds += 1
             failures.replica = replicas.next(failures.replica)
             if replicas.good:
@@ -540,7 +544,7 @@ class EndpointPool:
         illness.note()
         if message.is_optional:
             raise error
-        if await failures.endpoint.is_gateway():
+        if await failures.endpoint.is_gateway(deadline.remaining()):
             await self._until_elsewhere(error, failures, deadline)
         elif error.status == NOT_FOUND and failures.rounds == 1 and not illness.is_chronic:
             await _sleep(LOADING_PAUSE, error, deadline)
@@ -563,7 +567,7 @@ class EndpointPool:
         illness = failures.endpoint.illness
         if message.once:
             raise error
-        if await failures.endpoint.is_gateway():
+        if await failures.endpoint.is_gateway(deadline.remaining()):
             await self._until_elsewhere(error, failures, deadline)
             return
         if failures.rounds > self._max_retries or illness.is_chronic:
