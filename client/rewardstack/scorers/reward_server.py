@@ -70,7 +70,7 @@ class RewardServers:
         self._servers = reward_servers(settings)
         self.own = self._servers.own
         self.destination = self._servers.destination
-        self._find = find_service
+        self.find = find_service
         self._types = types
         self._cached = settings.cache_on
 
@@ -84,7 +84,7 @@ class RewardServers:
         asked_at = time.monotonic()
 
         async def ask(deadline: SharedDeadline) -> Mapping[str, RewardType] | None:
-            return await _reward_types(self._find(*destination), deadline)
+            return await _reward_types(self.find(*destination), deadline)
 
         types = await self._types.find(destination, ask, context.deadline)
         if types is not None and name not in types and not self._types.has_answered_since(destination, asked_at):
@@ -120,7 +120,7 @@ class RewardServers:
             UnknownSourceError: it has no such source; lists those it has.
             BudgetError: the server's run may ask its judge or embedding server no more.
         """
-        service = self._find(*destination)
+        service = self.find(*destination)
         records: list[str | Score] = []
         for item in items:
             try:
