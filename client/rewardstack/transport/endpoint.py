@@ -30,7 +30,7 @@ from rewardstack.errors import (
     ServiceError,
     UnreachableError,
 )
-from rewardstack.transport.http import CONNECT_TIMEOUT, exchange, send, shown
+from rewardstack.transport.http import CONNECT_TIMEOUT, send, shown
 from rewardstack.transport.limiter import Limiter, backoff
 from rewardstack.transport.outage import Stall
 from rewardstack.transport.ray_actor import is_actor
@@ -138,7 +138,7 @@ class Attempt:
         endpoint: where it is made.
         message: that is sent.
         patience: of all who wait for it.
-        probe: a request that shows whether the endpoint answers such messages again; None for none.
+        cheap: a request that costs the service nothing, and shows whether it answers such messages; None for none.
         hedge: starts a second attempt; None where this one is to stay the only one.
     """
 
@@ -152,8 +152,8 @@ class Attempt:
         "_result",
         "_second",
         "_task",
-        "method",
-        "probe",
+        "cheap",
+        "message",
         "sent_at",
     )
 
@@ -162,10 +162,10 @@ class Attempt:
         endpoint: Endpoint,
         message: Message,
         patience: AttemptTimeout,
-        probe: Message | None,
+        cheap: Message | None,
         hedge: SendHedge | None,
     ) -> None:
-        self.method, self.probe = message.method, probe
+        self.message, self.cheap = message, cheap
         self.sent_at = self._hedged_at = time.monotonic()
         self._endpoint = endpoint
         self._error: ServiceError | None = None
@@ -178,6 +178,8 @@ class Attempt:
 
     def look(self) -> float:
         """Interrupt the attempt, or hedge it, where it is time to; return the seconds until the next look."""
+        if self._is_done:
+            return SOON
         left = self._patience.left()
         if left <= 0:
             allowed = round(self._patience.deadline.allowed, 2)
@@ -231,7 +233,8 @@ class Attempt:
         return self._result
 
     def end(self) -> None:
-        """Note that it has ended; its hedge ends with it."""
+        """Note that it has ended: nothing interrupts it any more, and its hedge ends with it."""
+        self._is_done = True
         second, self._second = self._second, None
         if second is not None:
             second.cancel()
@@ -418,6 +421,7 @@ class Endpoint:
         is_awaited: whether anyone waits for the service.
         may_eject: whether enough other endpoints are left to do without this one.
         has_others: whether the service has other endpoints at all.
+        on_stall: called when a request times out.
         moves: whether the service may move; who refuses its key may then be another in its place.
 
     Raises:
@@ -434,6 +438,7 @@ class Endpoint:
         is_awaited: Callable[[], bool],
         may_eject: Callable[[Endpoint], bool],
         has_others: Callable[[], bool],
+        on_stall: Callable[[], None],
         *,
         moves: bool = False,
     ) -> None:
@@ -447,6 +452,7 @@ class Endpoint:
         self._named = shown(url)
         self._may_eject = may_eject
         self._has_others = has_others
+        self._on_stall = on_stall
         self._moves = moves
         self._headers = headers
         self._session = session
@@ -484,7 +490,10 @@ class Endpoint:
     def timed_out(self, attempt: Attempt) -> str:
         """Note that nobody waits for an attempt any more; return the cause, to be known until something is answered."""
         self._lapsed = self.cause()
-        self.stalls[attempt.method].note(attempt.sent_at, self._lapsed, attempt.probe)
+        message, cheap = attempt.message, attempt.cheap
+        is_cheap = message.body is None or cheap is not None
+        self.stalls[message.method].note(attempt.sent_at, self._lapsed, cheap or message, is_cheap=is_cheap)
+        self._on_stall()
         return self._lapsed
 
     async def ask(
@@ -551,7 +560,7 @@ class Endpoint:
         """Return the result of one attempt, and whether this endpoint brought it rather than the hedge."""
         left = patience.left()
         headers = {**self._headers, **message.headers, HEADER: str(max(1, int(left * 1000)))}
-        attempt = Attempt(self, message, patience, message if message.body is None else cheap, hedge)
+        attempt = Attempt(self, message, patience, cheap, hedge)
         self._begin(attempt, left if hedge is None else min(left, LEAST))
         answered = lives = True
         try:
@@ -565,6 +574,7 @@ class Endpoint:
             return result, False
         except ServiceError as error:
             lives = not isinstance(error, UnreachableError)
+            attempt.end()  # what interrupted it below would cancel its caller
             if isinstance(error, OverloadError) and error.status in STEERED:
                 await self.is_gateway()
             self._failed(error, attempt.sent_at)
@@ -699,17 +709,19 @@ class Endpoint:
             self.incident.over()
             self.limiter.resume()
         for stall in self.stalls.values():
-            if stall.is_on and stall.probe is not None and stall.try_out(seconds):
-                error = await self._probed(stall.probe, seconds)
+            if stall.probe is not None and stall.is_probed:
+                error = await self._probed(stall.probe, seconds if stall.is_cheap else stall.seconds)
                 if error is None or not is_down(error):
                     stall.is_answered(by_probe=True)
 
     async def _probed(self, message: Message, seconds: float) -> ServiceError | None:
-        """Return what is wrong with the reply to a probe, None where nothing is."""
+        """Return what is wrong with the reply to a probe, None if nothing; raise BudgetError if it is not admitted."""
         headers = {**self._headers, **message.headers} if message is not HEALTH else {}
+        if message.admit is not None:
+            await message.admit()
         try:
-            url = self.url + message.path
-            await asyncio.wait_for(exchange(self._session, message.method, url, message.body, headers), seconds)
+            sending = send(self._session, message.method, self.url + message.path, message.body, headers)
+            result_of(await asyncio.wait_for(sending, seconds), message.read)
         except asyncio.TimeoutError:
             return UnreachableError(f"{self._named}: no answer to {message.method} {message.path} within {seconds:g} s")
         except ServiceError as error:

@@ -310,6 +310,7 @@ class EndpointPool:
     ) -> None:
         self.last_progress = 0.0
         self._endpoints: list[Endpoint] = []
+        self._outage = Outage(lambda: self._endpoints, refused_timeout if place_now is None else math.inf)
         self._new_endpoint = partial(
             Endpoint,
             ceiling=ceiling,
@@ -318,6 +319,7 @@ class EndpointPool:
             is_awaited=self._is_awaited,
             may_eject=self._may_eject,
             has_others=lambda: len(self._endpoints) > 1,
+            on_stall=self._outage.probe,
             moves=place_now is not None,
         )
         self._place_now = place_now
@@ -327,7 +329,6 @@ class EndpointPool:
         self._left: list[Endpoint] = []
         self._max_retries = max_retries
         self._budget = RetryBudget()
-        self._outage = Outage(lambda: self._endpoints, refused_timeout if place_now is None else math.inf)
         self._queue = WaitQueue(
             lambda: self._endpoints, self._waits_for, self._leave, None if place_now is None else self._look
         )

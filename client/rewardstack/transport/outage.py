@@ -5,7 +5,8 @@ caller waits for a probe. An endpoint is away in one of two ways:
 
 - It is down (`EndpointFailure.down_since`): `GET /health` brings it back.
 - It stalls (`Stall`): it is there, but left requests of one method unanswered for a whole timeout. Only an answer to
-  such a request brings it back: to a cheap one in the background where there is one, else to a caller's, one at a time.
+  such a request brings it back. In the background it is a cheap one, or the one that timed out; since that may be at
+  fault itself, a caller's is then let through, too, one a growing interval.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ PROBES_END_AFTER = 600.0
 """Seconds without a call after which an endpoint is probed no more."""
 OUTDATED_AFTER = 10.0
 """Seconds after which a failure says nothing of now: a call then waits for a probe, `PROBE_TIMEOUT` at most."""
+REPEAT_AFTER = 5.0
+"""Seconds until a request that timed out is sent again as a probe."""
 ADJACENT = 0.5
 """Seconds between two requests that are one silence."""
 WHOLE = 0.9
@@ -42,16 +45,17 @@ WHOLE = 0.9
 class Stall:
     """The silence of an endpoint that is there, but leaves requests of one method unanswered.
 
-    Attribute `probe` is a request that shows whether it is over, None where only a caller's own one does; `cause` is
+    Attributes: `probe` is a request that shows whether it is over, and `is_cheap` or the one that timed out; `cause` is
     what is known of the endpoint.
     """
 
     def __init__(self) -> None:
         self.probe: Message | None = None
+        self.is_cheap = False
         self.cause = ""
         self._answered_at = self._since = self._until = -math.inf
         self._times = 0
-        self._next_trial_at = 0.0
+        self._next_trial_at = self._tried_until = 0.0
 
     @property
     def is_on(self) -> bool:
@@ -63,17 +67,16 @@ class Stall:
         """How long requests have been unanswered; 0 if it is over."""
         return self._until - self._since if self.is_on else 0.0
 
-    def note(self, sent_at: float, cause: str, probe: Message | None) -> None:
-        """Note that a request timed out.
+    @property
+    def is_probed(self) -> bool:
+        """Whether it is time for a probe."""
+        since = self._next_trial_at + (0.0 if self.is_cheap else REPEAT_AFTER)
+        return self.is_on and time.monotonic() >= since
 
-        Args:
-            sent_at: when it was sent, on `time.monotonic()`.
-            cause: see the class.
-            probe: see the class.
-        """
+    def note(self, sent_at: float, cause: str, probe: Message, *, is_cheap: bool) -> None:
+        """Note that a request timed out that was sent at `sent_at`, on `time.monotonic()`."""
         if self._answered_at > sent_at:
             return
-        self.cause, self.probe = cause, probe or self.probe
         now = time.monotonic()
         if not self.is_on or sent_at > self._until + ADJACENT:
             self._since = sent_at
@@ -83,17 +86,14 @@ class Stall:
             self._times += 1
         self._since = min(self._since, sent_at)
         self._until = now
+        self.cause, self.probe, self.is_cheap = cause, probe, is_cheap
 
     def try_out(self, timeout: float) -> bool:
-        """Return whether the caller's request is to show whether the stall is over; one a growing interval is.
-
-        Args:
-            timeout: seconds that the request may take.
-        """
+        """Return whether the request of a caller who waits for `timeout` seconds is to show whether it is over."""
         now = time.monotonic()
-        if now < self._next_trial_at:
+        if self.is_cheap or now < max(self._next_trial_at, self._tried_until):
             return False
-        self._next_trial_at = now + timeout + EJECTION_FIRST
+        self._tried_until = now + timeout + EJECTION_FIRST
         return True
 
     def is_answered(self, *, by_probe: bool = False) -> None:
@@ -140,14 +140,17 @@ class Outage:
         Raises:
             UnreachableError: all endpoints that take requests stall, for as long as the call would wait.
         """
+        endpoints = self._endpoints()
+        if not any(one.stalls[method].is_on for one in endpoints):
+            return
         patience = deadline.allowed
-        there = [one for one in self._endpoints() if one.incident.down_since == math.inf]
+        there = [one for one in endpoints if one.incident.down_since == math.inf]
         left = [one for one in there if one.limiter.is_available] or there
         found = [one.stalls[method] for one in left]
         if not found or any(stall.seconds < WHOLE * patience for stall in found):
             return
         self.probe()
-        if any(stall.probe is None and stall.try_out(patience) for stall in found):
+        if any(stall.try_out(patience) for stall in found):
             return
         seconds = max(stall.seconds for stall in found)
         causes = "; ".join(stall.cause for stall in found)
