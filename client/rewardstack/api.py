@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Details = dict[str, float | None]
 """The numbers of one sample, as `Score.details` has them."""
+SINGULAR = ("data_source", "solution_str", "ground_truth", "extra_info")
+PLURAL = tuple(f"{name}s" for name in SINGULAR)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -132,14 +134,9 @@ def compute_score(
     Raises:
         ConfigError, ScoringError, LoopError: as `score` does.
     """
-    call = read_call(
-        *(data_source, solution_str, ground_truth, extra_info),
-        data_sources=data_sources,
-        solution_strs=solution_strs,
-        ground_truths=ground_truths,
-        extra_infos=extra_infos,
-        **options,
-    )
+    singular = data_source, solution_str, ground_truth, extra_info
+    plural = data_sources, solution_strs, ground_truths, extra_infos
+    call = read_call(singular, plural, options)
     return call.rewards(_score(call.requests, call.on_error, call.timeout))
 
 
@@ -185,8 +182,8 @@ def _awaitable(blocking: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
     @wraps(blocking)
     async def twin(*args: P.args, **kwargs: P.kwargs) -> R:
         named = parameters.bind(*args, **kwargs).arguments
-        options = named.pop("options", {})
-        call = read_call(**named, **options)
+        singular, plural = ([named.get(name) for name in names] for names in (SINGULAR, PLURAL))
+        call = read_call(singular, plural, named.get("options", {}))
         rewards: R = call.rewards(await _ascore(call.requests, call.on_error, call.timeout))
         return rewards
 

@@ -22,6 +22,7 @@ from rewardstack.settings import Settings
 
 if TYPE_CHECKING:
     from rewardstack.core.steps import Explanation
+    from rewardstack.transport.endpoint_pool import EndpointPool
 
 _registered: dict[str, Route] = {}
 _clients: dict[asyncio.AbstractEventLoop, Client] = {}
@@ -49,6 +50,10 @@ class Client:
         if identity not in self._caches:
             self._caches[identity] = ResultCache(settings)
         return self._caches[identity]
+
+    def reward_service(self, url: str, api_key: str, settings: Settings) -> EndpointPool:
+        """Return what asks the reward server with this base URL under this key, for as long as the process lives."""
+        return self._backends.reward_service((url,), api_key, settings)
 
     async def close(self) -> None:
         """Writes what is on its way to the cache, and closes every connection."""
@@ -162,6 +167,11 @@ async def fingerprint_on_loop(source: str, settings: Settings, limit: float) -> 
 async def quote_on_loop(requests: Sequence[Request], settings: Settings, limit: float) -> dict[str, Quote]:
     """Run `Pipeline.quote` on the process's loop."""
     return await _client().pipeline(settings).quote(requests, limit)
+
+
+def reward_service(url: str, api_key: str, settings: Settings) -> EndpointPool:
+    """Run `Client.reward_service` on the process's loop."""
+    return _client().reward_service(url, api_key, settings)
 
 
 def _client() -> Client:

@@ -1,8 +1,8 @@
 """A blocking client of Align-Anything's `/get_reward`, in place of that project's own `RemoteRewardModel`.
 
 Protocol and signatures: `align_anything/models/remote_rm/remote_rm_client.py` of PKU-Alignment/align-anything. Unlike
-the original, it validates replies and says what went wrong; retries, proxies and TLS are those of every other call of
-the client.
+the original, it validates replies and says what went wrong. It sends batches as every other call of the client is sent:
+with its retries, proxies, TLS and connections, and with what it knows of a server that is away.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ import json
 import logging
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from rewardstack.client import reward_service
 from rewardstack.core import failure_rate
 from rewardstack.core.deadline import Deadline, SharedDeadline
 from rewardstack.core.event_loop import run
 from rewardstack.errors import ReplyError, RequestError
 from rewardstack.score import Score
 from rewardstack.settings import Settings, parse_urls
-from rewardstack.transport.endpoint_pool import EndpointPool
-from rewardstack.transport.http import open_session, proxy_of, shown
+from rewardstack.transport.http import proxy_of, shown
 
 log = logging.getLogger(__name__)
 
@@ -101,13 +102,9 @@ class RemoteRewardModel:
     async def _post(self, body: dict[str, list[str]], settings: Settings) -> dict[str, Any]:
         """Return the validated reply to a batch, and count the samples that failed."""
         deadline = SharedDeadline(Deadline(self.timeout, self.timeout * self.retry_times))
-        async with open_session() as session:
-            service = EndpointPool((self._base_url,), self._api_key, session, 1, settings.max_retries)
-            try:
-                data = await service.post(self._path, json.dumps(body).encode(), deadline)
-            finally:
-                service.close()
-        reply = _read(data, len(body["prompts"]), shown(self.endpoint))
+        service = reward_service(self._base_url, self._api_key, settings)
+        read = partial(_read, len(body["prompts"]))
+        reply: dict[str, Any] = await service.post(self._path, json.dumps(body).encode(), deadline, read=read)
         failed = Score.failed(f"{shown(self.endpoint)} reports a failed sample; its log says why")
         failure_rate.count([failed if status == "failed" else Score(0.0) for status in _statuses(reply)], settings)
         return reply
@@ -132,19 +129,17 @@ def _body(
     return body
 
 
-def _read(data: bytes, count: int, endpoint: str) -> dict[str, Any]:
+def _read(count: int, data: bytes) -> dict[str, Any]:
     try:
         reply = json.loads(data)
     except (ValueError, RecursionError):
-        raise ReplyError(f"{endpoint}: the reply is not JSON") from None
+        raise ReplyError("it is not JSON") from None
     rewards = reply.get("rewards") if isinstance(reply, dict) else None
     if not isinstance(rewards, list) or len(rewards) != count:
-        raise ReplyError(
-            f"{endpoint}: expected {count} numbers under `rewards`; is this a reward server's /get_reward?"
-        )
+        raise ReplyError(f"expected {count} numbers under `rewards`; is this a reward server's /get_reward?")
     for reward in rewards:
         if isinstance(reward, bool) or not isinstance(reward, (int, float)) or not math.isfinite(reward):
-            raise ReplyError(f"{endpoint}: a reward is {str(reward)[:40]!r}, not a number")
+            raise ReplyError(f"a reward is {str(reward)[:40]!r}, not a number")
     return reply
 
 

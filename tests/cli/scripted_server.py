@@ -30,9 +30,10 @@ GATEWAY = "/gateway/health"
 
 @dataclass
 class Scripted:
-    """What a test sees of the server: its URL and what it was asked."""
+    """What a test sees of the server: its URL, what it was asked, and by how many connections."""
 
     url: str
+    connections: int = 0
     asked: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -43,6 +44,10 @@ def scripted_server(*answers: Answer, **by_path: Answer) -> Iterator[Scripted]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            seen.connections += 1
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from rewardstack.errors import (
     RequestError,
     ServiceError,
     SettingsError,
+    UnreachableError,
 )
 from rewardstack.remote_rm_client import RemoteRewardModel
 from rewardstack.settings import DEFAULTS
+from rewardstack.transport import endpoint
 
 from .scripted_server import Answer, scripted_server
 
@@ -28,7 +31,8 @@ TWO = Answer({"rewards": [1.5, 0], "statuses": ["ok", "ok"]})
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reads the caller's settings."""
+    """No test reads the caller's settings, and no pause after an ill reply is long."""
+    monkeypatch.setattr(endpoint, "ILL_PAUSE", 0.01)
     for name in DEFAULTS:
         monkeypatch.delenv(name, raising=False)
 
@@ -117,6 +121,29 @@ def test_a_server_that_hangs() -> None:
     """A batch that is never answered fails after `timeout`."""
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(ServiceError, match="no answer|sent nothing"):
         model(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.2).score(["p"], ["a"])
+
+
+def test_an_outage_costs_one_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a server has not answered a batch, the next ones are told so at once, whoever sends them."""
+    monkeypatch.setattr(endpoint, "SILENCE", 0.2)
+    monkeypatch.setattr(endpoint, "PING_TIMEOUT", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(ServiceError):
+            model(url, timeout=2, retry_times=1).score(["p"], ["a"])
+        began = time.monotonic()
+        for _ in range(10):
+            with pytest.raises(UnreachableError, match="failing fast"):
+                model(url, timeout=2, retry_times=1).score(["p"], ["a"])
+        assert time.monotonic() - began < 2
+
+
+def test_connections_are_kept() -> None:
+    """Batches of several clients go through one connection."""
+    with scripted_server(TWO) as server:
+        for _ in range(5):
+            assert model(server.url).score(["p", "q"], ["a", "b"]) == [1.5, 0.0]
+    assert server.connections == 1
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from rewardstack.pipeline.arguments import read_call
 from tests.support.servers import FaultServer
 
 NONE = (None, None, None, None)
-PLURAL = ("data_sources", "solution_strs", "ground_truths", "extra_infos")
 SOURCES, SOLUTIONS, TRUTHS, EXTRAS = ["math", "gsm8k"], ["a", "b"], ["1", ["2", "3"]], [{"x": 1}, None]
 BATCH = [Request("math", "a", "1", {"x": 1}), Request("gsm8k", "b", ["2", "3"], None)]
 
@@ -41,21 +40,21 @@ def array(values: list[Any]) -> np.ndarray:
 )
 def test_batch(singular: tuple[Any, ...], plural: tuple[Any, ...]) -> None:
     """Plural arguments, or lists in the singular ones, are a batch: one request a sample, each with its own fields."""
-    call = read_call(*singular, **dict(zip(PLURAL, plural, strict=True)))
+    call = read_call(singular, plural, {})
     assert (BATCH, False) == (call.requests, call.single)
 
 
 @pytest.mark.parametrize("ground_truth", [None, "1", ["1", "2"], np.array(["1", "2"])], ids=repr)
 def test_single(ground_truth: Any) -> None:
     """Singular arguments are one sample, whatever its references come in."""
-    call = read_call("math", "a", ground_truth, {"x": 1})
+    call = read_call(("math", "a", ground_truth, {"x": 1}), NONE, {})
     assert (1, True) == (len(call.requests), call.single)
     assert ground_truth is call.requests[0].ground_truth
 
 
 def test_what_a_batch_shares() -> None:
     """One data source and one `extra_info` hold for the whole batch; no ground truths mean none for any."""
-    call = read_call(data_sources="math", solution_strs=SOLUTIONS, extra_infos={"x": 1})
+    call = read_call(NONE, ("math", SOLUTIONS, None, {"x": 1}), {})
     assert [Request("math", "a", None, {"x": 1}), Request("math", "b", None, {"x": 1})] == call.requests
 
 
@@ -82,7 +81,7 @@ def test_empty_batch() -> None:
 def test_lengths(plural: tuple[Any, ...], field: str, message: str) -> None:
     """An argument that does not fit the number of solutions is named, with both numbers."""
     with pytest.raises(RequestError, match=f"^{field}: {message}") as caught:
-        read_call(**dict(zip(PLURAL, plural, strict=True)))
+        read_call(NONE, plural, {})
     assert field == caught.value.field
 
 
@@ -116,7 +115,7 @@ def test_malformed_options(options: dict[str, Any], field: str) -> None:
 def test_arguments_of_trainers(caplog: pytest.LogCaptureFixture) -> None:
     """verl's own arguments are passed over in silence."""
     options = {"reward_router_address": "127.0.0.1:1", "reward_model_tokenizer": object(), "details": True}
-    assert read_call("math", "a", "1", **options).details
+    assert read_call(("math", "a", "1", None), NONE, options).details
     assert "" == caplog.text
 
 
@@ -124,7 +123,7 @@ def test_unknown_argument(caplog: pytest.LogCaptureFixture) -> None:
     """An argument that nobody knows is told of, once however often it comes, and has no effect."""
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            read_call("math", "a", "1", weigth=2)
+            read_call(("math", "a", "1", None), NONE, {"weigth": 2})
     assert ["compute_score: the argument 'weigth' is not known and has no effect"] == caplog.messages
 
 

@@ -39,6 +39,6 @@ def test_messages_are_one_response(kind: Any) -> None:
     """Messages in the singular are one sample, not a batch; lists of them are a batch."""
     messages = kind([{"role": "assistant", "content": "#### 42"}])
 
-    assert read_call("gsm8k", messages, "42").single
-    batch = read_call("gsm8k", [messages, messages], ["42", "42"])
+    assert read_call(("gsm8k", messages, "42", None), (None,) * 4, {}).single
+    batch = read_call(("gsm8k", [messages, messages], ["42", "42"], None), (None,) * 4, {})
     assert (2, False) == (len(batch.requests), batch.single)

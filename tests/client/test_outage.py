@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from rewardstack import Request, acompute_score, rule_remote, score
-from rewardstack.transport import endpoint, endpoint_pool
-from tests.support.servers import FaultServer, fault_server, free_port
+from rewardstack.transport import endpoint, outage
+from tests.support.servers import ROOT, FaultServer, fault_server, free_port
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("needs_process")
@@ -35,7 +35,7 @@ def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> flo
     factor = float(request.param)
     for module, name in (
         *((endpoint, name) for name in ("SILENCE", "PING_TIMEOUT", "SAID_AFTER")),
-        (endpoint_pool, "PROBE_TIMEOUT"),
+        (outage, "PROBE_TIMEOUT"),
     ):
         monkeypatch.setattr(module, name, factor * getattr(module, name))
     return factor
@@ -134,6 +134,64 @@ def test_probes_are_few(dead: str, taken: list[socket.socket], count: int) -> No
     before = len(taken)
     assert {"failed"} == {score([Request("math", f"later {at}", "1")])[0].status for at in range(200)}
     assert len(taken) - before <= 3
+
+
+@pytest.mark.parametrize("dead", ["silent"], indirect=True)
+def test_nobody_waits_for_a_probe(dead: str, pace: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples that come while a silent server is away are told at once, however long the probes take."""
+    monkeypatch.setattr(outage, "PROBE_TIMEOUT", 60.0)
+    score([Request("math", "first", "1")])
+    began = time.monotonic()
+    for at in range(10):
+        assert "failed" == score([Request("math", f"later {at}", "1")])[0].status
+    assert time.monotonic() - began < pace * TIMEOUT
+
+
+@pytest.fixture
+def stalled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
+    """A server of a service that answers GETs and no POSTs, and that the environment names."""
+    monkeypatch.setenv("REWARD_CACHE", "off")
+    server = FaultServer(script=ROOT / "tests/support/replica.py")
+    server.set(ill="hang")
+    monkeypatch.setattr(outage, "PROBE_PAUSES", (0.2, 0.5))
+    monkeypatch.setenv(f"{request.param}_URL", server.url)
+    monkeypatch.setenv(f"{request.param}_TIMEOUT", "1")
+    yield server
+    server.kill()
+
+
+SOURCES = {"LLM_JUDGE_SERVER": "llm_judge_remote", "EMBEDDING_SERVER": "embedding_remote", "REWARD_SERVER": "math"}
+
+
+@pytest.mark.parametrize(("stalled", "source"), SOURCES.items(), indirect=["stalled"])
+def test_a_stall_costs_one_timeout(stalled: FaultServer, source: str) -> None:
+    """A server that answers /health and swallows work gets a few trials, not every batch, until it answers again."""
+
+    def statuses(name: object) -> set[str]:
+        requests = [Request(source, f"{name} {at}", "1", {"problem": "p"}) for at in range(8)]
+        return {one.status for one in score(requests, on_error="none")}
+
+    assert {"failed"} == statuses("first")
+    before = stalled.stats()["requests"]
+    for batch in range(20):
+        assert {"failed"} == statuses(batch)
+    assert stalled.stats()["requests"] - before <= 4
+    stalled.set(ill="")
+    eventually(lambda: {"ok"} == statuses(time.monotonic()))
+
+
+def test_a_sample_that_takes_too_long_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sample that a judge does not answer in time costs the next one nothing."""
+    monkeypatch.setenv("REWARD_CACHE", "off")
+    monkeypatch.setenv("LLM_JUDGE_SERVER_TIMEOUT", "1")
+    server = FaultServer(script=ROOT / "tests/support/replica.py")
+    try:
+        monkeypatch.setenv("LLM_JUDGE_SERVER_URL", server.url)
+        for ill, status in (("hang", "failed"), ("", "ok")):
+            server.set(ill=ill)
+            assert status == score([Request("llm_judge_remote", "alone", "1", {"problem": "p"})])[0].status
+    finally:
+        server.kill()
 
 
 @pytest.mark.parametrize("seconds", [0.5, 4.0, *(pytest.param(one, marks=pytest.mark.nightly) for one in (8.0, 20.0))])

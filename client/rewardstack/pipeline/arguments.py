@@ -37,28 +37,21 @@ class Call:
         return rewards[0] if self.single else rewards
 
 
-def read_call(
-    data_source: Any = None,
-    solution_str: Any = None,
-    ground_truth: Any = None,
-    extra_info: Any = None,
-    *,
-    data_sources: Any = None,
-    solution_strs: Any = None,
-    ground_truths: Any = None,
-    extra_infos: Any = None,
-    **options: Any,
-) -> Call:
+def read_call(singular: Sequence[Any], plural: Sequence[Any], options: Mapping[str, Any]) -> Call:
     """Return the call that the arguments of `compute_score` describe.
 
     Lists in the singular arguments mean a batch, too, except a list of chat messages as `solution_str` beside a single
     `data_source`, which is one response.
 
+    Args:
+        singular: `data_source`, `solution_str`, `ground_truth` and `extra_info`.
+        plural: the same of a batch; None for those that are not given.
+        options: `details`, `on_error` and `timeout`.
+
     Raises:
         RequestError: names the argument that is missing, malformed, or does not fit the others.
     """
-    singular = (data_source, solution_str, ground_truth, extra_info)
-    plural = (data_sources, solution_strs, ground_truths, extra_infos)
+    data_source, solution_str = singular[:2]
     several = _is_list(solution_str) and (_is_list(data_source) or not is_conversation(solution_str))
     single = all(many is None for many in plural) and not several
     if single:

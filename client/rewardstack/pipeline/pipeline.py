@@ -97,18 +97,25 @@ class Pipeline:
         elif strict and len(groups) == 1:  # else no part of a composite is asked about all samples of the call
             context.batch = [item for _, items in groups.values() for item in items.values()]
         refused: list[BudgetError] = []
-        # All before the first coroutine: what raises here leaves none behind unawaited.
-        stages = [
-            self._stage_and_context(route, *which, on_error, refused, context) for which, (route, _) in groups.items()
-        ]
-        work = zip(stages, groups.values(), strict=True)
-        found = await asyncio.gather(*(stage([*items.values()], own) for (stage, own), (_, items) in work))
-        for (_, items), some in zip(groups.values(), found, strict=True):
-            scores.update(zip(items, some, strict=True))
+        scores.update(await self._score_groups(groups, on_error, refused, context))
         ordered = [scores[at] for at in range(len(requests))]
         if strict and len(ordered) > 1:
             raise_if_all_wrong(ordered)
         return self._settle(requests, ordered, on_error, refused)
+
+    async def _score_groups(
+        self, groups: Groups, on_error: OnError | None, refused: list[BudgetError], context: Context
+    ) -> dict[int, Score]:
+        """Return the scores of all groups by position; raise ConfigError if a source or a setting is wrong."""
+        # All before the first coroutine: what raises here leaves none behind unawaited.
+        stages = [
+            self._stage_and_context(route, *which, on_error, refused, context) for which, (route, _) in groups.items()
+        ]
+        items = [items for _, items in groups.values()]
+        work = zip(stages, items, strict=True)
+        found = await asyncio.gather(*(stage([*some.values()], own) for (stage, own), some in work))
+        pairs = zip(items, found, strict=True)
+        return {at: score for some, scores in pairs for at, score in zip(some, scores, strict=True)}
 
     async def explain(
         self, request: Request, trace: Trace, *, on_error: OnError | None = None, limit: float | None = None

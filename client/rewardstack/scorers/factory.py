@@ -102,6 +102,10 @@ class Backends:
         )
         return RewardServers(settings, find, self._types)
 
+    def reward_service(self, urls: tuple[str, ...], api_key: str, settings: Settings) -> EndpointPool:
+        """Return what asks reward servers by these base URLs under this key."""
+        return self._reward_servers(settings).find(urls, api_key)
+
     def _embedding(self, settings: Settings, cache: ResultCache, tenant: str) -> Embedding:
         with importing:
             from rewardstack.scorers.embedding import Embedding

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
 from rewardstack.cache.key import CLIENT_FIELDS
+from rewardstack.core.near_misses import closest
 from rewardstack.pipeline.items import FILTERS
 from rewardstack.routing.routes import RULE_OPTIONS
 from rewardstack.score import Request
@@ -33,10 +33,7 @@ EMBEDDING_FIELDS = (
 """The fields that an embedding similarity reads, except those of every scorer (`server_url`, `api_key`, `timeout`)."""
 READ = tuple(sorted({*CLIENT_FIELDS, *FILTERS, "prompt", *RULE_OPTIONS, *JUDGE_FIELDS, *EMBEDDING_FIELDS}))
 """The names that somebody reads."""
-LIKENESS = 0.83
-"""Of a name to one of those, from 0 to 1, from which on it was most likely meant: `max_tokens` for `max_new_tokens` is,
-`problem_id` for `problem` is not."""
-SHORTEST, LONGEST = 5, 40
+SHORTEST = 5
 """Characters of a name that is looked at; among shorter ones, words of all kinds are alike."""
 WORDS = {"template": "prompt_template", "template_path": "prompt_template_path"}
 """What a judge's table in a file of routes calls otherwise."""
@@ -76,9 +73,8 @@ def _meant(name: str) -> str:
     """The name that somebody reads and that this one most likely stands for; empty where it is a word of its own."""
     if name in WORDS:
         return WORDS[name]
-    if name in TRAINERS_OWN or not SHORTEST <= len(name) <= LONGEST:
+    if name in TRAINERS_OWN or len(name) < SHORTEST:
         return ""
-    for meant in get_close_matches(name, READ, n=1, cutoff=LIKENESS):
-        if name.removesuffix("s") != meant.removesuffix("s"):  # columns of data sets: `label`, `prompts`
-            return meant
-    return ""
+    meant = closest(name, READ)
+    is_column = name.removesuffix("s") == meant.removesuffix("s")  # of data sets: `label`, `prompts`
+    return "" if is_column else meant

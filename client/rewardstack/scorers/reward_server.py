@@ -70,7 +70,7 @@ class RewardServers:
         self._servers = reward_servers(settings)
         self.own = self._servers.own
         self.destination = self._servers.destination
-        self._find = find_service
+        self.find = find_service
         self._types = types
         self._cached = settings.cache_on
 
@@ -84,7 +84,7 @@ class RewardServers:
         asked_at = time.monotonic()
 
         async def ask(deadline: SharedDeadline) -> Mapping[str, RewardType] | None:
-            return await _reward_types(self._find(*destination), deadline)
+            return await _reward_types(self.find(*destination), deadline)
 
         types = await self._types.find(destination, ask, context.deadline)
         if types is not None and name not in types and not self._types.has_answered_since(destination, asked_at):
@@ -122,36 +122,39 @@ class RewardServers:
             UnknownSourceError: it has no such source; lists those it has.
             BudgetError: the server's run may ask its judge or embedding server no more.
         """
-        service = self._find(*destination)
-        records: list[str | Score] = []
-        for item in items:
-            try:
-                records.append(self._record(source, item, fields))
-            except RequestError as error:
-                records.append(Score.unscored(str(error), field=error.field))
+        records = [self._record(source, item, fields) for item in items]
         sent = [one for one in records if isinstance(one, str)]
         try:
-            found: Sequence[Score] | None = None
-            if context.trace is not None and sent:
-                found = await _explained(service, source, sent[0], context.trace, context.deadline)
-            if found is None:
-                found = await _scores(service, source, sent, context.deadline) if sent else ()
+            scores = iter(await self._send(source, destination, sent, context) if sent else ())
         except RejectedError as error:
             raise self._servers.explained(error, destination) from error
-        scores = iter(found)
         return [next(scores) if isinstance(one, str) else one for one in records]
 
-    def _record(self, source: str, item: Item, fields: Sequence[str]) -> str:
-        """Return what is sent of an item, as JSON; raise RequestError if a field of `extra_info` cannot be."""
+    async def _send(
+        self, source: str, destination: Destination, records: Sequence[str], context: Context
+    ) -> Sequence[Score]:
+        service = self.find(*destination)
+        if context.trace is not None:
+            explained = await _explained(service, source, records[0], context.trace, context.deadline)
+            if explained is not None:
+                return explained
+        return await _scores(service, source, records, context.deadline)
+
+    def _record(self, source: str, item: Item, fields: Sequence[str]) -> str | Score:
+        """Return what is sent of an item, as JSON; its score if a field of `extra_info` cannot be."""
         extra = read_fields(item, fields)
         if wrong := next(filter(is_servers_own, extra), None):
-            raise field_error(wrong, NOT_TAKEN)
+            return _unsent(field_error(wrong, NOT_TAKEN))
         if not self._cached or (CACHE_ENABLED in item.extra and not may_be_cached(item.extra)):
             extra[CACHE_ENABLED] = False
         try:
             return json.dumps(sample_record(source, item, extra))
         except (TypeError, ValueError):
-            raise unwritable(extra) from None
+            return _unsent(unwritable(extra))
+
+
+def _unsent(error: RequestError) -> Score:
+    return Score.unscored(str(error), field=error.field)
 
 
 def reward_servers(settings: Settings) -> Servers:

@@ -30,8 +30,9 @@ from rewardstack.errors import (
     ServiceError,
     UnreachableError,
 )
-from rewardstack.transport.http import CONNECT_TIMEOUT, exchange, send, shown
+from rewardstack.transport.http import CONNECT_TIMEOUT, send, shown
 from rewardstack.transport.limiter import Limiter, backoff
+from rewardstack.transport.outage import Stall
 from rewardstack.transport.ray_actor import is_actor
 from rewardstack.transport.reply import LIMITING, STEERED, Read, is_down, result_of
 
@@ -103,6 +104,9 @@ class Message(NamedTuple):
         return self._replace(headers={**self.headers, REPLICA: number}) if number else self
 
 
+HEALTH = Message("GET", "/health")
+
+
 class Pace:
     """The time that a service's answers took of late."""
 
@@ -132,7 +136,9 @@ class Attempt:
 
     Args:
         endpoint: where it is made.
+        message: that is sent.
         patience: of all who wait for it.
+        cheap: a request that costs the service nothing, and shows whether it answers such messages; None for none.
         hedge: starts a second attempt; None where this one is to stay the only one.
     """
 
@@ -146,10 +152,20 @@ class Attempt:
         "_result",
         "_second",
         "_task",
+        "cheap",
+        "message",
         "sent_at",
     )
 
-    def __init__(self, endpoint: Endpoint, patience: AttemptTimeout, hedge: SendHedge | None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        message: Message,
+        patience: AttemptTimeout,
+        cheap: Message | None,
+        hedge: SendHedge | None,
+    ) -> None:
+        self.message, self.cheap = message, cheap
         self.sent_at = self._hedged_at = time.monotonic()
         self._endpoint = endpoint
         self._error: ServiceError | None = None
@@ -162,10 +178,12 @@ class Attempt:
 
     def look(self) -> float:
         """Interrupt the attempt, or hedge it, where it is time to; return the seconds until the next look."""
+        if self._is_done:
+            return SOON
         left = self._patience.left()
         if left <= 0:
             allowed = round(self._patience.deadline.allowed, 2)
-            self.interrupt(DeadlineError(f"no answer within {allowed:g} s; {self._endpoint.lapse()}"))
+            self.interrupt(DeadlineError(f"no answer within {allowed:g} s; {self._endpoint.timed_out(self)}"))
             return SOON
         if self._hedge is None:
             return left
@@ -227,7 +245,7 @@ class EndpointFailure:
 
     Its attribute `error` is the last one noted, None while there is no incident; `down_since` and `refusing_since`, on
     `time.monotonic()`, say since when there was nothing but lost connections, silence and gateways without a server, or
-    refused connections alone: infinity where there was something else.
+    refused connections alone: infinity where there was something else. `noted_at` is the time of the last failure.
 
     Args:
         is_awaited: whether anyone waits for the endpoint's service.
@@ -236,6 +254,7 @@ class EndpointFailure:
     def __init__(self, is_awaited: Callable[[], bool]) -> None:
         self.error: ServiceError | None = None
         self.down_since = self.refusing_since = math.inf
+        self.noted_at = -math.inf
         self._is_awaited = is_awaited
         self._since = 0.0
         self._refusals = 0
@@ -254,7 +273,7 @@ class EndpointFailure:
             error: what failed.
             since: when that began, on `time.monotonic()`; None for now.
         """
-        now = time.monotonic()
+        now = self.noted_at = time.monotonic()
         began = now if since is None else since
         if self.error is None:
             self._since, self._refusals, self._said = began, 0, False
@@ -402,6 +421,7 @@ class Endpoint:
         is_awaited: whether anyone waits for the service.
         may_eject: whether enough other endpoints are left to do without this one.
         has_others: whether the service has other endpoints at all.
+        on_stall: called when a request times out.
         moves: whether the service may move; who refuses its key may then be another in its place.
 
     Raises:
@@ -418,6 +438,7 @@ class Endpoint:
         is_awaited: Callable[[], bool],
         may_eject: Callable[[Endpoint], bool],
         has_others: Callable[[], bool],
+        on_stall: Callable[[], None],
         *,
         moves: bool = False,
     ) -> None:
@@ -426,10 +447,12 @@ class Endpoint:
         self.incident = EndpointFailure(is_awaited)
         self.illness = Illness()
         self.replicas = Replicas()
+        self.stalls = {"GET": Stall(), "POST": Stall()}
         self.in_flight = 0
         self._named = shown(url)
         self._may_eject = may_eject
         self._has_others = has_others
+        self._on_stall = on_stall
         self._moves = moves
         self._headers = headers
         self._session = session
@@ -459,9 +482,18 @@ class Endpoint:
         accepted = "accepted the connection and has" if seconds > CONNECT_TIMEOUT else "has"
         return f"{self._named} {accepted} sent nothing for {seconds:.1f} s; {requests} wait there"
 
-    def lapse(self) -> str:
-        """Return the cause, to be known until something is answered: nobody waits any more."""
+    @property
+    def is_away(self) -> bool:
+        """Whether it is down, or stalls."""
+        return self.incident.down_since < math.inf or any(stall.is_on for stall in self.stalls.values())
+
+    def timed_out(self, attempt: Attempt) -> str:
+        """Note that nobody waits for an attempt any more; return the cause, to be known until something is answered."""
         self._lapsed = self.cause()
+        message, cheap = attempt.message, attempt.cheap
+        is_cheap = message.body is None or cheap is not None
+        self.stalls[message.method].note(attempt.sent_at, self._lapsed, cheap or message, is_cheap=is_cheap)
+        self._on_stall()
         return self._lapsed
 
     async def ask(
@@ -481,12 +513,13 @@ class Endpoint:
             RejectedError, ReplyError: what the reply means.
             BudgetError: it is not admitted.
         """
+        cheap = None if probe is None else message._replace(body=probe, admit=None, read=None)
         if self.limiter.pauses:
-            await self._probe(message, probe, patience)
+            await self._try_out(cheap, patience)
         if message.admit is not None:
             await message.admit()
         try:
-            result, is_own = await self._send(message, patience, hedge)
+            result, is_own = await self._send(message, patience, hedge, cheap)
         except RejectedError as error:
             if not error.is_misplaced:
                 self._found()
@@ -505,29 +538,29 @@ class Endpoint:
         self._hangs = False
         self.limiter.succeeded()
 
-    async def _probe(self, message: Message, body: bytes | None, patience: AttemptTimeout) -> None:
+    async def _try_out(self, cheap: Message | None, patience: AttemptTimeout) -> None:
         """Ask an endpoint that took nothing of late something cheap before it gets work."""
-        if body is not None:
-            probe = Message("POST", message.path, body, message.headers)
-        elif self._hangs and not is_actor(self.url):
-            probe = Message("GET", "/health")
-        else:
+        if cheap is None and (not self._hangs or is_actor(self.url)):
             return
         try:
-            await self._send(probe, patience)
+            await self._send(HEALTH if cheap is None else cheap, patience)
         except (RejectedError, ReplyError):
             return  # it is there; what it thinks of real work the next request shows
         except OverloadError:
-            if body is not None:
+            if cheap is not None:
                 raise
 
     async def _send(
-        self, message: Message, patience: AttemptTimeout, hedge: SendHedge | None = None
+        self,
+        message: Message,
+        patience: AttemptTimeout,
+        hedge: SendHedge | None = None,
+        cheap: Message | None = None,
     ) -> tuple[Any, bool]:
         """Return the result of one attempt, and whether this endpoint brought it rather than the hedge."""
         left = patience.left()
         headers = {**self._headers, **message.headers, HEADER: str(max(1, int(left * 1000)))}
-        attempt = Attempt(self, patience, hedge)
+        attempt = Attempt(self, message, patience, cheap, hedge)
         self._begin(attempt, left if hedge is None else min(left, LEAST))
         answered = lives = True
         try:
@@ -550,6 +583,7 @@ class Endpoint:
             attempt.end()
             if lives:
                 self._lived_at = time.monotonic()
+                self.stalls[message.method].is_answered()
             self._end(attempt, answered=answered)
 
     async def _exchange(self, message: Message, headers: Mapping[str, str]) -> Any:
@@ -652,33 +686,47 @@ class Endpoint:
         silent = UnreachableError(f"{self._named}: no answer even to GET /health")
         noting = asyncio.get_running_loop().call_later(SAID_AFTER - SILENCE, self.incident.note, silent, self._heard_at)
         try:
-            await asyncio.wait_for(exchange(self._session, "GET", f"{self.url}/health", None, {}), PING_TIMEOUT)
-        except (asyncio.TimeoutError, UnreachableError):
-            return False
-        except ServiceError:
-            pass  # whatever it answers, it lives
+            error = await self._probed(HEALTH, PING_TIMEOUT)
         finally:
             noting.cancel()
+        if isinstance(error, UnreachableError):
+            return False
         if self.incident.error is silent:
             self.incident.over()
         return True
 
-    async def is_back(self, seconds: float) -> bool:
-        """Return whether it answers within these seconds, where it was down; it then takes requests at once."""
-        try:
-            await asyncio.wait_for(exchange(self._session, "GET", f"{self.url}/health", None, {}), seconds)
-        except asyncio.TimeoutError:
-            return False
-        except UnreachableError as error:
+    async def probe(self, seconds: float) -> None:
+        """Find out whether it is back: it answers /health, and the probes of its stalls, within these seconds."""
+        error = await self._probed(HEALTH, seconds)
+        if error is not None and is_down(error):
             if type(error) is not type(self.incident.error):  # else the request that failed says more than this one
                 self.incident.note(error)
-            return False
+            self.incident.noted_at = time.monotonic()
+            for stall in self.stalls.values():
+                stall.is_answered(by_probe=True)  # it has gone since
+            return
+        if self.incident.down_since < math.inf:
+            self.incident.over()
+            self.limiter.resume()
+        for stall in self.stalls.values():
+            if stall.probe is not None and stall.is_probed:
+                error = await self._probed(stall.probe, seconds if stall.is_cheap else stall.seconds)
+                if error is None or not is_down(error):
+                    stall.is_answered(by_probe=True)
+
+    async def _probed(self, message: Message, seconds: float) -> ServiceError | None:
+        """Return what is wrong with the reply to a probe, None if nothing; raise BudgetError if it is not admitted."""
+        headers = {**self._headers, **message.headers} if message is not HEALTH else {}
+        if message.admit is not None:
+            await message.admit()
+        try:
+            sending = send(self._session, message.method, self.url + message.path, message.body, headers)
+            result_of(await asyncio.wait_for(sending, seconds), message.read)
+        except asyncio.TimeoutError:
+            return UnreachableError(f"{self._named}: no answer to {message.method} {message.path} within {seconds:g} s")
         except ServiceError as error:
-            if is_down(error):
-                return False
-        self.incident.over()
-        self.limiter.resume()
-        return True
+            return error
+        return None
 
     def stuck_in(self, since: float, otherwise: float) -> float:
         """Return the seconds until a request counts as stuck; 0 if it does now.

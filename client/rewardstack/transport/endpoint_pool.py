@@ -8,8 +8,8 @@ The only place that decides about endpoints, limits and retries; nothing above i
    Failover spends no budget.
 3. With none left, overload is waited out until the deadline, under the limiters' control; `Retry-After` beyond the
    deadline ends the wait.
-4. So is an outage, by one probe at a time, but it costs one timeout in all: all calls share it, it counts from the
-   outage's start, and later calls fail at once until a probe succeeds.
+4. So is an outage, but it costs one timeout in all: all calls share it, it counts from the outage's start, and later
+   calls fail at once until a probe in the background succeeds (`outage`).
 5. After an ill reply with none left it is tried `max_retries` times with growing pauses, out of a budget (a tenth of
    all requests, and ten). While an endpoint is ill for everybody, one request at a time finds out whether that is over;
    then all go. Behind our gateway the next tries ask for another of its servers by number, and spend no budget.
@@ -46,18 +46,13 @@ from rewardstack.errors import (
 from rewardstack.transport.endpoint import NONE, Admit, Endpoint, Message, Pace, ill_pause
 from rewardstack.transport.http import authorization
 from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MOST, backoff
+from rewardstack.transport.outage import Outage
 from rewardstack.transport.reply import DOWN, LIMITING, STEERED, Read
 
 RETRY_SHARE = 0.1
 """Of a retry, which each request earns."""
 RETRY_RESERVE = 10.0
 """Retries that are there from the start."""
-PROBE_TIMEOUT = 1.0
-"""Seconds that a server that was down has to answer a probe."""
-PROBE_SHARE = 1 / 6
-"""Of the time, at most, for which calls wait for probes,"""
-PROBE_PAUSES = 0.2, 5.0
-"""with a pause of so many seconds at least, and at most, between two of them."""
 PAST_THE_LIMIT = 3
 """Hedges that an endpoint gets beyond its limit: they show which server hangs."""
 LOADING_PAUSE = 2.5
@@ -289,56 +284,6 @@ class WaitQueue:
             self._timer = None
 
 
-class Outage:
-    """From when on a service counts as down, and by which probes it is found to be back.
-
-    A call waits for a service that is down no longer than its timeout from the moment the service went, whenever it
-    comes itself, and less where connections are refused. Calls that come later are told so at once. One probe at a
-    time, made when somebody asks, finds out whether the service is back.
-
-    Args:
-        refused_timeout: seconds for which refused connections are waited for at most.
-    """
-
-    def __init__(self, refused_timeout: float) -> None:
-        self._refused_timeout = refused_timeout
-        self._probe: asyncio.Task[None] | None = None
-        self._next_probe_at = 0.0
-
-    def ends_in(self, endpoints: Sequence[Endpoint], deadline: SharedDeadline) -> float:
-        """Return the seconds that a call waits for a service that is down, none of whose endpoints comes back.
-
-        Returns:
-            0 or less where it is to be told at once; infinity where one of the endpoints is not down.
-        """
-        for one in endpoints:
-            if one.incident.down_since == math.inf:
-                return math.inf
-        timeout = deadline.timeout
-        brief = min(timeout, self._refused_timeout)
-        ends = [min(one.incident.down_since + timeout, one.incident.refusing_since + brief) for one in endpoints]
-        return max(ends) - time.monotonic()
-
-    async def probe(self, endpoints: Sequence[Endpoint], deadline: SharedDeadline) -> None:
-        """Ask the endpoints whether they are back, unless that was done just now; wait for who asks already."""
-        if self._probe is None and time.monotonic() >= self._next_probe_at:
-            self._probe = asyncio.create_task(self._ask(endpoints))
-        if self._probe is not None:
-            await asyncio.wait((self._probe,), timeout=max(0.0, deadline.remaining()))
-
-    async def _ask(self, endpoints: Sequence[Endpoint]) -> None:
-        began = time.monotonic()
-        await asyncio.gather(*(endpoint.is_back(PROBE_TIMEOUT) for endpoint in endpoints), return_exceptions=True)
-        ended, (least, most) = time.monotonic(), PROBE_PAUSES
-        self._next_probe_at = ended + min(max(least, (ended - began) * (1 / PROBE_SHARE - 1)), most)
-        self._probe = None
-
-    def close(self) -> None:
-        """End the probe in flight."""
-        if self._probe is not None:
-            self._probe.cancel()
-
-
 class EndpointPool:
     """Equivalent endpoints under one key.
 
@@ -365,6 +310,7 @@ class EndpointPool:
     ) -> None:
         self.last_progress = 0.0
         self._endpoints: list[Endpoint] = []
+        self._outage = Outage(lambda: self._endpoints, refused_timeout if place_now is None else math.inf)
         self._new_endpoint = partial(
             Endpoint,
             ceiling=ceiling,
@@ -373,6 +319,7 @@ class EndpointPool:
             is_awaited=self._is_awaited,
             may_eject=self._may_eject,
             has_others=lambda: len(self._endpoints) > 1,
+            on_stall=self._outage.probe,
             moves=place_now is not None,
         )
         self._place_now = place_now
@@ -382,7 +329,6 @@ class EndpointPool:
         self._left: list[Endpoint] = []
         self._max_retries = max_retries
         self._budget = RetryBudget()
-        self._outage = Outage(refused_timeout if place_now is None else math.inf)
         self._queue = WaitQueue(
             lambda: self._endpoints, self._waits_for, self._leave, None if place_now is None else self._look
         )
@@ -443,6 +389,8 @@ class EndpointPool:
         deadline.waits_for(self)
         failures: Failures | None = None
         patience = AttemptTimeout(deadline, time.monotonic())
+        self._look()
+        self._outage.raise_if_stalled(message.method, deadline)
         while True:
             self._look()
             endpoint = await self._turn(deadline, failures)
@@ -693,7 +641,7 @@ class EndpointPool:
         Raises:
             UnreachableError: it is down, and has been for as long as the call waits for it.
         """
-        await self._outage.probe(self._endpoints, deadline)
+        await self._outage.wait_for_probe(deadline)
         if self._outage.ends_in(self._endpoints, deadline) > 0:
             return
         cause = self.cause()

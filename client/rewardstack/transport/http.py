@@ -19,7 +19,14 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from rewardstack.core.imports import importing
-from rewardstack.errors import OverloadError, RefusedError, ReplyError, SettingsError, UnreachableError
+from rewardstack.errors import (
+    OverloadError,
+    RefusedError,
+    ReplyError,
+    ServiceError,
+    SettingsError,
+    UnreachableError,
+)
 from rewardstack.transport.daemon_thread import in_daemon_thread
 from rewardstack.transport.reply import MESSAGE_CHARACTERS, Reply, body_of
 from rewardstack_settings.kinds import RAY_SCHEME
@@ -201,22 +208,26 @@ async def send(
     try:
         async with session.request(method, url, data=body, headers=sent, allow_redirects=False, proxy=proxy) as reply:
             return Reply(named, reply.status, reply.headers, await _read(reply))
-    except aiohttp.ClientConnectorError as error:
+    except (aiohttp.ClientError, OSError) as error:
+        if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
+            _forget_address(session, proxy or url)
+        raise _meaning(error, named, "host" if proxy is None else "proxy") from None  # aiohttp's words hold the query
+
+
+def _meaning(error: aiohttp.ClientError | OSError, named: str, asked: str) -> ServiceError:
+    """Return what it means that there is no reply from the host, or from the proxy before it."""
+    if isinstance(error, aiohttp.ClientConnectorError):
         if error.os_error.errno in OUT_OF_DESCRIPTORS:
-            raise OverloadError("no file descriptor left in this process; raise `ulimit -n`") from error
-        _forget_address(session, proxy or url)
-        obstacle = _obstacle(error, "host" if proxy is None else "proxy")
+            return OverloadError("no file descriptor left in this process; raise `ulimit -n`")
         kind = RefusedError if error.os_error.errno == errno.ECONNREFUSED else UnreachableError
-        raise kind(f"{named}: {obstacle}{error.os_error.strerror or error}") from error
-    except aiohttp.ConnectionTimeoutError as error:
-        _forget_address(session, proxy or url)
-        raise UnreachableError(f"{named}: nothing takes the connection within {CONNECT_TIMEOUT:g} s") from error
-    except aiohttp.ClientPayloadError as error:
-        raise ReplyError(f"{named}: the reply broke off") from error
-    except (aiohttp.ClientConnectionError, OSError) as error:
-        raise UnreachableError(f"{named}: {error or type(error).__name__}") from error
-    except aiohttp.ClientError as error:
-        raise ReplyError(f"{named}: {_fault(error)}") from None  # aiohttp's own words hold the query
+        return kind(f"{named}: {_obstacle(error, asked)}{error.os_error.strerror or error}")
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return UnreachableError(f"{named}: nothing takes the connection within {CONNECT_TIMEOUT:g} s")
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return ReplyError(f"{named}: the reply broke off")
+    if isinstance(error, (aiohttp.ClientConnectionError, OSError)):
+        return UnreachableError(f"{named}: {error or type(error).__name__}")
+    return ReplyError(f"{named}: {_fault(error)}")
 
 
 def _forget_address(session: aiohttp.ClientSession, url: str) -> None:

@@ -27,6 +27,7 @@ def one_judge() -> Iterator[FaultServer]:
 @pytest.fixture
 def judge(one_judge: FaultServer, monkeypatch: pytest.MonkeyPatch) -> FaultServer:
     """A judge to which LLM_JUDGE_SERVER_URL points, without memory of other tests on either side."""
+    monkeypatch.setattr("rewardstack.client._clients", {})  # an earlier test's may know that the judge stalls
     forget(one_judge, monkeypatch)
     return one_judge
 
