@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rewardstack_verifier.comparison.expressions import equal_values
+from rewardstack_verifier.comparison.values import equal_values
 from rewardstack_verifier.numbers.equality import same
 from rewardstack_verifier.numbers.rational import integral
 from rewardstack_verifier.numbers.tree import Expression

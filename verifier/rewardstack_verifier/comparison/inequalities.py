@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rewardstack_verifier.comparison.verdicts import all_of
+from rewardstack_verifier.comparison.values import all_of
 from rewardstack_verifier.numbers.equality import proportional
 from rewardstack_verifier.numbers.tree import Expression, difference, symbols
 from rewardstack_verifier.reading.syntax import Node, Relation, is_expression

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from rewardstack_verifier.comparison.expressions import equal_values
 from rewardstack_verifier.comparison.lists import several
 from rewardstack_verifier.comparison.regions import (
     INFINITY,
@@ -15,7 +14,7 @@ from rewardstack_verifier.comparison.regions import (
     Region,
     equal_regions,
 )
-from rewardstack_verifier.comparison.verdicts import all_of
+from rewardstack_verifier.comparison.values import all_of, equal_values
 from rewardstack_verifier.numbers.equality import same
 from rewardstack_verifier.numbers.tree import (
     Apply,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rewardstack_verifier.comparison.equations import equation
-from rewardstack_verifier.comparison.verdicts import all_of
+from rewardstack_verifier.comparison.values import all_of
 from rewardstack_verifier.numbers.tree import Apply, Expression, Symbol, negative, parts, symbols
 from rewardstack_verifier.reading.syntax import NamedSet, Node, Relation, Sequence, is_expression
 

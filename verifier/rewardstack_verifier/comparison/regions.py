@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cmp_to_key
 from typing import NamedTuple
 
-from rewardstack_verifier.comparison.expressions import equal_values
+from rewardstack_verifier.comparison.values import equal_values
 from rewardstack_verifier.numbers.equality import is_less
 from rewardstack_verifier.numbers.tree import Constant, Expression, negative, symbols
 

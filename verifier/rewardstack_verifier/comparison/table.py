@@ -10,7 +10,6 @@ import operator
 from collections.abc import Callable
 from typing import Any, get_args
 
-from rewardstack_verifier.comparison.angles import equal_angles, in_degrees
 from rewardstack_verifier.comparison.approximations import approximation, equal_approximations
 from rewardstack_verifier.comparison.bases import equal_bases, in_base
 from rewardstack_verifier.comparison.congruences import congruence, equal_congruences, equal_to_residue
@@ -22,15 +21,13 @@ from rewardstack_verifier.comparison.lists import equal_lists, equal_to_one, sev
 from rewardstack_verifier.comparison.points import point, without_name
 from rewardstack_verifier.comparison.quantities import (
     equal_by_noun,
-    equal_percentages,
     equal_quantities,
     names_differ,
-    percentage,
     value_stated,
 )
 from rewardstack_verifier.comparison.ratios import equal_ratio_and_value, equal_ratios, ratio
+from rewardstack_verifier.comparison.values import all_of
 from rewardstack_verifier.comparison.vectors import components
-from rewardstack_verifier.comparison.verdicts import all_of
 from rewardstack_verifier.comparison.wording import equal_choice_and_value, equal_choices, equal_said
 from rewardstack_verifier.numbers.tree import Expression, Number, Symbol, symbols
 from rewardstack_verifier.reading.syntax import (
@@ -224,16 +221,6 @@ def _counted(answer: Node, reference: Node) -> list[bool | None]:
     return equal_by_noun(one.items, other.items) if one and other else []
 
 
-def _equal_measured(answer: Node, reference: Node) -> bool | None:
-    """Two values, or quantities; percentages and angles have rules of their own."""
-    if is_expression(answer) and is_expression(reference):
-        if percentage(answer) or percentage(reference):
-            return equal_percentages(answer, reference)
-        if in_degrees(answer) or in_degrees(reference):
-            return equal_angles(answer, reference)
-    return equal_quantities(answer, reference)
-
-
 def _equal_items(answer: tuple[Node, ...], reference: tuple[Node, ...]) -> bool | None:
     return len(answer) == len(reference) and all_of(map(equal_nodes, answer, reference))
 
@@ -290,7 +277,7 @@ COMPARISONS: tuple[Row, ...] = (
     either(in_base, equal_bases),
     _or_value(congruence, equal_congruences, equal_to_residue),
     either(equation, _equal_equations),
-    both(of_type(*_MEASURED), _equal_measured),
+    both(of_type(*_MEASURED), equal_quantities),
     both(of_type(Choice), equal_choices),
     both(of_type(Matrix), _equal_matrices),
     both(components, _equal_items),
