@@ -11,14 +11,17 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 from rewardstack_verifier.comparison.approximations import approximation, equal_approximations
-from rewardstack_verifier.comparison.bases import equal_bases, in_base
-from rewardstack_verifier.comparison.congruences import congruence, equal_congruences, equal_to_residue
 from rewardstack_verifier.comparison.equations import concluded, equal_equations, equal_to_value, equation, is_curve
 from rewardstack_verifier.comparison.families import equal_progressions, progressions
-from rewardstack_verifier.comparison.inequalities import equal_inequalities, inequality
-from rewardstack_verifier.comparison.intervals import Reals, equal_reals, members, reals
+from rewardstack_verifier.comparison.integers import (
+    congruence,
+    equal_bases,
+    equal_congruences,
+    equal_to_residue,
+    in_base,
+)
+from rewardstack_verifier.comparison.intervals import Reals, equal_inequalities, equal_reals, inequality, members, reals
 from rewardstack_verifier.comparison.lists import equal_lists, equal_to_one, several
-from rewardstack_verifier.comparison.points import point, without_name
 from rewardstack_verifier.comparison.quantities import (
     equal_by_noun,
     equal_quantities,
@@ -27,7 +30,7 @@ from rewardstack_verifier.comparison.quantities import (
 )
 from rewardstack_verifier.comparison.ratios import equal_ratio_and_value, equal_ratios, ratio
 from rewardstack_verifier.comparison.values import all_of
-from rewardstack_verifier.comparison.vectors import components
+from rewardstack_verifier.comparison.vectors import components, point, without_name
 from rewardstack_verifier.comparison.wording import equal_choice_and_value, equal_choices, equal_said
 from rewardstack_verifier.numbers.tree import Expression, Number, Symbol, symbols
 from rewardstack_verifier.reading.syntax import (

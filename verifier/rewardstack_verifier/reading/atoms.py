@@ -7,9 +7,9 @@ from fractions import Fraction
 from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, Number, Symbol
 from rewardstack_verifier.reading.environments import Environments
 from rewardstack_verifier.reading.functions import Functions
+from rewardstack_verifier.reading.grammar import AFTER_ALL
 from rewardstack_verifier.reading.lexer import BEGIN, COMMAND, LETTERS, NUMBER, Token, UnreadError
 from rewardstack_verifier.reading.names import CONSTANTS, FUNCTIONS, GREEK, SEVERAL, UNIT_LETTERS, UNITS, names
-from rewardstack_verifier.reading.stream import AFTER_ALL
 from rewardstack_verifier.reading.syntax import Node, Sequence
 from rewardstack_verifier.reading.terms import SIGNS, expression, letter, number, repeating, subscript
 from rewardstack_verifier.reading.units import named as unit_named

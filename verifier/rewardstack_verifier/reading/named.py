@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from rewardstack_verifier.numbers.tree import Symbol
+from rewardstack_verifier.reading.digits import sexagesimal
 from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadError
 from rewardstack_verifier.reading.names import GREEK, names
 from rewardstack_verifier.reading.parser import formula
-from rewardstack_verifier.reading.sexagesimal import sexagesimal
 from rewardstack_verifier.reading.syntax import Node, Relation, Sequence
 
 _NAMING = names(

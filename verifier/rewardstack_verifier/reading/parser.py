@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rewardstack_verifier.numbers.tree import Apply, Expression
 from rewardstack_verifier.reading.atoms import CLOSING, Atoms
+from rewardstack_verifier.reading.grammar import AFTER_ALL
 from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, Token, UnreadError
 from rewardstack_verifier.reading.names import JOINING, RELATIONS
-from rewardstack_verifier.reading.stream import AFTER_ALL
 from rewardstack_verifier.reading.syntax import (
     Combination,
     Matrix,

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from rewardstack_verifier.numbers.tree import Apply, Expression, integer, negative, symbols
 from rewardstack_verifier.reading import numerals
-from rewardstack_verifier.reading.grammar import Grammar
+from rewardstack_verifier.reading.grammar import AFTER_ALL, Grammar
 from rewardstack_verifier.reading.lexer import COMMAND, END, LETTERS, MARK, NUMBER, UnreadError
 from rewardstack_verifier.reading.names import RELATIONS, names
-from rewardstack_verifier.reading.stream import AFTER_ALL
 from rewardstack_verifier.reading.syntax import Combination, Matrix, Node, Sequence
 from rewardstack_verifier.reading.terms import (
     SIGNS,
