@@ -10,10 +10,9 @@ from rewardstack_verifier.lexicon.units import LETTERS as UNIT_LETTERS
 from rewardstack_verifier.lexicon.units import PER
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, negative, parts
 from rewardstack_verifier.reading import numerals
-from rewardstack_verifier.reading.atoms import MOST_FACTORS
 from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token, UnreadError
 from rewardstack_verifier.reading.names import JOINING, UNITS
-from rewardstack_verifier.reading.parser import formula
+from rewardstack_verifier.reading.parser import MOST_FACTORS, formula
 from rewardstack_verifier.reading.syntax import Quantity, Total
 from rewardstack_verifier.reading.terms import expression, is_proper, number
 from rewardstack_verifier.reading.units import Meanings, currency, is_currency, times, unit

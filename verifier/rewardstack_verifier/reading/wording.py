@@ -9,10 +9,9 @@ from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.lexicon.calendar import WEEKDAYS
 from rewardstack_verifier.numbers.tree import Number
 from rewardstack_verifier.reading import numerals
-from rewardstack_verifier.reading.atoms import MOST_FACTORS
 from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadError, lex
 from rewardstack_verifier.reading.names import FUNCTIONS, GREEK, JOINING, SEVERAL
-from rewardstack_verifier.reading.parser import formula
+from rewardstack_verifier.reading.parser import MOST_FACTORS, formula
 from rewardstack_verifier.reading.quantities import quantity
 from rewardstack_verifier.reading.syntax import Choice, NamedSet, Node, Remark, Sequence, Words
 from rewardstack_verifier.reading.terms import number

@@ -1,0 +1,94 @@
+"""Functions by cases: values, each beside the condition under which it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rewardstack_verifier.lexicon.phrases import CONDITIONS, OTHERWISE
+from rewardstack_verifier.numbers.tree import (
+    ONE,
+    Apply,
+    Expression,
+    difference,
+)
+from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadError
+from rewardstack_verifier.reading.syntax import (
+    Node,
+    Relation,
+    Sequence,
+    is_expression,
+)
+from rewardstack_verifier.reading.terms import (
+    expression,
+)
+
+_CONDITIONS, _OTHERWISE = frozenset(CONDITIONS.split()), frozenset(OTHERWISE.split())
+_SIGNS = frozenset((",", ".", ";", ":"))
+MOST_CASES = 12
+
+
+def piecewise(rows: list[Token], read: Callable[[list[Token]], Node]) -> Apply:
+    """Rows of values and conditions as one expression.
+
+    Args:
+        rows: between the beginning and the end of the environment.
+        read: what reads a formula.
+
+    Raises:
+        UnreadError: a row has not two columns, or one is not read.
+    """
+    arguments: list[Expression] = []
+    for row in _parted(rows, "\\\\"):
+        value, *conditions = _parted(row, "&")
+        if len(conditions) != 1 or len(arguments) > 2 * MOST_CASES:
+            raise UnreadError("a case without its condition")
+        arguments += expression(read(_trimmed(value))), _condition(_trimmed(conditions[0]), read)
+    return Apply("piecewise", tuple(arguments))
+
+
+def _parted(tokens: list[Token], sign: str) -> list[list[Token]]:
+    """The tokens between signs, without parts that are empty."""
+    parts: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.text == sign:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part]
+
+
+def _trimmed(tokens: list[Token]) -> list[Token]:
+    """Tokens without the punctuation, and the words such as "if", around them."""
+    while tokens and (tokens[0].text in _SIGNS or (tokens[0].kind == LETTERS and tokens[0].text in _CONDITIONS)):
+        tokens = tokens[1:]
+    while tokens and tokens[-1].text in _SIGNS:
+        tokens = tokens[:-1]
+    return tokens
+
+
+def _condition(tokens: list[Token], read: Callable[[list[Token]], Node]) -> Expression:
+    """One where it holds, else zero."""
+    if tokens and all(token.text in _OTHERWISE for token in tokens):
+        return ONE
+    return _holds(read(tokens))
+
+
+def _holds(node: Node) -> Expression:
+    if isinstance(node, Sequence) and not node.opening and node.joined:
+        either = set(node.joined) == {"or"}
+        return Apply("any" if either else "all", tuple(map(_holds, node.items)))
+    if not isinstance(node, Relation) or node.modulus is not None or not all(map(is_expression, node.sides)):
+        raise UnreadError("no condition")
+    sides = [expression(side) for side in node.sides]
+    links = [_compared(sign, *sides[at : at + 2]) for at, sign in enumerate(node.operators)]
+    return links[0] if len(links) == 1 else Apply("all", tuple(links))
+
+
+def _compared(sign: str, one: Expression, other: Expression) -> Apply:
+    """What is one where two expressions stand in a relation."""
+    if sign in (">", ">="):
+        one, other, sign = other, one, {">": "<", ">=": "<="}[sign]
+    kind = {"<": "positive", "<=": "nonnegative", "=": "zero", "!=": "nonzero"}.get(sign)
+    if kind is None:
+        raise UnreadError(f"a condition with {sign!r}")
+    return Apply(kind, (difference(other, one),))
