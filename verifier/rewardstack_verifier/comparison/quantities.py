@@ -9,6 +9,7 @@ from itertools import product
 
 from rewardstack_verifier.comparison.values import (
     all_of,
+    any_of,
     calls,
     equal_in_radians,
     equal_values,
@@ -55,8 +56,7 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
     (value, meanings), (asked, expected) = one, other
     if not meanings or not expected:
         return _equal_without_unit(one, other)
-    verdicts = [_equal_converted(value, own, asked, its) for own, its in product(meanings, expected)]
-    return True if True in verdicts else None if None in verdicts else False
+    return any_of(_equal_converted(value, own, asked, its) for own, its in product(meanings, expected))
 
 
 def equal_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[bool | None]:

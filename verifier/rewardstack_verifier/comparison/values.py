@@ -238,3 +238,9 @@ def all_of(verdicts: Iterable[bool | None]) -> bool | None:
     """Whether all are true: one that is false decides, one that is open leaves it open."""
     found = set(verdicts)
     return False if False in found else None if None in found else True
+
+
+def any_of(verdicts: Iterable[bool | None]) -> bool | None:
+    """Whether one is true; else one that is open leaves it open."""
+    found = set(verdicts)
+    return True if True in found else None if None in found else False

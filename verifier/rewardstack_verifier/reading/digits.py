@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from rewardstack_verifier.numbers.tree import Apply, Number, Symbol, integer
 from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadError
+from rewardstack_verifier.reading.terms import periodic
 
 _LETTERED = re.compile(r"([0-9A-Za-z]{1,60})_([1-3]\d)")
 _PERIODIC = re.compile(r"(-?)(\d{1,20})\.(\d{0,20})\((\d{1,20})\)")
@@ -33,7 +34,7 @@ def lettered_digits(tokens: list[Token]) -> Apply:
     return Apply("subscript", (Symbol(digits), integer(base)))
 
 
-def periodic(tokens: list[Token]) -> Number:
+def bracketed_period(tokens: list[Token]) -> Number:
     """A decimal whose repeating digits stand in parentheses.
 
     Raises:
@@ -44,9 +45,8 @@ def periodic(tokens: list[Token]) -> Number:
     if match is None:
         raise UnreadError("no digits in parentheses")
     sign, whole, fixed, block = match.groups()
-    period = Fraction(int(block), 10 ** len(block) - 1) / 10 ** len(fixed)
-    value = Fraction(f"{whole}.{fixed or 0}") + period
-    return Number(-value if sign else value)
+    found = periodic(whole, fixed, block)
+    return Number(-found.value) if sign else found
 
 
 def with_decimal_comma(tokens: list[Token]) -> list[Token]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from typing import TypeVar
 
 from rewardstack_verifier.numbers.tree import (
@@ -58,6 +57,7 @@ from rewardstack_verifier.reading.terms import (
     is_proper,
     letter,
     number,
+    periodic,
     product,
     repeating,
     signed,
@@ -624,8 +624,7 @@ class _Parser:
             raise UnreadError("a line over something other than digits")
         if not point:
             raise UnreadError("digits that repeat without a decimal point")
-        period = Fraction(int(repeated.text), 10 ** len(repeated.text) - 1)
-        return Number(Fraction(f"{whole}.{fixed or 0}") + period / 10 ** len(fixed))
+        return periodic(whole, fixed, repeated.text)
 
     def _letters(self, token: Token) -> Node:
         name = token.text
