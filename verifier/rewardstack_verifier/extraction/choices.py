@@ -79,7 +79,6 @@ _AT_END = re.compile(
     r"[\s*_`$}.]{0,8}(?:\Z|(?=\n))"
 )
 """A letter behind the text of its option: "None of the above (E)"."""
-_DENIED = re.compile(r"[\s*_)]{0,4}(?:is|are)\s(?:not|wrong|incorrect|false)\b", re.IGNORECASE)
 _ALONE = re.compile(r"(?:(?<=[;:,./(\n])\s?|\b(?:or|and)\s)\(?([A-HJ])\)?(?![A-Za-z'])")
 _PROSE = re.compile(r"(?<!\\)\b(?!or\b|and\b)[a-z]{3,}|\d")
 """What makes letters behind the first one a part of the option's text."""
@@ -129,7 +128,7 @@ def _letters(text: str, mode: str) -> str:
     behind = _AT_END.fullmatch(text.strip()) if bare_answer(text) else None
     if behind is not None:
         return _of(behind)
-    marks = {_of(match) for match in _MARK.finditer(text) if not _DENIED.match(text, match.end())}
+    marks = {_of(match) for match in _MARK.finditer(text) if not TAKEN_BACK.match(text, match.end())}
     last = last_match(_LAST.finditer(without_denials(text))) if mode == FLEXIBLE and len(marks) != 1 else None
     return _of(last) if last else "".join(sorted(marks))
 
