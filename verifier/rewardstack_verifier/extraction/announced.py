@@ -61,7 +61,7 @@ _LONGEST_BEFORE_WORD = 13
 _SUPPOSED = re.compile(
     r"\b(?:suppose|assum(?:e|ing)|if|whether"
     r"|(?:might|may|could|would|(?:do|does|did|can)(?:n['\u2019]t| not)) (?:think|believe))"
-    r"(?: that)?(?: the)?(?: final| correct)?\s*\Z"
+    r"(?: that)?(?: the| this| my| our)?(?: final| correct)?\s*\Z"
     r"|\b(?:his|her|their|(?!(?:problem|question|exercise|puzzle|task|riddle|part|here|it|that|today)['\u2019])[a-z]+['\u2019]s)"
     r"(?: (?:final|own))?\s*\Z",
     re.IGNORECASE,
@@ -78,14 +78,14 @@ _IS_NOT = (
     r"(?:is|are|was|were|can|could|will|would|should|must|does|ca|wo)"
     r"(?:n['\u2019]t|not|\s(?:[a-z]{3,10}ly\s)?(?:not|never))\b"
 )
+_NOUN_ENDS = ("nswer", "esult", "olution", "ption", "hoice")
 _DENIAL = re.compile(
     rf"(?:[Aa]nswer|[Rr]esult|[Ss]olution|[Oo]ption|[Cc]hoice)s?(?:\s(?:to|for|of)\s{_ASKED}{{1,80}}?)?\s{_IS_NOT}\s+"
     r"(?:[^.,;!?\n]|[.,](?=\d))*"
 )
 """What announces that something is no answer, up to the end of its clause: "answer to part b cannot be 6.5"."""
-_RETRACTION = re.compile(
-    rf"\b(?:the|this|that|my|our)\s(?P<noun>(?:final\s)?answer)\s{_IS_NOT}\s(?:correct|right|valid)\b", re.IGNORECASE
-)
+_RETRACTION = re.compile(rf"answer\s{_IS_NOT}\s(?:correct|right|valid)\b")
+_OWN = re.compile(r"\b(?:the|this|that|my|our)\s(?:final\s)?\Z", re.IGNORECASE)
 HEDGED = re.compile(
     r"[\s$,;(]{0,6}(?:\\text\{\s?)?\b(?:or(?! so\b)|alternatively|possibly|perhaps|maybe|and maybe|as well as)\b",
     re.IGNORECASE,
@@ -197,13 +197,16 @@ def _starts(text: str) -> list[int]:
 
 def without_retracted(text: str) -> str:
     """Return what is behind the last "the answer is not correct"; the whole text where nothing says so."""
-    said = [one for one in _RETRACTION.finditer(text) if not _is_supposed(text, one.start("noun"))]
-    return text[said[-1].end() :] if said else text
+    end = 0
+    for said in _RETRACTION.finditer(text):
+        if _OWN.search(text, max(0, said.start() - 12), said.start()) and not _is_supposed(text, said.start()):
+            end = said.end()
+    return text[end:]
 
 
 def without_denials(text: str) -> str:
     """Return a text without what it says not to be the answer: "the answer is not 6"."""
-    return _DENIAL.sub(" ", text)
+    return _DENIAL.sub(" ", text) if any(noun in text for noun in _NOUN_ENDS) else text
 
 
 def _is_supposed(text: str, start: int) -> bool:
