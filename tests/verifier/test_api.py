@@ -5,17 +5,25 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import math_verify as original
+import numpy as np
 import pytest
 
 import rewardstack_verifier
 from rewardstack_verifier import Options, equivalent, explain, extract, math_verify, parse, verify
 from rewardstack_verifier.extraction.choices import chosen_letters
+from rewardstack_verifier.math_verify.errors import TimeoutException
+from rewardstack_verifier.math_verify.metric import math_metric
+from rewardstack_verifier.math_verify.parser import ExprExtractionConfig, LatexExtractionConfig
+from rewardstack_verifier.math_verify.utils import timeout
 from tests.support.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,38 +46,46 @@ def test_parse() -> None:
     assert parse("(" * 30 + "1" + ")" * 30).readings == ()
 
 
-COMPARED = [
+COMPARED: list[tuple[str, Any, tuple[object, ...]]] = [
     ("5", "5", (True, "", "text")),
     ("5.0", "5", (True, "", "number")),
     ("6", "5", (False, "wrong answer", "number")),
     (r"2\sqrt{2}", r"\sqrt{8}", (True, "", "value")),
     (r"x+1", r"Hence \boxed{1+x}", (True, "", "value")),
     (r"\int f(x)\,dx", r"\int g(x)\,dx", (None, "the reference cannot be read", "text")),
-    ("5", "", (None, "the reference is empty", "text")),
-    ("1" * 1_001, "5", (False, "answer too long", "number")),
+    ("5", "", (None, "the reference is empty", "")),
+    ("1" * 1_001, "5", (False, "answer too long", "text")),
+    ("x+1", "x + 1", (True, "", "text")),
+    ("5", 5, (True, "", "text")),
+    ("0.5", np.float32(0.5), (True, "", "text")),
+    ("0.3", 0.1 + 0.2, (True, "", "number")),
+    (r"\frac{1}{10^7}", 1e-7, (True, "", "value")),
 ]
 
 
 def test_equivalent(table: Table) -> None:
     """A comparison says whether, why not and how."""
     for answer, reference, expected in COMPARED:
-        with table.case(f"{answer[:20]} | {reference}"):
+        with table.case(f"{answer[:20]} | {reference!r}"):
             assert equivalent(answer, reference) == expected
 
 
-VERIFIED = [
+VERIFIED: list[tuple[str, Any, tuple[object, ...]]] = [
     (r"\boxed{5.0}", "5", (1.0, "", "5.0", "number")),
     (r"\boxed{5}", ["4", "5"], (1.0, "", "5", "text")),
     (r"\boxed{6}", "5", (0.0, "wrong answer", "6", "number")),
-    ("I do not know.", "5", (0.0, "no answer", None, "number")),
-    (r"\boxed{5}", [], (None, "the reference is empty", "5", "text")),
+    (r"\boxed{5}", [4, 5.0], (1.0, "", "5", "number")),
+    ("I do not know.", "5", (0.0, "no answer", None, "")),
+    ("I do not know.", "x+1", (0.0, "no answer", None, "")),
+    (r"\boxed{5}", [], (None, "the reference is empty", "5", "")),
+    (r"\boxed{5}", "", (None, "the reference is empty", "5", "")),
 ]
 
 
 def test_verify(table: Table) -> None:
     """A verdict has a value, a reason, the extracted text and how it was compared."""
     for response, reference, expected in VERIFIED:
-        with table.case(f"{response} | {reference}"):
+        with table.case(f"{response} | {reference!r}"):
             assert verify(response, reference) == expected
 
 
@@ -80,10 +96,23 @@ def test_refused(table: Table) -> None:
         (lambda: verify("5", "5", Options(tolerance=-1)), "tolerance: expected a number above 0 and up to 1, got -1"),
         (lambda: verify("5", "5", Options(tolerance=float("nan"))), "tolerance: .* got nan"),
         (lambda: equivalent("5", "5", Options(tolerance=5)), "tolerance: .* got 5"),
-        (lambda: verify("5", 5), "reference: expected a string or a list of strings, got 5"),  # type: ignore[arg-type]
-        (lambda: verify("5", ["5", None]), "reference: .* got "),  # type: ignore[list-item]
-        (lambda: verify(None, "5"), "response: expected a string, got NoneType"),  # type: ignore[arg-type]
+        (
+            lambda: verify("5", float("inf")),
+            "reference: expected a string, a finite number or a list of these, got inf",
+        ),
+        (lambda: verify("5", {"answer": "5"}), "reference: .* got dict$"),  # type: ignore[arg-type]
+        (lambda: verify("5", ["5", None]), "reference: .* got NoneType; pass an empty string"),  # type: ignore[list-item]
+        (lambda: equivalent("5", True), r"reference: .* got bool; pass str\(reference\)"),
+        (lambda: equivalent("5", b"5"), r"reference: .* got bytes; pass reference\.decode\(\)"),  # type: ignore[arg-type]
+        (lambda: equivalent(5, "5"), r"answer: expected a string, got int; pass str\(answer\)"),  # type: ignore[arg-type]
+        (lambda: verify(None, "5"), "response: expected a string, got NoneType; pass an empty"),  # type: ignore[arg-type]
+        (lambda: extract(5), r"response: expected a string, got int; pass str\(response\)"),  # type: ignore[arg-type]
+        (lambda: extract(b"5"), r"response: .* got bytes; pass response\.decode\(\)"),  # type: ignore[arg-type]
+        (lambda: explain(5, "5"), "response: expected a string, got int"),  # type: ignore[arg-type]
+        (lambda: parse(5), "text: expected a string, got int"),  # type: ignore[arg-type]
+        (lambda: math_verify.parse(5, raise_on_error=True), "pred: expected a string, got int"),  # type: ignore[arg-type]
         (lambda: chosen_letters("A", "lenient"), "'lenient' is unknown"),
+        (lambda: chosen_letters(5), r"response: expected a string, got int; pass str"),  # type: ignore[arg-type]
     ]
     for call, message in calls:
         with table.case(message), pytest.raises((ValueError, TypeError), match=message):
@@ -131,12 +160,37 @@ def test_explain() -> None:
     assert (told["value"], told["how"]) == (1.0, "value")
 
 
-@pytest.mark.parametrize("name", ["parse", "verify"])
+MODULES = {
+    "": [*original.__all__],
+    "parser": [
+        *("parse", "ExprExtractionConfig", "LatexExtractionConfig", "StringExtractionConfig"),
+        *("NormalizationConfig", "ExtractionTarget"),
+    ],
+    "grader": ["verify"],
+    "metric": ["math_metric"],
+    "errors": ["TimeoutException"],
+    "utils": ["timeout", "TimeoutException"],
+}
+"""What other projects import from math_verify, by its module."""
+
+
+def test_modules(table: Table) -> None:
+    """Each module of math_verify that others import from is there, with its names."""
+    for module, names in MODULES.items():
+        ours, theirs = (import_module(f"{one.__name__}.{module}".rstrip(".")) for one in (math_verify, original))
+        for name in names:
+            with table.case(f"{module}.{name}"):
+                assert hasattr(theirs, name)
+                assert hasattr(ours, name)
+
+
+@pytest.mark.parametrize("name", ["parse", "verify", "math_metric"])
 def test_signature(name: str) -> None:
-    """`parse` and `verify` take the arguments of math_verify's own, in the same order."""
+    """`parse`, `verify` and `math_metric` take the arguments of math_verify's own, in the same order."""
     ours, theirs = (inspect.signature(getattr(module, name)) for module in (math_verify, original))
     assert list(ours.parameters) == list(theirs.parameters)
-    kept = {one: theirs.parameters[one].default for one in theirs.parameters if one != "extraction_config"}
+    kept = {one: theirs.parameters[one].default for one in theirs.parameters if not re.search("config|target", one)}
+    kept = {one: default for one, default in kept.items() if default is not inspect.Parameter.empty}
     assert {one: ours.parameters[one].default for one in kept} == kept
 
 
@@ -150,6 +204,33 @@ def test_as_math_verify() -> None:
     assert math_verify.parse("I do not know what to say about it at all.") == []
     anchored = [math_verify.LatexExtractionConfig(try_extract_without_anchor=False)]
     assert math_verify.parse("He then gets $0.5$ of it.", extraction_config=anchored) == []
+    assert math_verify.parse(None) == []  # type: ignore[arg-type]
+    assert math_verify.verify(0.5, gold)
+
+
+def test_metric() -> None:
+    """The metric scores each response against every gold answer, and refuses a gold text without one."""
+    score = math_metric(
+        gold_extraction_target=(LatexExtractionConfig(),),
+        pred_extraction_target=(ExprExtractionConfig(), LatexExtractionConfig()),
+    )
+    assert score([r"\boxed{\frac{1}{2}}"], ["So it is 0.5."]) == (1.0, ([r"\frac{1}{2}"], ["0.5"]))
+    assert score([r"\boxed{1}", r"\boxed{2}"], ["It is 3.", "It is 2."])[0] == 1.0
+    assert math_metric(aggregation_function=min)(["1"], ["1", "2"])[0] == 0.0
+    assert score([r"\boxed{1}"], ["I do not know."]) == (0.0, (["1"], []))
+    with pytest.raises(ValueError, match="golds: no answer found in 'none at all, I am afraid'"):
+        score(["none at all, I am afraid"], ["5"])
+
+
+def test_timeout() -> None:
+    """The time limit lets a function return, and ends one that waits; `except Exception` does not hide it."""
+    assert timeout(60)(lambda one: one + 1)(2) == 3
+    assert timeout(None)(lambda: 3)() == 3
+    assert not issubclass(TimeoutException, Exception)
+    before = signal.getsignal(signal.SIGALRM)
+    with pytest.raises(TimeoutException):
+        timeout(1)(signal.pause)()
+    assert signal.getsignal(signal.SIGALRM) is before
 
 
 def test_readme(table: Table) -> None:
@@ -160,7 +241,7 @@ def test_readme(table: Table) -> None:
         for line, behind in zip(lines, [*lines[1:], ""], strict=True):
             call, _, shown = line.partition("  # ")
             shown = shown or behind.removeprefix("# ") if behind.startswith("# ") or shown else ""
-            if line.startswith(("from ", "import ")):
+            if re.match(r"from |import |\w+ = ", line):
                 exec(line, names)  # noqa: S102 - the project's own page
             elif shown:
                 with table.case(call):

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 from rewardstack_verifier.bounds import MAX_RESPONSE, refusal
 from rewardstack_verifier.explanation import read_out
-from rewardstack_verifier.extraction.extract import STANDARD, check_mode, extract_answer, reference_answer
+from rewardstack_verifier.extraction.extract import (
+    STANDARD,
+    check_mode,
+    check_text,
+    described,
+    extract_answer,
+    reference_answer,
+)
 from rewardstack_verifier.question import DEFAULT, Options, Question, Ruling, answer_and_question, ask_about
+from rewardstack_verifier.reading.lexer import is_same_text
 from rewardstack_verifier.shortcut import decide_fast_path
 from rewardstack_verifier.trail import traced
 
 TEXT, NUMBER, VALUE, UNDECIDED = "text", "number", "value", "undecided"
 """How an answer was compared: as normalized text, as a plain number, by value, or up to a bound without a result."""
+NOT_COMPARED = ""
+Reference = str | int | float
+"""A right answer: text, or a number (NumPy's, too), which counts as `str` writes it."""
 
 
 class Answer(NamedTuple):
@@ -51,7 +64,7 @@ class Comparison(NamedTuple):
     Args:
         equal: None where the reference cannot be read and its text differs.
         reason: why it is not equal, or not known; empty where it is equal.
-        how: `text`, `number`, `value` or `undecided`.
+        how: `text`, `number`, `value` or `undecided`; empty where nothing was compared.
     """
 
     equal: bool | None
@@ -90,8 +103,10 @@ def extract(response: str, mode: str = STANDARD) -> Answer | None:
 
     Raises:
         ValueError: `mode` is none of these.
+        TypeError: the response is no string.
     """
     check_mode(mode)
+    check_text("response", response)
     if len(response) > MAX_RESPONSE:
         return None
     answer, places = traced(lambda: extract_answer(response, mode))
@@ -103,60 +118,65 @@ def parse(text: str) -> Value:
 
     Args:
         text: an answer, for example `\\frac{1}{2}` or `5 \\text{ cm}`. A text beyond the bounds has no reading.
+
+    Raises:
+        TypeError: the text is no string.
     """
+    check_text("text", text)
     from rewardstack_verifier.reading.readings import readings  # loads the parser
 
     return Value(text, () if refusal(text) else readings(text))
 
 
-def equivalent(answer: str, reference: str, options: Options = DEFAULT) -> Comparison:
+def equivalent(answer: str, reference: Reference, options: Options = DEFAULT) -> Comparison:
     """Compare an answer with a reference by value, and as normalized text where one of them cannot be read.
 
     The result depends on the arguments alone: never on time, load, the hash seed or earlier calls.
 
     Args:
         answer: as `extract` returns it.
-        reference: an answer, or a solution with its answer in a box, behind `####` or announced.
+        reference: an answer, a number, or a solution with its answer in a box, behind `####` or announced.
         options: `tolerance` and `simplified`; `extraction` is not used.
 
     Raises:
         ValueError: an option is unknown or out of its range.
+        TypeError: the answer is no string, or the reference neither a string nor a finite number.
     """
     _check_options(options)
-    expected = reference_answer(reference)
+    check_text("answer", answer)
+    expected = reference_answer(_reference_text(reference))
     if not expected:
-        return Comparison(None, "the reference is empty", TEXT)
-    asked = ask_about(answer, (expected,), options)
-    ruling, how = (asked, TEXT) if isinstance(asked, Ruling) else _decided(asked)
+        return Comparison(None, "the reference is empty", NOT_COMPARED)
+    ruling, how = _decided(ask_about(answer, (expected,), options))
     return Comparison(ruling.right, ruling.reason, how)
 
 
-def verify(response: str, reference: str | Sequence[str], options: Options = DEFAULT) -> Verdict:
+def verify(response: str, reference: Reference | Sequence[Reference], options: Options = DEFAULT) -> Verdict:
     """Verify the final answer of a response.
 
     It may take long for an answer within the bounds. Call it where it can be killed, as `rewardstack-rules` does.
 
     Args:
         response: what the policy wrote.
-        reference: the right answer, or several of which any is right; each as it is, in a box, or behind `####`.
+        reference: the right answer, or several of which any is right; each as it is, in a box, behind `####`, or a
+            number.
         options: where the answer may be (`extraction`), how far a number may be off (`tolerance`), and whether
             arithmetic must be carried out (`simplified`).
 
     Raises:
         ValueError: an option is unknown or out of its range.
-        TypeError: the response or a reference is no string.
+        TypeError: the response is no string, or a reference neither a string nor a finite number.
     """
     _check_options(options)
-    references = _texts(reference)
-    if not isinstance(response, str):
-        raise TypeError(f"response: expected a string, got {type(response).__name__}")
+    check_text("response", response)
+    references = _reference_texts(reference)
     answer, asked = answer_and_question(response, references, options)
-    ruling, how = (asked, TEXT) if isinstance(asked, Ruling) else _decided(asked)
+    ruling, how = _decided(asked)
     value = None if ruling.right is None else float(ruling.right)
-    return Verdict(value, ruling.reason, answer, how)
+    return Verdict(value, ruling.reason, answer, NOT_COMPARED if answer is None else how)
 
 
-def explain(response: str, reference: str | Sequence[str], options: Options = DEFAULT) -> dict[str, Any]:
+def explain(response: str, reference: Reference | Sequence[Reference], options: Options = DEFAULT) -> dict[str, Any]:
     """Return how `verify` comes to its verdict, in plain JSON types.
 
     Args:
@@ -164,27 +184,37 @@ def explain(response: str, reference: str | Sequence[str], options: Options = DE
         reference: as in `verify`.
         options: as in `verify`.
     """
-    references = _texts(reference)
+    references = _reference_texts(reference)
     verdict = verify(response, references, options)
     return {**read_out(response, references, options), **verdict._asdict()}
 
 
-def _decided(question: Question) -> tuple[Ruling, str]:
+def _decided(question: Question | Ruling) -> tuple[Ruling, str]:
     """Return the ruling on a question, and how it was found."""
+    if isinstance(question, Ruling):
+        return question, NOT_COMPARED if question.right is None else TEXT
     plainly = decide_fast_path(question)
     if plainly is not None:
-        return plainly, NUMBER if plainly.right is not True or question.answer not in question.expected else TEXT
+        as_text = question.fault or any(is_same_text(question.answer, one) for one in question.expected)
+        return plainly, TEXT if as_text else NUMBER
     from rewardstack_verifier.verification import decide_with_trace  # loads Flint
 
     ruling, compared = decide_with_trace(question)
     return ruling, ruling.by or (VALUE if "values" in compared else TEXT)
 
 
-def _texts(reference: str | Sequence[str]) -> list[str]:
-    references = [reference] if isinstance(reference, str) else reference
-    if not isinstance(references, (list, tuple)) or not all(isinstance(one, str) for one in references):
-        raise TypeError(f"reference: expected a string or a list of strings, got {reference!r:.80}")
-    return list(references)
+def _reference_text(reference: Reference) -> str:
+    if isinstance(reference, str):
+        return reference
+    if isinstance(reference, Real) and not isinstance(reference, bool) and math.isfinite(reference):
+        return str(reference)
+    got = repr(reference) if isinstance(reference, float) else described("reference", reference)
+    raise TypeError(f"reference: expected a string, a finite number or a list of these, got {got}")
+
+
+def _reference_texts(reference: Reference | Sequence[Reference]) -> list[str]:
+    references: Sequence[Any] = reference if isinstance(reference, (list, tuple)) else [reference]
+    return [_reference_text(one) for one in references]
 
 
 def _check_options(options: Options) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from rewardstack_verifier.comparison.angles import equal_angles, in_degrees
 from rewardstack_verifier.comparison.equations import equation, is_name
-from rewardstack_verifier.comparison.expressions import equal_values
+from rewardstack_verifier.comparison.values import equal_values, in_degrees
 from rewardstack_verifier.numbers.equality import distance_below
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, integer, symbols
 from rewardstack_verifier.reading.syntax import Node, Relation, is_expression
@@ -51,8 +50,8 @@ def equal_approximations(answer: Node, reference: Node) -> bool | None:
     if not said or not (expected or is_expression(reference)):
         return None
     if expected is None:
-        return any(_equal(one, reference) for one in said if is_expression(reference))
-    exact = any(_equal(one, other) for one in said for other in expected if other)
+        return any(equal_values(one, reference) for one in said if is_expression(reference))
+    exact = any(equal_values(one, other) for one in said for other in expected if other)
     return exact or any(_is_near(one, expected.decimal, ROUNDED) for one in said)
 
 
@@ -67,11 +66,6 @@ def _said(answer: Node, found: Approximation | None) -> Iterator[Expression]:
         yield answer
     elif (sides := equation(answer)) and is_name(sides[0]):
         yield sides[-1]
-
-
-def _equal(one: Expression, other: Expression) -> bool:
-    degrees = in_degrees(one) or in_degrees(other)
-    return bool(equal_angles(one, other) if degrees else equal_values(one, other))
 
 
 def _is_near(value: Expression, decimal: Expression, units: Fraction) -> bool:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rewardstack_verifier.comparison.angles import equal_angles, in_degrees
 from rewardstack_verifier.comparison.constants import equal_pencils
-from rewardstack_verifier.comparison.expressions import calls, equal_values, has_value
-from rewardstack_verifier.comparison.quantities import equal_percentages, percentage
-from rewardstack_verifier.comparison.verdicts import all_of
+from rewardstack_verifier.comparison.values import all_of, calls, equal_values, has_value
 from rewardstack_verifier.numbers.equality import ZERO, proportional, same
 from rewardstack_verifier.numbers.functions import TRIGONOMETRIC
 from rewardstack_verifier.numbers.tree import (
@@ -95,7 +92,7 @@ def equal_to_value(sides: Equation, value: Expression) -> bool | None:
     """
     first, *rest = sides
     if len(sides) > 2 and not (isinstance(first, Symbol) and first.name in symbols(*rest)):
-        return _follows(sides) and _equal_steps(sides[-1], value)
+        return _follows(sides) and equal_values(sides[-1], value)
     if _is_value_of(first) or (is_name(first) and (_is_call(first) or not symbols(first) & symbols(*rest, value))):
         steps = rest
     elif not symbols(*sides):
@@ -117,15 +114,7 @@ def _follows(sides: Equation) -> bool | None:
         checked = [step for step in steps if symbols(step) <= known]
     else:
         checked = [first, *(step for step in steps if symbols(step) <= known)]
-    return all_of(_equal_steps(step, last) for step in checked if not calls(step))
-
-
-def _equal_steps(step: Expression, last: Expression) -> bool | None:
-    if in_degrees(step) or in_degrees(last):
-        return equal_angles(step, last)
-    if percentage(step) or percentage(last):
-        return equal_percentages(step, last)
-    return equal_values(step, last)
+    return all_of(equal_values(step, last) for step in checked if not calls(step))
 
 
 def equal_equations(answer: Equation, reference: Equation) -> bool | None:

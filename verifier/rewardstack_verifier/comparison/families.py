@@ -6,8 +6,8 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import NamedTuple
 
-from rewardstack_verifier.comparison.expressions import has_value
 from rewardstack_verifier.comparison.lists import several, written_out
+from rewardstack_verifier.comparison.values import has_value
 from rewardstack_verifier.numbers.equality import ZERO, nearest_fraction, same
 from rewardstack_verifier.numbers.points import INTEGERS
 from rewardstack_verifier.numbers.tree import (

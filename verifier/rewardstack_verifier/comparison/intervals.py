@@ -1,24 +1,22 @@
-"""Sets of real numbers: intervals, unions, and the inequalities that say them."""
+"""Sets of real numbers and inequalities: intervals, unions, and what inequalities say.
+
+Sets are compared by their cells: the bounds of both, in order, and what lies between them. Inequalities that say no set
+of real numbers are equal side by side, or up to a positive factor.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cmp_to_key
 from typing import NamedTuple
 
-from rewardstack_verifier.comparison.expressions import equal_values
 from rewardstack_verifier.comparison.lists import several
-from rewardstack_verifier.comparison.regions import (
-    INFINITY,
-    MINUS_INFINITY,
-    Combined,
-    Interval,
-    Region,
-    equal_regions,
-)
-from rewardstack_verifier.comparison.verdicts import all_of
-from rewardstack_verifier.numbers.equality import same
+from rewardstack_verifier.comparison.values import all_of, equal_values
+from rewardstack_verifier.numbers.equality import is_less, proportional, same
 from rewardstack_verifier.numbers.tree import (
     Apply,
+    Constant,
     Expression,
     Symbol,
     difference,
@@ -37,8 +35,44 @@ from rewardstack_verifier.reading.syntax import (
     is_expression,
 )
 
+INFINITY = Constant("infinity")
+MINUS_INFINITY = negative(INFINITY)
+MOST_BOUNDS = 40
+"""Of two sets that are compared."""
+Cells = tuple[bool, ...]
+"""Whether what lies below the first bound is in the set, the bound itself, what lies above it, and so on."""
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COMPLEMENT = {">": "<=", ">=": "<"}
+
+
+class Interval(NamedTuple):
+    """The real numbers between two bounds, which may be infinite, and whether each bound is one of them."""
+
+    low: Expression
+    low_in: bool
+    high: Expression
+    high_in: bool
+
+
+class Combined(NamedTuple):
+    """Sets and what combines them: `cup`, `cap`, `setminus`, or `,`, which is `cap` unless that is empty."""
+
+    operator: str
+    parts: tuple[Region, ...]
+
+
+class _UnorderedError(Exception):
+    """Two bounds cannot be told apart, or one is no real number."""
+
+
+class Reals(NamedTuple):
+    """A set of real numbers, and the letter that it is said of; empty where it is said of none."""
+
+    region: Region
+    variable: str = ""
+
+
+Region = Interval | Combined
 _LINE = Interval(MINUS_INFINITY, False, INFINITY, False)
 _POSITIVE = Interval(integer(0), False, INFINITY, False)
 _NEGATIVE = Interval(MINUS_INFINITY, False, integer(0), False)
@@ -48,13 +82,6 @@ _NAMED: dict[str, Region] = {
     "R-": _NEGATIVE,
     "R*": Combined("cup", (_POSITIVE, _NEGATIVE)),
 }
-
-
-class Reals(NamedTuple):
-    """A set of real numbers, and the letter that it is said of; empty where it is said of none."""
-
-    region: Region
-    variable: str = ""
 
 
 def reals(node: Node) -> Reals | None:
@@ -83,7 +110,7 @@ def equal_reals(answer: Reals, reference: Reals) -> bool | None:
     one, other = answer.region, reference.region
     if isinstance(one, Interval) and isinstance(other, Interval):
         return _equal(one, other)
-    return equal_regions(one, other)
+    return _equal_regions(one, other)
 
 
 def members(node: Node) -> Reals | None:
@@ -103,7 +130,7 @@ def _point(value: Expression) -> Interval:
 
 def _equal(one: Interval, other: Interval) -> bool | None:
     if (one.low_in, one.high_in) != (other.low_in, other.high_in):
-        return equal_regions(one, other)
+        return _equal_regions(one, other)
     return all_of((equal_values(one.low, other.low), equal_values(one.high, other.high)))
 
 
@@ -256,3 +283,110 @@ def _between(low: Expression | None, high: Expression | None, included: bool = F
         INFINITY if high is None else high,
         high is not None and included,
     )
+
+
+def _equal_regions(answer: Region, reference: Region) -> bool | None:
+    """Whether two sets of real numbers are the same; None where the order of their bounds is not known."""
+    found, expected = _bounds(answer), _bounds(reference)
+    if len(found) + len(expected) > MOST_BOUNDS or symbols(*found, *expected):
+        return None
+    try:
+        own = _places(expected, [])
+        every = _places(found, own)
+        places = {bound: at for at, group in enumerate(every) for bound in group}
+        return _cells(answer, places, len(every)) == _cells(reference, places, len(every))
+    except _UnorderedError:
+        return None
+
+
+def _bounds(region: Region) -> list[Expression]:
+    if isinstance(region, Combined):
+        return [bound for part in region.parts for bound in _bounds(part)]
+    return [bound for bound in (region.low, region.high) if bound not in (INFINITY, MINUS_INFINITY)]
+
+
+def _places(bounds: list[Expression], groups: list[list[Expression]]) -> list[list[Expression]]:
+    """Bounds that are the same in groups, which are in order; to those that are there already others are added."""
+    groups = [list(group) for group in groups]
+    for bound in bounds:
+        group = next((group for group in groups if _are_same(bound, group[0])), None)
+        if group is None:
+            groups.append([bound])
+        else:
+            group.append(bound)
+    return sorted(groups, key=cmp_to_key(_order))
+
+
+def _are_same(one: Expression, other: Expression) -> bool:
+    decided = equal_values(one, other)
+    if decided is None:
+        raise _UnorderedError
+    return decided
+
+
+def _order(one: list[Expression], other: list[Expression]) -> int:
+    less = is_less(one[0], other[0])
+    if less is None:
+        raise _UnorderedError
+    return -1 if less else 1
+
+
+def _cells(region: Region, places: dict[Expression, int], count: int) -> Cells:
+    """The cells of a set: a bound at place n is the cell 2n + 1."""
+    if isinstance(region, Combined):
+        first, *others = (_cells(part, places, count) for part in region.parts)
+        for other in others:
+            first = _combined_cells(region.operator, first, other)
+        return first
+    start = -1 if region.low == MINUS_INFINITY else 2 * places[region.low] + 2 - region.low_in
+    stop = 2 * count + 1 if region.high == INFINITY else 2 * places[region.high] + 1 + region.high_in
+    return tuple(start <= cell < stop for cell in range(2 * count + 1))
+
+
+def _combined_cells(operator: str, one: Cells, other: Cells) -> Cells:
+    pairs = list(zip(one, other, strict=True))
+    both = tuple(left and right for left, right in pairs)
+    if operator == "cap" or (operator == "," and any(both)):
+        return both
+    if operator == "setminus":
+        return tuple(left and not right for left, right in pairs)
+    return tuple(left or right for left, right in pairs)
+
+
+def inequality(node: Node) -> Relation | None:
+    """An inequality whose larger side stands on its right, or one of two sides that differ; None where it is none."""
+    if isinstance(node, Relation) and node.operators == ("!=",):
+        return node
+    if not isinstance(node, Relation) or not {*node.operators} <= {*_TURNED}:
+        return None
+    if {*node.operators} & {*_COMPLEMENT}:
+        return Relation(tuple(_TURNED[one] for one in node.operators[::-1]), node.sides[::-1])
+    return node
+
+
+def equal_inequalities(
+    answer: Relation, reference: Relation, equal: Callable[[Node, Node], bool | None]
+) -> bool | None:
+    """Whether two inequalities say the same.
+
+    Args:
+        answer, reference: as `inequality` gives them.
+        equal: compares two sides.
+
+    Returns:
+        None where they are to be solved, or chains.
+    """
+    if answer.operators != reference.operators:
+        return False
+    if all_of(map(equal, answer.sides, reference.sides)):
+        return True
+    one, other = _excess(answer), _excess(reference)
+    if one is None or other is None or len(symbols(one, other)) < 2:
+        return None
+    return proportional(one, other, positively=answer.operators != ("!=",))
+
+
+def _excess(relation: Relation) -> Expression | None:
+    """By how much the larger side is larger; None where there are more sides, or one is no expression."""
+    small, large, *more = relation.sides
+    return difference(large, small) if is_expression(small) and is_expression(large) and not more else None

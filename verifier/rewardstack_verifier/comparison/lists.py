@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rewardstack_verifier.comparison.equations import equation
-from rewardstack_verifier.comparison.verdicts import all_of
+from rewardstack_verifier.comparison.values import all_of, any_of
 from rewardstack_verifier.numbers.tree import Apply, Expression, Symbol, negative, parts, symbols
 from rewardstack_verifier.reading.syntax import NamedSet, Node, Relation, Sequence, is_expression
 
@@ -160,12 +160,8 @@ def _is_ordered(list_: Sequence) -> bool:
 def _equal_sets(one: tuple[Node, ...], other: tuple[Node, ...], equal: Equal) -> bool | None:
     """Whether each member of one is a member of the other, and the other way round."""
     table = [[_is_set(item) == _is_set(asked) and equal(item, asked) for asked in other] for item in one]
-    rows = [_any(row) for row in [*table, *map(list, zip(*table, strict=True))]]
+    rows = [any_of(row) for row in [*table, *map(list, zip(*table, strict=True))]]
     return all_of(rows)
-
-
-def _any(verdicts: list[bool | None]) -> bool | None:
-    return True if True in verdicts else None if None in verdicts else False
 
 
 def _matched(items: tuple[Node, ...], asked: tuple[Node, ...], equal: Equal) -> bool | None:

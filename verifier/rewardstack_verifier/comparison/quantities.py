@@ -7,9 +7,17 @@ from collections.abc import Iterable
 from fractions import Fraction
 from itertools import product
 
-from rewardstack_verifier.comparison.angles import equal_angles, equal_in_radians, in_degrees
-from rewardstack_verifier.comparison.expressions import calls, equal_values
-from rewardstack_verifier.comparison.verdicts import all_of
+from rewardstack_verifier.comparison.values import (
+    all_of,
+    any_of,
+    calls,
+    equal_in_radians,
+    equal_values,
+    in_degrees,
+    percentage,
+    scaled,
+    simple,
+)
 from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.numbers.rational import rational
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, symbols
@@ -37,8 +45,6 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
         and isinstance(reference, Total)
         and len(answer.quantities) == len(reference.quantities)
     ):
-        for found in equal_by_noun(answer.quantities, reference.quantities):
-            return found
         parts = all_of(map(equal_quantities, answer.quantities, reference.quantities))
         if parts or not (_measured(answer) and _measured(reference)):
             return parts
@@ -48,8 +54,7 @@ def equal_quantities(answer: Node, reference: Node) -> bool | None:
     (value, meanings), (asked, expected) = one, other
     if not meanings or not expected:
         return _equal_without_unit(one, other)
-    verdicts = [_equal_converted(value, own, asked, its) for own, its in product(meanings, expected)]
-    return True if True in verdicts else None if None in verdicts else False
+    return any_of(_equal_converted(value, own, asked, its) for own, its in product(meanings, expected))
 
 
 def equal_by_noun(answer: Iterable[Node], reference: Iterable[Node]) -> list[bool | None]:
@@ -128,8 +133,6 @@ def value_stated(node: Node, other: Node) -> Node | None:
 
 def _equal_steps(step: Node, value: Node) -> bool | None:
     """Whether a step has the value that is stated behind it; that of a function by a letter is not known."""
-    if is_expression(step) and is_expression(value) and (in_degrees(step) or in_degrees(value)):
-        return equal_angles(step, value)
     return (is_expression(step) and calls(step)) or equal_quantities(step, value)
 
 
@@ -140,7 +143,7 @@ def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
     if units and (in_degrees(value) or in_degrees(asked)):
         if any(unit.dimensions == _ANGLE for unit in units):
             return equal_in_radians(value, asked)
-        return any(unit.dimensions == _TEMPERATURE for unit in units) and equal_angles(value, asked)
+        return any(unit.dimensions == _TEMPERATURE for unit in units) and equal_values(value, asked)
     if units and (percentage(value) is not None or percentage(asked) is not None):
         return False
     same = equal_values(value, asked)
@@ -151,18 +154,18 @@ def _equal_without_unit(one: Measured, other: Measured) -> bool | None:
         counted = not unit.dimensions
         hundredth = unit.size == Fraction(1, 100) and unit.dimensions[0][0].isupper() if unit.dimensions else False
         if counted or (hundredth and bare is not None and bare.q != 1):
-            scaled = _scaled(value if meanings else asked, unit.size)
-            return equal_values(scaled, asked) if meanings else equal_values(value, scaled)
+            converted = scaled(value if meanings else asked, unit.size)
+            return equal_values(converted, asked) if meanings else equal_values(value, converted)
     return same
 
 
 def _equal_converted(value: Expression, unit: Unit, asked: Expression, expected: Unit) -> bool | None:
     if unit.dimensions != expected.dimensions:
         return _is_rate_left_out(unit, expected) and equal_values(value, asked)
-    scaled = _scaled(value, unit.size / expected.size)
+    converted = scaled(value, unit.size / expected.size)
     if unit.zero != expected.zero:
-        scaled = _simple(Apply("sum", (scaled, Number((unit.zero - expected.zero) / expected.size))))
-    return equal_values(scaled, asked)
+        converted = simple(Apply("sum", (converted, Number((unit.zero - expected.zero) / expected.size))))
+    return equal_values(converted, asked)
 
 
 def _is_rate_left_out(one: Unit, other: Unit) -> bool:
@@ -170,22 +173,6 @@ def _is_rate_left_out(one: Unit, other: Unit) -> bool:
     plain, rate = sorted((one, other), key=lambda unit: len(unit.dimensions))
     money = [(name, exponent) for name, exponent in rate.dimensions if name.isupper()]
     return len(money) == 1 and money == [*plain.dimensions] and money[0][1] == 1 and plain.size == 1
-
-
-def _scaled(value: Expression, ratio: Fraction) -> Expression:
-    """A value times a ratio; a decimal shows as many digits as before where that is a power of ten."""
-    if ratio == 1:
-        return value
-    if not isinstance(value, Number) or value.places is None:
-        return _simple(Apply("product", (Number(ratio), value)))
-    shift = next((shift for shift in range(-30, 31) if ratio == Fraction(10) ** shift), None)
-    return Number(value.value * ratio, None if shift is None else value.places - shift)
-
-
-def _simple(expression: Expression) -> Expression:
-    """The number that an expression is, where it is a rational one."""
-    value = rational(expression)
-    return expression if value is None else Number(Fraction(int(value.p), int(value.q)))
 
 
 def _measured(node: Node) -> Measured | None:
@@ -206,40 +193,6 @@ def _added(quantities: tuple[Quantity, ...]) -> Measured | None:
         ]
         found = [size for size in sizes if size is not None]
         if len(found) == len(quantities) and found == sorted({*found}, reverse=True):
-            addends = (_scaled(one.value, size / first.size) for one, size in zip(quantities, found, strict=True))
-            return _simple(Apply("sum", tuple(addends))), (first,)
+            addends = (scaled(one.value, size / first.size) for one, size in zip(quantities, found, strict=True))
+            return simple(Apply("sum", tuple(addends))), (first,)
     return None
-
-
-def percentage(node: Node) -> Expression | None:
-    """What stands before a percent sign; None where there is none."""
-    if not isinstance(node, Apply):
-        return None
-    last = node.arguments[-1]
-    if node.operation == "product" and isinstance(last, Apply) and last.operation == "percent":
-        return Apply("product", (*node.arguments[:-1], *last.arguments))  # `2x\\%`
-    return node.arguments[0] if node.operation == "percent" else None
-
-
-def equal_percentages(answer: Expression, reference: Expression) -> bool | None:
-    """Whether two expressions are equal of which one or both are percentages.
-
-    A bare number is read one way only: up to 1 it is a fraction, above it is a percentage whose sign was left out. 1.5
-    for 150 % leaves nothing open: what was asked for is a percentage. Letters and irrational numbers are
-    fractions: `x\\%` is `x/100`.
-    """
-    of_answer, of_reference = percentage(answer), percentage(reference)
-    if of_answer is not None and of_reference is not None:
-        return equal_values(of_answer, of_reference)
-    said, bare = (of_answer, reference) if of_answer is not None else (of_reference, answer)
-    size, hundred = rational(bare), rational(said) if said is not None else None
-    if said is None:
-        return False
-    if size is None or hundred is None:
-        said = Apply("quotient", (said, Number(Fraction(100))))
-        return equal_values(said, reference) if of_answer is not None else equal_values(bare, said)
-    if abs(size) <= 1:
-        said = _scaled(said, Fraction(1, 100))
-    elif of_reference is not None and hundred > 100 and size * 100 == hundred:
-        return True
-    return equal_values(said, reference) if of_answer is not None else equal_values(bare, said)

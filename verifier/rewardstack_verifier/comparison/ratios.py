@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import gcd
 from typing import NamedTuple
 
-from rewardstack_verifier.comparison.expressions import equal_values
-from rewardstack_verifier.comparison.verdicts import all_of
+from rewardstack_verifier.comparison.values import all_of, equal_values
 from rewardstack_verifier.numbers.equality import ZERO, same
 from rewardstack_verifier.numbers.tree import ONE, Apply, Expression, Number, symbols
 from rewardstack_verifier.reading.syntax import Node, Relation, Sequence, is_expression

@@ -1,10 +1,13 @@
-"""Vectors: a tuple, a column, a row, and a sum of the unit vectors i, j and k."""
+"""Points and vectors, and their names: `\\langle 1, 2\\rangle`, `(x, y) = (1, 2)`, `x = 1, y = 2`, `S = {1, 2}`."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from rewardstack_verifier.comparison.equations import equation
 from rewardstack_verifier.numbers.equality import at_point, same
 from rewardstack_verifier.numbers.tree import Apply, Constant, Expression, Symbol, integer, symbols
-from rewardstack_verifier.reading.syntax import Matrix, Node, Sequence, is_expression
+from rewardstack_verifier.reading.syntax import Combination, Matrix, NamedSet, Node, Relation, Sequence, is_expression
 
 _UNITS = ("hat i", "hat j", "hat k")
 
@@ -46,3 +49,61 @@ def _with_units(expression: Expression) -> Expression:
     if isinstance(expression, Symbol) and expression.name in ("i", "j", "k"):
         return Symbol(f"hat {expression.name[-1]}")
     return expression
+
+
+def without_name(node: Node) -> Node:
+    """A point, vector or set without what names it; anything else as it is."""
+    if isinstance(node, Sequence) and not node.opening and node.items:
+        first = without_name(node.items[0])
+        return Sequence("", (first, *node.items[1:]), "", node.joined) if first is not node.items[0] else node
+    if not isinstance(node, Relation) or node.operators not in (("=",), ("in",)):
+        return node
+    name, value = node.sides
+    if isinstance(name, Sequence) and _is_point(name) and (_is_point_or_list(value) or isinstance(value, Matrix)):
+        return _in_order(name, value)
+    is_vector = _is_point_or_list(value) or (is_expression(value) and components(value) is not None)
+    if isinstance(name, Symbol) and node.operators == ("=",) and is_vector:
+        return value
+    if isinstance(name, Combination) or (isinstance(name, Symbol) and isinstance(value, NamedSet)):
+        return value
+    if isinstance(value, (NamedSet, Matrix)) or (isinstance(value, Sequence) and value.opening == "{"):
+        named = node.operators == ("=",) and (isinstance(name, Combination) or is_expression(name))
+        return value if named or _is_point(name) else node
+    return node
+
+
+def point(node: Node) -> Sequence | None:
+    """The coordinates that named values give, in the order of their names; None where it is anything else."""
+    if isinstance(node, Sequence) and not node.opening and set(node.joined) <= {",", ";", "and"}:
+        named = [equation(item) for item in node.items]
+        pairs = [sides for sides in named if sides and len(sides) == 2 and isinstance(sides[0], Symbol)]
+        names = [sides[0].name for sides in pairs if isinstance(sides[0], Symbol)]
+        if len(pairs) < len(node.items) or len(set(names)) < len(names):
+            return None
+        ordered = [value for _, value in sorted(zip(names, (sides[1] for sides in pairs), strict=True), key=_by_name)]
+        return Sequence("<", tuple(ordered), ">", (",",) * (len(ordered) - 1))
+    sides = equation(node)
+    if sides and len(sides) > 2 and all(isinstance(side, Symbol) for side in sides[:-1]) and not symbols(sides[-1]):
+        return Sequence("<", (sides[-1],) * (len(sides) - 1), ">", (",",) * (len(sides) - 2))
+    return None
+
+
+def _in_order(names: Sequence, value: Node) -> Node:
+    """A point's coordinates in the order of their names."""
+    if not isinstance(value, Sequence) or value.opening != "(" or len(value.items) != len(names.items):
+        return value
+    letters = [name.name for name in names.items if isinstance(name, Symbol)]
+    return replace(value, items=tuple(item for _, item in sorted(zip(letters, value.items, strict=True), key=_by_name)))
+
+
+def _by_name(named: tuple[str, object]) -> str:
+    return named[0]
+
+
+def _is_point(node: Node) -> bool:
+    """Whether it is letters in parentheses, the name of a point."""
+    return isinstance(node, Sequence) and node.opening == "(" and all(isinstance(item, Symbol) for item in node.items)
+
+
+def _is_point_or_list(node: Node) -> bool:
+    return isinstance(node, Sequence) and node.opening in ("(", "[", "{", "<")

@@ -61,7 +61,7 @@ _LONGEST_BEFORE_WORD = 13
 _SUPPOSED = re.compile(
     r"\b(?:suppose|assum(?:e|ing)|if|whether"
     r"|(?:might|may|could|would|(?:do|does|did|can)(?:n['\u2019]t| not)) (?:think|believe))"
-    r"(?: that)?(?: the)?(?: final| correct)?\s*\Z"
+    r"(?: that)?(?: the| this| my| our)?(?: final| correct)?\s*\Z"
     r"|\b(?:his|her|their|(?!(?:problem|question|exercise|puzzle|task|riddle|part|here|it|that|today)['\u2019])[a-z]+['\u2019]s)"
     r"(?: (?:final|own))?\s*\Z",
     re.IGNORECASE,
@@ -74,6 +74,18 @@ TAKEN_BACK = re.compile(
     re.IGNORECASE,
 )
 """What is right behind an answer that counts no longer: "is incorrect", ". No, 6"."""
+_IS_NOT = (
+    r"(?:is|are|was|were|can|could|will|would|should|must|does|ca|wo)"
+    r"(?:n['\u2019]t|not|\s(?:[a-z]{3,10}ly\s)?(?:not|never))\b"
+)
+_NOUN_ENDS = ("nswer", "esult", "olution", "ption", "hoice")
+_DENIAL = re.compile(
+    rf"(?:[Aa]nswer|[Rr]esult|[Ss]olution|[Oo]ption|[Cc]hoice)s?(?:\s(?:to|for|of)\s{_ASKED}{{1,80}}?)?\s{_IS_NOT}\s+"
+    r"(?:[^.,;!?\n]|[.,](?=\d))*"
+)
+"""What announces that something is no answer, up to the end of its clause: "answer to part b cannot be 6.5"."""
+_RETRACTION = re.compile(rf"answer\s{_IS_NOT}\s(?:correct|right|valid)\b")
+_OWN = re.compile(r"\b(?:the|this|that|my|our)\s(?:final\s)?\Z", re.IGNORECASE)
 HEDGED = re.compile(
     r"[\s$,;(]{0,6}(?:\\text\{\s?)?\b(?:or(?! so\b)|alternatively|possibly|perhaps|maybe|and maybe|as well as)\b",
     re.IGNORECASE,
@@ -127,8 +139,8 @@ _JOINER = re.compile(rf"\b(?:{_JOINS})\b", re.IGNORECASE)
 _GOES_ON = re.compile(rf"[\d$\\=+*/|&<>%^~-]|\b(?:{_JOINS}|doubled|halved|squared|cubed)\b", re.IGNORECASE)
 """What behind a formula makes it a part of something else."""
 _NOT_IT = re.compile(
-    r"\b(?:than|at\s(?:most|least)|no|not|other|depends|but|near|far|unknown|undefined|between|hard|impossible|cannot|never)\b"
-    r"|n['\u2019]t\b|[不没無无]",
+    r"\b(?:than|at\s(?:most|least)|no|not|other|depends|but|near|far|unknown|undefined|between|hard|impossible|cannot|never"
+    r"|neither|nicht|keine?|pas|non|nunca|jamais|não|не)\b|n['\u2019]t\b|[不没無无]",
     re.IGNORECASE,
 )
 """What before a formula says something else of it than that it is the answer."""
@@ -164,7 +176,7 @@ def announcements(text: str) -> Iterator[re.Match[str]]:
         if phrase is None:
             continue
         end = phrase.end()
-        if not _SUPPOSED.search(text, max(0, start - 40), start):
+        if not _is_supposed(text, start):
             yield phrase
 
 
@@ -181,6 +193,24 @@ def _starts(text: str) -> list[int]:
             starts |= {position, before.start() if before else position}
             position = lowered.find(word, position + 1)
     return sorted(starts)
+
+
+def without_retracted(text: str) -> str:
+    """Return what is behind the last "the answer is not correct"; the whole text where nothing says so."""
+    end = 0
+    for said in _RETRACTION.finditer(text):
+        if _OWN.search(text, max(0, said.start() - 12), said.start()) and not _is_supposed(text, said.start()):
+            end = said.end()
+    return text[end:]
+
+
+def without_denials(text: str) -> str:
+    """Return a text without what it says not to be the answer: "the answer is not 6"."""
+    return _DENIAL.sub(" ", text) if any(noun in text for noun in _NOUN_ENDS) else text
+
+
+def _is_supposed(text: str, start: int) -> bool:
+    return _SUPPOSED.search(text, max(0, start - 40), start) is not None
 
 
 def final_answer(text: str) -> str | None:

@@ -55,7 +55,7 @@ def bare_answer(text: str) -> str | None:
     if text.startswith("\\begin{"):
         return last_line(text.rstrip(_PUNCTUATION)) or (text if text.endswith("}") else None)
     text = text.rstrip(". \u3002")
-    return text if _is_bare(text) else None
+    return text if text and _is_bare(text) else None
 
 
 def last_formula(text: str) -> str | None:

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 import re
 
-from rewardstack_verifier.extraction.announced import HEDGED, TAKEN_BACK, announcements
+from rewardstack_verifier.extraction.announced import (
+    HEDGED,
+    TAKEN_BACK,
+    announcements,
+    without_denials,
+    without_retracted,
+)
 from rewardstack_verifier.extraction.bare import bare_answer
 from rewardstack_verifier.extraction.boxes import Box, content_of
 from rewardstack_verifier.extraction.expressions import last_match
@@ -19,6 +25,7 @@ from rewardstack_verifier.extraction.extract import (
     STRICT,
     WINDOW,
     check_mode,
+    check_text,
     hash_line,
     tag_or_box,
 )
@@ -72,7 +79,6 @@ _AT_END = re.compile(
     r"[\s*_`$}.]{0,8}(?:\Z|(?=\n))"
 )
 """A letter behind the text of its option: "None of the above (E)"."""
-_DENIED = re.compile(r"[\s*_)]{0,4}(?:is|are)\s(?:not|wrong|incorrect|false)\b", re.IGNORECASE)
 _ALONE = re.compile(r"(?:(?<=[;:,./(\n])\s?|\b(?:or|and)\s)\(?([A-HJ])\)?(?![A-Za-z'])")
 _PROSE = re.compile(r"(?<!\\)\b(?!or\b|and\b)[a-z]{3,}|\d")
 """What makes letters behind the first one a part of the option's text."""
@@ -94,8 +100,10 @@ def chosen_letters(response: str, mode: str = STANDARD) -> str:
 
     Raises:
         ValueError: `mode` is none of these.
+        TypeError: the response is no string.
     """
     check_mode(mode)
+    check_text("response", response)
     text = visible(response)
     text = text if text.isascii() else text.translate(FULL_WIDTH)
     thought, reply = split_reasoning(text)
@@ -106,7 +114,7 @@ def _letters(text: str, mode: str) -> str:
     marked = _marked(text, mode)
     if marked is not None or mode == STRICT:
         return marked or ""
-    text = text[-WINDOW:]
+    text = without_retracted(text[-WINDOW:])
     stated = _stated(text)
     if stated is not None:
         return stated
@@ -120,8 +128,8 @@ def _letters(text: str, mode: str) -> str:
     behind = _AT_END.fullmatch(text.strip()) if bare_answer(text) else None
     if behind is not None:
         return _of(behind)
-    marks = {_of(match) for match in _MARK.finditer(text) if not _DENIED.match(text, match.end())}
-    last = last_match(_LAST.finditer(text)) if mode == FLEXIBLE and len(marks) != 1 else None
+    marks = {_of(match) for match in _MARK.finditer(text) if not TAKEN_BACK.match(text, match.end())}
+    last = last_match(_LAST.finditer(without_denials(text))) if mode == FLEXIBLE and len(marks) != 1 else None
     return _of(last) if last else "".join(sorted(marks))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from numbers import Real
 
 from rewardstack_verifier.bounds import MAX_ANSWER
 from rewardstack_verifier.extraction.announced import (
@@ -20,6 +21,8 @@ from rewardstack_verifier.extraction.announced import (
     final_answer,
     value_at_start,
     within_sentence,
+    without_denials,
+    without_retracted,
 )
 from rewardstack_verifier.extraction.bare import bare_answer, last_formula
 from rewardstack_verifier.extraction.boxes import Box, boxed, content_of, last_box
@@ -84,12 +87,13 @@ def _answer(text: str, mode: str) -> str | None:
     answer = _marked(text, mode)
     if answer is not None or mode == STRICT:
         return answer
-    text = text[-WINDOW:].strip()
+    text = without_retracted(text[-WINDOW:].strip())
     text = text if text.isascii() else unicodedata.normalize("NFC", text)
     answer = found(announced(text), "the answer is ...") or found(bare_answer(text), "the whole response")
     if mode != FLEXIBLE:
         return answer
     if answer is None:
+        text = without_denials(text)
         answer = found(last_formula(text) or last_expression(text), "the last formula or number")
     else:
         answer = found(within_sentence(answer), "the last number of the sentence") or answer
@@ -133,6 +137,28 @@ def check_mode(mode: str) -> None:
     """
     if mode not in MODES:
         raise ValueError(f"extraction: {mode!r} is unknown; use one of {', '.join(MODES)}")
+
+
+def check_text(name: str, value: object) -> None:
+    """Refuse what is no string.
+
+    Args:
+        name: of the argument.
+        value: of it.
+
+    Raises:
+        TypeError: with what to pass instead.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: expected a string, got {described(name, value)}")
+
+
+def described(name: str, value: object) -> str:
+    """Return the type of an argument that is no string, and what to pass instead."""
+    remedy = "pass an empty string where there is none" if value is None else ""
+    remedy = f"pass str({name})" if isinstance(value, Real) else remedy
+    remedy = f"pass {name}.decode()" if isinstance(value, (bytes, bytearray)) else remedy
+    return f"{type(value).__name__}; {remedy}" if remedy else type(value).__name__
 
 
 def hash_line(text: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Digits written otherwise: in a base beyond ten, `1A3_{16}`; repeating ones in parentheses, `0.1(6)`."""
+"""Numbers written otherwise: `1A3_{16}`, `0.1(6)`, `3,5`, `1.234,56`, `22° 30'`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import re
 from fractions import Fraction
 
 from rewardstack_verifier.numbers.tree import Apply, Number, Symbol, integer
-from rewardstack_verifier.reading.lexer import Token, UnreadError
+from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadError
+from rewardstack_verifier.reading.terms import periodic
 
-_FORM = re.compile(r"([0-9A-Za-z]{1,60})_([1-3]\d)")
+_LETTERED = re.compile(r"([0-9A-Za-z]{1,60})_([1-3]\d)")
 _PERIODIC = re.compile(r"(-?)(\d{1,20})\.(\d{0,20})\((\d{1,20})\)")
 MOST_TOKENS = 64
+_GROUPED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
+_GROUP = re.compile(r"\.\d{3}")
+_BRACKETS = frozenset(("(", ")", "[", "]", "\\{", "\\}"))
+_SEXAGESIMAL = re.compile(r"(-?)(\d{1,4})degree(\d{1,2})'(?:(\d{1,2}(?:\.\d{1,9})?)(?:''|\"))?\.?")
 
 
 def lettered_digits(tokens: list[Token]) -> Apply:
@@ -20,7 +25,7 @@ def lettered_digits(tokens: list[Token]) -> Apply:
         UnreadError: it is no such number, or has no letter.
     """
     text = "".join(token.text for token in tokens[: MOST_TOKENS + 1] if token.text not in ("{", "}"))
-    match = _FORM.fullmatch(text) if len(tokens) <= MOST_TOKENS else None
+    match = _LETTERED.fullmatch(text) if len(tokens) <= MOST_TOKENS else None
     if match is None or match[1].isdecimal() or not 10 < int(match[2]) <= 36:
         raise UnreadError("no digits with a base")
     digits, base = match[1].upper(), int(match[2])
@@ -29,7 +34,7 @@ def lettered_digits(tokens: list[Token]) -> Apply:
     return Apply("subscript", (Symbol(digits), integer(base)))
 
 
-def periodic(tokens: list[Token]) -> Number:
+def bracketed_period(tokens: list[Token]) -> Number:
     """A decimal whose repeating digits stand in parentheses.
 
     Raises:
@@ -40,6 +45,59 @@ def periodic(tokens: list[Token]) -> Number:
     if match is None:
         raise UnreadError("no digits in parentheses")
     sign, whole, fixed, block = match.groups()
-    period = Fraction(int(block), 10 ** len(block) - 1) / 10 ** len(fixed)
-    value = Fraction(f"{whole}.{fixed or 0}") + period
-    return Number(-value if sign else value)
+    found = periodic(whole, fixed, block)
+    return Number(-found.value) if sign else found
+
+
+def with_decimal_comma(tokens: list[Token]) -> list[Token]:
+    """The tokens with the one comma between two numbers as a decimal point, and points between thousands left out.
+
+    Raises:
+        UnreadError: no such comma stands there, or more than one, brackets, or a space beside it.
+    """
+    commas = [at for at, token in enumerate(tokens) if token.text == ","]
+    grouped = _thousands(tokens)
+    if len(commas) != 1 or _BRACKETS & {token.text for token in tokens}:
+        raise UnreadError("no decimal comma")
+    at = commas[0]
+    around = tokens[at - 1 : at + 2]
+    if at == 0 or len(around) < 3 or around[1].spaced or around[2].spaced or not around[2].text.isdecimal():
+        raise UnreadError("a comma between members of a list")
+    start = at - grouped if grouped else at - 1
+    whole = "".join(token.text for token in tokens[start:at]).replace(".", "") if grouped else around[0].text
+    if not whole.isdecimal() or tokens[start].kind != NUMBER:
+        raise UnreadError("no whole number before a comma")
+    return [*tokens[:start], tokens[start]._replace(text=f"{whole}.{around[2].text}"), *tokens[at + 2 :]]
+
+
+def is_certain(tokens: list[Token]) -> bool:
+    """Whether a comma can only be a decimal one: behind a zero or thousands with points, in a quantity, or in money."""
+    at = next((at for at, token in enumerate(tokens) if token.text == ","), 0)
+    behind = tokens[at + 2 : at + 3]
+    units = any(token.kind == LETTERS or token.text in ("%", "€", "degree", "^") for token in behind)
+    money = at > 1 and tokens[at - 2].text == "$" and len(tokens[at + 1 : at + 2]) and len(tokens[at + 1].text) == 2
+    return bool(tokens) and (tokens[at - 1].text == "0" or bool(_thousands(tokens)) or units or bool(money))
+
+
+def _thousands(tokens: list[Token]) -> int:
+    """How many tokens a number takes before a comma whose thousands points separate; 0 where there is none."""
+    at = next((at for at, token in enumerate(tokens) if token.text == ","), 0)
+    start = at - 1
+    while start > 0 and _GROUP.fullmatch(tokens[start].text) and not tokens[start].spaced:
+        start -= 1
+    return at - start if start >= 0 and at and _GROUPED.fullmatch(tokens[start].text) else 0
+
+
+def sexagesimal(tokens: list[Token]) -> Apply:
+    """An angle as its degrees.
+
+    Raises:
+        UnreadError: it has no minutes, or is no such angle.
+    """
+    text = "".join(token.text for token in tokens[: MOST_TOKENS + 1] if token.text not in ("^", "{", "}"))
+    match = _SEXAGESIMAL.fullmatch(text) if len(tokens) <= MOST_TOKENS else None
+    if match is None:
+        raise UnreadError("no angle with minutes")
+    sign, degrees, minutes, seconds = match.groups()
+    value = Fraction(degrees) + Fraction(minutes) / 60 + Fraction(seconds or 0) / 3600
+    return Apply("degree", (Number(-value if sign else value),))

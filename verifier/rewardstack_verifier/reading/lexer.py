@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rewardstack_verifier.reading.characters import MARKS_ON_LETTERS, plain_characters
 from rewardstack_verifier.reading.commands import (
@@ -21,6 +23,7 @@ from rewardstack_verifier.reading.commands import (
 from rewardstack_verifier.reading.names import DECORATIONS, SYSTEMS
 from rewardstack_verifier.stack import on_any_stack
 
+T = TypeVar("T")
 NUMBER, LETTERS, COMMAND, MARK, BEGIN, END = "number", "letters", "command", "mark", "begin", "end"
 """The kinds of tokens; a mark is a character, `\\{`, `\\}` or `\\\\`."""
 
@@ -98,6 +101,18 @@ class Token(NamedTuple):
 
 class UnreadError(Exception):
     """A text is not read: it holds what no answer has, or no form that is known."""
+
+
+def first_read(readers: Iterable[Callable[[list[Token]], T]], tokens: list[Token]) -> T:
+    """What the first of several readers that reads tokens makes of them.
+
+    Raises:
+        UnreadError: none reads them.
+    """
+    for reader in readers:
+        with suppress(UnreadError):
+            return reader(tokens)
+    raise UnreadError("not read")
 
 
 def lex(text: str) -> list[Token]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 
 from rewardstack_verifier.numbers.tree import Symbol
-from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadError
+from rewardstack_verifier.reading.digits import sexagesimal
+from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadError, first_read
 from rewardstack_verifier.reading.names import GREEK, names
 from rewardstack_verifier.reading.parser import formula
-from rewardstack_verifier.reading.sexagesimal import sexagesimal
-from rewardstack_verifier.reading.syntax import Node, Relation, Sequence
+from rewardstack_verifier.reading.syntax import Relation, Sequence
 
 _NAMING = names(
     "angle triangle # nabla mathbb det dim rank ker tr max min sup inf Var var Cov Pr Area area vol perimeter"
@@ -35,7 +35,7 @@ def named(tokens: list[Token]) -> Relation:
     name = [token for token in tokens[:at] if token.text not in _BRACES]
     if not name or not _is_name(name):
         raise UnreadError("no name")
-    value = _value(tokens[at + 1 :])
+    value = first_read((formula, sexagesimal), tokens[at + 1 :])
     chained = isinstance(value, Relation) and value.modulus is None and set(value.operators) == {"="}
     sides = value.sides if isinstance(value, Relation) and chained else (value,)
     return Relation(("=",) * len(sides), (Symbol(" ".join(token.text for token in name)), *sides))
@@ -60,12 +60,6 @@ def _point(tokens: list[Token]) -> Relation | None:
         if isinstance(coordinates, Sequence) and coordinates.opening == "(":
             return Relation(("=",), (Symbol(tokens[0].text), coordinates))
     return None
-
-
-def _value(tokens: list[Token]) -> Node:
-    with suppress(UnreadError):
-        return formula(tokens)
-    return sexagesimal(tokens)
 
 
 def _is_name(tokens: list[Token]) -> bool:

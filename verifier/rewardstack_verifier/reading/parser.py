@@ -1,12 +1,43 @@
-"""Tokens as a tree: lists and sets of relations; the rest of the grammar is read by its base classes."""
+"""Tokens as a tree: a recursive descent over lists, relations, sums, products, functions, environments and atoms."""
 
 from __future__ import annotations
 
-from rewardstack_verifier.numbers.tree import Apply, Expression
-from rewardstack_verifier.reading.atoms import CLOSING, Atoms
-from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, Token, UnreadError
-from rewardstack_verifier.reading.names import JOINING, RELATIONS
-from rewardstack_verifier.reading.stream import AFTER_ALL
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from rewardstack_verifier.numbers.tree import (
+    Apply,
+    Constant,
+    Expression,
+    Number,
+    Symbol,
+    determinant,
+    integer,
+    negative,
+    substituted,
+    symbols,
+)
+from rewardstack_verifier.reading import numerals
+from rewardstack_verifier.reading.lexer import BEGIN, COMMAND, END, LETTERS, MARK, NUMBER, Token, UnreadError
+from rewardstack_verifier.reading.names import (
+    CONSTANTS,
+    DECORATIONS,
+    DETERMINANT,
+    FUNCTIONS,
+    GREEK,
+    INVERSES,
+    JOINING,
+    MATRICES,
+    OVER_INDEX,
+    RELATIONS,
+    SEVERAL,
+    SYSTEMS,
+    UNIT_LETTERS,
+    UNITS,
+    names,
+)
+from rewardstack_verifier.reading.piecewise import piecewise
 from rewardstack_verifier.reading.syntax import (
     Combination,
     Matrix,
@@ -15,12 +46,58 @@ from rewardstack_verifier.reading.syntax import (
     Relation,
     Sequence,
     SetBuilder,
+    Words,
     is_expression,
 )
+from rewardstack_verifier.reading.terms import (
+    SIGNS,
+    bare,
+    expression,
+    is_integer,
+    is_proper,
+    letter,
+    number,
+    periodic,
+    product,
+    repeating,
+    signed,
+    subscript,
+    with_sign_of,
+)
+from rewardstack_verifier.reading.units import named as unit_named
 
+T = TypeVar("T")
+MAX_DEPTH = 40
+"""Brackets, fractions and functions within one another."""
+AFTER_ALL = Token(END, "")
+"""What stands behind the last token."""
 MAX_SETS = 50
 """Unions, intersections and differences side by side."""
 _RAISING = frozenset("^_'")
+_STOPPING = names(", ; : ) ] } \\} \\\\ & | + - pm mp cup cap setminus rangle rfloor rceil land lor . pmod bmod mod")
+"""Where a product of factors that stand side by side ends."""
+MOST_ROWS = 4
+"""Of a determinant, which is written out, and of a matrix that is multiplied with another, and columns."""
+_OPERATING = names("^ _ ! ' degree % * /") | set(RELATIONS)
+MOST_TERMS = 100
+"""Of a sum or product over an index that is written out."""
+_FIGURES = names("angle triangle")
+"""Commands before the letters of a figure's name."""
+MOST_FACTORS = 2
+"""Letters side by side that are factors; more are a word, or may be."""
+_VOWELS = frozenset("aeiouy")
+_ARGUMENTS = frozenset("xtns")
+"""Letters that a function is said of."""
+_REPEATING = names("repeating recurring")
+"""Words for the dots behind a decimal whose last digits repeat."""
+_ABOVE = names("* star dagger max min")
+"""What stands raised behind a letter and is part of its name, beside words."""
+MOST_BELOW = 24
+"""Tokens of a subscript."""
+MOST_ARGUMENTS = 6
+"""Of a function that is named by a letter."""
+CLOSING = {"(": (")", "]"), "[": ("]", ")"), "\\{": ("\\}",), "{": ("}",), "langle": ("rangle",)}
+"""What may close each bracket."""
 
 
 def formula(tokens: list[Token]) -> Node:
@@ -32,11 +109,25 @@ def formula(tokens: list[Token]) -> Node:
     Raises:
         UnreadError: it holds what this does not know: words, an integral.
     """
-    return Parser(tokens).whole()
+    return _Parser(tokens).whole()
 
 
-class Parser(Atoms):
-    """Reads tokens one after another."""
+class _Parser:
+    """Reads tokens one after another, by recursive descent.
+
+    From lists and relations down to sums, products, functions, environments, and what is held together.
+
+    Args:
+        tokens: from `lex`.
+    """
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = list(tokens)
+        self._at = 0
+        self._depth = 0
+        self._bars = 0
+        self._indices: frozenset[str] = frozenset()
+        """Of the sums around: there `i` is a letter."""
 
     def whole(self) -> Node:
         """All tokens as one node."""
@@ -138,7 +229,7 @@ class Parser(Atoms):
         closed = self._expect(*closing)
         if len(items) == 1 and not joined and opening != "\\{" and closed == closing[0]:
             return items[0]
-        rows = _rows(items) if (opening, closed) == ("[", "]") and set(joined) <= {","} else ()
+        rows = _matrix_rows(items) if (opening, closed) == ("[", "]") and set(joined) <= {","} else ()
         if rows:
             return Matrix(rows)
         shown = {"\\{": "{", "{": "", "langle": "<"}.get(opening, opening)
@@ -160,8 +251,597 @@ class Parser(Atoms):
             return SetBuilder(member, (Sequence("", tuple(conditions), "", tuple(joined)),))
         return SetBuilder(member, tuple(conditions))
 
+    def _sum(self) -> Node:
+        sign = self._take(*SIGNS)
+        first = self._product()
+        if isinstance(first, Matrix):
+            return self._sum_of_matrices(self._multiple(integer(-1), first) if sign == "-" else first)
+        if not sign and self._peek().text not in SIGNS:
+            return first
+        total = signed(sign or "+", None, expression(first))
+        while (sign := self._take(*SIGNS)) and not self._ends():
+            total = signed(sign, total, expression(self._product()))
+        if sign:
+            raise UnreadError("a sign with nothing behind it")
+        return total
 
-def _rows(items: list[Node]) -> tuple[tuple[Node, ...], ...]:
+    def _sum_of_matrices(self, total: Node) -> Node:
+        """Matrices of one shape, added entry by entry."""
+        while sign := self._take("+", "-"):
+            term = self._product()
+            if not (isinstance(total, Matrix) and isinstance(term, Matrix)) or _shape(total) != _shape(term):
+                raise UnreadError("a matrix and a term of another shape")
+            total = Matrix(
+                tuple(
+                    tuple(signed(sign, expression(one), expression(other)) for one, other in zip(*rows, strict=True))
+                    for rows in zip(total.rows, term.rows, strict=True)
+                )
+            )
+        return total
+
+    def _ends(self) -> bool:
+        return self._peek() is AFTER_ALL
+
+    def _product(self) -> Node:
+        first = self._unary()
+        factors: list[Expression] = []
+        mixed = is_integer(first)
+        while True:
+            if isinstance(first, (Sequence, Combination)) and self._peek().text == "U":
+                return first
+            if self._take("*"):
+                factor = self._unary()
+            elif self._take("/"):
+                dividend = product([expression(first), *factors])
+                first, factors = Apply("quotient", (dividend, expression(self._unary()))), []
+                continue
+            elif self._begins_factor():
+                if self._peek().kind == NUMBER and not self._begins_power([first, *factors][-1]):
+                    first, mixed = self._mixed(first, factors), False
+                    continue
+                fraction = self._peek().text == "frac"
+                factor = self._unary()
+                if mixed and fraction and not factors and is_proper(bare(factor)):
+                    first, mixed = with_sign_of(factor, Apply("sum", (expression(first), bare(factor)))), False
+                    continue
+            else:
+                return first if not factors else product([expression(first), *factors])
+            mixed = False
+            if isinstance(first, Matrix):
+                first = multiplied(first, factor)
+                continue
+            if isinstance(factor, (Matrix, Sequence)):
+                first, factors = self._multiple(product([expression(first), *factors]), factor), []
+                continue
+            factors.append(expression(factor))
+
+    def _begins_power(self, before: Node) -> bool:
+        """Whether the next number has an exponent or a factorial, `2^6 3^5`, and an operation stands before it."""
+        return isinstance(before, Apply) and self._peek(1).text in ("^", "!")
+
+    def _multiple(self, factor: Expression, of: Matrix | Sequence) -> Node:
+        """A matrix, or a point, each entry multiplied; by a letter only a matrix, for `f(1, 2)` is none."""
+        if isinstance(of, Matrix):
+            return Matrix(tuple(tuple(product([factor, expression(one)]) for one in row) for row in of.rows))
+        if symbols(factor) or of.opening not in ("(", "<"):
+            raise UnreadError("a list within a product")
+        return replace(of, items=tuple(product([factor, expression(one)]) for one in of.items))
+
+    def _mixed(self, whole: Node, factors: list[Expression]) -> Expression:
+        """A mixed number on one line: `1 1/2`."""
+        over, slash, under = (self._next() for _ in range(3))
+        digits = over.text.isdecimal() and slash.text == "/" and under.text.isdecimal()
+        if factors or not digits or not is_integer(whole) or not 0 < int(over.text) < int(under.text):
+            raise UnreadError("a number behind a number or a letter")
+        return Apply("sum", (whole, Apply("quotient", (number(over.text), number(under.text)))))
+
+    def _begins_factor(self) -> bool:
+        """Whether a factor follows with no sign before it."""
+        token = self._peek()
+        if (
+            token is AFTER_ALL
+            or token.kind == END
+            or (token.text in _STOPPING and (token.kind != LETTERS or token.text == "mod"))
+        ):
+            return token.text == "|" and self._bars == 0 and token is not AFTER_ALL
+        if token.kind in (MARK, COMMAND) and token.text in _OPERATING:
+            return False
+        if token.text == "(" and self._peek(1).text in ("pmod", "bmod", "mod"):
+            return False
+        return not self._joins(token)
+
+    def _unary(self) -> Node:
+        if self._take("-"):
+            return negative(expression(self._inside(self._unary)))
+        if self._take("+"):
+            return self._inside(self._unary)
+        return self._postfix(self._atom())
+
+    def _postfix(self, node: Node) -> Node:
+        while True:
+            if isinstance(node, Sequence) and self._at_transpose():
+                self._at += 2
+                node = Matrix(tuple((item,) for item in node.items))
+            elif self._take("^"):
+                node = self._raised(expression(node))
+            elif self._take("!"):
+                node = Apply("factorial", (expression(node),))
+            elif self._take("degree"):
+                node = Apply("degree", (expression(node),))
+            elif self._take("%"):
+                node = Apply("percent", (expression(node),))
+            elif self._take("_"):
+                node = Apply("subscript", (expression(node), self._base()))
+            else:
+                return node
+
+    def _base(self) -> Expression:
+        """Of a number: its subscript, in digits or as a word."""
+        word = [self._peek(at) for at in range(3)]
+        value = numerals.number([word[1].text]) if (word[0].text, word[2].text) == ("{", "}") else None
+        if value is None or word[1].kind != LETTERS:
+            return self._argument()
+        self._at += len(word)
+        return integer(int(value))
+
+    def _at_transpose(self) -> bool:
+        return self._peek().text == "^" and self._peek(1).text in ("T", "top")
+
+    def _raised(self, base: Expression) -> Expression:
+        if self._take("degree"):
+            return Apply("degree", (base,))
+        if self._peek().text == "{" and self._peek(1).text == "degree" and self._peek(2).text == "}":
+            self._at += 3
+            return Apply("degree", (base,))
+        if self._take("-"):
+            return Apply("power", (base, negative(self._argument(whole=True))))
+        return Apply("power", (base, self._argument(whole=True)))
+
+    def _command(self, name: str) -> Node:
+        if name == "frac":
+            return Apply("quotient", (self._argument(), self._argument()))
+        if name == "sqrt":
+            return self._root()
+        if name == "binom":
+            return Apply("binomial", (self._argument(), self._argument()))
+        if name in FUNCTIONS:
+            return self._function(FUNCTIONS[name])
+        if name in SEVERAL:
+            return self._several(SEVERAL[name])
+        if name == "Gamma" and self._peek().text == "(":
+            return self._function("gamma")
+        if name in ("lfloor", "lceil"):
+            return self._rounded(name)
+        if name in OVER_INDEX:
+            return self._over_index(OVER_INDEX[name])
+        return self._symbol(name)
+
+    def _symbol(self, name: str) -> Node:
+        """What a command stands for that is applied to nothing: a constant, a letter, a point, a set."""
+        if name in CONSTANTS:
+            return Constant(CONSTANTS[name])
+        if name in GREEK:
+            return self._named(name)
+        if name in DECORATIONS:
+            decorated = subscript(self._argument())
+            is_vector = name == "vec" and len(decorated) == 1
+            return Symbol(self._marked(decorated if is_vector else f"{name} {decorated}"))
+        if name in _FIGURES and self._peek().kind == LETTERS:
+            return Symbol(f"{name} {self._next().text}")
+        if name == "mathbb":
+            return self._named_set(subscript(self._argument()))
+        if name == "emptyset":
+            return NamedSet("empty")
+        if name == "ldots":
+            return Words("...")
+        raise UnreadError(f"the command {name}")
+
+    def _named_set(self, name: str) -> NamedSet:
+        """A set by its letter, with what stands above it: `R^+`."""
+        ahead = [self._peek(at).text for at in range(4)]
+        for length, sign in ((2, ahead[1]), (4, ahead[2])):
+            if ahead[0] == "^" and sign in ("+", "-", "*") and (length == 2 or (ahead[1], ahead[3]) == ("{", "}")):
+                self._at += length
+                return NamedSet(name + sign)
+        return NamedSet(name)
+
+    def _root(self) -> Expression:
+        index: Expression = integer(2)
+        if self._take("["):
+            index = expression(self._inside(self._sum))
+            self._expect("]")
+        return Apply("root", (self._argument(whole=True), index))
+
+    def _over_index(self, operation: str) -> Expression:
+        """A sum or product from a first to a last value of an index, of the product that stands behind."""
+        self._expect("_")
+        self._expect("{")
+        indices, self._indices = self._indices, self._indices | {self._peek().text}
+        try:
+            return self._over(operation)
+        finally:
+            self._indices = indices
+
+    def _over(self, operation: str) -> Expression:
+        """A sum or product from its index on."""
+        index = self._inside(self._sum)
+        self._expect("=")
+        first = expression(self._inside(self._sum))
+        self._expect("}")
+        self._expect("^")
+        last = self._argument(whole=True)
+        if not isinstance(index, Symbol) or index.name in symbols(first, last):
+            raise UnreadError("an index that is no letter")
+        body = expression(self._inside(self._product))
+        if is_integer(first) and is_integer(last) and 0 <= last.value - first.value < MOST_TERMS:
+            terms = (substituted(body, index.name, integer(at)) for at in range(int(first.value), int(last.value) + 1))
+            return Apply(operation.removesuffix(" over"), tuple(terms))
+        return Apply(operation, (body, index, first, last))
+
+    def _rounded(self, name: str) -> Expression:
+        inside = expression(self._inside(self._sum))
+        self._expect("rfloor" if name == "lfloor" else "rceil")
+        return Apply("floor" if name == "lfloor" else "ceiling", (inside,))
+
+    def _several(self, operation: str) -> Expression:
+        arguments = self._inside(self._atom)
+        if not isinstance(arguments, Sequence):
+            raise UnreadError(f"{operation} of one argument")
+        return Apply(operation, tuple(map(expression, arguments.items)))
+
+    def _function(self, operation: str) -> Expression:
+        base = exponent = None
+        while mark := self._take("_", "^"):
+            if mark == "_":
+                base = self._argument()
+            else:
+                exponent = negative(self._argument()) if self._take("-") else self._argument()
+        if exponent == integer(-1) and operation in INVERSES:
+            operation, exponent = INVERSES[operation], None
+        argument = self._function_argument()
+        if base is not None and operation not in ("log10", "ln"):
+            raise UnreadError(f"{operation} with a subscript")
+        value = Apply(operation, (argument,)) if base is None else Apply("log", (argument, base))
+        return value if exponent is None else Apply("power", (value, exponent))
+
+    def _at_degrees(self) -> bool:
+        """Whether degrees are next, `^\\circ`: they are the argument's, and another power is the function's."""
+        return "degree" in (self._peek(1).text, self._peek(1).text == "{" and self._peek(2).text)
+
+    def _power(self) -> Node:
+        """An atom with what stands behind it."""
+        return self._postfix(self._atom())
+
+    def _function_argument(self) -> Expression:
+        """In brackets, or as far as the product goes that stands behind: `sin 2x`, `ln x/2` being of `x` alone."""
+        if (opening := self._peek().text) in ("(", "[", "{", "|"):
+            argument = self._inside(self._atom)
+            raised = self._peek().text == "^" and (opening in ("{", "|") or self._at_degrees())
+            return expression(self._raised(expression(argument)) if raised and self._take("^") else argument)
+        if self._take("-"):
+            return negative(self._nested(self._function_argument))
+        factors = [expression(self._nested(self._power))]
+        while self._begins_factor() and self._peek().text not in ("(", "[") and self._peek().text not in FUNCTIONS:
+            factors.append(expression(self._nested(self._power)))
+        return product(factors)
+
+    def _environment(self, environment: str) -> Node:
+        if environment in SYSTEMS:
+            return self._system()
+        if environment == DETERMINANT:
+            return self._determinant()
+        if environment not in MATRICES:
+            raise UnreadError(f"an environment {environment}")
+        return self._rows(environment)
+
+    def _system(self) -> Node:
+        """Rows of relations, aligned at their signs, or of values beside their conditions."""
+        end = next((at for at in range(self._at, len(self._tokens)) if self._tokens[at].kind == END), None)
+        if end is None:
+            raise UnreadError("a system that is not closed")
+        rows = self._tokens[self._at : end]
+        if not rows:
+            raise UnreadError("a system without rows")
+        beside = [*rows[1:], AFTER_ALL]
+        if any(token.text == "&" and after.text not in RELATIONS for token, after in zip(rows, beside, strict=True)):
+            self._at = end + 1
+            return piecewise(rows, lambda row: type(self)(row).whole())
+        self._tokens[self._at : end] = [token for token in rows if token.text != "&"]
+        items, joined = self._items()
+        if self._next().kind != END:
+            raise UnreadError("a system with something other than relations")
+        return Sequence("", tuple(items), "", tuple(joined))
+
+    def _determinant(self) -> Expression:
+        rows = self._rows(DETERMINANT).rows
+        if not 0 < len(rows) <= MOST_ROWS or {len(row) for row in rows} != {len(rows)}:
+            raise UnreadError("a determinant that is too large, or not square")
+        return determinant([[expression(entry) for entry in row] for row in rows])
+
+    def _rows(self, environment: str) -> Matrix:
+        if environment == "array" and self._take("{"):
+            while not self._take("}"):
+                if self._next() is AFTER_ALL:
+                    raise UnreadError("an array that is not closed")
+        rows: list[list[Node]] = [[]]
+        while self._peek().kind != END:
+            if self._take("\\\\"):
+                rows.append([])
+            elif not self._take("&"):
+                rows[-1].append(self._inside(self._relation))
+        if self._next() is AFTER_ALL:
+            raise UnreadError("a matrix that is not closed")
+        return Matrix(tuple(tuple(row) for row in rows if row))
+
+    def _argument(self, whole: bool = False) -> Expression:
+        """The argument of a command: a group, or one token, of a number one digit unless it is taken `whole`."""
+        token = self._peek()
+        if token.kind == NUMBER and not whole and token.text.isdecimal() and len(token.text) > 1:
+            self._leave(token, token.text[1:])
+            return number(token.text[0])
+        if token.kind == LETTERS and len(token.text) > 1 and token.text not in CONSTANTS and not whole:
+            self._leave(token, token.text[1:])
+            return letter(token.text[0])
+        return expression(self._inside(self._atom))
+
+    def _atom(self) -> Node:
+        token = self._next()
+        if token is AFTER_ALL:
+            raise UnreadError("it ends too early")
+        if token.kind == NUMBER:
+            return self._number(token.text)
+        if token.kind == LETTERS:
+            return self._letters(token)
+        if token.kind == BEGIN:
+            return self._environment(token.text)
+        if token.text in CLOSING:
+            return self._inside(lambda: self._bracketed(token.text))
+        if token.text == "|":
+            return self._absolute()
+        if token.kind == COMMAND:
+            return self._command(token.text)
+        raise UnreadError(f"{token.text!r} begins nothing")
+
+    def _number(self, digits: str) -> Number:
+        if self._peek().text in ("bar", "dot"):
+            return self._repeating(digits)
+        in_words = self._peek().text in _REPEATING
+        dots = self._peek().text == "ldots" or all(self._peek(ahead).text == "." for ahead in range(3))
+        if in_words and digits[-2:-1] == ".":
+            digits += digits[-1] * 2
+        periodic = repeating(digits) if (dots or in_words) and "." in digits else None
+        if periodic is None:
+            return number(digits)
+        self._at += 1 if in_words or self._peek().text == "ldots" else 3
+        return periodic
+
+    def _repeating(self, digits: str) -> Number:
+        """A decimal whose last digits, under a line, repeat for ever."""
+        self._next()
+        group, repeated, closed = self._next(), self._next(), self._next()
+        whole, point, fixed = digits.partition(".")
+        if not (group.text == "{" and repeated.kind == NUMBER and repeated.text.isdecimal() and closed.text == "}"):
+            raise UnreadError("a line over something other than digits")
+        if not point:
+            raise UnreadError("digits that repeat without a decimal point")
+        return periodic(whole, fixed, repeated.text)
+
+    def _letters(self, token: Token) -> Node:
+        name = token.text
+        if name in FUNCTIONS and len(name) > 1:
+            return self._function(FUNCTIONS[name])
+        if name in SEVERAL:
+            return self._several(SEVERAL[name])
+        if name in ("const", "constant"):
+            return Symbol("C")
+        if name == "sqrt":
+            return self._root()
+        if token.word and name in UNIT_LETTERS and self._at > 1 and self._tokens[self._at - 2].text not in SIGNS:
+            raise UnreadError("a letter that is a unit")
+        if len(name) == 1 or name in CONSTANTS:
+            return self._named(name)
+        if name in GREEK:
+            return Symbol(name)
+        if token.word or name in UNITS or (len(name) > MOST_FACTORS and not self._are_factors(token)):
+            raise UnreadError(f"the word {name!r}")
+        # Letters side by side are factors; what follows belongs to the last.
+        self._at -= 1
+        self._leave(token, name[1:])
+        return Symbol(name[0]) if name[0] in self._indices else letter(name[0])
+
+    def _are_factors(self, token: Token) -> bool:
+        """Whether three letters or more are no word: neighbours in the alphabet, or without a vowel: `zyx`, `mgh`."""
+        name = token.text
+        if _are_neighbours(name):
+            return True
+        if len(name) != MOST_FACTORS + 1 or not _VOWELS.isdisjoint(name.lower()) or name.isupper() or unit_named(name):
+            return False
+        before = self._tokens[self._at - 2] if self._at > 1 else None
+        return before is None or before.kind != NUMBER or not token.spaced  # `12 pcs`
+
+    def _named(self, name: str) -> Expression:
+        """A letter with its subscript, primes, and the arguments of a function that it names."""
+        if [self._peek(at).text for at in range(6)] == ["_", "{", "1", ",", "2", "}"]:
+            self._at += 6  # of both: `x_{1,2} = 2 \pm 1`
+            return Symbol(name)
+        behind = self._peek()
+        if name in "Cc" and behind.kind == NUMBER and len(behind.text) == 1 and not behind.spaced:
+            return Symbol(f"{name}_{self._next().text}")  # a constant of a general solution
+        marked = self._marked(name)
+        primes = marked.count("'") if marked.rstrip("'") == name else 0
+        if marked in CONSTANTS and marked not in self._indices:
+            return Constant(CONSTANTS[name])
+        if marked == "C" and (chosen := self._chosen()):
+            return chosen
+        if (primes or marked in "fghFGH" or self._names_function()) and self._peek().text == "(":
+            argument = self._inside(self._atom)
+            arguments = argument.items if isinstance(argument, Sequence) else (argument,)
+            return Apply(f"call {marked}", tuple(map(expression, arguments)))
+        return Symbol(marked)
+
+    def _marked(self, name: str) -> str:
+        """A name with what is part of it, in one form: `x_{\\max}`, `\\omega'_L`, `v^*`."""
+        below = above = primes = ""
+        while True:
+            if not below and self._take("_"):
+                below = f"_{self._below()}"
+            elif self._take("'"):
+                primes += "'"
+            elif not above and (found := self._above()):
+                above = f"^{found}"
+            else:
+                return name + below + above + primes
+
+    def _below(self) -> str:
+        """A subscript, by its letters, digits and signs alone, so that its font does not count."""
+        token = self._peek()
+        if token.text == "{":
+            return self._group_below()
+        if token.kind == LETTERS and (token.word or len(token.text) > MOST_FACTORS):
+            found = self._next().text
+            while self._peek().word and not self._peek().spaced:
+                found += self._next().text
+            return found
+        if token.kind == COMMAND and token.text not in ("frac", "sqrt"):
+            return self._next().text
+        return subscript(self._argument(whole=True))
+
+    def _group_below(self) -> str:
+        found: list[str] = []
+        depth = 0
+        while len(found) <= MOST_BELOW and self._peek() is not AFTER_ALL:
+            token = self._next()
+            depth += {"{": 1, "}": -1}.get(token.text, 0)
+            found.append(token.text)
+            if not depth:
+                return "".join(text for text in found if text not in ("{", "}"))
+        raise UnreadError("a subscript that is too long, or does not end")
+
+    def _above(self) -> str:
+        """What is raised and part of a name: a star, a word. Nothing, and nothing taken, where it is an exponent."""
+        grouped = self._peek(1).text == "{"
+        token = self._peek(1 + grouped)
+        word = token.kind == LETTERS and token.word and len(token.text) > 1
+        closed = not grouped or self._peek(3).text == "}"
+        if self._peek().text != "^" or not closed or not (word or token.text in _ABOVE):
+            return ""
+        self._at += 4 if grouped else 2
+        return token.text
+
+    def _names_function(self) -> bool:
+        """Whether a letter that stands for a function follows in parentheses, and an equals sign: `y(x) =`.
+
+        So do several letters, and one that the function is said with: `\\Phi(x, y) =`, `v(h) = \\sqrt{2gh}`.
+        """
+        if self._peek().text != "(":
+            return False
+        letters = [self._peek(at) for at in range(1, 2 * MOST_ARGUMENTS, 2)]
+        joined = [self._peek(at).text for at in range(2, 2 * MOST_ARGUMENTS + 1, 2)]
+        count = next((at for at, text in enumerate(joined) if text != ","), MOST_ARGUMENTS) + 1
+        arguments = [token.text for token in letters[:count] if _is_letter(token)]
+        end = 2 * count
+        if len(arguments) != count or self._peek(end).text != ")" or self._peek(end + 1).text != "=":
+            return False
+        behind = self._tokens[self._at + end + 2 :]
+        return count > 1 or arguments[0] in _ARGUMENTS or any(arguments[0] in token.text for token in behind)
+
+    def _chosen(self) -> Expression | None:
+        """A binomial coefficient as `C(5, 2)`."""
+        opened, n, comma, k, closed = (self._peek(at) for at in range(5))
+        numbers = n.text.isdecimal() and k.text.isdecimal()
+        if (opened.text, comma.text, closed.text) != ("(", ",", ")") or not numbers or int(n.text) < int(k.text):
+            return None
+        self._at += 5
+        return Apply("binomial", (number(n.text), number(k.text)))
+
+    def _absolute(self) -> Node:
+        self._bars += 1
+        inside = self._nested(self._sum)
+        self._bars -= 1
+        self._expect("|")
+        return Apply("abs", (expression(inside),))
+
+    def _peek(self, ahead: int = 0) -> Token:
+        at = self._at + ahead
+        return self._tokens[at] if at < len(self._tokens) else AFTER_ALL
+
+    def _next(self) -> Token:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def _take(self, *texts: str) -> str:
+        """The next token's text if it is one of these, else nothing."""
+        token = self._peek()
+        if token is AFTER_ALL or token.text not in texts:
+            return ""
+        self._at += 1
+        return token.text
+
+    def _expect(self, *texts: str) -> str:
+        found = self._take(*texts)
+        if not found:
+            raise UnreadError(f"{self._peek().text!r} instead of {texts[0]!r}")
+        return found
+
+    def _inside(self, read: Callable[[], T]) -> T:
+        """What `read` gives, in brackets of its own: bars open anew."""
+        bars, self._bars = self._bars, 0
+        try:
+            return self._nested(read)
+        finally:
+            self._bars = bars
+
+    def _nested(self, read: Callable[[], T]) -> T:
+        """What `read` gives, one level further in."""
+        if self._depth >= MAX_DEPTH:
+            raise UnreadError("too deeply nested")
+        self._depth += 1
+        try:
+            return read()
+        finally:
+            self._depth -= 1
+
+    def _leave(self, token: Token, text: str) -> None:
+        """Leaves of the next token what is not taken yet."""
+        self._tokens[self._at] = token._replace(text=text)
+
+
+def _matrix_rows(items: list[Node]) -> tuple[tuple[Node, ...], ...]:
     """The rows of a matrix as programs write it, `[[1, 2], [3, 4]]`; nothing where these are none."""
     rows = tuple(item.items for item in items if isinstance(item, Sequence) and item.opening + item.closing == "[]")
     return rows if len(rows) == len(items) > 1 and len(set(map(len, rows))) == 1 else ()
+
+
+def multiplied(matrix: Matrix, by: Node) -> Matrix:
+    """A small matrix times another.
+
+    Raises:
+        UnreadError: their shapes do not fit, or one is large.
+    """
+    rows = matrix.rows
+    columns = tuple(zip(*by.rows, strict=True)) if isinstance(by, Matrix) and len(set(map(len, by.rows))) == 1 else ()
+    lengths = {*map(len, rows), *map(len, columns)}
+    if not columns or len(lengths) > 1 or max(len(rows), len(columns), *lengths) > MOST_ROWS:
+        raise UnreadError("matrices that are not multiplied")
+    return Matrix(tuple(tuple(_inner_product(row, column) for column in columns) for row in rows))
+
+
+def _inner_product(row: tuple[Node, ...], column: tuple[Node, ...]) -> Expression:
+    pairs = zip(row, column, strict=True)
+    return Apply("sum", tuple(product([expression(one), expression(other)]) for one, other in pairs))
+
+
+def _shape(matrix: Matrix) -> list[int]:
+    return [len(row) for row in matrix.rows]
+
+
+def _is_letter(token: Token) -> bool:
+    """Whether it is one letter, of any alphabet that formulas have."""
+    return token.text in GREEK or (token.kind == LETTERS and len(token.text) == 1)
+
+
+def _are_neighbours(letters: str) -> bool:
+    """Whether small letters are some that follow one another in the alphabet, in any order: `zyx`."""
+    codes = sorted(map(ord, letters))
+    return letters.islower() and codes == list(range(codes[0], codes[0] + len(codes)))

@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rewardstack_verifier.lexicon.phrases import CONDITIONS, OTHERWISE
-from rewardstack_verifier.numbers.tree import ONE, Apply, Expression, difference
+from rewardstack_verifier.numbers.tree import (
+    ONE,
+    Apply,
+    Expression,
+    difference,
+)
 from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadError
-from rewardstack_verifier.reading.syntax import Node, Relation, Sequence, is_expression
-from rewardstack_verifier.reading.terms import expression
+from rewardstack_verifier.reading.syntax import (
+    Node,
+    Relation,
+    Sequence,
+    is_expression,
+)
+from rewardstack_verifier.reading.terms import (
+    expression,
+)
 
 _CONDITIONS, _OTHERWISE = frozenset(CONDITIONS.split()), frozenset(OTHERWISE.split())
 _SIGNS = frozenset((",", ".", ";", ":"))

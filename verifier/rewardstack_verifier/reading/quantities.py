@@ -10,11 +10,10 @@ from rewardstack_verifier.lexicon.units import LETTERS as UNIT_LETTERS
 from rewardstack_verifier.lexicon.units import PER
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol, negative, parts
 from rewardstack_verifier.reading import numerals
-from rewardstack_verifier.reading.atoms import MOST_FACTORS
 from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token, UnreadError
 from rewardstack_verifier.reading.names import JOINING, UNITS
-from rewardstack_verifier.reading.parser import formula
-from rewardstack_verifier.reading.syntax import Quantity, Total
+from rewardstack_verifier.reading.parser import MOST_FACTORS, formula
+from rewardstack_verifier.reading.syntax import Quantity, Sequence, Total
 from rewardstack_verifier.reading.terms import expression, is_proper, number
 from rewardstack_verifier.reading.units import Meanings, currency, is_currency, times, unit
 
@@ -58,7 +57,7 @@ def quantity(tokens: list[Token]) -> Quantity | Apply:
     raise UnreadError("no unit")
 
 
-def total(tokens: list[Token]) -> Total:
+def total(tokens: list[Token]) -> Total | Sequence:
     """Several quantities, side by side or joined by commas and "and".
 
     Raises:
@@ -77,6 +76,8 @@ def total(tokens: list[Token]) -> Total:
     found = [one for one in map(quantity, groups) if isinstance(one, Quantity)]
     if len(found) < len(groups):
         raise UnreadError("no sum of quantities")
+    if not all(one.meanings for one in found):
+        return Sequence("", tuple(found), "", ("and",) * (len(found) - 1))
     return Total(tuple(found))
 
 

@@ -10,8 +10,13 @@ from functools import lru_cache
 from rewardstack_verifier.numbers.tree import Symbol
 from rewardstack_verifier.reading.brackets import chosen, divided, turned_inwards, with_commas, without_braces
 from rewardstack_verifier.reading.calendar import date, time_of_day
-from rewardstack_verifier.reading.commas import is_certain, with_decimal_comma
-from rewardstack_verifier.reading.digits import lettered_digits, periodic
+from rewardstack_verifier.reading.digits import (
+    bracketed_period,
+    is_certain,
+    lettered_digits,
+    sexagesimal,
+    with_decimal_comma,
+)
 from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadError, lex
 from rewardstack_verifier.reading.named import named
 from rewardstack_verifier.reading.parameters import family
@@ -19,7 +24,6 @@ from rewardstack_verifier.reading.parser import formula
 from rewardstack_verifier.reading.quantities import UNIT_SIGNS, mixed_number, quantity, total
 from rewardstack_verifier.reading.remarks import without_remarks
 from rewardstack_verifier.reading.series import labelled, several_phrases, several_quantities
-from rewardstack_verifier.reading.sexagesimal import sexagesimal
 from rewardstack_verifier.reading.statements import stated
 from rewardstack_verifier.reading.syntax import Node, Relation, Remark, Time, is_expression
 from rewardstack_verifier.reading.undone import result
@@ -38,7 +42,7 @@ from rewardstack_verifier.stack import on_any_stack
 Read = Callable[[list[Token]], Node]
 READERS: tuple[Read, ...] = (
     *(remainder, choice, time_of_day, date, family, named, formula, result),
-    *(sexagesimal, periodic),
+    *(sexagesimal, bracketed_period),
 )
 """What a text may be read as, in order; a text of two meanings has a reading of each."""
 LETTERED: tuple[Read, ...] = (

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 
-from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadError
+from rewardstack_verifier.reading.lexer import LETTERS, Token, UnreadError, first_read
 from rewardstack_verifier.reading.names import JOINING
 from rewardstack_verifier.reading.parser import formula
 from rewardstack_verifier.reading.quantities import quantity, worded_value
@@ -56,7 +55,7 @@ def labelled(tokens: list[Token]) -> Sequence:
             raise UnreadError("no label")
         parts[-1].append(tokens[at])
         at += 1
-    answers = [_first((formula, worded_value, quantity, phrase), _without_joint(part)) for part in parts]
+    answers = [first_read((formula, worded_value, quantity, phrase), _without_joint(part)) for part in parts]
     if len(answers) < 2:
         raise UnreadError("not several")
     return Sequence("", tuple(answers), "", (",",) * (len(answers) - 1))
@@ -84,11 +83,4 @@ def _several(tokens: list[Token], readers: tuple[Callable[[list[Token]], Node], 
             joined[-1] = joiner
     if not 2 <= len(groups) <= MOST_ITEMS or not all(groups):
         raise UnreadError("not several")
-    return Sequence("", tuple(_first(readers, group) for group in groups), "", tuple(joined))
-
-
-def _first(readers: tuple[Callable[[list[Token]], Node], ...], tokens: list[Token]) -> Node:
-    for reader in readers:
-        with suppress(UnreadError):
-            return reader(tokens)
-    raise UnreadError("an item that is not read")
+    return Sequence("", tuple(first_read(readers, group) for group in groups), "", tuple(joined))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from rewardstack_verifier.lexicon import phrases
-from rewardstack_verifier.reading.atoms import MOST_FACTORS
-from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token, UnreadError
+from rewardstack_verifier.reading.lexer import COMMAND, LETTERS, MARK, NUMBER, Token, UnreadError, first_read
 from rewardstack_verifier.reading.names import FUNCTIONS, JOINING, RELATIONS
-from rewardstack_verifier.reading.parser import formula
+from rewardstack_verifier.reading.parser import MOST_FACTORS, formula
 from rewardstack_verifier.reading.quantities import SIGNS, quantity, total, worded_value
 from rewardstack_verifier.reading.syntax import Node, Quantity, Relation, Total, Words
 from rewardstack_verifier.reading.terms import expression
@@ -51,9 +50,8 @@ def stated(tokens: list[Token]) -> Relation:
 
 def _side(tokens: list[Token]) -> Node:
     """An expression, a quantity, several that add up, or a computation with amounts of one currency."""
-    for reader in (quantity, worded_value, total, _added):
-        with suppress(UnreadError):
-            return reader(tokens)
+    with suppress(UnreadError):
+        return first_read((quantity, worded_value, total, _added), tokens)
     sign = next((token.text for token in tokens if token.text in SIGNS), "")
     if not sign:
         raise UnreadError("no value")

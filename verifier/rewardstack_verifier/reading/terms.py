@@ -69,14 +69,16 @@ def number(digits: str) -> Number:
     return Number(Fraction(f"0{digits}"), places - int(exponent or 0) if places or exponent else None)
 
 
+def periodic(whole: str, fixed: str, block: str) -> Number:
+    """A decimal by its digits before the point, behind it, and those that repeat for ever."""
+    period = Fraction(int(block), 10 ** len(block) - 1)
+    return Number(Fraction(f"{whole}.{fixed or 0}") + period / 10 ** len(fixed))
+
+
 def repeating(digits: str) -> Number | None:
     """A decimal behind which dots stand, where its last digits show what repeats; None where they do not."""
     match = _PERIODIC.fullmatch(digits)
-    if match is None:
-        return None
-    whole, fixed, block = match[1], match[2], match[3] or match[4]
-    period = Fraction(int(block), 10 ** len(block) - 1)
-    return Number(Fraction(f"{whole}.{fixed or 0}") + period / 10 ** len(fixed))
+    return None if match is None else periodic(match[1], match[2], match[3] or match[4])
 
 
 def letter(name: str) -> Expression:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 
 from rewardstack_verifier.lexicon import phrases
 from rewardstack_verifier.lexicon.calendar import WEEKDAYS
 from rewardstack_verifier.numbers.tree import Number
 from rewardstack_verifier.reading import numerals
-from rewardstack_verifier.reading.atoms import MOST_FACTORS
-from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadError, lex
+from rewardstack_verifier.reading.lexer import LETTERS, NUMBER, Token, UnreadError, first_read, lex
 from rewardstack_verifier.reading.names import FUNCTIONS, GREEK, JOINING, SEVERAL
-from rewardstack_verifier.reading.parser import formula
+from rewardstack_verifier.reading.parser import MOST_FACTORS, formula
 from rewardstack_verifier.reading.quantities import quantity
 from rewardstack_verifier.reading.syntax import Choice, NamedSet, Node, Remark, Sequence, Words
 from rewardstack_verifier.reading.terms import number
@@ -209,10 +207,7 @@ def _words(tokens: list[Token]) -> str:
 
 def _meant(tokens: list[Token]) -> Node:
     """What a letter stands for."""
-    for reader in (formula, quantity, phrase):
-        with suppress(UnreadError):
-            return reader(tokens)
-    raise UnreadError("no choice")
+    return first_read((formula, quantity, phrase), tokens)
 
 
 def _is_word(token: Token) -> bool:

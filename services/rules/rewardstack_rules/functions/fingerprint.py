@@ -16,7 +16,7 @@ from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 
-VERDICT_VERSION = "3"
+VERDICT_VERSION = "4"
 """The version of what the built-in reward functions return. Raise it with every change of a value or reason; a renamed
 comment keeps every cached score. `tests/rules/test_verdict_version.py` fails where it was forgotten."""
 BINDING_VERSION = "2"

@@ -1,12 +1,14 @@
-"""Numbers in a base: digits, and the base as their subscript."""
+"""Integers in a base, `1011_2`, and modulo another one, `x \\equiv 2 \\pmod 5`."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from rewardstack_verifier.comparison.values import equal_values
+from rewardstack_verifier.numbers.equality import same
 from rewardstack_verifier.numbers.rational import integral
 from rewardstack_verifier.numbers.tree import Apply, Expression, Number, Symbol
-from rewardstack_verifier.reading.syntax import Node, is_expression
+from rewardstack_verifier.reading.syntax import Node, Relation, is_expression
 
 LARGEST = 36
 """Bases have a digit or letter for each value."""
@@ -17,6 +19,14 @@ class InBase(NamedTuple):
 
     digits: str
     base: int
+
+
+class Congruence(NamedTuple):
+    """What is congruent to what: `x`, 2 and 5; the name may be None."""
+
+    name: Expression | None
+    residue: Expression
+    modulus: Expression
 
 
 def in_base(node: Node) -> InBase | None:
@@ -53,3 +63,29 @@ def equal_bases(answer: Node, reference: Node) -> bool | None:
     said = found or expected
     digits = isinstance(bare, Number) and bare.places is None and said is not None and str(bare.value) == said.digits
     return digits and (expected is not None or (said is not None and said.base == 10))
+
+
+def congruence(node: Node) -> Congruence | None:
+    """The congruence that an answer says; None where it says anything else."""
+    if not isinstance(node, Relation) or node.modulus is None:
+        return None
+    sides = [side for side in node.sides if is_expression(side)]
+    if len(sides) != len(node.sides) or node.operators not in ((), ("equiv",), ("=",)):
+        return None
+    return Congruence(sides[0] if len(sides) == 2 else None, sides[-1], node.modulus)
+
+
+def equal_congruences(answer: Congruence, reference: Congruence) -> bool | None:
+    """Whether two congruences say the same class of numbers, of the same name."""
+    if answer.name and reference.name and answer.name != reference.name:
+        return False
+    one, other = integral(answer.residue), integral(reference.residue)
+    moduli = integral(answer.modulus), integral(reference.modulus)
+    if one is None or other is None or None in moduli:
+        return same(answer.modulus, reference.modulus) and same(answer.residue, reference.residue)
+    return abs(moduli[0] or 0) == abs(moduli[1] or 0) > 0 and (one - other) % abs(moduli[0] or 1) == 0
+
+
+def equal_to_residue(said: Congruence, value: Expression) -> bool | None:
+    """Whether the residue of a congruence is a value."""
+    return equal_values(said.residue, value)

@@ -1,0 +1,101 @@
+"""Extract answers as math_verify's parser does: `parse` and its config classes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rewardstack_verifier.api import extract
+from rewardstack_verifier.extraction.extract import FLEXIBLE, STANDARD, check_text
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class NormalizationConfig:
+    """How LaTeX is cleaned. No field has an effect: the parser reads LaTeX as it is."""
+
+    basic_latex: bool = True
+    units: bool = False
+    malformed_operators: bool = False
+    nits: bool = False
+    boxed: Literal["all", "last", "none"] = "all"
+    equations: bool = False
+
+
+@dataclass(frozen=True)
+class LatexExtractionConfig:
+    """Look for formulas.
+
+    Args:
+        try_extract_without_anchor: whether the last formula or number counts without a box or an announcement.
+        boxed_match_priority: no effect; a box comes first.
+        normalization_config: no effect.
+    """
+
+    try_extract_without_anchor: bool = True
+    boxed_match_priority: int = 50
+    normalization_config: Any = None
+
+
+@dataclass(frozen=True)
+class ExprExtractionConfig:
+    """Look for plain expressions.
+
+    Args:
+        try_extract_without_anchor: whether the last formula or number counts without a box or an announcement.
+    """
+
+    try_extract_without_anchor: bool = True
+
+
+@dataclass(frozen=True)
+class StringExtractionConfig:
+    """Look for strings; the answer is compared as text where it is no formula.
+
+    Args:
+        strings: no effect.
+        try_extract_without_anchor: whether the last formula or number counts without a box or an announcement.
+        lowercase: no effect.
+    """
+
+    strings: tuple[str, ...] = ("A", "B", "C", "D")
+    try_extract_without_anchor: bool = True
+    lowercase: bool = True
+
+
+ExtractionTarget = LatexExtractionConfig | ExprExtractionConfig | StringExtractionConfig
+
+
+def parse(
+    pred: str,
+    extraction_config: Sequence[ExtractionTarget] = (LatexExtractionConfig(), ExprExtractionConfig()),
+    fallback_mode: str = "first_match",
+    extraction_mode: str = "any_match",
+    parsing_timeout: int | None = 5,
+    raise_on_error: bool = False,
+) -> list[str]:
+    """Return the answer of a response or reference in a list; an empty list where there is none.
+
+    Args:
+        pred: a response, or a reference such as `$\\frac{1}{2}$`.
+        extraction_config: where an answer may be.
+        fallback_mode: no effect.
+        extraction_mode: no effect; there is one answer.
+        parsing_timeout: no effect.
+        raise_on_error: whether a `pred` that is no string is an error; else it has no answer, and a warning is logged.
+
+    Raises:
+        TypeError: `pred` is no string, and `raise_on_error` is set.
+    """
+    if not isinstance(pred, str) and not raise_on_error:
+        logger.warning("pred: expected a string, got %s; it has no answer", type(pred).__name__)
+        return []
+    check_text("pred", pred)
+    if not extraction_config:
+        return []
+    anywhere = any(config.try_extract_without_anchor for config in extraction_config)
+    answer = extract(pred, FLEXIBLE if anywhere else STANDARD)
+    return [answer.text] if answer else []
