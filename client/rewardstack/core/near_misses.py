@@ -51,5 +51,5 @@ def near_miss(function: str, named: tuple[str, ...], given: tuple[object, ...]) 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return "was 'math' meant? " for a message about an unknown name; empty where no known name is near."""
-    meant = closest(name, known)
+    meant = closest(name, known, 0.8)
     return f"was {meant!r} meant? " if meant else ""

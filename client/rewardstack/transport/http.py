@@ -211,7 +211,11 @@ async def send(
     except (aiohttp.ClientError, OSError) as error:
         if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
             _forget_address(session, proxy or url)
-        raise _meaning(error, named, "host" if proxy is None else "proxy") from None  # aiohttp's words hold the query
+        # Other errors of aiohttp have words that hold the query.
+        cause = (
+            error if isinstance(error, (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError)) else None
+        )
+        raise _meaning(error, named, "host" if proxy is None else "proxy") from cause
 
 
 def _meaning(error: aiohttp.ClientError | OSError, named: str, asked: str) -> ServiceError:
