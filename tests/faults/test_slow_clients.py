@@ -51,7 +51,7 @@ def head(path: str, *headers: str, kind: str = "application/json", length: int =
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-RIGHT = "X-API-Key: first-key"
+RIGHT = "X-API-Key: first-key-of-tests"
 ATTACKS = {
     "jobs": head("/jobs", RIGHT, kind="application/x-ndjson"),
     "job": head("/jobs", RIGHT),
@@ -63,7 +63,7 @@ ATTACKS = {
     "no key": head("/v1/score"),
     "open path": head("/health"),
     "chunked": b"POST /v1/score HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
-    b"Content-Type: application/json\r\nX-API-Key: first-key\r\n\r\nf4240\r\n",
+    b"Content-Type: application/json\r\nX-API-Key: first-key-of-tests\r\n\r\nf4240\r\n",
     "head": b"POST /v1/score HTTP/1.1\r\nHost: ",
     "half a head": b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nG",
     "second head": b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /health HTTP/1.1\r\nX: ",
@@ -72,7 +72,7 @@ ATTACKS = {
 }
 UNREAD = {
     "life": b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 3000,
-    "large replies": b"GET /openapi.json HTTP/1.1\r\nHost: x\r\nX-API-Key: first-key\r\n\r\n" * 100,
+    "large replies": b"GET /openapi.json HTTP/1.1\r\nHost: x\r\nX-API-Key: first-key-of-tests\r\n\r\n" * 100,
 }
 """Requests whose replies are never read."""
 
@@ -233,13 +233,13 @@ def test_what_is_no_http(guarded: Site, first: str) -> None:
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"Authorization": "Bearer first-key"}, 200),
-        ({"Authorization": f"Basic {b64encode(b'any:second-key').decode()}"}, 200),
-        ({"XRL-Authorization": "Bearer second-key"}, 200),
-        ({"X-API-Key": "second-key"}, 200),
-        ({"X-API-Key": "first-key "}, 200),
+        ({"Authorization": "Bearer first-key-of-tests"}, 200),
+        ({"Authorization": f"Basic {b64encode(b'any:second-key-of-tests').decode()}"}, 200),
+        ({"XRL-Authorization": "Bearer second-key-of-tests"}, 200),
+        ({"X-API-Key": "second-key-of-tests"}, 200),
+        ({"X-API-Key": "first-key-of-tests "}, 200),
         ({"X-API-Key": "first-ke"}, 401),
-        ({"Authorization": "Bearer wrong", "X-API-Key": "first-key"}, 401),
+        ({"Authorization": "Bearer wrong", "X-API-Key": "first-key-of-tests"}, 401),
         ({}, 401),
     ],
 )

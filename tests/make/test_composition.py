@@ -51,7 +51,7 @@ def names(made: Composition) -> list[str]:
     ("values", "expected"),
     [
         ({}, []),
-        ({"REWARD_SERVER_API_KEYS": "k"}, ["compose.keys.yaml"]),
+        ({"REWARD_SERVER_API_KEYS": "a-key-of-the-tests"}, ["compose.keys.yaml"]),
         ({"REWARD_CACHE_SECRET": "s"}, ["compose.keys.yaml"]),
         ({"CACHE_PORT": "6379", "CACHE_PASSWORD": "word"}, ["compose.cache.yaml"]),
         ({"CACHE_PORT": "6379"}, []),
@@ -182,14 +182,14 @@ def test_labels_follow_what_is_read(tmp_path: Path) -> None:
         assert key not in text
         return {name: service["labels"][override.LABEL] for name, service in json.loads(text)["services"].items()}
 
-    first = labels("first-key")
-    assert labels("first-key") == first
-    changed = labels("second-key")
+    first = labels("first-key-of-tests")
+    assert labels("first-key-of-tests") == first
+    changed = labels("second-key-of-tests")
     assert (changed["rules"] != first["rules"], changed["cache"]) == (True, first["cache"])
     functions.write_text("# changed")
-    assert labels("second-key")["rules"] != changed["rules"]
+    assert labels("second-key-of-tests")["rules"] != changed["rules"]
     options.write_text("maxmemory 1gb")
-    assert labels("second-key")["cache"] != first["cache"]
+    assert labels("second-key-of-tests")["cache"] != first["cache"]
 
 
 def test_secret_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@
 {{- $_ := set $own "REWARD_GRACEFUL_TIMEOUT" (include "rewardstack.graceful" .) }}
 {{- $given := dict }}
 {{- range $name, $value := .Values.settings }}{{ $_ := set $given $name (include "rewardstack.text" $value) }}{{ end }}
+{{- $_ := set $given "ALLOWED_HOSTS" (include "rewardstack.hosts" (list . (index $given "ALLOWED_HOSTS"))) }}
 {{- mergeOverwrite $own $given | toJson }}
 {{- end }}
 
