@@ -22,7 +22,7 @@ KEY_QUESTIONS = {
     "JUDGE_KEY_QUESTION": "LLM_JUDGE_SERVER_API_KEY",
     "EMBEDDING_KEY_QUESTION": "EMBEDDING_SERVER_API_KEY",
 }
-"""The variable in the templates that says whether a service's port asks for a key, and the setting that holds its keys."""
+"""By the variable in the templates that says whether a port asks for a key: the setting that holds its keys."""
 NOBODY = "unix:/nonexistent/server.sock"
 """Where a service has no server yet: nginx insists on one, finds it gone, and says so."""
 NO_JUDGES: Mapping[str, str] = MappingProxyType({})

@@ -30,7 +30,8 @@ def require(settings: Settings) -> None:
         key = settings[KEYS[server]]
         if key and len(key) < SHORTEST_KEY and settings[server.switch] != "off" and not elsewhere(server, settings):
             raise StackError(
-                f"{KEYS[server]}: its value has fewer than {SHORTEST_KEY} characters", "generate one: openssl rand -hex 32"
+                f"{KEYS[server]}: its value has fewer than {SHORTEST_KEY} characters",
+                "generate one: openssl rand -hex 32",
             )
     if settings["STACK"] in ("native", "apptainer") and settings["MONITORING"] == "on":
         raise StackError(f"MONITORING=on takes Docker, and STACK={settings['STACK']} has none", "choose one of the two")

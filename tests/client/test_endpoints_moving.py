@@ -173,7 +173,9 @@ def test_named_no_more(file: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
     """A real reward server that has the next job's key."""
-    with running(tmp_path_factory.mktemp("keyed"), "--workers", "1", REWARD_SERVER_API_KEYS="key-of-the-next-job") as one:
+    with running(
+        tmp_path_factory.mktemp("keyed"), "--workers", "1", REWARD_SERVER_API_KEYS="key-of-the-next-job"
+    ) as one:
         yield one
 
 

@@ -24,6 +24,7 @@ SMALL = {
     "model": "Qwen/Qwen3-4B",
     "route": {"template": "Is it right? {CANDIDATE_SOLUTION}", "options": {"max_new_tokens": 4096}},
 }
+KEYS = {"reward_server_api_keys": "a-key-of-the-tests"}
 EXTRA = [{"name": "VLLM_CPU_KVCACHE_SPACE", "value": "8"}, {"name": "HF_HUB_OFFLINE", "value": "1"}]
 ON_CPUS = {"judge": {"device": "cpu", "extraEnv": EXTRA}, "embedding": {"device": "cpu"}}
 NUMBERS = {
@@ -250,7 +251,7 @@ def test_programs_of_the_images(
         ({"embedding": {"enabled": False}}, ["LLM_JUDGE_SERVER_URL"], ["EMBEDDING", "8080"]),
         ({"judge": {"enabled": False}}, ["EMBEDDING_SERVER_URL"], ["JUDGE", "8000"]),
         ({"judges": {"default": {}, "small": SMALL}}, ["get configmap r-routes", "REWARDSTACK_ROUTES"], ["API_KEY"]),
-        ({"keys": {"values": {"reward_server_api_keys": "a-key-of-the-tests"}}}, ["REWARD_SERVER_API_KEY=..."], ["JUDGE_SERVER_API"]),
+        ({"keys": {"values": KEYS}}, ["REWARD_SERVER_API_KEY=..."], ["JUDGE_SERVER_API"]),
         ({"gateway": {"service": {"type": "LoadBalancer"}}}, ["get service r-gateway", "no key"], ["port-forward"]),
         ({"judge": {"scaling": {"by": "keda"}}}, ["scaling of judge needs a Prometheus"], ["no key"]),
         ({"judges": {"default": {"enabled": False}, "small": SMALL}}, [], ["LLM_JUDGE_SERVER_URL"]),

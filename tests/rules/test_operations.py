@@ -180,7 +180,10 @@ def test_keys_of_client_and_server(
         )
         eventually(lambda: len(list(redis_client.Redis.from_url(redis.url).scan_iter(f"{PREFIX}*"))) == 1)
         with variables(
-            monkeypatch, REWARD_SERVER_URL=server.url, REWARD_CACHE_URL=redis.url, REWARD_SERVER_API_KEY="a-key-of-the-tests"
+            monkeypatch,
+            REWARD_SERVER_URL=server.url,
+            REWARD_CACHE_URL=redis.url,
+            REWARD_SERVER_API_KEY="a-key-of-the-tests",
         ):
             [by_client] = score([Request("math", "$\\sqrt{8}$", "2\\sqrt{2}")])
         requests.get(server.url + "/health", timeout=5)

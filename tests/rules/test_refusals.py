@@ -198,4 +198,6 @@ def test_log_holds_no_secrets(guarded: RewardServer) -> None:
 
     log = guarded.log.read_text()
 
-    assert [word for word in ("first-key-of-tests", "second-key-of-tests", "wrong key", "candidate") if word in log] == []
+    assert [
+        word for word in ("first-key-of-tests", "second-key-of-tests", "wrong key", "candidate") if word in log
+    ] == []

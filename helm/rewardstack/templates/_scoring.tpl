@@ -34,9 +34,9 @@
 {{- .Values.settings.REWARD_GRACEFUL_TIMEOUT | default (max (int $settings.REWARD_GRACEFUL_TIMEOUT) (int (ceil $settings.LLM_JUDGE_SERVER_TIMEOUT))) | int }}
 {{- end }}
 
-{{/* Changes with whatever these pods read when they start. */}}
+{{/* Changes with whatever these pods read when they start, but for keys: who may see pods would see a hash of them. */}}
 {{- define "rewardstack.scoring-checksum" -}}
-checksum/settings: {{ list (include "rewardstack.settings" .) (include "rewardstack.routes" .) .Values.keys.values | toJson | sha256sum }}
+checksum/settings: {{ list (include "rewardstack.settings" .) (include "rewardstack.routes" .) | toJson | sha256sum }}
 {{- end }}
 
 {{/* What whoever scores is given, reward server, workers and the test pod: list $ further-variables resources. */}}

@@ -34,7 +34,7 @@ GATEWAY = Section("Gateway", [
     Setting("MAX_BODY_BYTES", str(64 * 2**20), Whole(1024, 2**40), ("gateway", "rules"),
             "bytes of the largest request body (64 MiB)"),
     Setting("ALLOWED_HOSTS", "", Hosts(), ("gateway", "rules"),
-            "further host names, separated by commas, by which clients may address a server that has no keys; "
+            "further host names, separated by commas, by which clients may address a server without keys; "
             "`.example.org` for every name below it. IP addresses, names without a dot and the machine's own are known"),
 ])
 
