@@ -124,7 +124,7 @@ def test_names_of_a_server_with_keys(ports: Ports) -> None:
 
 
 def test_requests_across_sites(ports: Ports, table: Table) -> None:
-    """What a browser sends for a page of another site is refused where it changes or reads something; its own is not."""
+    """What a browser sends for a page of another site is refused where it changes or reads; its own is not."""
     job = "0" * 32
     asked = [("POST", "/v1/score", 200), ("GET", "/v1/status", 200), ("GET", f"/jobs/{job}/results", 503)]
     asked += [("DELETE", f"/jobs/{job}", 503)]

@@ -262,6 +262,20 @@ def slow_body(url: str, path: str) -> None:
     assert "16384 bytes a second" in reply["error"]
 
 
+def dripping_body(url: str, path: str, length: str) -> None:
+    """So is one whose body comes a byte a second, which keeps no timeout between two pieces from ending."""
+    lines = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json", RIGHT, length]
+    with socket.create_connection(address_of(url), ENDED_SECONDS) as client:
+        client.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        client.settimeout(1)
+        for _ in range(2 * ENDED_SECONDS):
+            with contextlib.suppress(TimeoutError):
+                assert client.recv(65536).startswith(b"HTTP/1.1 408")
+                return
+            client.sendall(b"1" if length.startswith("Content") else b"1\r\n1\r\n")
+    raise AssertionError("it is still waited for")
+
+
 def slow_head(url: str, attack: str) -> None:
     """A connection on which no head comes to its end is closed."""
     with socket.create_connection(address_of(url), ENDED_SECONDS) as client:
@@ -302,6 +316,9 @@ def test_clients_that_are_waited_for(guarded: Site, gateway: str, table: Table) 
     clients = {
         **{f"slow body of {path}": partial(slow_body, url, path) for path in ("/v1/score", "/jobs")},
         **{f"slow head: {attack}": partial(slow_head, url, attack) for attack in ("head", "second head", "nothing")},
+        "dripping body of the gateway": partial(dripping_body, gateway, "/v1/score", "Content-Length: 1000000"),
+        "dripping chunks of the gateway": partial(dripping_body, gateway, "/v1/score", "Transfer-Encoding: chunked"),
+        "dripping job of the gateway": partial(dripping_body, gateway, "/jobs", "Content-Length: 50"),
         "late head": partial(late_head, url),
         "honest client": partial(honest_client, url),
         "honest client of the gateway": partial(honest_client, gateway),

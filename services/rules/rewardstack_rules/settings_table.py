@@ -35,7 +35,8 @@ GATEWAY = Section("Gateway", [
             "bytes of the largest request body (64 MiB)"),
     Setting("ALLOWED_HOSTS", "", Hosts(), ("gateway", "rules"),
             "further host names, separated by commas, by which clients may address a server without keys; "
-            "`.example.org` for every name below it. IP addresses, names without a dot and the machine's own are known"),
+            "`.example.org` for every name below it. IP addresses, names without a dot and the machine's own are "
+            "known"),
 ])
 
 JOBS = Section("Jobs", [
