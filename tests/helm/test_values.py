@@ -134,6 +134,23 @@ def test_large_numbers(rendered: Rendered) -> None:
     assert "2000000" in pod["containers"][0]["command"]
 
 
+def test_names_and_questions(rendered: Rendered) -> None:
+    """Servers know their names in the cluster and those of the Ingress; a port asks for a key where there is one.
+
+    The gateway's folder, which holds no bodies, has a size.
+    """
+    ingress = {"enabled": True, "hosts": {"rules": "rewards.example.org", "judge": ""}}
+    found = rendered({"ingress": ingress, "keys": {"values": KEYS}, "settings": {"ALLOWED_HOSTS": ".own.example"}})
+    given = found.one("ConfigMap", "gateway-settings")["data"]
+    names = {".own.example", ".cluster.local", "r-gateway.default", "rewards.example.org"}
+    assert {*given["ALLOWED_HOSTS"].split(",")} == names
+    assert found.one("ConfigMap", "settings")["data"]["ALLOWED_HOSTS"] == given["ALLOWED_HOSTS"]
+    asks = [given[f"{service}_KEY_QUESTION"] for service in ("RULES", "JUDGE", "EMBEDDING")]
+    assert asks == ["/key", "off", "off"]
+    volumes = found.one("Deployment", "gateway")["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}} in volumes
+
+
 def test_keys_that_a_pod_has(rendered: Rendered) -> None:
     """Keys are in a Secret and in no other object; each pod mounts the keys that its program reads, and no others."""
     keys = {name: f"{name}-to-find" for name in ("reward_server_api_keys", "llm_judge_server_api_key", "hf_token")}

@@ -63,6 +63,13 @@ def test_files(tmp_path: Path, values: dict[str, str], expected: list[str]) -> N
     assert names(described(tmp_path, BOTH, values)) == ["compose.yaml", *expected]
 
 
+def test_ports_that_ask_for_a_key(tmp_path: Path) -> None:
+    """The gateway asks for a key at the ports of services that have one, and looks at host names at the others."""
+    given = described(tmp_path, BOTH, {"REWARD_SERVER_API_KEYS": "a-key-of-the-tests"}).gateway
+    asks = [given[f"{service}_KEY_QUESTION"] for service in ("RULES", "JUDGE", "EMBEDDING")]
+    assert asks == ["/key", "off", "off"]
+
+
 def test_no_secret_in_variables(tmp_path: Path) -> None:
     """Compose is given no key and no password: its variables end up where `docker inspect` shows them."""
     environment = described(tmp_path, BOTH, all_secrets("sesame")).environment
