@@ -98,6 +98,13 @@ def test_contradictory(tmp_path: Path, values: dict[str, str], both: tuple[str, 
     assert [name in str(caught.value) for name in both] == [True, True]
 
 
+def test_the_name_of_the_certificate_is_known(tmp_path: Path) -> None:
+    """A server without keys answers to the name by which the stack's own clients reach it."""
+    names = {"ALLOWED_HOSTS": ".own.example", "TLS_NAME": "rewards.example.org"}
+    assert load(tmp_path, **names)["ALLOWED_HOSTS"] == ".own.example,rewards.example.org"
+    assert load(tmp_path)["ALLOWED_HOSTS"] == ""
+
+
 @pytest.mark.parametrize("name", ["LLM_JUDGE_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY"])
 def test_short_keys_of_model_servers(tmp_path: Path, name: str) -> None:
     """A short key is refused where the stack runs the server, and is nobody's business where it runs elsewhere."""
