@@ -18,6 +18,9 @@ RAY_SCHEME = "ray://"
 RAY_NAMESPACE = "rewardstack"
 """Where an actor is looked for whose namespace is not said, whatever the namespace of the trainer's job."""
 RAY_ACTOR = re.compile(r"(?:([A-Za-z0-9_.-]+)/)?([A-Za-z0-9_.-]+)")
+HOST = r"\.?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?"
+SHORTEST_KEY = 16
+"""Characters of the shortest key that clients may be asked for."""
 COMMENT = re.compile(r"\s[;#]")
 
 Schema = dict[str, Any]
@@ -159,8 +162,23 @@ class Keys(Text):
         if not text:
             return ()
         if not all(keys) or not text.isascii():
-            raise Refused("has an empty key, or one that is not ASCII; write it like first-key,second-key")
+            raise Refused("has an empty key, or one that is not ASCII; write it like KEY,OTHER-KEY")
+        if min(map(len, keys)) < SHORTEST_KEY:
+            raise Refused(f"has a key of fewer than {SHORTEST_KEY} characters; generate one: openssl rand -hex 32")
         return keys
+
+
+class Hosts(Text):
+    """Names of hosts separated by commas; one that begins with a dot stands for every name below it."""
+
+    def read(self, text: str) -> Any:
+        hosts = tuple(part.strip().lower() for part in super().read(text).split(",") if part.strip())
+        if not all(re.fullmatch(HOST, host) for host in hosts):
+            raise Refused("is not a list of host names such as rewards.example.org,.cluster.example.org")
+        return hosts
+
+    def schema(self) -> Schema:
+        return {"type": "string", "pattern": rf"^( *{HOST} *(,|$))*$"}
 
 
 class Files(Text):

@@ -14,15 +14,17 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=tei_container.sh
 . "$root/services/embedding/tei_container.sh"
 
+# With a key a script starts the server, which reads the key from a file: no command line holds it, and `docker inspect`
+# does not show it.
+key=${EMBEDDING_SERVER_API_KEY:-}
+if [ -n "$key" ]; then set -- /with_keys.sh API_KEY=/run/secrets/API_KEY text-embeddings-router "$@"; fi
 set -- "$image" "$@"
+if [ -n "$key" ]; then
+    set -- --entrypoint sh --volume "$root/services/models/with_keys.sh:/with_keys.sh:ro" \
+        --volume "$secrets/$name:/run/secrets:ro" "$@"
+fi
 if [ -n "$folder" ]; then set -- --volume "$folder:/model:ro" "$@"; fi
 if [ -n "$gpu" ]; then set -- --gpus "device=$gpu" "$@"; fi
-# The key is named here and taken from the environment, so that no command line holds it.
-if [ -n "${EMBEDDING_SERVER_API_KEY:-}" ]; then
-    API_KEY=$EMBEDDING_SERVER_API_KEY
-    export API_KEY
-    set -- --env API_KEY "$@"
-fi
 if [ -n "${HF_TOKEN:-}" ]; then set -- --volume "$cache/home:/run/huggingface:ro" --env HF_HOME=/run/huggingface "$@"; fi
 set -- --publish "$HOST:$PORT:80" --volume "$cache/models:/data" "$@"
 
@@ -31,9 +33,10 @@ if [ -n "$dry" ]; then
     exit 0
 fi
 require_docker run_tei_python.py
+if [ -n "$key" ]; then keep_secret API_KEY "$key"; fi
 mkdir -p "$cache/models"
 # The token is read from a file: no command line holds it, and `docker inspect` does not show it.
 if [ -n "${HF_TOKEN:-}" ]; then (umask 077 && mkdir -p "$cache/home" && printf %s "$HF_TOKEN" >"$cache/home/token"); fi
 echo "==> starting $MODEL_ID with $image"
 run_detached "the embedding server" "$@"
-announce EMBEDDING_SERVER "${EMBEDDING_SERVER_API_KEY:-}"
+announce EMBEDDING_SERVER "$key"

@@ -17,6 +17,12 @@ WITH_TLS = " ssl; include tls.conf"
 """What follows the address and port of a server that speaks TLS."""
 TRIES = 2
 """Servers that a request is sent to where the first breaks."""
+KEY_QUESTIONS = {
+    "RULES_KEY_QUESTION": "REWARD_SERVER_API_KEYS",
+    "JUDGE_KEY_QUESTION": "LLM_JUDGE_SERVER_API_KEY",
+    "EMBEDDING_KEY_QUESTION": "EMBEDDING_SERVER_API_KEY",
+}
+"""By the variable in the templates that says whether a port asks for a key: the setting that holds its keys."""
 NOBODY = "unix:/nonexistent/server.sock"
 """Where a service has no server yet: nginx insists on one, finds it gone, and says so."""
 NO_JUDGES: Mapping[str, str] = MappingProxyType({})
@@ -45,17 +51,22 @@ def files(
         "NGINX_USER": "user root;" if os.geteuid() == 0 else "",
         "SERVICES": "\n    ".join(f"include {service}.conf;" for service in services),
         "TRIES": str(TRIES),
-        "KEY_QUESTION": "/key" if settings["REWARD_SERVER_API_KEYS"] else "off",
+        **key_questions(settings),
         **({"TLS_FOLDER": str(tls.folder), "TLS_VERSION": tls.version} if tls else {}),
         **{f"LISTEN_{service.upper()}": listen[service] + (WITH_TLS if tls else "") for service in services},
         **{variable(service): servers[service] for service in services},
         "JUDGE_UPSTREAM": "judge",
         **named_judges(judges, servers, settings),
     }
-    names = ["nginx", "common", *services, *(["tls"] if tls else [])]
+    names = ["nginx", "common", "open", "browsers", *services, *(["tls"] if tls else [])]
     if "judge" in services:
         names.append(balancing(settings))
     return {f"{name}.conf": fill(TEMPLATES / f"{name}.conf.template", values) for name in names}
+
+
+def key_questions(settings: Settings) -> dict[str, str]:
+    """Whether the port of each service asks for a key, by the variable in the templates."""
+    return {variable: "/key" if settings[key] else "off" for variable, key in KEY_QUESTIONS.items()}
 
 
 def named_judges(judges: Mapping[str, str], servers: Mapping[str, Sequence[str]], settings: Settings) -> dict[str, str]:

@@ -32,13 +32,21 @@ else
     MODEL_ID=${MODEL_ID:-$(from_dotenv JUDGE_CPU_MODEL)}
 fi
 
-# The image's entry point is `vllm serve`: its arguments begin with the model.
+# The image's entry point is `vllm serve`: its arguments begin with the model. A script starts it where there are secrets.
+keep_secret VLLM_API_KEY "${LLM_JUDGE_SERVER_API_KEY:-}"
+keep_secret HF_TOKEN "${HF_TOKEN:-}"
+secret=${LLM_JUDGE_SERVER_API_KEY:-}${HF_TOKEN:-}
 set -- --config /etc/vllm.yaml "$@"
-if [ -d "$MODEL_ID" ]; then
-    set -- --volume "$(cd "$MODEL_ID" && pwd):/model:ro" "$image" /model --served-model-name "$MODEL_ID" "$@"
-else
-    set -- "$image" "$MODEL_ID" "$@"
+if [ -d "$MODEL_ID" ]; then set -- /model --served-model-name "$MODEL_ID" "$@"; else set -- "$MODEL_ID" "$@"; fi
+if [ -n "$secret" ]; then
+    set -- /with_keys.sh VLLM_API_KEY=/run/secrets/VLLM_API_KEY HF_TOKEN=/run/secrets/HF_TOKEN vllm serve "$@"
 fi
+set -- "$image" "$@"
+if [ -n "$secret" ]; then
+    set -- --entrypoint sh --volume "$root/services/models/with_keys.sh:/with_keys.sh:ro" \
+        --volume "$secrets/$name:/run/secrets:ro" "$@"
+fi
+if [ -d "$MODEL_ID" ]; then set -- --volume "$(cd "$MODEL_ID" && pwd):/model:ro" "$@"; fi
 if [ -n "$gpu" ]; then
     set -- --gpus all --volume "$root/services/judge/vllm-gpu.yaml:/etc/vllm.yaml:ro" "$@"
 else
@@ -48,13 +56,7 @@ else
         --volume "$root/services/judge/vllm-cpu.yaml:/etc/vllm.yaml:ro" "$@"
 fi
 
-# Secrets are named here and taken from the environment, so that no command line holds them.
-VLLM_API_KEY=${LLM_JUDGE_SERVER_API_KEY:-}
-export VLLM_API_KEY
-if [ -n "$VLLM_API_KEY" ]; then set -- --env VLLM_API_KEY "$@"; fi
-if [ -n "${HF_TOKEN:-}" ]; then set -- --env HF_TOKEN "$@"; fi
-
 echo "==> starting $MODEL_ID with $image"
 run_detached "the judge" --shm-size 8g --publish "$HOST:$PORT:8000" --volume "$cache:/root/.cache/huggingface" \
     --volume "$HOME/.cache/vllm:/root/.cache/vllm" --env VLLM_NO_USAGE_STATS=1 "$@"
-announce LLM_JUDGE_SERVER "$VLLM_API_KEY"
+announce LLM_JUDGE_SERVER "${LLM_JUDGE_SERVER_API_KEY:-}"

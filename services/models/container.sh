@@ -40,6 +40,14 @@ show() {
     printf '%s\n' "$line"
 }
 
+secrets=$HOME/.cache/rewardstack/secrets
+
+# keep_secret VARIABLE TEXT: the container $name finds the text in a file of that name, which with_keys.sh reads into the
+# variable: one of the container itself would be shown by `docker inspect`.
+keep_secret() {
+    (umask 077 && mkdir -p "$secrets/$name" && printf %s "$2" >"$secrets/$name/$1")
+}
+
 healthy() {
     if command -v curl >/dev/null; then
         curl --noproxy '*' -fsS -o /dev/null --max-time 2 "http://127.0.0.1:$PORT/health" 2>/dev/null

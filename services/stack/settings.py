@@ -165,6 +165,8 @@ def load(root: Path, environ: Mapping[str, str] = os.environ) -> Settings:
             setting.read(settings[name])
         except Malformed as error:
             raise StackError(f"{'environment' if name in environ else '.env'}: {error}") from None
+    # The stack itself addresses the gateway by that name.
+    settings["ALLOWED_HOSTS"] = ",".join(filter(None, [settings["ALLOWED_HOSTS"], settings["TLS_NAME"]]))
     return settings
 
 

@@ -271,6 +271,7 @@ def test_all_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_servers_own_keys(cli: Cli) -> None:
     """Where the stack runs, the first of the keys that its server takes is sent."""
     with scripted_server(**WELL) as server:
-        cli.variables |= {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_API_KEYS": "first, second"}
+        keys = "first-key-of-tests, second-key-of-tests"
+        cli.variables |= {"REWARD_SERVER_URL": server.url, "REWARD_SERVER_API_KEYS": keys}
         assert cli("check").status == 0
-    assert server.asked[-1]["headers"]["Authorization"] == "Bearer first"
+    assert server.asked[-1]["headers"]["Authorization"] == "Bearer first-key-of-tests"

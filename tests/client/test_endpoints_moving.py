@@ -173,7 +173,9 @@ def test_named_no_more(file: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardServer]:
     """A real reward server that has the next job's key."""
-    with running(tmp_path_factory.mktemp("keyed"), "--workers", "1", REWARD_SERVER_API_KEYS="of-the-next-job") as one:
+    with running(
+        tmp_path_factory.mktemp("keyed"), "--workers", "1", REWARD_SERVER_API_KEYS="key-of-the-next-job"
+    ) as one:
         yield one
 
 
@@ -182,7 +184,7 @@ def test_the_next_jobs_key(file: Path, keyed: RewardServer) -> None:
     write_endpoints(file, {"REWARD_SERVER_URL": keyed.url, "REWARD_SERVER_API_KEY": "of-the-last-job"})
     with scoring([Request("gsm8k", f"#### {at}", f"{at}") for at in range(SAMPLES)]) as scores:
         time.sleep(2.0)
-        write_endpoints(file, {"REWARD_SERVER_URL": keyed.url, "REWARD_SERVER_API_KEY": "of-the-next-job"})
+        write_endpoints(file, {"REWARD_SERVER_URL": keyed.url, "REWARD_SERVER_API_KEY": "key-of-the-next-job"})
     assert statuses(scores) == {"ok"} and {one.value for one in scores} == {1.0}
 
 

@@ -117,6 +117,15 @@ def test_secrets_are_not_shown(script: Path, tmp_path: Path) -> None:
     assert "HF_TOKEN" not in " ".join(command)
 
 
+def test_docker_is_given_no_key(tmp_path: Path) -> None:
+    """Nor in a variable of the container, which `docker inspect` shows: the server reads it from a file."""
+    command = run(DOCKER, tmp_path, "", EMBEDDING_SERVER_API_KEY=SECRET)
+    assert "API_KEY" not in command
+    given = ["/with_keys.sh", "API_KEY=/run/secrets/API_KEY", "text-embeddings-router", "--model-id"]
+    at = command.index(f"{IMAGE}:cpu-1.9")
+    assert command[at + 1 : at + 5] == given
+
+
 @pytest.mark.parametrize("script", [DOCKER, APPTAINER], ids=["docker", "apptainer"])
 def test_a_folder_is_mounted(script: Path, tmp_path: Path) -> None:
     """A model in a folder, spaces in its name, is mounted and served under the name it was given."""

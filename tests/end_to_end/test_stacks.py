@@ -24,9 +24,9 @@ MODELS = Models(ROOT / os.environ.get("MODELS_DIR", ".models"))
 STARTING_SECONDS = 900
 PASSWORD = "cache-password"
 KEYS = {
-    "REWARD_SERVER_API_KEY": "reward-key",
-    "LLM_JUDGE_SERVER_API_KEY": "judge-key",
-    "EMBEDDING_SERVER_API_KEY": "embedding-key",
+    "REWARD_SERVER_API_KEY": "reward-key-of-the-tests",
+    "LLM_JUDGE_SERVER_API_KEY": "judge-key-of-the-tests",
+    "EMBEDDING_SERVER_API_KEY": "embedding-key-of-the-tests",
 }
 """Of clients; the stack asks for the same ones."""
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1800)]
@@ -38,7 +38,7 @@ def made(folder: Path, **settings: str) -> Iterator[Tree]:
     tree = Tree(folder / "tree", STARTING_SECONDS)
     tree.environment |= {
         **KEYS,
-        "REWARD_SERVER_API_KEYS": f"{KEYS['REWARD_SERVER_API_KEY']},another-key",
+        "REWARD_SERVER_API_KEYS": f"{KEYS['REWARD_SERVER_API_KEY']},another-key-of-the-tests",
         "CACHE_PASSWORD": PASSWORD,
         "CACHE_PORT": str(free_port()),
     }

@@ -54,7 +54,7 @@ def test_a_job_that_is_scored(audited: Site) -> None:
         submitted.items()
         >= {
             "event": "submitted",
-            "tenant": tenant_of("first-key"),
+            "tenant": tenant_of("first-key-of-tests"),
             "items": 7,
             "sources": {"gsm8k": 6, "math": 1},
             "request_id": "a-request",
@@ -63,10 +63,10 @@ def test_a_job_that_is_scored(audited: Site) -> None:
         }.items()
     )
     assert [set(one) for one in (submitted, ended)] == [set(one) for one in DOCUMENTED]
-    assert (ended["event"], ended["tenant"], ended["items"]) == ("finished", tenant_of("first-key"), 7)
+    assert (ended["event"], ended["tenant"], ended["items"]) == ("finished", tenant_of("first-key-of-tests"), 7)
     assert ended["statuses"]["ok"] == 7
     written = "".join(log.read_text() for log in logs(audited))
-    assert [word for word in (WORDS, "first-key", "####") if word in written] == []
+    assert [word for word in (WORDS, "first-key-of-tests", "####") if word in written] == []
 
 
 def test_a_job_that_is_canceled(audited: Site) -> None:
@@ -79,7 +79,7 @@ def test_a_job_that_is_canceled(audited: Site) -> None:
     assert (
         lines(audited, job_id)[1].items()
         >= {
-            "tenant": tenant_of("first-key"),
+            "tenant": tenant_of("first-key-of-tests"),
             "request_id": "the-end",
             "client": "127.0.0.1",
         }.items()

@@ -71,7 +71,7 @@ def test_probes_are_free(rated: RewardServer) -> None:
 def test_a_trainer_waits(rated: RewardServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trainer that sends more than its rate has every sample scored in the end."""
     monkeypatch.setenv("REWARD_SERVER_URL", rated.url)
-    monkeypatch.setenv("REWARD_SERVER_API_KEY", "second-key")
+    monkeypatch.setenv("REWARD_SERVER_API_KEY", "second-key-of-tests")
 
     for at in range(3 * RATE):
         assert ["ok"] == [one.status for one in score([Request("rule_remote_gsm8k", f"#### {at}, waiting", "5")])]

@@ -51,7 +51,7 @@ def head(path: str, *headers: str, kind: str = "application/json", length: int =
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-RIGHT = "X-API-Key: first-key"
+RIGHT = "X-API-Key: first-key-of-tests"
 ATTACKS = {
     "jobs": head("/jobs", RIGHT, kind="application/x-ndjson"),
     "job": head("/jobs", RIGHT),
@@ -63,7 +63,7 @@ ATTACKS = {
     "no key": head("/v1/score"),
     "open path": head("/health"),
     "chunked": b"POST /v1/score HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
-    b"Content-Type: application/json\r\nX-API-Key: first-key\r\n\r\nf4240\r\n",
+    b"Content-Type: application/json\r\nX-API-Key: first-key-of-tests\r\n\r\nf4240\r\n",
     "head": b"POST /v1/score HTTP/1.1\r\nHost: ",
     "half a head": b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nG",
     "second head": b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /health HTTP/1.1\r\nX: ",
@@ -72,7 +72,7 @@ ATTACKS = {
 }
 UNREAD = {
     "life": b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 3000,
-    "large replies": b"GET /openapi.json HTTP/1.1\r\nHost: x\r\nX-API-Key: first-key\r\n\r\n" * 100,
+    "large replies": b"GET /openapi.json HTTP/1.1\r\nHost: x\r\nX-API-Key: first-key-of-tests\r\n\r\n" * 100,
 }
 """Requests whose replies are never read."""
 
@@ -233,13 +233,13 @@ def test_what_is_no_http(guarded: Site, first: str) -> None:
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"Authorization": "Bearer first-key"}, 200),
-        ({"Authorization": f"Basic {b64encode(b'any:second-key').decode()}"}, 200),
-        ({"XRL-Authorization": "Bearer second-key"}, 200),
-        ({"X-API-Key": "second-key"}, 200),
-        ({"X-API-Key": "first-key "}, 200),
+        ({"Authorization": "Bearer first-key-of-tests"}, 200),
+        ({"Authorization": f"Basic {b64encode(b'any:second-key-of-tests').decode()}"}, 200),
+        ({"XRL-Authorization": "Bearer second-key-of-tests"}, 200),
+        ({"X-API-Key": "second-key-of-tests"}, 200),
+        ({"X-API-Key": "first-key-of-tests "}, 200),
         ({"X-API-Key": "first-ke"}, 401),
-        ({"Authorization": "Bearer wrong", "X-API-Key": "first-key"}, 401),
+        ({"Authorization": "Bearer wrong", "X-API-Key": "first-key-of-tests"}, 401),
         ({}, 401),
     ],
 )
@@ -260,6 +260,20 @@ def slow_body(url: str, path: str) -> None:
     status, reply = send(url, head(path, RIGHT))
     assert (status, reply["field"]) == (408, "body")
     assert "16384 bytes a second" in reply["error"]
+
+
+def dripping_body(url: str, path: str, length: str) -> None:
+    """So is one whose body comes a byte a second, which keeps no timeout between two pieces from ending."""
+    lines = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json", RIGHT, length]
+    with socket.create_connection(address_of(url), ENDED_SECONDS) as client:
+        client.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        client.settimeout(1)
+        for _ in range(2 * ENDED_SECONDS):
+            with contextlib.suppress(TimeoutError):
+                assert client.recv(65536).startswith(b"HTTP/1.1 408")
+                return
+            client.sendall(b"1" if length.startswith("Content") else b"1\r\n1\r\n")
+    raise AssertionError("it is still waited for")
 
 
 def slow_head(url: str, attack: str) -> None:
@@ -302,6 +316,9 @@ def test_clients_that_are_waited_for(guarded: Site, gateway: str, table: Table) 
     clients = {
         **{f"slow body of {path}": partial(slow_body, url, path) for path in ("/v1/score", "/jobs")},
         **{f"slow head: {attack}": partial(slow_head, url, attack) for attack in ("head", "second head", "nothing")},
+        "dripping body of the gateway": partial(dripping_body, gateway, "/v1/score", "Content-Length: 1000000"),
+        "dripping chunks of the gateway": partial(dripping_body, gateway, "/v1/score", "Transfer-Encoding: chunked"),
+        "dripping job of the gateway": partial(dripping_body, gateway, "/jobs", "Content-Length: 50"),
         "late head": partial(late_head, url),
         "honest client": partial(honest_client, url),
         "honest client of the gateway": partial(honest_client, gateway),

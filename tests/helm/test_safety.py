@@ -196,7 +196,7 @@ def test_the_key_that_opens_metrics(locked: Rendering, needs_helm: None) -> None
     assert shown(locked) == {"name": "rewards", "key": "reward_server_api_keys"}
     own = render(CHART / "ci/keda-values.yaml")
     secret = own.one("Secret", "keys")
-    assert secret["stringData"][shown(own)["key"]] == "first-key"
+    assert secret["stringData"][shown(own)["key"]] == "first-key-of-tests"
     assert shown(own)["name"] == secret["metadata"]["name"]
 
 

@@ -24,6 +24,7 @@ SMALL = {
     "model": "Qwen/Qwen3-4B",
     "route": {"template": "Is it right? {CANDIDATE_SOLUTION}", "options": {"max_new_tokens": 4096}},
 }
+KEYS = {"reward_server_api_keys": "a-key-of-the-tests"}
 EXTRA = [{"name": "VLLM_CPU_KVCACHE_SPACE", "value": "8"}, {"name": "HF_HUB_OFFLINE", "value": "1"}]
 ON_CPUS = {"judge": {"device": "cpu", "extraEnv": EXTRA}, "embedding": {"device": "cpu"}}
 NUMBERS = {
@@ -131,6 +132,23 @@ def test_large_numbers(rendered: Rendered) -> None:
     pod = found.one("Deployment", "judge")["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsUser"] == 1000650000
     assert "2000000" in pod["containers"][0]["command"]
+
+
+def test_names_and_questions(rendered: Rendered) -> None:
+    """Servers know their names in the cluster and those of the Ingress; a port asks for a key where there is one.
+
+    The gateway's folder, which holds no bodies, has a size.
+    """
+    ingress = {"enabled": True, "hosts": {"rules": "rewards.example.org", "judge": ""}}
+    found = rendered({"ingress": ingress, "keys": {"values": KEYS}, "settings": {"ALLOWED_HOSTS": ".own.example"}})
+    given = found.one("ConfigMap", "gateway-settings")["data"]
+    names = {".own.example", ".cluster.local", "r-gateway.default", "rewards.example.org"}
+    assert {*given["ALLOWED_HOSTS"].split(",")} == names
+    assert found.one("ConfigMap", "settings")["data"]["ALLOWED_HOSTS"] == given["ALLOWED_HOSTS"]
+    asks = [given[f"{service}_KEY_QUESTION"] for service in ("RULES", "JUDGE", "EMBEDDING")]
+    assert asks == ["/key", "off", "off"]
+    volumes = found.one("Deployment", "gateway")["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}} in volumes
 
 
 def test_keys_that_a_pod_has(rendered: Rendered) -> None:
@@ -250,7 +268,7 @@ def test_programs_of_the_images(
         ({"embedding": {"enabled": False}}, ["LLM_JUDGE_SERVER_URL"], ["EMBEDDING", "8080"]),
         ({"judge": {"enabled": False}}, ["EMBEDDING_SERVER_URL"], ["JUDGE", "8000"]),
         ({"judges": {"default": {}, "small": SMALL}}, ["get configmap r-routes", "REWARDSTACK_ROUTES"], ["API_KEY"]),
-        ({"keys": {"values": {"reward_server_api_keys": "k"}}}, ["REWARD_SERVER_API_KEY=..."], ["JUDGE_SERVER_API"]),
+        ({"keys": {"values": KEYS}}, ["REWARD_SERVER_API_KEY=..."], ["JUDGE_SERVER_API"]),
         ({"gateway": {"service": {"type": "LoadBalancer"}}}, ["get service r-gateway", "no key"], ["port-forward"]),
         ({"judge": {"scaling": {"by": "keda"}}}, ["scaling of judge needs a Prometheus"], ["no key"]),
         ({"judges": {"default": {"enabled": False}, "small": SMALL}}, [], ["LLM_JUDGE_SERVER_URL"]),

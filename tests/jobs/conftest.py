@@ -23,9 +23,9 @@ FUNCTIONS: dict[str, Any] = {"REWARD_FUNCTIONS": HERE / "functions" / "job_rewar
 """For sites with the reward functions `slow` and `flaky`."""
 CHUNK_SIZE = 5
 ENDED = ("finished", "failed", "canceled")
-KEYS = "first-key,second-key"
-KEY = {"X-API-Key": "first-key"}
-OTHER_KEY = {"X-API-Key": "second-key"}
+KEYS = "first-key-of-tests,second-key-of-tests"
+KEY = {"X-API-Key": "first-key-of-tests"}
+OTHER_KEY = {"X-API-Key": "second-key-of-tests"}
 
 
 def sample(at: int, **fields: Any) -> dict[str, Any]:

@@ -238,6 +238,6 @@ def test_a_key(idle: Site, command: Make, tmp_path: Path) -> None:
     cli = command(idle)
     write_jsonl(tmp_path / "in.jsonl", rows())
     assert cli("submit", "in.jsonl").status == 1
-    cli.variables["REWARD_SERVER_API_KEY"] = "first-key"
+    cli.variables["REWARD_SERVER_API_KEY"] = "first-key-of-tests"
     job_id = cli("submit", "in.jsonl").out.strip()
     assert idle.state(job_id, headers=KEY)["items"] == ROWS

@@ -124,14 +124,21 @@ def test_folder(machine: Machine) -> None:
 
 
 def test_secrets(machine: Machine) -> None:
-    """Key and token are named on the command line and handed over in the environment; without them none is named."""
+    """Key and token are files that the container reads, in no command line and no variable of it; or there are none."""
     status, said = machine.run(LLM_JUDGE_SERVER_API_KEY="hidden-key", HF_TOKEN="hidden-token")
-    assert {("--env", "VLLM_API_KEY"), ("--env", "HF_TOKEN")} <= pairs(machine.arguments)
-    assert "hidden" not in (machine.folder / "docker.log").read_text() + said
-    assert "VLLM_API_KEY='hidden-key'" in (machine.folder / "variables").read_text()
-    machine.run()
+    secrets = machine.folder / "home/.cache/rewardstack/secrets/vllm-server"
+    files = {path.name: path.read_text() for path in secrets.iterdir()}
+    assert files == {"VLLM_API_KEY": "hidden-key", "HF_TOKEN": "hidden-token"}
+    assert [path.stat().st_mode & 0o077 for path in (secrets, *secrets.iterdir())] == [0, 0, 0]
+    assert ("--volume", f"{secrets}:/run/secrets:ro") in pairs(machine.arguments)
+    at = machine.arguments.index("/with_keys.sh")
+    given = ["VLLM_API_KEY=/run/secrets/VLLM_API_KEY", "HF_TOKEN=/run/secrets/HF_TOKEN", "vllm", "serve"]
+    assert machine.arguments[at + 1 : at + 5] == given
     assert not {"VLLM_API_KEY", "HF_TOKEN"} & set(machine.arguments)
-    assert status == 0
+    assert "hidden" not in (machine.folder / "docker.log").read_text() + said
+    machine.run()
+    assert "/with_keys.sh" not in machine.arguments
+    assert ({path.read_text() for path in secrets.iterdir()}, status) == ({""}, 0)
 
 
 def test_does_not_start(machine: Machine) -> None:

@@ -51,7 +51,7 @@ def names(made: Composition) -> list[str]:
     ("values", "expected"),
     [
         ({}, []),
-        ({"REWARD_SERVER_API_KEYS": "k"}, ["compose.keys.yaml"]),
+        ({"REWARD_SERVER_API_KEYS": "a-key-of-the-tests"}, ["compose.keys.yaml"]),
         ({"REWARD_CACHE_SECRET": "s"}, ["compose.keys.yaml"]),
         ({"CACHE_PORT": "6379", "CACHE_PASSWORD": "word"}, ["compose.cache.yaml"]),
         ({"CACHE_PORT": "6379"}, []),
@@ -61,6 +61,13 @@ def names(made: Composition) -> list[str]:
 def test_files(tmp_path: Path, values: dict[str, str], expected: list[str]) -> None:
     """Each file comes with the setting that asks for it."""
     assert names(described(tmp_path, BOTH, values)) == ["compose.yaml", *expected]
+
+
+def test_ports_that_ask_for_a_key(tmp_path: Path) -> None:
+    """The gateway asks for a key at the ports of services that have one, and looks at host names at the others."""
+    given = described(tmp_path, BOTH, {"REWARD_SERVER_API_KEYS": "a-key-of-the-tests"}).gateway
+    asks = [given[f"{service}_KEY_QUESTION"] for service in ("RULES", "JUDGE", "EMBEDDING")]
+    assert asks == ["/key", "off", "off"]
 
 
 def test_no_secret_in_variables(tmp_path: Path) -> None:
@@ -182,14 +189,14 @@ def test_labels_follow_what_is_read(tmp_path: Path) -> None:
         assert key not in text
         return {name: service["labels"][override.LABEL] for name, service in json.loads(text)["services"].items()}
 
-    first = labels("first-key")
-    assert labels("first-key") == first
-    changed = labels("second-key")
+    first = labels("first-key-of-tests")
+    assert labels("first-key-of-tests") == first
+    changed = labels("second-key-of-tests")
     assert (changed["rules"] != first["rules"], changed["cache"]) == (True, first["cache"])
     functions.write_text("# changed")
-    assert labels("second-key")["rules"] != changed["rules"]
+    assert labels("second-key-of-tests")["rules"] != changed["rules"]
     options.write_text("maxmemory 1gb")
-    assert labels("second-key")["cache"] != first["cache"]
+    assert labels("second-key-of-tests")["cache"] != first["cache"]
 
 
 def test_secret_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,9 +136,9 @@ def test_key(stack: Containers) -> None:
     """With a new key the reward server starts again and asks for it; `docker inspect` shows no key."""
     before = stack.ids()
     cache = {"CACHE_PASSWORD": "sesame-three", "CACHE_PORT": str(free_port())}
-    result = stack.run("up", REWARD_SERVER_API_KEYS="sesame-one,sesame-two", **cache)
+    result = stack.run("up", REWARD_SERVER_API_KEYS="sesame-one-of-the-tests,sesame-two-of-the-tests", **cache)
     assert result.returncode == 0 and "sesame" not in result.stdout, result.stdout
-    assert (post(stack), post(stack, "sesame-two")) == (401, 400)
+    assert (post(stack), post(stack, "sesame-two-of-the-tests")) == (401, 400)
     ids = stack.ids()
     assert ids["rules"] != before["rules"] and ids["queue"] == before["queue"]
     assert "sesame" not in docker("inspect", *ids.values())

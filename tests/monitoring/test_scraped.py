@@ -28,7 +28,7 @@ from tests.support.table import Table
 from tests.support.vllm import VllmServer
 from tests.support.waiting import eventually
 
-KEY = "first-key"
+KEY = "first-key-of-tests"
 HOSTILE = Path(__file__).parents[1] / "rules/functions/hostile.py"
 INTERVAL = "20s"
 """What Grafana would put for `$__rate_interval`."""

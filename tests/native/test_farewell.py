@@ -20,7 +20,7 @@ def said(capsys: pytest.CaptureFixture[str], **values: str) -> str:
 
 def test_open_without_keys(capsys: pytest.CaptureFixture[str]) -> None:
     """A gateway that other machines reach is warned of where a service asks for no key, and each is named."""
-    open_to_all = said(capsys, BIND_ADDRESS="0.0.0.0", REWARD_SERVER_API_KEYS="key")
+    open_to_all = said(capsys, BIND_ADDRESS="0.0.0.0", REWARD_SERVER_API_KEYS="a-key-of-the-tests")
     assert "warning: LLM_JUDGE_SERVER_API_KEY is empty" in open_to_all
     assert "warning: REWARD_SERVER_API_KEYS" not in open_to_all
     assert "warning" not in said(capsys)

@@ -23,7 +23,7 @@ from tests.native.tree import ROOT, Tree
 pytestmark = pytest.mark.usefixtures("needs_stack")
 
 STUB = ROOT / "tests/judge_launcher/stub"
-KEY = "the-judges-key"
+KEY = "the-judges-own-key"
 PYTHON = f"""#!/bin/sh
 export PYTHONPATH={STUB} STUB_VLLM="$(cat "$(dirname "$0")/mode")"
 exec {sys.executable} "$@"
@@ -126,7 +126,7 @@ def test_changed_under_load(stack: Tree) -> None:
 @pytest.mark.nightly
 def test_key(stack: Tree) -> None:
     """The judge has its key, which stands on no command line; a new one restarts it and what asks it."""
-    up(stack, LLM_JUDGE_SERVER_API_KEY="another-key")
+    up(stack, LLM_JUDGE_SERVER_API_KEY="another-judges-key")
     before = pids(stack, (*SERVICES, "judge"))
     said = up(stack)
     after = pids(stack, (*SERVICES, "judge"))

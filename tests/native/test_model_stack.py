@@ -19,7 +19,7 @@ from tests.native.tree import ROOT, Tree
 MODELS = Models(ROOT / os.environ.get("MODELS_DIR", ".models"))
 SAMPLES = sum(len(path.read_text().splitlines()) for path in (ROOT / "examples").glob("*samples.jsonl"))
 LOADING_SECONDS = 400
-KEY = "the-judges-key"
+KEY = "the-judges-own-key"
 OUTSIDE = ("HOME", "TMPDIR")
 ADDRESSES = {"LLM_JUDGE_SERVER_URL": "JUDGE_PORT", "EMBEDDING_SERVER_URL": "EMBEDDING_PORT"}
 

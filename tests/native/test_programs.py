@@ -31,8 +31,8 @@ from tests.native.nginx import load
 FOUND = Place({"nginx": "/usr/sbin/nginx", "redis-server": "/usr/bin/redis-server"})
 FLAGS = ["--override-generation-config", '{"top_p": 0.8}', "--note", 'it\'s 100 % "fine" ; # \\']
 SECRETS = {
-    "REWARD_SERVER_API_KEYS": "sesame-one",
-    "LLM_JUDGE_SERVER_API_KEY": "sesame-two",
+    "REWARD_SERVER_API_KEYS": "sesame-one-of-the-tests",
+    "LLM_JUDGE_SERVER_API_KEY": "sesame-two-of-the-tests",
     "LLM_JUDGE_HEADERS": "name: sesame-five",
     "CACHE_PASSWORD": "sesame-three",
     "CACHE_PORT": "6379",
@@ -93,7 +93,7 @@ def test_round_trip(run: RunDir) -> None:
         ({"CACHE_MAX_MEMORY": "64mb"}, ["cache"]),
         ({"VERIFY_TIMEOUT": 3}, ["rules", "worker"]),
         ({"REWARD_THREADS": 3}, ["rules"]),
-        ({"REWARD_SERVER_API_KEYS": "another"}, ["rules"]),
+        ({"REWARD_SERVER_API_KEYS": "another-key-of-the-tests"}, ["rules"]),
         ({"LLM_JUDGE_SERVER_API_KEY": "another"}, ["rules", "worker"]),
         ({"LLM_JUDGE_HEADERS": "name: another"}, ["rules", "worker"]),
         ({"CACHE_PASSWORD": "another"}, ["cache", "rules", "worker"]),

@@ -256,7 +256,11 @@ def test_secrets(stack: Tree) -> None:
     """With API keys, a port of the cache and its secret the samples are scored all the same; no secret is shown, nor on
     a command line; the URL of the cache that is printed works in a shell, and the cache asks for its password."""
     port = str(free_port())
-    secrets = {"REWARD_SERVER_API_KEYS": "sesame-one,sesame-two", "CACHE_PASSWORD": "sesame-three", "CACHE_PORT": port}
+    secrets = {
+        "REWARD_SERVER_API_KEYS": "sesame-one-of-the-tests,sesame-two-of-the-tests",
+        "CACHE_PASSWORD": "sesame-three",
+        "CACHE_PORT": port,
+    }
     said = up(stack, REWARD_CACHE_SECRET="sesame-four", **secrets)
     assert {status for status, _ in statuses(said)} == {"ok"}
     assert "export REWARD_CACHE_SECRET=" in said

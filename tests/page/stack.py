@@ -15,7 +15,7 @@ from tests.rules.conftest import ROOT, RewardServer, clean_environment
 from tests.support.jobs import Queue, Worker
 from tests.support.servers import FaultServer, Redis
 
-KEY = "first-key"
+KEY = "first-key-of-tests"
 HEADERS = {"X-API-Key": KEY}
 HOSTILE = ROOT / "tests/rules/functions/hostile.py"
 SCRIPT = "<script>document.title='run'</script><img src=x onerror=\"document.title='run'\">"

@@ -137,7 +137,7 @@ def guarded(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> It
     with running(
         tmp_path_factory.mktemp("guarded"),
         *("--workers", "2"),
-        REWARD_SERVER_API_KEYS="first-key, second-key",
+        REWARD_SERVER_API_KEYS="first-key-of-tests, second-key-of-tests",
         MAX_BODY_BYTES=100_000,
     ) as one:
         yield one

@@ -126,7 +126,7 @@ def test_refusals(server: RewardServer, body: Any, status: int, field: str) -> N
 
 def test_a_key_is_needed(guarded: RewardServer) -> None:
     """Where the server has keys, an explanation takes one of them, and the limit of a body holds."""
-    key = {"X-API-Key": "first-key"}
+    key = {"X-API-Key": "first-key-of-tests"}
     assert guarded.post("/v1/explain", RIGHT).status_code == 401
     assert guarded.post("/v1/explain", RIGHT, headers=key).status_code == 200
     assert guarded.post("/v1/explain", RIGHT | {"solution_str": "x" * 200_000}, headers=key).status_code == 413

@@ -173,14 +173,17 @@ def test_keys_of_client_and_server(
     """What the server kept in Redis, as it took an isolated process, a client finds there: their keys are the same."""
     redis = Redis(tmp_path)
     try:
-        server = start("--workers", "1", REWARD_CACHE_URL=redis.url, REWARD_SERVER_API_KEYS="a-key")
+        server = start("--workers", "1", REWARD_CACHE_URL=redis.url, REWARD_SERVER_API_KEYS="a-key-of-the-tests")
         [by_server] = server.score(
             {"data_source": "math", "solution_str": "$\\sqrt{8}$", "ground_truth": "2\\sqrt{2}"},
-            headers={"X-API-Key": "a-key"},
+            headers={"X-API-Key": "a-key-of-the-tests"},
         )
         eventually(lambda: len(list(redis_client.Redis.from_url(redis.url).scan_iter(f"{PREFIX}*"))) == 1)
         with variables(
-            monkeypatch, REWARD_SERVER_URL=server.url, REWARD_CACHE_URL=redis.url, REWARD_SERVER_API_KEY="a-key"
+            monkeypatch,
+            REWARD_SERVER_URL=server.url,
+            REWARD_CACHE_URL=redis.url,
+            REWARD_SERVER_API_KEY="a-key-of-the-tests",
         ):
             [by_client] = score([Request("math", "$\\sqrt{8}$", "2\\sqrt{2}")])
         requests.get(server.url + "/health", timeout=5)
@@ -195,7 +198,7 @@ def test_keys_of_client_and_server(
     [
         ({"REWARD_HOST": "0.0.0.0"}, True),
         ({"REWARD_HOST": "reward.example"}, True),
-        ({"REWARD_HOST": "0.0.0.0", "REWARD_SERVER_API_KEYS": "a-key"}, False),
+        ({"REWARD_HOST": "0.0.0.0", "REWARD_SERVER_API_KEYS": "a-key-of-the-tests"}, False),
         ({"REWARD_HOST": "localhost"}, False),
         ({"REWARD_HOST": "::1"}, False),
         ({"REWARD_HOST": "0.0.0.0", "REWARD_SOCKET": "/run/reward.sock"}, False),

@@ -12,7 +12,7 @@ import pytest
 from tests.rules.conftest import RewardServer
 
 ITEM = {"data_source": "gsm8k", "solution_str": "#### 1, a candidate's own words", "ground_truth": "1"}
-KEY = {"X-API-Key": "first-key"}
+KEY = {"X-API-Key": "first-key-of-tests"}
 Start = Callable[..., RewardServer]
 
 
@@ -32,11 +32,11 @@ def line_of(server: RewardServer, ident: str) -> dict[str, Any]:
 @pytest.mark.parametrize("arguments", [("--workers", "2"), ()], ids=["gunicorn", "single process"])
 def test_a_line_a_request(start: Start, arguments: tuple[str, ...]) -> None:
     """A request's line counts its items by their outcome; a refused one has its line as well."""
-    server = start(*arguments, REWARD_SERVER_API_KEYS="first-key")
+    server = start(*arguments, REWARD_SERVER_API_KEYS="first-key-of-tests")
     server.score(ITEM, ITEM, ITEM | {"solution_str": None}, headers={"X-Request-Id": "scored-1", **KEY})
     server.post("/v1/score", {"items": [3]}, headers={"X-Request-Id": "malformed-1", **KEY})
     server.get("/a-candidate's-own-words", headers={"X-Request-Id": "unknown-1", **KEY})
-    server.get("/metrics?key=first-key", headers={"X-Request-Id": "no-key-1"})
+    server.get("/metrics?key=first-key-of-tests", headers={"X-Request-Id": "no-key-1"})
 
     fixed = {"level": "info", "logger": "rewardstack_rules.http.request_log", "message": "request"}
     assert line_of(server, "scored-1") == fixed | {
@@ -50,7 +50,7 @@ def test_a_line_a_request(start: Start, arguments: tuple[str, ...]) -> None:
     assert (line_of(server, "malformed-1")["code"], line_of(server, "malformed-1")["items"]) == (400, 0)
     assert (line_of(server, "unknown-1")["code"], line_of(server, "unknown-1")["endpoint"]) == (404, "unknown")
     assert line_of(server, "no-key-1")["code"] == 401
-    assert [word for word in ("first-key", "candidate") if word in server.log.read_text()] == []
+    assert [word for word in ("first-key-of-tests", "candidate") if word in server.log.read_text()] == []
 
 
 def test_request_id(server: RewardServer) -> None:

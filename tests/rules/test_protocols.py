@@ -64,7 +64,7 @@ def test_result_at_any_process(server: RewardServer, guarded: RewardServer, meth
         method,
         f"{guarded.url}/roll/result",
         json={"reward_request_id": ident},
-        headers={"X-API-Key": "first-key"},
+        headers={"X-API-Key": "first-key-of-tests"},
         timeout=60,
     )
 

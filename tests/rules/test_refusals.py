@@ -114,7 +114,7 @@ def test_unknown_endpoint(server: RewardServer, method: str, path: str, status: 
 
 def test_long_body(guarded: RewardServer) -> None:
     """A body over MAX_BODY_BYTES is 413, with a length or without; one at the limit is read."""
-    key = {"X-API-Key": "first-key"}
+    key = {"X-API-Key": "first-key-of-tests"}
     empty = json.dumps({"items": []}).encode()
     fits, too_long = empty.ljust(100_000), empty.ljust(100_001)
 
@@ -128,10 +128,10 @@ def test_long_body(guarded: RewardServer) -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        {"Authorization": "Bearer first-key"},
-        {"Authorization": "bearer second-key"},
-        {"X-API-Key": "second-key"},
-        {"XRL-Authorization": "Bearer first-key"},
+        {"Authorization": "Bearer first-key-of-tests"},
+        {"Authorization": "bearer second-key-of-tests"},
+        {"X-API-Key": "second-key-of-tests"},
+        {"XRL-Authorization": "Bearer first-key-of-tests"},
     ],
 )
 def test_key(guarded: RewardServer, headers: dict[str, str]) -> None:
@@ -141,7 +141,7 @@ def test_key(guarded: RewardServer, headers: dict[str, str]) -> None:
 
 def test_key_in_the_address(guarded: RewardServer) -> None:
     """A trainer that can set no header has the key in its URL."""
-    address = guarded.url.replace("http://", "http://any:second-key@") + "/v1/score"
+    address = guarded.url.replace("http://", "http://any:second-key-of-tests@") + "/v1/score"
 
     assert requests.post(address, json={"items": [ITEM]}, timeout=60).status_code == 200
 
@@ -151,14 +151,14 @@ NO_KEYS: list[dict[str, str]] = [
     {"Authorization": "Bearer wrong"},
     {"Authorization": "Bearer"},
     {"Authorization": "Bearer "},
-    {"Authorization": "Basic first-key"},
-    {"Authorization": f"Basic {b64encode(b'first-key:wrong').decode()}"},
-    {"XRL-Authorization": "first-key"},
-    {"Authorization": "first-key"},
+    {"Authorization": "Basic first-key-of-tests"},
+    {"Authorization": f"Basic {b64encode(b'first-key-of-tests:wrong').decode()}"},
+    {"XRL-Authorization": "first-key-of-tests"},
+    {"Authorization": "first-key-of-tests"},
     {"X-API-Key": ""},
-    {"X-API-Key": "first-key,second-key"},
+    {"X-API-Key": "first-key-of-tests,second-key-of-tests"},
     {"X-API-Key": "first-ke\u00ff"},
-    {"X-API-Key": "first-key\u00e9"},
+    {"X-API-Key": "first-key-of-tests\u00e9"},
 ]
 
 
@@ -184,18 +184,20 @@ def test_tenants(guarded: RewardServer) -> None:
     """Who has one key does not see what was scored for another."""
     item = ITEM | {"solution_str": "#### 1 of two tenants"}
     for _ in range(8):
-        guarded.score(item, headers={"X-API-Key": "first-key"})
+        guarded.score(item, headers={"X-API-Key": "first-key-of-tests"})
 
-    assert guarded.score(item, headers={"X-API-Key": "first-key"})[0]["cached"] is True
-    assert guarded.score(item, headers={"X-API-Key": "second-key"})[0]["cached"] is False
+    assert guarded.score(item, headers={"X-API-Key": "first-key-of-tests"})[0]["cached"] is True
+    assert guarded.score(item, headers={"X-API-Key": "second-key-of-tests"})[0]["cached"] is False
 
 
 def test_log_holds_no_secrets(guarded: RewardServer) -> None:
     """Neither a key nor a candidate's text is written to the log, not even when it is refused."""
-    guarded.score(ITEM | {"solution_str": "a candidate's own words"}, headers={"X-API-Key": "first-key"})
-    guarded.post("/v1/score", {"items": ["another candidate's words"]}, headers={"X-API-Key": "second-key"})
+    guarded.score(ITEM | {"solution_str": "a candidate's own words"}, headers={"X-API-Key": "first-key-of-tests"})
+    guarded.post("/v1/score", {"items": ["another candidate's words"]}, headers={"X-API-Key": "second-key-of-tests"})
     guarded.get("/metrics", headers={"X-API-Key": "a wrong key"})
 
     log = guarded.log.read_text()
 
-    assert [word for word in ("first-key", "second-key", "wrong key", "candidate") if word in log] == []
+    assert [
+        word for word in ("first-key-of-tests", "second-key-of-tests", "wrong key", "candidate") if word in log
+    ] == []

@@ -44,7 +44,7 @@ def limited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """A server of each kind that takes 100,000 bytes, and one key."""
     arguments = ("--workers", "1") if request.param == "gunicorn" else ()
     folder = tmp_path_factory.mktemp("limited")
-    server = RewardServer(folder, *arguments, MAX_BODY_BYTES=LIMIT, REWARD_SERVER_API_KEYS="a-key")
+    server = RewardServer(folder, *arguments, MAX_BODY_BYTES=LIMIT, REWARD_SERVER_API_KEYS="a-key-of-the-tests")
     request.addfinalizer(server.process.wait)
     request.addfinalizer(server.process.terminate)
     server.wait_until_ready()
@@ -52,11 +52,11 @@ def limited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 REFUSED = [
-    ("/v1/score", "application/json", "a-key", 413),
+    ("/v1/score", "application/json", "a-key-of-the-tests", 413),
     ("/v1/score", "application/json", "wrong", 401),
-    ("/v1/score", "text/plain", "a-key", 415),
-    ("/nothing", "application/json", "a-key", 404),
-    ("/health", "application/json", "a-key", 405),
+    ("/v1/score", "text/plain", "a-key-of-the-tests", 415),
+    ("/nothing", "application/json", "a-key-of-the-tests", 404),
+    ("/health", "application/json", "a-key-of-the-tests", 405),
 ]
 """Path, content type and key of large requests, and the status of the reply."""
 
@@ -96,7 +96,7 @@ def test_broken_chunks(limited: RewardServer, body: bytes) -> None:
         path="/v1/score",
         kind="application/json",
         connection="close",
-        more="X-API-Key: a-key\r\nTransfer-Encoding: chunked\r\n",
+        more="X-API-Key: a-key-of-the-tests\r\nTransfer-Encoding: chunked\r\n",
     )
     with connect(limited) as client:
         client.sendall(head.encode() + body)
@@ -112,7 +112,7 @@ def test_cut_body(limited: RewardServer) -> None:
         path="/v1/score",
         kind="application/json",
         connection="close",
-        more="X-API-Key: a-key\r\nContent-Length: 500\r\n",
+        more="X-API-Key: a-key-of-the-tests\r\nContent-Length: 500\r\n",
     )
     with connect(limited) as client:
         client.sendall(head.encode() + b'{"items": ')

@@ -18,10 +18,10 @@ from rewardstack_rules.settings import SECRETS
 def test_read(tmp_path: Path, name: str) -> None:
     """The text of the file, without the line's end, is the variable's value; an empty path or file sets nothing."""
     file = tmp_path / "secret"
-    file.write_text("first-key,second-key\n")
+    file.write_text("first-key-of-tests,second-key-of-tests\n")
     environ = {f"{name}_FILE": str(file), name: ""}
     read_secret_files(SECRETS, environ)
-    assert environ == {name: "first-key,second-key"}
+    assert environ == {name: "first-key-of-tests,second-key-of-tests"}
     file.write_text("")
     for path in ("", str(file)):
         environ = {f"{name}_FILE": path}

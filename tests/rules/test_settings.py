@@ -32,9 +32,14 @@ def test_lists(tmp_path: Path) -> None:
     for file in files:
         file.touch()
 
-    settings = Settings.from_env({"REWARD_SERVER_API_KEYS": "a, b", "REWARD_FUNCTIONS": f"{files[0]}:{files[1]}"})
+    settings = Settings.from_env(
+        {
+            "REWARD_SERVER_API_KEYS": "first-key-of-tests, second-key-of-tests",
+            "REWARD_FUNCTIONS": f"{files[0]}:{files[1]}",
+        }
+    )
 
-    assert (("a", "b"), tuple(files)) == (settings.api_keys, settings.function_files)
+    assert (("first-key-of-tests", "second-key-of-tests"), tuple(files)) == (settings.api_keys, settings.function_files)
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,8 @@ def test_keys(guarded: RewardServer, path: str) -> None:
     """Where there are keys one is asked for: as a password, or as other requests have it."""
     assert guarded.get(path).status_code == 401
     assert guarded.get(path, auth=("any", "wrong")).status_code == 401
-    assert guarded.get(path, auth=("any", "first-key")).status_code == 200
-    assert guarded.get(path, headers={"Authorization": "Bearer second-key"}).status_code == 200
+    assert guarded.get(path, auth=("any", "first-key-of-tests")).status_code == 200
+    assert guarded.get(path, headers={"Authorization": "Bearer second-key-of-tests"}).status_code == 200
 
 
 def test_browsers_are_asked_for_a_password(guarded: RewardServer) -> None:

@@ -23,7 +23,16 @@ from tests.support.table import Table
 CASES = json.loads((ROOT / "tests/cases/settings.json").read_text())
 REFUSED = [(name, value, says) for says, values in CASES["refused"].items() for name, value in values]
 TAKEN = [(name, value) for name, values in CASES["taken"].items() for value in values]
-LOOSER = ("an IP address", "a list of URLs", "a password", "an empty key", "a Redis URL", "a list of flags", "one line")
+LOOSER = (
+    "an IP address",
+    "a list of URLs",
+    "a password",
+    "an empty key",
+    "a Redis URL",
+    "a list of flags",
+    "one line",
+    "fewer than 16",
+)
 """What JSON schema cannot say."""
 
 

@@ -98,6 +98,22 @@ def test_contradictory(tmp_path: Path, values: dict[str, str], both: tuple[str, 
     assert [name in str(caught.value) for name in both] == [True, True]
 
 
+def test_the_name_of_the_certificate_is_known(tmp_path: Path) -> None:
+    """A server without keys answers to the name by which the stack's own clients reach it."""
+    names = {"ALLOWED_HOSTS": ".own.example", "TLS_NAME": "rewards.example.org"}
+    assert load(tmp_path, **names)["ALLOWED_HOSTS"] == ".own.example,rewards.example.org"
+    assert load(tmp_path)["ALLOWED_HOSTS"] == ""
+
+
+@pytest.mark.parametrize("name", ["LLM_JUDGE_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY"])
+def test_short_keys_of_model_servers(tmp_path: Path, name: str) -> None:
+    """A short key is refused where the stack runs the server, and is nobody's business where it runs elsewhere."""
+    server = name.removesuffix("_API_KEY")
+    consistency.require(load(tmp_path, **{name: "short", f"{server}_URL": "http://node-7:8000"}))
+    with pytest.raises(StackError, match=f"^{name}: its value has fewer than 16 characters"):
+        consistency.require(load(tmp_path, **{name: "short"}))
+
+
 @pytest.mark.parametrize("name", ["REWARD_FUNCTIONS", "REWARDSTACK_ROUTES", "DATASET_PATH"])
 def test_files_are_looked_for(tmp_path: Path, name: str) -> None:
     """A file that a setting names and that is not there is refused before anything starts."""

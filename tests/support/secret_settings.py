@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from rewardstack_settings.kinds import Pairs
+from rewardstack_settings.kinds import Keys, Kind, Pairs
 from services.stack.settings import SECRETS, SETTINGS
 
 
 def all_secrets(word: str) -> dict[str, str]:
     """Every secret setting, by name; its value is the word, or holds it."""
-    return {name: f"name={word}" if isinstance(SETTINGS[name].kind, Pairs) else word for name in SECRETS}
+    return {name: _value(SETTINGS[name].kind, word) for name in SECRETS}
+
+
+def _value(kind: Kind, word: str) -> str:
+    if isinstance(kind, Pairs):
+        return f"name={word}"
+    return f"{word}-of-the-tests" if isinstance(kind, Keys) else word

@@ -114,10 +114,21 @@ metadata:
 http://{{ include "rewardstack.host" (list (index . 0) "gateway") }}:{{ include "rewardstack.port" . }}
 {{- end }}
 
+{{/* Host names by which clients may address servers without keys: list $ those-of-the-values. Names below the cluster's
+own domain are known, but that of its namespace, and of an Ingress, could be anybody's. */}}
+{{- define "rewardstack.hosts" -}}
+{{- $ := index . 0 }}
+{{- $names := list (index . 1) (printf ".%s" $.Values.clusterDomain) (printf "%s.%s" (include "rewardstack.service" (list $ "gateway")) $.Release.Namespace) }}
+{{- range list $.Values.ingress $.Values.httpRoute }}
+{{- if .enabled }}{{ $names = concat $names (values .hosts | sortAlpha) }}{{ end }}
+{{- end }}
+{{- compact $names | uniq | join "," | replace "*." "." }}
+{{- end }}
+
 {{/* Its settings, as JSON: the values' over the defaults; a body passes it and the reward server, so one word for its size
 will do. */}}
 {{- define "rewardstack.gateway-settings" -}}
-{{ merge (deepCopy .Values.gateway.settings) (pick .Values.settings "MAX_BODY_BYTES") (.Files.Get "files/settings.yaml" | fromYaml).gateway | toJson }}
+{{ merge (deepCopy .Values.gateway.settings) (pick .Values.settings "MAX_BODY_BYTES" "ALLOWED_HOSTS") (.Files.Get "files/settings.yaml" | fromYaml).gateway | toJson }}
 {{- end }}
 
 {{/* The ports of the gateway that clients are served at, by their names, as JSON. */}}

@@ -9,11 +9,9 @@ variables, port, and the folder where models are kept. */}}
 {{- $ := .root }}{{ $service := .service }}{{ $values := .values }}
 {{- $has := include "rewardstack.keys" $ | fromJsonArray }}
 {{- $keys := dict }}
-{{- $secrets := dict }}
 {{- range $variable, $key := .keys }}
 {{- if has $key $has }}
 {{- $_ := set $keys $variable $key }}
-{{- $_ := set $secrets $key (index $.Values.keys.values $key) }}
 {{- end }}
 {{- end }}
 {{- $given := list }}
@@ -62,7 +60,7 @@ spec:
       labels:
         {{- include "rewardstack.selector" (list $ $service) | nindent 8 }}
       annotations:
-        checksum/configuration: {{ list ($.Files.Get "files/models/with_keys.sh") ($.Files.Get (printf "files/judge/vllm-%s.yaml" $values.device)) $secrets | toJson | sha256sum }}
+        checksum/configuration: {{ list ($.Files.Get "files/models/with_keys.sh") ($.Files.Get (printf "files/judge/vllm-%s.yaml" $values.device)) | toJson | sha256sum }}
     spec:
       {{- include "rewardstack.pod" (list $ $values) | nindent 6 }}
       {{- include "rewardstack.spread" (list $ $service) | nindent 6 }}

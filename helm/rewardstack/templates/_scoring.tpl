@@ -24,6 +24,7 @@
 {{- $_ := set $own "REWARD_GRACEFUL_TIMEOUT" (include "rewardstack.graceful" .) }}
 {{- $given := dict }}
 {{- range $name, $value := .Values.settings }}{{ $_ := set $given $name (include "rewardstack.text" $value) }}{{ end }}
+{{- $_ := set $given "ALLOWED_HOSTS" (include "rewardstack.hosts" (list . (index $given "ALLOWED_HOSTS"))) }}
 {{- mergeOverwrite $own $given | toJson }}
 {{- end }}
 
@@ -33,9 +34,9 @@
 {{- .Values.settings.REWARD_GRACEFUL_TIMEOUT | default (max (int $settings.REWARD_GRACEFUL_TIMEOUT) (int (ceil $settings.LLM_JUDGE_SERVER_TIMEOUT))) | int }}
 {{- end }}
 
-{{/* Changes with whatever these pods read when they start. */}}
+{{/* Changes with whatever these pods read when they start, but for keys: who may see pods would see a hash of them. */}}
 {{- define "rewardstack.scoring-checksum" -}}
-checksum/settings: {{ list (include "rewardstack.settings" .) (include "rewardstack.routes" .) .Values.keys.values | toJson | sha256sum }}
+checksum/settings: {{ list (include "rewardstack.settings" .) (include "rewardstack.routes" .) | toJson | sha256sum }}
 {{- end }}
 
 {{/* What whoever scores is given, reward server, workers and the test pod: list $ further-variables resources. */}}

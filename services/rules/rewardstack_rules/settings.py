@@ -58,6 +58,7 @@ class Settings(RuleSettings):
 
     Args:
         api_keys: keys that callers may use; empty for an open server.
+        allowed_hosts: further names by which clients may address a server without keys.
         key_rate: requests a second that each of them may make; None for no limit.
         reward_type: what `/get_reward` scores by where the request names nothing.
         dataset_path: file of questions and golden answers; None for none.
@@ -82,6 +83,7 @@ class Settings(RuleSettings):
     """
 
     api_keys: tuple[str, ...]
+    allowed_hosts: tuple[str, ...]
     key_rate: int | None
     reward_type: str
     dataset_path: Path | None
@@ -126,6 +128,7 @@ class Settings(RuleSettings):
             rules.verify_timeout,
             rules.verify_processes,
             api_keys=value["REWARD_SERVER_API_KEYS"],
+            allowed_hosts=value["ALLOWED_HOSTS"],
             key_rate=value["REWARD_KEY_RATE"],
             reward_type=value["REWARD_TYPE"],
             dataset_path=dataset[0] if dataset else None,

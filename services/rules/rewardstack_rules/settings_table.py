@@ -10,6 +10,7 @@ from rewardstack_settings.kinds import (
     PART,
     PORT,
     Files,
+    Hosts,
     Keys,
     Maybe,
     Number,
@@ -32,6 +33,10 @@ GATEWAY = Section("Gateway", [
             "port of the gateway for rewards; of the reward server itself where it runs alone"),
     Setting("MAX_BODY_BYTES", str(64 * 2**20), Whole(1024, 2**40), ("gateway", "rules"),
             "bytes of the largest request body (64 MiB)"),
+    Setting("ALLOWED_HOSTS", "", Hosts(), ("gateway", "rules"),
+            "further host names, separated by commas, by which clients may address a server without keys; "
+            "`.example.org` for every name below it. IP addresses, names without a dot and the machine's own are "
+            "known"),
 ])
 
 JOBS = Section("Jobs", [
@@ -69,7 +74,8 @@ RULES = Section("Reward server", [
             "how like a prompt the nearest question of that file must be, from 0 to 1; below it the sample is "
             "`unscored`"),
     Setting("REWARD_SERVER_API_KEYS", "", Keys(), ("rules",),
-            "keys of which clients must send one, separated by commas; empty for an open server", secret=True),
+            "keys of which clients must send one, separated by commas, each of at least 16 characters "
+            "(`openssl rand -hex 32`); empty for an open server", secret=True),
     Setting("REWARD_KEY_RATE", "", Maybe(Whole(1, 1_000_000)), ("rules",),
             "requests a second that one of these keys may make to the reward server; more are refused (429); empty "
             "for no limit. Without keys all clients count as one"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from services.gateway import config as gateway
 from services.judge import model
 from services.models import machine
 from services.models.machine import Gpu
@@ -44,7 +45,7 @@ class Composition:
         configured: the services by name, as Compose reads them from the files, and those of named judges.
         chosen: model servers.
         gpus: those of each judge's container.
-        gateway: variables of the gateway for named judges.
+        gateway: variables of the gateway for keys and named judges.
         keys: variables of the keys of judges elsewhere.
     """
 
@@ -151,7 +152,7 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
         ports.composed(settings),
         chosen=chosen,
         gpus=handed_out,
-        gateway=named_judges.variables(chosen, settings),
+        gateway={**gateway.key_questions(settings), **named_judges.variables(chosen, settings)},
         keys=[*keys(settings)],
     )
 

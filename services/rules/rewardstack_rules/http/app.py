@@ -14,6 +14,7 @@ from rewardstack_rules.golden import load_golden
 from rewardstack_rules.http import (
     admission,
     auth,
+    browsers,
     connection,
     errors,
     health,
@@ -62,6 +63,7 @@ def create_app(settings: Settings | None = None) -> Flask:
         elsewhere.register(collector)
     metrics.install(app, settings.metrics_dir, elsewhere)
     status.install(app, context, elsewhere)
+    browsers.install(app, settings.allowed_hosts, bool(settings.api_keys))
     auth.install(app, settings.api_keys)
     key_rate.install(app, settings.key_rate, context.evaluator.cache_url)
     admission.install(app, settings.bytes_in_flight, settings.max_body_bytes)

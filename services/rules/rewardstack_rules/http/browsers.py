@@ -1,0 +1,100 @@
+"""What a web page may not do through its reader's browser: use a server that only this reader can reach.
+
+A page of another site can send requests that the browser marks as such (Fetch Metadata, `Origin`), and with a password
+that the browser remembers. A page can also have its own host name lead to this server (DNS rebinding): to the browser
+they are one site then, so a server without keys answers only to names that no attacker can own. The gateway has the
+same rules for model servers (`services/gateway/browsers.conf.template`).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Collection
+from functools import cache
+from urllib.parse import urlsplit
+
+from flask import Flask, request
+
+from rewardstack_rules.http.errors import BROWSED, ApiError
+
+SETTING = "ALLOWED_HOSTS"
+LINKED = BROWSED | {"/health", "/ready"}
+"""Paths that any page may link to; they change nothing, and no other site can read the reply."""
+OTHER_SITES = frozenset({"cross-site", "same-site"})
+"""`Sec-Fetch-Site` of requests for a page of another origin."""
+NEVER_DELEGATED = (".localhost", ".internal", ".svc", ".cluster.local")
+"""Domains in which nobody can register a name."""
+
+
+def install(app: Flask, allowed: Collection[str], has_keys: bool) -> None:
+    """Refuse what comes from pages of other sites, and, without keys, unknown names of the server.
+
+    Args:
+        app: the server's.
+        allowed: further names of the server; one that begins with a dot stands for every name below it.
+        has_keys: whether clients must send a key, which no page knows.
+    """
+
+    def check() -> None:
+        if is_cross_site() and request.path not in LINKED:
+            message = "a web page of another site sent this request (Sec-Fetch-Site, Origin); browsers may not"
+            raise ApiError(403, message, "Origin")
+        if not has_keys and not is_known(host_of(request.host), allowed):
+            raise ApiError(
+                403,
+                f"Host: {request.host!a} is no name of this server, which has no API keys; add it to {SETTING}, "
+                "use the IP address, or set REWARD_SERVER_API_KEYS",
+                "Host",
+            )
+
+    app.before_request(check)
+
+
+def is_cross_site() -> bool:
+    """Return whether a browser sent the request for a page of another origin.
+
+    Browsers say `Sec-Fetch-Site` to https and loopback only; to others they say the page's origin with each POST.
+    """
+    site = request.headers.get("Sec-Fetch-Site", "").lower()
+    if site:
+        return site in OTHER_SITES
+    origin = request.headers.get("Origin")
+    return origin is not None and origin.lower().partition("://")[2] != request.headers.get("Host", "").lower()
+
+
+def host_of(authority: str) -> str:
+    """Return the host of a `Host` header, without port, brackets and the root's dot; empty where there is none."""
+    try:
+        return (urlsplit(f"//{authority}").hostname or "").removesuffix(".")
+    except ValueError:
+        return authority
+
+
+def is_known(host: str, allowed: Collection[str]) -> bool:
+    """Return whether a host can only be this server's.
+
+    Args:
+        host: in small letters.
+        allowed: further names.
+    """
+    if "." not in host or host.endswith(NEVER_DELEGATED) or _is_address(host):
+        return True
+    if any(host == name or (name.startswith(".") and host.endswith(name)) for name in allowed):
+        return True
+    return host in _own_names()
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+@cache
+def _own_names() -> frozenset[str]:
+    """The machine's own names; the last one takes a lookup, so they are found when a client first uses such a name."""
+    name = socket.gethostname().lower()
+    return frozenset({name, f"{name}.local", socket.getfqdn().lower()})
