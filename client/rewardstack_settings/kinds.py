@@ -163,6 +163,25 @@ class Keys(Text):
         return keys
 
 
+class Words(Text):
+    """Words separated by commas.
+
+    Args:
+        pattern: of a word.
+        example: of a list.
+    """
+
+    def __init__(self, pattern: str, example: str) -> None:
+        self._word = re.compile(pattern)
+        self._example = example
+
+    def read(self, text: str) -> Any:
+        words = tuple(part.strip() for part in super().read(text).split(",") if part.strip())
+        if not all(map(self._word.fullmatch, words)):
+            raise Refused(f"is not a list such as {self._example}")
+        return words
+
+
 class Files(Text):
     """A path of a file, or several separated as those of PATH are."""
 

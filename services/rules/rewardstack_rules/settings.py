@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,10 @@ DEFAULTS = {name: setting.default for name, setting in READ.items()}
 SECRETS = tuple(name for name, setting in READ.items() if setting.secret)
 """Those that can hold a secret."""
 
-
-RULES = ("REWARD_FUNCTIONS", "VERIFY_TIMEOUT", "VERIFY_PROCESSES")
+FUNCTION_VARIABLES = "REWARD_FUNCTIONS_ENV"
+RULES = ("REWARD_FUNCTIONS", FUNCTION_VARIABLES, "VERIFY_TIMEOUT", "VERIFY_PROCESSES")
+HOLDS_PASSWORD = re.compile(r"://[^/?#\s]*@|^[^\s/@]+:[^\s/@]+@|[?&](?:password|passwd|pwd)=", re.IGNORECASE)
+"""A URL or an address with user information, or a password in its query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,13 @@ class RuleSettings:
 
     Args:
         function_files: Python files with one's own reward functions.
+        function_variables: environment variables that these may read, beside those that every function may.
         verify_timeout: seconds that one sample may take in an isolated process.
         verify_processes: isolated processes that work at the same time.
     """
 
     function_files: tuple[Path, ...]
+    function_variables: tuple[str, ...]
     verify_timeout: float
     verify_processes: int
 
@@ -48,7 +53,10 @@ class RuleSettings:
         """
         value = read({name: READ[name] for name in RULES}, environ)
         return RuleSettings(
-            _files("REWARD_FUNCTIONS", environ), value["VERIFY_TIMEOUT"], value["VERIFY_PROCESSES"] or usable_cores()
+            _files("REWARD_FUNCTIONS", environ),
+            _without_secrets(value[FUNCTION_VARIABLES], environ),
+            value["VERIFY_TIMEOUT"],
+            value["VERIFY_PROCESSES"] or usable_cores(),
         )
 
 
@@ -123,6 +131,7 @@ class Settings(RuleSettings):
         rules = RuleSettings.from_env(environ)
         return Settings(
             rules.function_files,
+            rules.function_variables,
             rules.verify_timeout,
             rules.verify_processes,
             api_keys=value["REWARD_SERVER_API_KEYS"],
@@ -147,6 +156,18 @@ class Settings(RuleSettings):
             metrics_dir=value["PROMETHEUS_MULTIPROC_DIR"],
             worker_metrics_port=value["WORKER_METRICS_PORT"],
         )
+
+
+def _without_secrets(names: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the variables; raise SettingsError if one of them holds a secret."""
+    for name in names:
+        if name.removesuffix("_FILE") in SECRETS:
+            why = f"{name} is a secret, which reward functions never get; remove it"
+            raise SettingsError(f"{FUNCTION_VARIABLES}: {why}", FUNCTION_VARIABLES)
+        if HOLDS_PASSWORD.search(environ.get(name, "")):
+            why = f"{name} holds an address with a password, which reward functions never get; remove it"
+            raise SettingsError(f"{FUNCTION_VARIABLES}: {why}", FUNCTION_VARIABLES)
+    return names
 
 
 def _files(name: str, environ: Mapping[str, str]) -> tuple[Path, ...]:

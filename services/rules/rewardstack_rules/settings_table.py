@@ -17,6 +17,7 @@ from rewardstack_settings.kinds import (
     RedisUrl,
     Text,
     Whole,
+    Words,
 )
 from rewardstack_settings.setting import Section, Setting, by_name
 
@@ -64,6 +65,10 @@ RULES = Section("Reward server", [
             "isolated processes that work at the same time; empty: one per CPU, in a trainer at most 8"),
     Setting("REWARD_FUNCTIONS", "", Files(several=True), RULES_RUN,
             "Python files with your own reward functions, separated by colons"),
+    Setting("REWARD_FUNCTIONS_ENV", "", Words(r"[A-Za-z_][A-Za-z0-9_]*", "HF_HOME,MY_DATA"), (*RULES_RUN, "up"),
+            "environment variables that your own reward functions may read, separated by commas, beside `PATH`, "
+            "`HOME`, `TMPDIR`, `LANG`, `LC_*`, `TZ`, `LD_LIBRARY_PATH` and `CUDA_VISIBLE_DEVICES`; never a secret of "
+            "this table, or a URL with a password"),
     Setting("DATASET_PATH", "", Files(), SCORING, "file of questions and golden answers, for requests that bring none"),
     Setting("GOLDEN_THRESHOLD", "0.9", PART, SCORING,
             "how like a prompt the nearest question of that file must be, from 0 to 1; below it the sample is "

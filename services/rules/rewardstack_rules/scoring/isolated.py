@@ -27,6 +27,7 @@ def isolation_config(settings: RuleSettings, *, confined: bool = True) -> Isolat
         slow=settings.verify_processes,
         max_frame_bytes=32 * MIB,
         confined=confined,
+        variables=("REWARD_FUNCTIONS", *settings.function_variables),
     )
 
 
