@@ -193,6 +193,16 @@ class Files(Text):
         return tuple(Path(part).expanduser() for part in parts if part)
 
 
+class Paths(Text):
+    """Absolute paths of files and folders, separated as those of PATH are."""
+
+    def read(self, text: str) -> Any:
+        paths = tuple(Path(part).expanduser() for part in super().read(text).split(os.pathsep) if part)
+        if not all(path.is_absolute() for path in paths):
+            raise Refused("is not a list of absolute paths")
+        return paths
+
+
 class Flags(Text):
     """Command line flags as one would type them."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from rewardstack.errors import SettingsError
 from rewardstack.settings import read
 from rewardstack.settings_table import TABLE as CLIENT_TABLE
+from rewardstack_rules.confinement.syscalls import ADDABLE, GROUPS
 from rewardstack_rules.isolation.config import usable_cores
 from rewardstack_rules.jobs.limits import OPEN_JOBS, QUEUE_BYTES, Limits
 from rewardstack_rules.settings_table import TABLE
@@ -23,7 +24,9 @@ SECRETS = tuple(name for name, setting in READ.items() if setting.secret)
 """Those that can hold a secret."""
 
 FUNCTION_VARIABLES = "REWARD_FUNCTIONS_ENV"
-RULES = ("REWARD_FUNCTIONS", FUNCTION_VARIABLES, "VERIFY_TIMEOUT", "VERIFY_PROCESSES")
+FUNCTION_DATA, FUNCTION_ALLOW = "REWARD_FUNCTIONS_FILES", "REWARD_FUNCTIONS_ALLOW"
+OF_FUNCTIONS = ("REWARD_FUNCTIONS", FUNCTION_VARIABLES, FUNCTION_DATA, FUNCTION_ALLOW)
+RULES = (*OF_FUNCTIONS, "VERIFY_TIMEOUT", "VERIFY_PROCESSES")
 HOLDS_PASSWORD = re.compile(r"://[^/?#\s]*@|^[^\s/@]+:[^\s/@]+@|[?&](?:password|passwd|pwd)=", re.IGNORECASE)
 """A URL or an address with user information, or a password in its query."""
 
@@ -35,12 +38,16 @@ class RuleSettings:
     Args:
         function_files: Python files with one's own reward functions.
         function_variables: environment variables that these may read, beside those that every function may.
+        function_data: absolute paths that confined ones can read beside code.
+        function_allow: what confined ones may do (`confinement.syscalls.ADDABLE`).
         verify_timeout: seconds that one sample may take in an isolated process.
         verify_processes: isolated processes that work at the same time.
     """
 
     function_files: tuple[Path, ...]
     function_variables: tuple[str, ...]
+    function_data: tuple[str, ...]
+    function_allow: tuple[str, ...]
     verify_timeout: float
     verify_processes: int
 
@@ -55,6 +62,8 @@ class RuleSettings:
         return RuleSettings(
             _files("REWARD_FUNCTIONS", environ),
             _without_secrets(value[FUNCTION_VARIABLES], environ),
+            tuple(map(_absolute, value[FUNCTION_DATA])),
+            _addable(value[FUNCTION_ALLOW]),
             value["VERIFY_TIMEOUT"],
             value["VERIFY_PROCESSES"] or usable_cores(),
         )
@@ -132,6 +141,8 @@ class Settings(RuleSettings):
         return Settings(
             rules.function_files,
             rules.function_variables,
+            rules.function_data,
+            rules.function_allow,
             rules.verify_timeout,
             rules.verify_processes,
             api_keys=value["REWARD_SERVER_API_KEYS"],
@@ -167,6 +178,22 @@ def _without_secrets(names: tuple[str, ...], environ: Mapping[str, str]) -> tupl
         if HOLDS_PASSWORD.search(environ.get(name, "")):
             why = f"{name} holds an address with a password, which reward functions never get; remove it"
             raise SettingsError(f"{FUNCTION_VARIABLES}: {why}", FUNCTION_VARIABLES)
+    return names
+
+
+def _absolute(path: Path) -> str:
+    """Return an absolute path; raise SettingsError if nothing is there."""
+    if not path.exists():
+        raise SettingsError(f"{FUNCTION_DATA}: there is no {path}; correct the path, or remove it", FUNCTION_DATA)
+    return str(path.resolve())
+
+
+def _addable(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names of what can be allowed; raise SettingsError if one cannot."""
+    for name in names:
+        if name not in ADDABLE:
+            known = f"use {', '.join(GROUPS)}, or a system call such as sched_setaffinity"
+            raise SettingsError(f"{FUNCTION_ALLOW}: {name} cannot be allowed; {known}", FUNCTION_ALLOW)
     return names
 
 

@@ -31,7 +31,9 @@ class IsolationConfig:
         tasks_per_child: tasks after which a child is replaced.
         growth_bytes: resident growth after which a child is replaced.
         max_frame_bytes: largest task or result, as JSON.
-        confined: children have no network, start no program and write no file, where the kernel can see to it.
+        confined: children keep only what `confinement.Confinement` leaves, where the kernel can see to it.
+        allow: groups of system calls, or single ones, that confined children keep beside.
+        files: files and folders that confined children can read beside code.
         variables: names of the environment variables that children get beside `launch.INHERITED`.
 
     Raises:
@@ -49,6 +51,8 @@ class IsolationConfig:
     growth_bytes: int = 128 * MIB
     max_frame_bytes: int = 16 * MIB
     confined: bool = False
+    allow: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

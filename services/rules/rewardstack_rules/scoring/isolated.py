@@ -27,6 +27,8 @@ def isolation_config(settings: RuleSettings, *, confined: bool = True) -> Isolat
         slow=settings.verify_processes,
         max_frame_bytes=32 * MIB,
         confined=confined,
+        allow=settings.function_allow,
+        files=settings.function_data,
         variables=("REWARD_FUNCTIONS", *settings.function_variables),
     )
 
