@@ -126,6 +126,7 @@ def _rule(path: Path, variable: str, function: Any, hashed: str) -> Rule:
         bound.named,
         mark.range,
         confined=mark.confined,
+        own=True,
     )
 
 
