@@ -16,8 +16,9 @@ from typing import IO
 
 from tests.support.servers import ROOT, free_port
 
-MARK = "REWARDSTACK_BENCHMARK"
-"""A variable by which the server's processes, however they were started, are told from others."""
+MARK = "LC_REWARDSTACK_BENCHMARK"
+"""A variable by which the server's processes, however they were started, are told from others. Isolated processes
+inherit few variables, `LC_*` among them."""
 START_SECONDS = 60
 
 

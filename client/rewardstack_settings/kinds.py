@@ -181,6 +181,25 @@ class Hosts(Text):
         return {"type": "string", "pattern": rf"^( *{HOST} *(,|$))*$"}
 
 
+class Words(Text):
+    """Words separated by commas.
+
+    Args:
+        pattern: of a word.
+        example: of a list.
+    """
+
+    def __init__(self, pattern: str, example: str) -> None:
+        self._word = re.compile(pattern)
+        self._example = example
+
+    def read(self, text: str) -> Any:
+        words = tuple(part.strip() for part in super().read(text).split(",") if part.strip())
+        if not all(map(self._word.fullmatch, words)):
+            raise Refused(f"is not a list such as {self._example}")
+        return words
+
+
 class Files(Text):
     """A path of a file, or several separated as those of PATH are."""
 
@@ -190,6 +209,16 @@ class Files(Text):
     def read(self, text: str) -> Any:
         parts = super().read(text).split(os.pathsep) if self.several else [super().read(text)]
         return tuple(Path(part).expanduser() for part in parts if part)
+
+
+class Paths(Text):
+    """Absolute paths of files and folders, separated as those of PATH are."""
+
+    def read(self, text: str) -> Any:
+        paths = tuple(Path(part).expanduser() for part in super().read(text).split(os.pathsep) if part)
+        if not all(path.is_absolute() for path in paths):
+            raise Refused("is not a list of absolute paths")
+        return paths
 
 
 class Flags(Text):

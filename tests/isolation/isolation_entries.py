@@ -9,6 +9,9 @@ import sys
 import time
 from typing import Any
 
+from rewardstack_rules.isolation.child import SOCKET_FD
+from rewardstack_rules.isolation.frames import Frame, Kind
+
 
 def run(task: dict[str, Any]) -> dict[str, Any]:
     """Does what the task's `do` says, with its `with`."""
@@ -112,6 +115,12 @@ def nice_after_work(seconds: float) -> int:
     return os.nice(0)
 
 
+def forge_ready(_: Any) -> None:
+    """Writes to the socket on which its tasks come, as code that has got hold of it would; then never ends."""
+    os.write(SOCKET_FD, Frame(Kind.READY, os.getpid()).encode())
+    loop(None)
+
+
 KEPT: list[bytes] = []
 
 ACTIONS: dict[str, Any] = {
@@ -135,6 +144,8 @@ ACTIONS: dict[str, Any] = {
     "bomb": bomb,
     "swallowed_bomb": swallowed_bomb,
     "leak": leak,
+    "kept": lambda _: len(KEPT),
+    "forge_ready": forge_ready,
     "chatter": chatter,
     "refuse": refuse,
     "descriptors": descriptors,

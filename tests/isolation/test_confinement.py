@@ -1,4 +1,4 @@
-"""A confined child has no network, starts no program and writes no file; all else that functions do goes on."""
+"""A confined child has no network, starts no program, writes no file and reads only code; all else goes on."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from rewardstack_rules.isolation import confinement
-from rewardstack_rules.isolation.confinement import HINT
+from rewardstack_rules.confinement import confinement, landlock
+from rewardstack_rules.isolation.child import HINT
 from tests.isolation.processes import MakeClient
 
 ATTEMPTS = (
     *("socket", "unix_socket", "connect", "run", "fork", "write", "create", "append", "truncate", "change_mode"),
-    *("make_folder", "rename", "remove"),
+    *("make_folder", "rename", "remove", "read", "list_folder"),
 )
 SIGNALLING = ("own", "own_ex", "own_by_ioctl", "own_group_by_ioctl", "choose_signal")
 AGAINST_OTHERS = ("kill_parent", "trace", "limit_others", "name_machine", *SIGNALLING)
 ALLOWED = ("threads", "read", "import_late", "random", "map_memory", "clock", "list_folder", "pipe")
+OF_NO_FILE = ("socket", "unix_socket", "connect", "run", "fork")
 ENTRY = "isolation_attempts:run"
 
 
@@ -46,31 +47,40 @@ async def test_allowed(make_client: MakeClient, tmp_path: Path) -> None:
     """What libraries need goes on: threads, reading, late imports, memory."""
     (file := tmp_path / "file").write_text("text")
     actions = [{"do": action, "with": str(file)} for action in ALLOWED]
+    client = make_client(entry=ENTRY, confined=True, files=(str(tmp_path),))
 
-    assert await make_client(entry=ENTRY, confined=True).run(actions, timeout=5) == [{}] * len(ALLOWED)
+    assert await client.run(actions, timeout=5) == [{}] * len(ALLOWED)
 
 
-async def test_without_a_filter(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Where there is no libseccomp the log says so once, and children work as if they were not confined."""
-    (tmp_path / "pyseccomp.py").write_text("raise RuntimeError('Unable to find libseccomp')")
-    monkeypatch.syspath_prepend(tmp_path)
-
-    results = await make_client(entry=ENTRY, confined=True).run([{"do": "socket"}] * 2, timeout=5)
-
-    assert ["error" in result for result in results] == [False, False]
-    assert capfd.readouterr().err.count("Unable to find libseccomp") == 1
+async def test_widened(make_client: MakeClient, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What a group adds can be done, in the folders that are named, and the log says so once."""
+    (mine := tmp_path / "mine").mkdir()
+    client = make_client(entry=ENTRY, confined=True, allow=("network", "programs", "write"), files=(str(mine),))
+    for attempt in sorted({*ATTEMPTS} - {"change_mode"}):
+        (folder := mine / attempt).mkdir()
+        (victim := folder / "victim").write_text("whole")
+        (other := tmp_path / "other").write_text("whole")
+        results = await client.run([{"do": attempt, "with": str(path)} for path in (victim, other)], timeout=5)
+        assert (attempt, results[0]) == (attempt, {})
+        assert attempt in OF_NO_FILE or "PermissionError" in results[1]["message"], attempt
+    assert capfd.readouterr().err.count("may also use: network, programs, write") == 1
 
 
 def test_kernel_that_refuses(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Where the kernel takes no filter there is none, and the log says why."""
 
-    class Refused:
-        def load(self) -> None:
-            raise OSError(22, "Invalid argument")
+    def refuse(_: object) -> None:
+        raise OSError(22, "Invalid argument")
 
-    monkeypatch.setattr(confinement, "_filter", Refused)
+    monkeypatch.setattr(confinement.Confinement, "enter", refuse)
 
     assert confinement.prepare() is None
-    assert "there is no seccomp filter: [Errno 22] Invalid argument" in caplog.text
+    assert "no seccomp filter can be loaded here ([Errno 22] Invalid argument)" in caplog.text
+
+
+def test_kernel_without_landlock(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Where the kernel has no Landlock the filter is loaded all the same, and the log says what is missing."""
+    monkeypatch.setattr(landlock, "version", lambda: 0)
+
+    assert confinement.prepare() is not None
+    assert "the kernel has no Landlock" in caplog.text

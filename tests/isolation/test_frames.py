@@ -7,10 +7,24 @@ import socket
 
 import pytest
 
-from rewardstack_rules.isolation.frames import HEADER, Frame, FrameError, FrameReader, Kind, dump, load, receive
+from rewardstack_rules.isolation.frames import (
+    HEADER,
+    NO_TENANT,
+    Frame,
+    FrameError,
+    FrameReader,
+    Kind,
+    dump,
+    load,
+    receive,
+)
 from tests.isolation.processes import MakeClient, directory_of
 
-FRAMES = [Frame(Kind.TASK, 1, dump({"a": "\ud800"}), 2.5), Frame(Kind.READY), Frame(Kind.RESULT, 2**40, dump([1] * 50))]
+FRAMES = [
+    Frame(Kind.TASK, 1, dump({"a": "\ud800"}), 2.5, b"t" * 16),
+    Frame(Kind.READY),
+    Frame(Kind.RESULT, 2**40, dump([1] * 50)),
+]
 STREAM = b"".join(frame.encode() for frame in FRAMES)
 
 
@@ -34,8 +48,8 @@ def test_blocking() -> None:
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (HEADER.pack(1001, Kind.TASK, 1, 1.0), "a frame of 1001 bytes is over the limit of 1000"),
-        (HEADER.pack(0, 99, 1, 1.0), "a frame of unknown kind 99"),
+        (HEADER.pack(1001, Kind.TASK, 1, 1.0, NO_TENANT), "a frame of 1001 bytes is over the limit of 1000"),
+        (HEADER.pack(0, 99, 1, 1.0, NO_TENANT), "a frame of unknown kind 99"),
     ],
 )
 def test_refused(header: bytes, message: str) -> None:
@@ -62,6 +76,6 @@ async def test_foreign_client(make_client: MakeClient) -> None:
     with socket.socket(socket.AF_UNIX) as foreign:
         foreign.connect(str(directory_of(client) / "socket"))
         foreign.settimeout(5)
-        foreign.sendall(HEADER.pack(2**31, Kind.TASK, 1, 1.0))
+        foreign.sendall(HEADER.pack(2**31, Kind.TASK, 1, 1.0, NO_TENANT))
         assert await asyncio.to_thread(foreign.recv, 1) == b""
     assert await client.run([{"with": 1}], timeout=5) == [{"value": 1}]

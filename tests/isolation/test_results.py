@@ -9,6 +9,7 @@ import pytest
 
 from rewardstack.errors import ConfigError
 from rewardstack_rules.isolation.client import IsolationClient
+from rewardstack_rules.isolation.launch import INHERITED, ONE_THREAD
 from tests.isolation.processes import MakeClient
 
 OUTCOMES = [
@@ -114,14 +115,14 @@ async def test_descriptors(lasting: IsolationClient) -> None:
     assert result == {"value": ["/dev/null", "/dev/null", "/dev/null", "socket"]}
 
 
-async def test_no_secrets(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No key, and no URL with a password, reaches the processes that read what strangers wrote."""
-    monkeypatch.setenv("REWARD_SERVER_API_KEYS", "sesame")
-    monkeypatch.setenv("REWARD_CACHE_URL", "redis://:sesame@cache:6379/0")
-    monkeypatch.setenv("REWARD_FUNCTIONS", "mine.py")
-    [result] = await make_client(slow=1).run([{"do": "environment"}], timeout=1)
-    names = {"REWARD_SERVER_API_KEYS", "REWARD_CACHE_URL", "REWARD_FUNCTIONS"}
-    assert names & set(result["value"]) == {"REWARD_FUNCTIONS"}
+async def test_environment(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children get the variables of the list, and those that the configuration names, and no others."""
+    for name in ("LLM_JUDGE_HEADERS", "REWARD_FUNCTIONS", "MINE", "LC_TIME"):
+        monkeypatch.setenv(name, "C")
+    [result] = await make_client(variables=("MINE",)).run([{"do": "environment"}], timeout=1)
+    fixed = {*ONE_THREAD, "PYTHONPATH", "PYTHONHASHSEED", "MINE"}
+    assert {"MINE", "LC_TIME", "PATH"} <= set(result["value"])
+    assert {name for name in result["value"] if not name.startswith("LC_")} <= fixed | INHERITED
 
 
 @pytest.mark.parametrize("entry", ["isolation_entries:run", "isolation_numpy:run"])

@@ -59,6 +59,7 @@ class Site:
             "REWARD_QUEUE_URL": self.queue.url,
             "REWARD_JOB_CHUNK_SIZE": CHUNK_SIZE,
             "JOB_TRACES": folder,
+            "REWARD_FUNCTIONS_ENV": "JOB_TRACES",
             "VERIFY_PROCESSES": 2,
             **variables,
         }

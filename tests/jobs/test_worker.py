@@ -49,8 +49,8 @@ def chunks(worker: Worker, job_id: str = "") -> list[dict[str, Any]]:
 
 
 def descendants(pid: int) -> set[int]:
-    """The processes that came from a process, itself left out, by their environment's mark."""
-    mark = f"JOB_MARK={pid}".encode()
+    """The processes that came from a process, itself left out, by a mark that isolated processes inherit as `LC_*`."""
+    mark = f"LC_JOB_MARK={pid}".encode()
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -63,7 +63,7 @@ def descendants(pid: int) -> set[int]:
 
 def test_killed_in_the_middle_of_a_chunk(own: Site) -> None:
     """A killed worker's processes end with it; another worker scores what it had begun, soon, and once."""
-    own.variables["JOB_MARK"] = mark = os.getpid()
+    own.variables["LC_JOB_MARK"] = mark = os.getpid()
     first = own.add_worker()
     job_id = own.submit(*slow(2 * CHUNK_SIZE))
     eventually(lambda: len(own.begun()) > 0)

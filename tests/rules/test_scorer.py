@@ -18,7 +18,7 @@ from rewardstack_rules.functions.registry import Registry, Rule
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.launch import prepare
-from rewardstack_rules.scoring.isolated import isolation_config
+from rewardstack_rules.scoring.isolated import Pool, isolation_config
 from rewardstack_rules.scoring.rule import MAX_ISOLATED, InlineRule, IsolatedRule, Isolation, LocalSample
 from rewardstack_rules.settings import Settings
 from tests.support.scoring import context, pipeline_of, scored
@@ -31,7 +31,7 @@ def config(needs_process: None) -> Iterator[IsolationConfig]:
     """Isolated processes, two fast and two slow, that know the hostile functions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REWARD_FUNCTIONS", str(HOSTILE))
-        made = replace(isolation_config(Settings.from_env()), fast=2, slow=2)
+        made = replace(isolation_config(Settings.from_env(), Pool.OPEN), fast=2, slow=2)
         home = prepare(made)
         yield made
         home.close()

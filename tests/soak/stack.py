@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -128,8 +129,16 @@ def _service(process: psutil.Process, services: dict[int, str]) -> str:
         if one.pid in services:
             return services[one.pid]
         if _is(VERIFIERS, one):
-            return "verifiers of rules" if "REWARD_SOCKET" in one.environ() else "verifiers of workers"
+            owners = {name for pid, name in services.items() if _log_of(pid) == _log_of(one.pid)}
+            return "verifiers of rules" if "rules" in owners else "verifiers of workers"
     return SUPERVISORD
+
+
+def _log_of(pid: int) -> str:
+    """Where a process writes its log: verifiers have that of the service that started them."""
+    with suppress(OSError):
+        return os.readlink(f"/proc/{pid}/fd/2")
+    return ""
 
 
 def _is(module: str, process: psutil.Process) -> bool:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
-from tests.isolation.processes import below, watched
+import psutil
+
+from tests.isolation.processes import below
 
 
 def supervisors_of(port: int | str) -> list[int]:
     """The supervisors of the server on a port: of the processes that are confined, and of those that are not.
 
-    The process that watches over one has the same command line, and is its parent.
+    The process that watches over one has the same command line, but has closed the lifeline.
     """
-    found = [int(name) for name in os.listdir("/proc") if name.isdigit() and _is_supervisor(int(name), port)]
-    return watched(found)
+    lifelines = _pipes_of_server(port)
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _lifeline(int(name)) in lifelines]
 
 
 def zygotes_of(port: int | str) -> list[int]:
@@ -27,10 +30,18 @@ def children_of(port: int | str) -> list[int]:
     return [pid for zygote in zygotes_of(port) for pid in below(zygote)]
 
 
-def _is_supervisor(pid: int, port: int | str) -> bool:
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        environment = Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return False
-    return b"isolation.supervisor" in command and f"REWARD_PORT={port}\0".encode() in environment
+def _pipes_of_server(port: int | str) -> set[str]:
+    """The pipes that a server has open; the write end of each supervisor's lifeline is among them."""
+    listening = (one for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN and one.pid)
+    pids = {one.pid for one in listening if one.laddr[1:2] == (int(port),)}
+    open_files = {os.readlink(fd) for pid in pids for fd in Path(f"/proc/{pid}/fd").iterdir()}
+    return {file for file in open_files if file.startswith("pipe:")}
+
+
+def _lifeline(pid: int) -> str:
+    """The pipe by which a supervisor knows that it is needed; empty where this process is none."""
+    with contextlib.suppress(OSError, ValueError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+        lifeline = words[words.index("rewardstack_rules.isolation.supervisor") + 2]
+        return os.readlink(f"/proc/{pid}/fd/{lifeline}")
+    return ""

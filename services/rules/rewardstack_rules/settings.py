@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from rewardstack.errors import SettingsError
 from rewardstack.settings import read
 from rewardstack.settings_table import TABLE as CLIENT_TABLE
+from rewardstack_rules.confinement.syscalls import ADDABLE, GROUPS
 from rewardstack_rules.isolation.config import usable_cores
 from rewardstack_rules.jobs.limits import OPEN_JOBS, QUEUE_BYTES, Limits
 from rewardstack_rules.settings_table import TABLE
@@ -21,8 +23,12 @@ DEFAULTS = {name: setting.default for name, setting in READ.items()}
 SECRETS = tuple(name for name, setting in READ.items() if setting.secret)
 """Those that can hold a secret."""
 
-
-RULES = ("REWARD_FUNCTIONS", "VERIFY_TIMEOUT", "VERIFY_PROCESSES")
+FUNCTION_VARIABLES = "REWARD_FUNCTIONS_ENV"
+FUNCTION_DATA, FUNCTION_ALLOW = "REWARD_FUNCTIONS_FILES", "REWARD_FUNCTIONS_ALLOW"
+OF_FUNCTIONS = ("REWARD_FUNCTIONS", FUNCTION_VARIABLES, FUNCTION_DATA, FUNCTION_ALLOW)
+RULES = (*OF_FUNCTIONS, "VERIFY_TIMEOUT", "VERIFY_PROCESSES")
+HOLDS_PASSWORD = re.compile(r"://[^/?#\s]*@|^[^\s/@]+:[^\s/@]+@|[?&](?:password|passwd|pwd)=", re.IGNORECASE)
+"""A URL or an address with user information, or a password in its query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +37,17 @@ class RuleSettings:
 
     Args:
         function_files: Python files with one's own reward functions.
+        function_variables: environment variables that these may read, beside those that every function may.
+        function_data: absolute paths that confined ones can read beside code.
+        function_allow: what confined ones may do (`confinement.syscalls.ADDABLE`).
         verify_timeout: seconds that one sample may take in an isolated process.
         verify_processes: isolated processes that work at the same time.
     """
 
     function_files: tuple[Path, ...]
+    function_variables: tuple[str, ...]
+    function_data: tuple[str, ...]
+    function_allow: tuple[str, ...]
     verify_timeout: float
     verify_processes: int
 
@@ -48,7 +60,12 @@ class RuleSettings:
         """
         value = read({name: READ[name] for name in RULES}, environ)
         return RuleSettings(
-            _files("REWARD_FUNCTIONS", environ), value["VERIFY_TIMEOUT"], value["VERIFY_PROCESSES"] or usable_cores()
+            _files("REWARD_FUNCTIONS", environ),
+            _without_secrets(value[FUNCTION_VARIABLES], environ),
+            tuple(map(_absolute, value[FUNCTION_DATA])),
+            _addable(value[FUNCTION_ALLOW]),
+            value["VERIFY_TIMEOUT"],
+            value["VERIFY_PROCESSES"] or usable_cores(),
         )
 
 
@@ -125,6 +142,9 @@ class Settings(RuleSettings):
         rules = RuleSettings.from_env(environ)
         return Settings(
             rules.function_files,
+            rules.function_variables,
+            rules.function_data,
+            rules.function_allow,
             rules.verify_timeout,
             rules.verify_processes,
             api_keys=value["REWARD_SERVER_API_KEYS"],
@@ -150,6 +170,34 @@ class Settings(RuleSettings):
             metrics_dir=value["PROMETHEUS_MULTIPROC_DIR"],
             worker_metrics_port=value["WORKER_METRICS_PORT"],
         )
+
+
+def _without_secrets(names: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the variables; raise SettingsError if one of them holds a secret."""
+    for name in names:
+        if name.removesuffix("_FILE") in SECRETS:
+            why = f"{name} is a secret, which reward functions never get; remove it"
+            raise SettingsError(f"{FUNCTION_VARIABLES}: {why}", FUNCTION_VARIABLES)
+        if HOLDS_PASSWORD.search(environ.get(name, "")):
+            why = f"{name} holds an address with a password, which reward functions never get; remove it"
+            raise SettingsError(f"{FUNCTION_VARIABLES}: {why}", FUNCTION_VARIABLES)
+    return names
+
+
+def _absolute(path: Path) -> str:
+    """Return an absolute path; raise SettingsError if nothing is there."""
+    if not path.exists():
+        raise SettingsError(f"{FUNCTION_DATA}: there is no {path}; correct the path, or remove it", FUNCTION_DATA)
+    return str(path.resolve())
+
+
+def _addable(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names of what can be allowed; raise SettingsError if one cannot."""
+    for name in names:
+        if name not in ADDABLE:
+            known = f"use {', '.join(GROUPS)}, or a system call such as sched_setaffinity"
+            raise SettingsError(f"{FUNCTION_ALLOW}: {name} cannot be allowed; {known}", FUNCTION_ALLOW)
+    return names
 
 
 def _files(name: str, environ: Mapping[str, str]) -> tuple[Path, ...]:

@@ -15,9 +15,11 @@ from rewardstack_settings.kinds import (
     Maybe,
     Number,
     OneOf,
+    Paths,
     RedisUrl,
     Text,
     Whole,
+    Words,
 )
 from rewardstack_settings.setting import Section, Setting, by_name
 
@@ -69,6 +71,16 @@ RULES = Section("Reward server", [
             "isolated processes that work at the same time; empty: one per CPU, in a trainer at most 8"),
     Setting("REWARD_FUNCTIONS", "", Files(several=True), RULES_RUN,
             "Python files with your own reward functions, separated by colons"),
+    Setting("REWARD_FUNCTIONS_ENV", "", Words(r"[A-Za-z_][A-Za-z0-9_]*", "HF_HOME,MY_DATA"), (*RULES_RUN, "up"),
+            "environment variables that your own reward functions may read, separated by commas, beside `PATH`, "
+            "`HOME`, `TMPDIR`, `LANG`, `LC_*`, `TZ`, `LD_LIBRARY_PATH` and `CUDA_VISIBLE_DEVICES`; never a secret of "
+            "this table, or a URL with a password"),
+    Setting("REWARD_FUNCTIONS_FILES", "", Paths(), RULES_RUN,
+            "absolute paths of files and folders that your confined functions can read beside code, separated by "
+            "colons"),
+    Setting("REWARD_FUNCTIONS_ALLOW", "", Words(r"[a-z0-9_]+", "network,sched_setaffinity"), RULES_RUN,
+            "what your confined functions may do beside reading and computing, separated by commas: `network`, "
+            "`programs`, `write` (to REWARD_FUNCTIONS_FILES), or the names of single system calls"),
     Setting("DATASET_PATH", "", Files(), SCORING, "file of questions and golden answers, for requests that bring none"),
     Setting("GOLDEN_THRESHOLD", "0.9", PART, SCORING,
             "how like a prompt the nearest question of that file must be, from 0 to 1; below it the sample is "

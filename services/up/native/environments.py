@@ -11,7 +11,7 @@ from services.models.environment import requirements_digest
 from services.stack.given import GIVEN_TO, HUB, from_environment
 from services.stack.rundir import ROOT
 from services.stack.secrets import Secrets
-from services.stack.settings import USERS_FILES, Settings
+from services.stack.settings import SECRETS, SETTINGS, USERS_FILES, Settings
 from services.up import named_judges
 from services.up.native.programs import digest
 
@@ -41,6 +41,8 @@ class Environments:
         keys = named_judges.keys(settings)
         self._judges = {name: secrets.add(named_judges.key_file(name), text) for name, text in keys.items()}
         self._values, self._secrets = values, secrets
+        named = SETTINGS["REWARD_FUNCTIONS_ENV"].read(values["REWARD_FUNCTIONS_ENV"])
+        self._functions = [name for name in named if name not in SECRETS]
         self._hidden = {name: secrets.add(name.lower(), text) for name, text in hidden.items() if text}
         self._users = [path for name in USERS_FILES for path in settings.files(name)]
         routes = settings.files("REWARDSTACK_ROUTES")
@@ -54,6 +56,7 @@ class Environments:
         variables = {name: self._values[name] for name in names}
         variables |= {f"{name}_FILE": str(self._hidden[name]) for name in own}
         variables |= {f"{name}_FILE": str(file) for name, file in self._judges.items()}
+        variables |= from_environment(*self._functions)
         code = {folder.name: _code([folder]) for folder in SCORING}
         files = {str(path): _contents([path]) for path in (*self._users, PACKAGES)}
         keys = {name: self._secrets.digest(file.name) for name, file in self._judges.items()}

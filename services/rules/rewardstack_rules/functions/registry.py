@@ -29,7 +29,8 @@ class Rule:
         named: the fields of `extra_info` that are parameters of its own.
         range: the lowest and the highest value it gives.
         isolated: whether it runs in a process that can be killed.
-        confined: whether that process has no network, starts no program and writes no file.
+        confined: whether that process has no network, starts no program, writes no file and reads only code.
+        own: whether it is the user's, and not one that comes with the server.
         verifier: the rule in two halves, where it only asks whether an answer is right.
         read_out: what it reads in a response of a bounded length, and in each reference, by name, for an explanation;
             None where it does not say.
@@ -44,6 +45,7 @@ class Rule:
     range: tuple[float, float] = (-math.inf, math.inf)
     isolated: bool = True
     confined: bool = True
+    own: bool = False
     verifier: Verifier | None = None
     read_out: Callable[[str, Sequence[str], Mapping[str, Any]], dict[str, Any]] | None = None
 

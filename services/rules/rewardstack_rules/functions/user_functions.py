@@ -127,6 +127,7 @@ def _rule(path: Path, variable: str, function: Any, hashed: str) -> Rule:
         bound.named,
         (low, high),
         confined=mark.confined,
+        own=True,
     )
 
 

@@ -8,8 +8,8 @@ import socket
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from rewardstack_rules.confinement.confinement import Confinement
 from rewardstack_rules.isolation.config import IsolationConfig
-from rewardstack_rules.isolation.confinement import HINT
 from rewardstack_rules.isolation.frames import Frame, Kind, dump, load, receive
 from rewardstack_rules.isolation.process import (
     close_from,
@@ -25,11 +25,13 @@ MESSAGE_LENGTH = 500
 
 SOCKET_FD = 3
 
+HINT = "a confined function has no network, starts no program, writes no file and reads only code"
+
 Entry = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def become_child(
-    sock: socket.socket, config: IsolationConfig, entry: Entry | None, confinement: Any, zygote: int
+    sock: socket.socket, config: IsolationConfig, entry: Entry | None, confinement: Confinement | None, zygote: int
 ) -> NoReturn:
     """Turns a freshly forked process into a child; never returns.
 
@@ -37,7 +39,7 @@ def become_child(
         sock: the socket on which tasks come.
         config: the bounds.
         entry: the function, where the zygote has imported it.
-        confinement: what `confinement.prepare` made; None for a child that is not confined.
+        confinement: what the child enters; None for one that is not confined.
         zygote: process id of the parent.
     """
     die_with_parent(zygote)
@@ -53,7 +55,7 @@ def become_child(
         tasks.sendall(Frame(Kind.BROKEN, body=dump(describe(error))).encode())
         os._exit(1)
     if confinement is not None:
-        confinement.load()
+        confinement.enter()
     _serve(tasks, config, entry)
     os._exit(0)
 

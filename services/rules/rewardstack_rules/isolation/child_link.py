@@ -34,18 +34,22 @@ class Task:
         seconds: how long it may still run.
         reply: takes the result's JSON.
         brief: it is given up where it turns out to be slow.
+        tenant: whose it is; no child has tasks of two tenants.
 
     `child_died` says that a child ended by itself over this task, which is given a second one and no third.
     """
 
-    __slots__ = ("body", "brief", "child", "child_died", "dropped", "id", "reply", "seconds")
+    __slots__ = ("body", "brief", "child", "child_died", "dropped", "id", "reply", "seconds", "tenant")
 
-    def __init__(self, ident: int, body: bytes, seconds: float, reply: Callable[[bytes], None], brief: bool) -> None:
+    def __init__(
+        self, ident: int, body: bytes, seconds: float, reply: Callable[[bytes], None], brief: bool, tenant: bytes
+    ) -> None:
         self.id = ident
         self.body = body
         self.seconds = seconds
         self.reply = reply
         self.brief = brief
+        self.tenant = tenant
         self.dropped = False
         self.child_died = False
         self.child: Child | None = None
@@ -69,6 +73,9 @@ class Child(FrameConnection):
         lane: how urgent its tasks are.
         owner: hears what the child says.
         limit: largest result, in bytes.
+
+    `tenant` is whose tasks it runs, None before the first; `taken_at` and `freed_at` say when it had that, and when it
+    had no task any more.
     """
 
     def __init__(self, ident: int, lane: Lane, owner: ChildOwner, limit: int) -> None:
@@ -76,6 +83,8 @@ class Child(FrameConnection):
         self.id = ident
         self.lane = lane
         self.task: Task | None = None
+        self.tenant: bytes | None = None
+        self.taken_at = self.freed_at = 0.0
         self.alarm: asyncio.TimerHandle | None = None
         self.was_ready = self.disconnected = self.exited = False
         self._owner = owner
@@ -93,10 +102,12 @@ class Child(FrameConnection):
         self.alarm = loop.call_later(START_SECONDS, self.abort)
 
     def run(self, task: Task) -> None:
-        """Sends the child a task, whose time runs from now."""
+        """Sends the child a task, whose time runs from now; its tenant is the child's from the first one on."""
         self.task = task
         task.child = self
         self._started, self._cpu_before = time.monotonic(), cpu_seconds(self._pid)
+        if self.tenant is None:
+            self.tenant, self.taken_at = task.tenant, self._started
         self.send(Frame(Kind.TASK, task.id, task.body, task.seconds))
 
     def elapsed(self) -> float:
@@ -129,6 +140,9 @@ class Child(FrameConnection):
     def frame_received(self, frame: Frame) -> None:
         """Hands the owner what the child says."""
         if self._closed:
+            return
+        if frame.kind is Kind.READY and self.was_ready:
+            self.abort()  # what it runs has got hold of its socket
             return
         if frame.kind is Kind.READY:
             self.release()

@@ -7,12 +7,13 @@ import contextlib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 from rewardstack.errors import ConfigError, UnreachableError
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.connection import FrameConnection
-from rewardstack_rules.isolation.frames import Frame, Kind, dump, load
+from rewardstack_rules.isolation.frames import NO_TENANT, Frame, Kind, dump, load
 from rewardstack_rules.isolation.launch import home_of
 
 Result = dict[str, Any]
@@ -35,7 +36,9 @@ class Connection(FrameConnection):
         self._loop = asyncio.get_running_loop()
         self.lost = False
 
-    def ask(self, kind: Kind, body: bytes = b"", seconds: float = 0.0) -> asyncio.Future[bytes]:
+    def ask(
+        self, kind: Kind, body: bytes = b"", seconds: float = 0.0, tenant: bytes = NO_TENANT
+    ) -> asyncio.Future[bytes]:
         """Sends a frame; the future has the answer's body, or ConnectionResetError."""
         ident = next(self._ids)
         future: asyncio.Future[bytes] = self._loop.create_future()
@@ -43,7 +46,7 @@ class Connection(FrameConnection):
             future.set_exception(ConnectionResetError())
             return future
         self._waiting[ident] = future
-        self.send(Frame(kind, ident, body, seconds))
+        self.send(Frame(kind, ident, body, seconds, tenant))
         return future
 
     def drop(self, futures: set[asyncio.Future[bytes]]) -> None:
@@ -93,7 +96,13 @@ class IsolationClient:
         self._links: dict[asyncio.AbstractEventLoop, _Link] = {}
 
     async def run(
-        self, tasks: Sequence[Mapping[str, Any]], timeout: float, limit: float | None = None, *, brief: bool = False
+        self,
+        tasks: Sequence[Mapping[str, Any]],
+        timeout: float,
+        limit: float | None = None,
+        *,
+        brief: bool = False,
+        tenant: str = "",
     ) -> list[Result]:
         """Runs each task in a child; the tasks must be pure, for one may be started more than once.
 
@@ -105,6 +114,7 @@ class IsolationClient:
                 because of others.
             limit: seconds that the whole call may take; None leaves that to the caller.
             brief: end a task, as if it had run past its seconds, as soon as it turns out to be slow.
+            tenant: whose the tasks are; no child runs tasks of two tenants.
 
         Returns:
             One result a task, in order: what the entry returned, or a dict with the key `error`: `timeout` (it ran past
@@ -119,8 +129,10 @@ class IsolationClient:
             raise ConfigError(f"timeout: {timeout} is not a number of seconds above 0", "timeout")
         results: list[Result | None] = [None] * len(tasks)
         bodies = self._encode(tasks, results)
+        digest = blake2b(tenant.encode(), digest_size=len(NO_TENANT)).digest()
+        kind = Kind.BRIEF if brief else Kind.TASK
         with contextlib.suppress(asyncio.TimeoutError):  # what has no result by then has timed out
-            await asyncio.wait_for(self._run(bodies, results, timeout, Kind.BRIEF if brief else Kind.TASK), limit)
+            await asyncio.wait_for(self._run(bodies, results, timeout, kind, digest), limit)
         return [{"error": "timeout"} if result is None else result for result in results]
 
     async def stats(self) -> dict[str, int]:
@@ -159,12 +171,14 @@ class IsolationClient:
                 bodies[index] = body
         return bodies
 
-    async def _run(self, bodies: dict[int, bytes], results: list[Result | None], timeout: float, kind: Kind) -> None:
+    async def _run(
+        self, bodies: dict[int, bytes], results: list[Result | None], timeout: float, kind: Kind, tenant: bytes
+    ) -> None:
         for _ in range(ATTEMPTS):
             if not bodies:
                 return
             connection = await self._connected()
-            asked = {connection.ask(kind, body, timeout): index for index, body in bodies.items()}
+            asked = {connection.ask(kind, body, timeout, tenant): index for index, body in bodies.items()}
             await self._collect(connection, asked, results)
             bodies = {index: body for index, body in bodies.items() if results[index] is None}
         if bodies:

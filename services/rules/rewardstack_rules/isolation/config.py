@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 MIB = 1024 * 1024
 
@@ -30,7 +31,10 @@ class IsolationConfig:
         tasks_per_child: tasks after which a child is replaced.
         growth_bytes: resident growth after which a child is replaced.
         max_frame_bytes: largest task or result, as JSON.
-        confined: children have no network, start no program and write no file, where the kernel can see to it.
+        confined: children keep only what `confinement.Confinement` leaves, where the kernel can see to it.
+        allow: groups of system calls, or single ones, that confined children keep beside.
+        files: files and folders that confined children can read beside code.
+        variables: names of the environment variables that children get beside `launch.INHERITED`.
 
     Raises:
         ValueError: a field is out of range; the message names it.
@@ -47,6 +51,9 @@ class IsolationConfig:
     growth_bytes: int = 128 * MIB
     max_frame_bytes: int = 16 * MIB
     confined: bool = False
+    allow: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("entry", "warmup"):
@@ -64,4 +71,6 @@ class IsolationConfig:
     @classmethod
     def from_json(cls, text: str) -> IsolationConfig:
         """The configuration that `to_json` wrote."""
-        return cls(**json.loads(text))
+        fields: dict[str, Any] = json.loads(text)
+        fields.update((name, tuple(value)) for name, value in fields.items() if isinstance(value, list))
+        return cls(**fields)

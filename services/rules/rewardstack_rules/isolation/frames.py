@@ -1,7 +1,7 @@
 """Frames between server process, supervisor and children.
 
-A frame is a header (length of the body: 4 bytes, kind: 1, id: 8, seconds: 8; network order) and a body in JSON, with
-everything beyond ASCII escaped, so that lone surrogates survive. The supervisor passes bodies on without reading them.
+A frame is a header (length of the body: 4 bytes, kind: 1, id: 8, seconds: 8, tenant: 16; network order) and a body in
+JSON, with everything beyond ASCII escaped, so that lone surrogates survive. The supervisor passes bodies on unread.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-HEADER = struct.Struct("!IBQd")
+HEADER = struct.Struct("!IBQd16s")
+NO_TENANT = bytes(16)
 
 
 class Kind(IntEnum):
@@ -41,16 +42,18 @@ class Frame(NamedTuple):
         id: of the task or process it is about, 0 for none.
         body: JSON, or nothing.
         seconds: how long a task may run, else 0.
+        tenant: whose task it is, as 16 bytes.
     """
 
     kind: Kind
     id: int = 0
     body: bytes = b""
     seconds: float = 0.0
+    tenant: bytes = NO_TENANT
 
     def encode(self) -> bytes:
         """The frame as it travels."""
-        return HEADER.pack(len(self.body), self.kind, self.id, self.seconds) + self.body
+        return HEADER.pack(len(self.body), self.kind, self.id, self.seconds, self.tenant) + self.body
 
 
 def dump(value: Any) -> bytes:
@@ -67,12 +70,13 @@ def load(body: bytes) -> Any:
     return json.loads(body)
 
 
-def _parse(header: bytes | bytearray, limit: int) -> tuple[int, Kind, int, float]:
-    length, kind, ident, seconds = HEADER.unpack_from(header)
+def _parse(header: bytes | bytearray, limit: int) -> tuple[int, Frame]:
+    """The length of the body that follows a header, and the frame without it."""
+    length, kind, ident, seconds, tenant = HEADER.unpack_from(header)
     if length > limit:
         raise FrameError(f"a frame of {length} bytes is over the limit of {limit}")
     try:
-        return length, Kind(kind), ident, seconds
+        return length, Frame(Kind(kind), ident, b"", seconds, tenant)
     except ValueError as error:
         raise FrameError(f"a frame of unknown kind {kind}") from error
 
@@ -97,13 +101,13 @@ class FrameReader:
         buffer = self._buffer
         buffer += data
         while len(buffer) >= HEADER.size:
-            length, kind, ident, seconds = _parse(buffer, self._limit)
+            length, frame = _parse(buffer, self._limit)
             end = HEADER.size + length
             if len(buffer) < end:
                 return
             body = bytes(buffer[HEADER.size : end])
             del buffer[:end]
-            yield Frame(kind, ident, body, seconds)
+            yield frame._replace(body=body)
 
 
 def receive(sock: socket.socket, limit: int) -> Frame | None:
@@ -116,9 +120,9 @@ def receive(sock: socket.socket, limit: int) -> Frame | None:
     header = _receive_exactly(sock, HEADER.size)
     if header is None:
         return None
-    length, kind, ident, seconds = _parse(header, limit)
+    length, frame = _parse(header, limit)
     body = _receive_exactly(sock, length)
-    return None if body is None else Frame(kind, ident, body, seconds)
+    return None if body is None else frame._replace(body=body)
 
 
 def _receive_exactly(sock: socket.socket, size: int) -> bytes | None:

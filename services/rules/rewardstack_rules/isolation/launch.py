@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 import secrets
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from rewardstack.errors import ConfigError, UnreachableError
@@ -25,9 +24,13 @@ START_SECONDS = 60
 SOCKET_PATH_BYTES = 107
 """Longest path of a Unix socket on Linux."""
 
-SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
-SECRET_VALUE = re.compile("://[^/]*@")
-"""Variables that the supervisor does not inherit: children read what strangers wrote, and need no key."""
+INHERITED = frozenset(
+    {
+        *("PATH", "HOME", "TMPDIR", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"),
+        *("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTHONUTF8"),
+    }
+)
+"""Variables that the supervisor and all below it inherit, beside `LC_*` and those that the configuration names."""
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -95,7 +98,7 @@ class Home:
         try:
             done = subprocess.run(
                 command + arguments,
-                env=_environment(),
+                env=_environment(self.config.variables),
                 pass_fds=[self._lifeline],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -111,12 +114,12 @@ class Home:
             raise UnreachableError(f"{self.config.entry} in isolation: no start (status {done.returncode})")
 
 
-def _environment() -> dict[str, str]:
-    """The supervisor's environment: this one without secrets, and what it takes to import the same and fork safely."""
+def _environment(named: Collection[str]) -> dict[str, str]:
+    """Return the supervisor's environment: what is inherited, and what it takes to import the same and fork safely."""
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not (SECRET_NAME.search(name) or SECRET_VALUE.search(value))
+        if name in INHERITED or name in named or name.startswith("LC_")
     }
     fixed = dict.fromkeys(ONE_THREAD, "1")
     fixed["PYTHONPATH"] = os.pathsep.join(sys.path)

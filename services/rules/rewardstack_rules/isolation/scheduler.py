@@ -4,6 +4,10 @@ A task waits in the fast queue until one of the fast children is free. One that 
 had its share of a core, leaves the fast lane: its child stands back and a fresh child takes the place. At most `slow`
 tasks run so; a task beyond them is killed and waits in the slow queue, to start over when a place is free. A task's
 seconds count only while it has a child, in whichever lane, so that no task runs out of time because of others.
+
+A child belongs to the tenant of its first task, and ends when another tenant needs its place: a fresh one is forked.
+A tenant without a child gets the place of one that is idle, or has served its tenant for `TURN`; a tenant that needs
+a further child gets that of one that has been idle for `LINGER`, which is about what a fork costs.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from collections.abc import Callable
 from rewardstack_rules.isolation.child_link import Child, Lane, Task
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.frames import Frame, Kind, dump, load
+from rewardstack_rules.isolation.tenants import TenantQueue
 from rewardstack_rules.isolation.zygote_link import ZygoteLink
 
 TIMEOUT, KILLED = dump({"error": "timeout"}), dump({"error": "killed"})
@@ -24,6 +29,12 @@ MAX_FAILURES = 8
 
 PAUSE = 0.05
 """Seconds before the next start; doubles with each failure."""
+
+TURN = 0.05
+"""Seconds that a child serves its tenant while another tenant waits without a child."""
+
+LINGER = 0.02
+"""Seconds that an idle child is kept for its tenant while another tenant could use a further child."""
 
 SLACK = 0.001
 """Seconds by which a timer may ring early."""
@@ -55,10 +66,11 @@ class Scheduler:
         self._ids = itertools.count(1)
         self._children: dict[int, Child] = {}
         self._idle: deque[Child] = deque()
-        self._queue: deque[Task] = deque()
+        self._queue = TenantQueue()
         self._slow_queue: deque[Task] = deque()
         self._failures, self._pausing = 0, False
-        self.killed = self.timeouts = self.recycled = self.zygotes = 0
+        self._linger: asyncio.TimerHandle | None = None
+        self.killed = self.timeouts = self.recycled = self.switched = self.zygotes = 0
 
     def start(self) -> None:
         """Starts the zygote and, when it is ready, children."""
@@ -88,11 +100,12 @@ class Scheduler:
             "children": len(children),
             "busy": sum(child.task is not None for child in children),
             "slow": sum(child.task is not None and child.lane is Lane.SLOW for child in children),
-            "queued": sum(not task.dropped for task in self._queue),
+            "queued": sum(1 for _ in self._queue),
             "slow_queued": sum(not task.dropped for task in self._slow_queue),
             "killed_total": self.killed,
             "timeouts_total": self.timeouts,
             "recycled_total": self.recycled,
+            "switched_total": self.switched,
             "zygotes_total": self.zygotes,
         }
 
@@ -164,6 +177,7 @@ class Scheduler:
     def _free(self, child: Child) -> None:
         """A child can take a task."""
         if child.lane is Lane.FAST:
+            child.freed_at = self._loop.time()
             self._idle.append(child)
             self._dispatch()
             return
@@ -174,8 +188,53 @@ class Scheduler:
             self._run(child, task)
 
     def _dispatch(self) -> None:
-        while self._idle and (task := _next(self._queue)) is not None:
-            self._run(self._idle.popleft(), task)
+        """Give idle children tasks of their tenants, and replace children where a tenant needs one of its own."""
+        for child in [*self._idle]:
+            if (task := self._task_for(child)) is not None:
+                self._idle.remove(child)
+                self._run(child, task)
+        if self._idle and (lacking := self._lacking()) > 0:
+            for child in [*self._idle][:lacking]:
+                self.switched += 1
+                self._retire(child)
+
+    def _task_for(self, child: Child) -> Task | None:
+        tenant = child.tenant
+        if tenant is None:
+            tenant = self._queue.turn(self._served())
+        elif self._loop.time() - child.taken_at > TURN and self._missing() > 0:
+            return None
+        return None if tenant is None else self._queue.pop(tenant)
+
+    def _served(self) -> set[bytes | None]:
+        """The tenants that have a fast child."""
+        return {child.tenant for child in self._children.values() if child.lane is Lane.FAST}
+
+    def _missing(self) -> int:
+        """How many tenants wait that have no child, beyond those for which fresh children start."""
+        served = self._served()
+        fresh = sum(child.lane is Lane.FAST and child.tenant is None for child in self._children.values())
+        return sum(tenant not in served for tenant in self._queue.waiting()) - fresh
+
+    def _lacking(self) -> int:
+        """How many idle children, none of which has a task to do, should be replaced for other tenants."""
+        waiting = self._queue.waiting()
+        if not waiting:
+            return 0
+        if (missing := self._missing()) > 0:
+            return missing
+        if None in self._served():
+            return 0
+        lingers = LINGER - (self._loop.time() - self._idle[0].freed_at)
+        if lingers <= SLACK:
+            return 1
+        if self._linger is None:
+            self._linger = self._loop.call_later(lingers, self._end_linger)
+        return 0
+
+    def _end_linger(self) -> None:
+        self._linger = None
+        self._dispatch()
 
     def _run(self, child: Child, task: Task) -> None:
         child.run(task)

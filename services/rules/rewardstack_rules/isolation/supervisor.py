@@ -72,7 +72,8 @@ class Client(FrameConnection):
             if self._tasks.pop(frame.id, None) is not None:
                 self.send(Frame(Kind.RESULT, frame.id, result))
 
-        task = Task(next(self._server.task_ids), frame.body, frame.seconds, reply, frame.kind is Kind.BRIEF)
+        ident, is_brief = next(self._server.task_ids), frame.kind is Kind.BRIEF
+        task = Task(ident, frame.body, frame.seconds, reply, is_brief, frame.tenant)
         self._tasks[frame.id] = task
         self._server.pool.submit(task)
 

@@ -19,7 +19,7 @@ import socket
 import sys
 from typing import Any, NoReturn
 
-from rewardstack_rules.isolation import confinement
+from rewardstack_rules.confinement.confinement import prepare
 from rewardstack_rules.isolation.child import Entry, become_child, describe
 from rewardstack_rules.isolation.config import IsolationConfig
 from rewardstack_rules.isolation.process import NICE, die_with_parent, load_function
@@ -42,7 +42,7 @@ class Zygote:
         self._control = control
         self._config = config
         self._entry = entry
-        self._confinement = confinement.prepare() if config.confined else None
+        self._confinement = prepare(config.allow, config.files) if config.confined else None
         self._pids: dict[int, int] = {}
         self._wake, self._wake_in = socket.socketpair()
         for end in (self._wake, self._wake_in):

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
@@ -33,6 +33,8 @@ from rewardstack_rules.scoring.task import make_task
 from rewardstack_rules.settings import Settings
 
 PROBE_SECONDS = 5.0
+PROBE_TENANT = "readiness probe"
+"""No key's: no process that code of others may have changed answers for the server."""
 STATS_SECONDS = 2.0
 TENANTS = 1024
 """Kept at a time; one that comes again later begins with an empty memory."""
@@ -148,7 +150,8 @@ class Evaluator:
         """Return whether a task comes back from an isolated process of each kind that is needed."""
         probe = make_task(self._registry.get("exact_match"), "1", ["1"], {})
         try:
-            asked = [client.run([probe], PROBE_SECONDS, PROBE_SECONDS) for client in self._rules.clients]
+            clients = self._rules.clients
+            asked = [client.run([probe], PROBE_SECONDS, PROBE_SECONDS, tenant=PROBE_TENANT) for client in clients]
             results = run(_all(asked))
         except RewardstackError:
             log.exception("isolation does not answer")
@@ -213,7 +216,7 @@ class Evaluator:
         """Return the makers of a tenant's scorers."""
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
         scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes.judges)
-        return {**scorers, "rule": self._rules.scorer}
+        return {**scorers, "rule": partial(self._rules.scorer, tenant=tenant)}
 
 
 async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

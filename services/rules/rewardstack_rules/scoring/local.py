@@ -14,7 +14,7 @@ from rewardstack_rules.functions.catalogue import load_registry
 from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.isolation.client import IsolationClient
 from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
-from rewardstack_rules.scoring.isolated import isolation_config
+from rewardstack_rules.scoring.isolated import Pool, isolation_config
 from rewardstack_rules.scoring.rule import REMEMBERED, InlineRule, IsolatedRule, Isolation, LocalVerifier, Verdicts
 from rewardstack_rules.settings import RuleSettings
 
@@ -37,26 +37,28 @@ class LocalRules:
         self._registry = registry
         self._counters = counters
         self._verdicts: Verdicts = LruCache(REMEMBERED)
-        confined = IsolationClient(isolation_config(settings))
-        unconfined = IsolationClient(isolation_config(settings, confined=False))
-        self._isolations = {
-            True: Isolation(confined, settings.verify_timeout),
-            False: Isolation(unconfined, settings.verify_timeout),
-        }
-        self.clients = [confined] if all(rule.confined for rule in registry) else [confined, unconfined]
+        needed = {Pool.BUILT_IN, *map(Pool.of, registry)}
+        clients = {pool: IsolationClient(isolation_config(settings, pool)) for pool in Pool if pool in needed}
+        self._isolations = {pool: Isolation(client, settings.verify_timeout) for pool, client in clients.items()}
+        self.clients = [*clients.values()]
         """Of the isolated processes that the rules need."""
 
-    def scorer(self, name: str) -> Scorer[Any]:
+    def scorer(self, name: str, tenant: str = "") -> Scorer[Any]:
         """Return a new scorer for a rule.
+
+        Args:
+            name: of the rule.
+            tenant: whose samples it scores; no isolated process has samples of two tenants.
 
         Raises:
             UnknownSourceError: there is no such rule; the message lists those there are.
         """
         rule = self._registry.get(name)
-        isolation = self._isolations[rule.confined]
+        isolation = self._isolations[Pool.of(rule)]
         if rule.verifier is not None:
-            return LocalVerifier(rule, rule.verifier, isolation, self._verdicts, self._counters)
-        return IsolatedRule(rule, isolation) if rule.isolated else InlineRule(rule, isolation)
+            return LocalVerifier(rule, rule.verifier, isolation, self._verdicts, self._counters, tenant)
+        kind = IsolatedRule if rule.isolated else InlineRule
+        return kind(rule, isolation, tenant)
 
     async def close(self) -> None:
         """Close the connections to the isolated processes; a later sample opens new ones."""

@@ -72,19 +72,22 @@ class Isolation:
         self.timeout = timeout
         self.last_progress = time.monotonic()
 
-    async def run(self, task: Mapping[str, Any], deadline: SharedDeadline, *, brief: bool = False) -> dict[str, Any]:
+    async def run(
+        self, task: Mapping[str, Any], deadline: SharedDeadline, tenant: str, *, brief: bool = False
+    ) -> dict[str, Any]:
         """Return what became of a task; drop it when nobody waits for it any more.
 
         Args:
             task: what the process is told.
             deadline: of all who wait.
+            tenant: whose task it is.
             brief: end it as soon as it turns out to be slow.
 
         Raises:
             DeadlineError: nobody waited until its end.
             ServiceError: there are no isolated processes.
         """
-        work = asyncio.ensure_future(self._client.run([task], self.timeout, brief=brief))
+        work = asyncio.ensure_future(self._client.run([task], self.timeout, brief=brief, tenant=tenant))
         try:
             with deadline.queued(self):
                 while not work.done():
@@ -107,16 +110,23 @@ class LocalSample(NamedTuple):
 
 
 class LocalRule(Scorer[LocalSample]):
-    """What the scorers of a rule share, which run it here or in isolated processes beside this server."""
+    """What the scorers of a rule share, which run it here or in isolated processes beside this server.
+
+    Args:
+        rule: the rule.
+        isolation: where it runs if it is isolated.
+        tenant: whose samples they score.
+    """
 
     ran = "in an isolated process"
     """Where it runs, for a trace."""
 
-    def __init__(self, rule: Rule, isolation: Isolation) -> None:
+    def __init__(self, rule: Rule, isolation: Isolation, tenant: str = "") -> None:
         self.source = f"rule:{rule.name}"
         self.timeout = isolation.timeout + PATIENCE
         self._rule = rule
         self._isolation = isolation
+        self._tenant = tenant
 
     def prepare(self, item: Item) -> LocalSample:
         """Return the item as it is: the rule itself reads it."""
@@ -154,7 +164,7 @@ class LocalRule(Scorer[LocalSample]):
         if len(item.solution) > MAX_ISOLATED:
             return Score(0.0, reason=f"the response is longer than {MAX_ISOLATED} characters", source=self.source)
         task = make_task(self._rule, item.solution, item.references, read_fields(item, self._rule.fields))
-        result = await self._isolation.run(task, deadline)
+        result = await self._isolation.run(task, deadline, self._tenant)
         output_log.add(self._rule.name, result.get("output"))
         if result.get("error") == "unwritable":
             error = unwritable(task["extra"])
@@ -246,8 +256,9 @@ class LocalVerifier(LocalRule):
         isolation: Isolation,
         verdicts: Verdicts,
         counters: Counters = UNCOUNTED,
+        tenant: str = "",
     ) -> None:
-        super().__init__(rule, isolation)
+        super().__init__(rule, isolation, tenant)
         self._verifier = verifier
         self._verdicts = verdicts
         self._counters = counters
@@ -304,7 +315,8 @@ class LocalVerifier(LocalRule):
             score = await self._isolated(sample.item, context.deadline)
             self._note(context)
             return score
-        result = await self._isolation.run({**self._task([sample.question]), "with_trace": True}, context.deadline)
+        task = {**self._task([sample.question]), "with_trace": True}
+        result = await self._isolation.run(task, context.deadline, self._tenant)
         context.trace.note("compared", {"ran": self.ran, "comparisons": result.get("comparisons")})
         return self._read_outcome(sample.item, result if "error" in result else Ruling(**result["verdicts"][0]))
 
@@ -318,7 +330,7 @@ class LocalVerifier(LocalRule):
             if samples[0].question is None:
                 return [await self._isolated(samples[0].item, deadline)]
             task = self._task([sample.question for sample in samples if sample.question is not None])
-            result = await self._isolation.run(task, deadline, brief=len(samples) > 1)
+            result = await self._isolation.run(task, deadline, self._tenant, brief=len(samples) > 1)
         except RewardstackError as error:
             return [error] * len(samples)
         except Exception as error:

@@ -1,0 +1,136 @@
+"""What a confined process keeps: `Confinement`."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rewardstack_rules.confinement import landlock, seccomp
+from rewardstack_rules.confinement.libc import give_up_privileges
+from rewardstack_rules.confinement.syscalls import GROUPS, added
+
+SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"),
+    *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/resolv.conf", "/etc/gai.conf"),
+    *("/etc/services", "/etc/protocols", "/etc/mime.types", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls"),
+    *("/etc/pki/ca-trust", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm", "/sys/devices/system"),
+)
+"""What programs and libraries of the system read; no key of the machine is among it."""
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+OWN = "/proc/self"
+CODE = frozenset({".py", ".pyc", ".so", ".dist-info", ".egg-info"})
+WRITE = ~(landlock.EXECUTE | landlock.DEVICE_IOCTL)
+"""Every right to files but to run them, or to command a device."""
+
+logger = logging.getLogger(__name__)
+
+
+class Confinement:
+    """What a process keeps: reading code, computing, threads; and what is added by name.
+
+    Make it in the process that forks, and call `enter` in the one that is to be confined.
+
+    Args:
+        allow: groups of system calls, or single ones, that are added (`syscalls.ADDABLE`).
+        files: further files and folders that it can read, and write if `write` is allowed.
+
+    Raises:
+        OSError: there is no table of system calls for this machine.
+    """
+
+    def __init__(self, allow: Sequence[str] = (), files: Sequence[str] = ()) -> None:
+        groups = [name for name in allow if name in GROUPS]
+        self._filter = seccomp.Filter(seccomp.compile_filter(seccomp.machine(), groups, added(tuple(allow))))
+        self._has_network = "network" in groups
+        self._rules = [*_rules(files, has_programs="programs" in groups, can_write="write" in groups)]
+        self.has_landlock = landlock.version() > 0
+
+    def enter(self) -> None:
+        """Confine this process, which must have one thread, for good.
+
+        Raises:
+            OSError: the kernel, or what it runs in, does not let it.
+        """
+        give_up_privileges()
+        if self.has_landlock:
+            landlock.restrict(self._rules, has_network=self._has_network)
+        self._filter.install()
+
+    def check(self) -> None:
+        """Have a process enter it that ends then; this one must have one thread.
+
+        Raises:
+            OSError: the kernel, or what it runs in, does not let it.
+        """
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self.enter()
+                os._exit(0)
+            except OSError as error:
+                os._exit(error.errno or errno.EINVAL)
+            finally:
+                os._exit(errno.EINVAL)
+        number = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if number != 0:
+            raise OSError(number, os.strerror(abs(number)))
+
+
+def prepare(allow: Sequence[str] = (), files: Sequence[str] = ()) -> Confinement | None:
+    """Return a confinement that works here; log what it adds, and what it lacks.
+
+    Args:
+        allow: as that of `Confinement`.
+        files: likewise.
+
+    Returns:
+        None where the kernel has no seccomp; the log says so.
+    """
+    try:
+        confinement = Confinement(allow, files)
+        confinement.check()
+    except OSError as error:
+        logger.warning("isolated processes are not confined: no seccomp filter can be loaded here (%s)", error)
+        return None
+    if not confinement.has_landlock:
+        logger.warning("confined processes can read every file of their user: the kernel has no Landlock")
+    if allow or files:
+        logger.warning("confined reward functions may also use: %s", ", ".join([*allow, *files]))
+    return confinement
+
+
+def _rules(files: Sequence[str], *, has_programs: bool, can_write: bool) -> Iterator[tuple[str, int]]:
+    code = landlock.READ | (landlock.EXECUTE if has_programs else 0)
+    trees = dict.fromkeys([*SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])
+    yield from ((path, code) for path in trees)
+    yield from ((path, landlock.READ) for path in (*DEVICES, OWN))
+    for folder in filter(os.path.isdir, dict.fromkeys(sys.path)):
+        if not any(Path(folder).is_relative_to(tree) for tree in trees):
+            yield folder, landlock.READ_FOLDER
+            yield from ((path, landlock.READ) for path in _code_in(Path(folder)))
+    for path in files:
+        yield path, landlock.READ | (WRITE if can_write else 0)
+
+
+def _code_in(folder: Path) -> Iterator[str]:
+    """The modules and packages of a folder of code: not what else is in it, such as keys and data."""
+    for path in _entries(folder):
+        is_package = path.name.isidentifier() and path.is_dir() and any(_modules_in(path))
+        if path.suffix in CODE or is_package:
+            yield str(path)
+
+
+def _entries(folder: Path) -> list[Path]:
+    with contextlib.suppress(OSError):  # not this user's
+        return list(folder.iterdir())
+    return []
+
+
+def _modules_in(folder: Path) -> Iterator[Path]:
+    yield from folder.glob("*.py")
+    yield from folder.glob("*/__init__.py")

@@ -1,0 +1,78 @@
+"""Which files a process can reach, limited by Landlock (landlock(7)): `restrict` it to folders and files."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import stat
+from collections.abc import Iterable
+
+from rewardstack_rules.confinement.libc import call, checked
+
+CREATE, ADD, RESTRICT = 444, 445, 446
+"""Numbers of the system calls, the same on every architecture."""
+VERSION_FLAG, PATH_BENEATH = 1, 1
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_FOLDER = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+TRUNCATE, DEVICE_IOCTL = 1 << 14, 1 << 15
+OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | DEVICE_IOCTL
+READ = READ_FILE | READ_FOLDER
+FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
+"""All rights of files that the kernel knows, by the version from which on it does."""
+NETWORK_VERSION, ALL_TCP = 4, 0b11
+SCOPE_VERSION, ABSTRACT_SOCKETS, SIGNALS = 6, 0b01, 0b10
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
+
+
+class _Beneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = (("rights", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+def version() -> int:
+    """Return the version of Landlock that the kernel has; 0 for none."""
+    return max(call(CREATE, None, 0, VERSION_FLAG), 0)
+
+
+def restrict(rules: Iterable[tuple[str, int]], *, has_network: bool = False) -> None:
+    """Take from this process all rights to files but these, for good; and signals to processes that have more.
+
+    Args:
+        rules: paths, and the rights to what is beneath each; one that is not there is skipped.
+        has_network: whether it keeps TCP and abstract Unix sockets.
+
+    Raises:
+        OSError: the kernel has no Landlock, or refuses it.
+    """
+    known = version()
+    handled = next((rights for least, rights in sorted(FILE_RIGHTS.items(), reverse=True) if known >= least), 0)
+    scoped = SIGNALS | (0 if has_network else ABSTRACT_SOCKETS)
+    ruleset = _Ruleset(
+        handled,
+        ALL_TCP if known >= NETWORK_VERSION and not has_network else 0,
+        scoped if known >= SCOPE_VERSION else 0,
+    )
+    size = 8 if known < NETWORK_VERSION else 16 if known < SCOPE_VERSION else 24
+    rules_fd = checked("landlock", call(CREATE, ctypes.byref(ruleset), size, 0))
+    try:
+        for path, rights in rules:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                _add(rules_fd, path, rights & handled)
+        checked("landlock", call(RESTRICT, rules_fd, 0))
+    finally:
+        os.close(rules_fd)
+
+
+def _add(rules_fd: int, path: str, rights: int) -> None:
+    parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISDIR(os.fstat(parent).st_mode):
+            rights &= OF_FILES
+        rule = _Beneath(rights, parent)
+        checked("landlock", call(ADD, rules_fd, PATH_BENEATH, ctypes.byref(rule), 0))
+    finally:
+        os.close(parent)

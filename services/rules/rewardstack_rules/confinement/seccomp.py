@@ -1,0 +1,174 @@
+"""A seccomp filter that allows a list of system calls: `compile_filter` writes it, `Filter` loads it.
+
+The filter is compiled here and not by libseccomp: that is a library of the system which may be missing or older than
+the calls that it should know, and a list of what is allowed needs none of what it adds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import platform
+import sys
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from rewardstack_rules.confinement.libc import call, checked
+from rewardstack_rules.confinement.syscalls import ABSENT, NEEDED, NEWEST, NUMBERS
+
+LOAD, JUMP_IF_EQUAL, JUMP_IF_ABOVE, AND, RETURN = 0x20, 0x15, 0x25, 0x54, 0x06
+"""Instructions of classic BPF (linux/bpf_common.h): load a word, compare it with a constant, mask it, end."""
+AT_NUMBER, AT_ARCHITECTURE, AT_ARGUMENTS = 0, 4, 16
+"""Where `struct seccomp_data` has them; little-endian, so the low half of an argument comes first."""
+ALLOW, KILL = 0x7FFF0000, 0x80000000
+REFUSE, UNKNOWN = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""By the name that `platform.machine` has for it, the number in `seccomp_data` (linux/audit.h)."""
+
+SET_MODE_FILTER, SYNC_THREADS = 1, 1
+SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
+
+CLONE_THREAD = 0x00010000
+CLONE_NEW = 0x7E020080
+"""All flags of clone(2) that make a namespace."""
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+PR_NAMES = (15, 16)
+PR_READING = (3, 21, 23, 39)
+PR_SET_VMA = 0x53564D41
+DESCRIPTORS = (fcntl.F_DUPFD, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL, fcntl.F_SETFL, fcntl.F_DUPFD_CLOEXEC)
+TERMINAL = (0x5401, 0x802C542A, 0x5413)
+"""What isatty(3) asks, and the size of the window."""
+OPEN_FILE = (0x541B, 0x5421, 0x5450, 0x5451)
+"""FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
+
+
+class Argument(NamedTuple):
+    """A condition on one argument: its low half, masked, must be one of some values.
+
+    The kernel reads the low half alone of every argument that is restricted here.
+    """
+
+    position: int
+    values: tuple[int, ...]
+    mask: int = 0xFFFFFFFF
+
+
+ARGUMENTS = {
+    "open": Argument(1, (0,), WRITING),
+    "openat": Argument(2, (0,), WRITING),
+    "clone": Argument(0, (CLONE_THREAD,), CLONE_THREAD | CLONE_NEW),
+    "fcntl": Argument(1, DESCRIPTORS),
+    "ioctl": Argument(1, (*TERMINAL, *OPEN_FILE)),
+    "prctl": Argument(0, (*PR_NAMES, *PR_READING, PR_SET_VMA)),
+    "prlimit64": Argument(0, (0,)),
+}
+WIDER: dict[str, dict[str, Argument | None]] = {
+    "programs": {"clone": Argument(0, (0,), CLONE_NEW)},
+    "write": {
+        "open": None,
+        "openat": None,
+        "fcntl": Argument(1, (*DESCRIPTORS, fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW, 36, 37, 38)),
+    },
+}
+"""What stands in their place where a group is added; None for no condition. 36 to 38 are locks of an open file."""
+
+
+class Instruction(NamedTuple):
+    """One instruction: a code, how far to jump if it holds and if not, and a constant."""
+
+    code: int
+    if_true: int
+    if_false: int
+    constant: int
+
+
+def compile_filter(machine: str, groups: Collection[str] = (), calls: Collection[str] = ()) -> list[Instruction]:
+    """Return the filter that allows what the interpreter needs, and more.
+
+    Args:
+        machine: the architecture, a key of `ARCHITECTURES`.
+        groups: names of groups that are added.
+        calls: the system calls that are added.
+
+    Raises:
+        OSError: there is no table for this architecture.
+    """
+    if machine not in ARCHITECTURES:
+        raise OSError(errno.ENOSYS, f"no table of system calls for {machine}")
+    conditions: dict[str, Argument | None] = dict(ARGUMENTS)
+    for group in groups:
+        conditions |= WIDER.get(group, {})
+    filter_ = [
+        Instruction(LOAD, 0, 0, AT_ARCHITECTURE),
+        *_unless_equal(ARCHITECTURES[machine], KILL),
+        Instruction(LOAD, 0, 0, AT_NUMBER),
+        Instruction(JUMP_IF_ABOVE, 0, 1, NEWEST),
+        Instruction(RETURN, 0, 0, UNKNOWN),
+    ]
+    for name in sorted({*ABSENT, *NEEDED, *calls}):
+        number = getattr(NUMBERS[name], machine)
+        if number is not None:
+            condition = None if name in ABSENT else conditions.get(name)
+            filter_ += _rule(number, condition, UNKNOWN if name in ABSENT else ALLOW)
+    return [*filter_, Instruction(RETURN, 0, 0, REFUSE)]
+
+
+def _rule(number: int, condition: Argument | None, result: int) -> list[Instruction]:
+    body = [Instruction(RETURN, 0, 0, result)] if condition is None else _where(condition)
+    return [Instruction(JUMP_IF_EQUAL, 0, len(body), number), *body]
+
+
+def _where(condition: Argument) -> list[Instruction]:
+    """Allow the call where the condition holds, and refuse it elsewhere."""
+    tests = [one for value in condition.values for one in _if_equal(value, ALLOW)]
+    return [
+        Instruction(LOAD, 0, 0, AT_ARGUMENTS + 8 * condition.position),
+        Instruction(AND, 0, 0, condition.mask),
+        *tests,
+        Instruction(RETURN, 0, 0, REFUSE),
+    ]
+
+
+def _if_equal(value: int, result: int) -> list[Instruction]:
+    return [Instruction(JUMP_IF_EQUAL, 0, 1, value), Instruction(RETURN, 0, 0, result)]
+
+
+def _unless_equal(value: int, result: int) -> list[Instruction]:
+    return [Instruction(JUMP_IF_EQUAL, 1, 0, value), Instruction(RETURN, 0, 0, result)]
+
+
+def machine() -> str:
+    """Return the architecture of this process as the tables name it."""
+    name = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine())
+    return name if sys.maxsize > 2**32 else f"32 bits on {name}"
+
+
+class _Instruction(ctypes.Structure):
+    _fields_ = (("code", ctypes.c_uint16), ("jt", ctypes.c_uint8), ("jf", ctypes.c_uint8), ("k", ctypes.c_uint32))
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_uint16), ("filter", ctypes.POINTER(_Instruction)))
+
+
+class Filter:
+    """A compiled filter in the kernel's format.
+
+    Args:
+        instructions: what `compile_filter` returned for this machine.
+    """
+
+    def __init__(self, instructions: Sequence[Instruction]) -> None:
+        array = (_Instruction * len(instructions))(*(_Instruction(*one) for one in instructions))
+        self._program = _Program(len(instructions), array)
+        self._call = SECCOMP_CALL[machine()]
+
+    def install(self) -> None:
+        """Load it into all threads of this process, for good; the process must have given up new privileges.
+
+        Raises:
+            OSError: the kernel has no seccomp, or refuses it.
+        """
+        checked("seccomp", call(self._call, SET_MODE_FILTER, SYNC_THREADS, ctypes.byref(self._program)))

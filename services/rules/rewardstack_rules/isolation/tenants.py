@@ -1,0 +1,58 @@
+"""Whose turn it is: `TenantQueue` holds the tasks that wait, each tenant's in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator
+
+from rewardstack_rules.isolation.child_link import Task
+
+
+class TenantQueue:
+    """Tasks that wait for a child of their tenant's.
+
+    Tenants take turns: one that had a task taken goes to the end. Tasks that were dropped are skipped.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[bytes, deque[Task]] = {}
+
+    def __iter__(self) -> Iterator[Task]:
+        return (task for tasks in self._waiting.values() for task in tasks if not task.dropped)
+
+    def append(self, task: Task) -> None:
+        """Add a task behind the others of its tenant."""
+        self._waiting.setdefault(task.tenant, deque()).append(task)
+
+    def appendleft(self, task: Task) -> None:
+        """Add a task before the others of its tenant."""
+        self._waiting.setdefault(task.tenant, deque()).appendleft(task)
+
+    def pop(self, tenant: bytes) -> Task | None:
+        """Return the next task of a tenant, which is not dropped; None if it has none."""
+        tasks = self._waiting.pop(tenant, deque())
+        while tasks:
+            task = tasks.popleft()
+            if not task.dropped:
+                if tasks:
+                    self._waiting[tenant] = tasks
+                return task
+        return None
+
+    def waiting(self) -> list[bytes]:
+        """Return the tenants that have a task, in the order of their turns."""
+        for tenant, tasks in [*self._waiting.items()]:
+            while tasks and tasks[0].dropped:
+                tasks.popleft()
+            if not tasks:
+                del self._waiting[tenant]
+        return [*self._waiting]
+
+    def turn(self, served: Collection[bytes | None]) -> bytes | None:
+        """Return the tenant whose turn it is; None if nobody waits.
+
+        Args:
+            served: tenants that have a child; the others come first.
+        """
+        waiting = self.waiting()
+        return next((tenant for tenant in waiting if tenant not in served), waiting[0] if waiting else None)
