@@ -6,11 +6,9 @@ A judge that hangs would otherwise take every thread of the server, and with the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import Future, TimeoutError
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from threading import Lock
-from typing import TypeVar
 
 from flask import Flask, current_app, g, request
 from prometheus_client import Gauge
@@ -18,21 +16,14 @@ from prometheus_client import Gauge
 from rewardstack.errors import OverloadError
 from rewardstack_rules.http.admission import Budget
 from rewardstack_rules.http.connection import client_of
-from rewardstack_rules.http.errors import ApiError
 
 EXTENSION = "rewardstack_waiting"
-CHECK_SECONDS = 1.0
-"""How often a request that is being scored looks whether its client is still there."""
-CLIENT_GONE = 499
-"""The status that nginx logs for it; nobody reads the reply."""
 
 WAITING = Gauge(
     "rewardstack_waiting_requests",
     "Requests that wait for a judge or an embedding server.",
     multiprocess_mode="livesum",
 )
-
-T = TypeVar("T")
 
 
 class WaitingRequests:
@@ -50,8 +41,10 @@ class WaitingRequests:
         self._bytes = Budget(max_bytes)
 
     def is_full(self) -> bool:
-        """Return whether a new tenant's request would be refused."""
-        return self._counts.total() >= self._limit
+        """Return whether somebody's next request would be refused."""
+        with self._lock:
+            total = self._counts.total()
+            return total >= self._limit or any(map(self._is_refused, self._counts))
 
     @contextmanager
     def place(self) -> Iterator[None]:
@@ -69,14 +62,20 @@ class WaitingRequests:
         finally:
             self._leave(g.tenant)
 
+    def _is_refused(self, tenant: str) -> bool:
+        """Return whether a tenant has as many places as are free, so that others find some, too.
+
+        On an open server all clients are one tenant, which may have all places.
+        """
+        total = self._counts.total()
+        return self._counts[tenant] >= self._limit - (total if tenant else 0)
+
     def _enter(self, tenant: str) -> None:
-        """Count a request; a tenant may take as many places as are free, so that others find some, too."""
         with self._lock:
-            total = self._counts.total()
-            if self._counts[tenant] >= self._limit - total:
+            if self._is_refused(tenant):
                 raise OverloadError(
-                    f"{total} requests of this process wait for a judge or an embedding server "
-                    f"(REWARD_WAITING_REQUESTS={self._limit}, half of them for one key); try again"
+                    f"{self._counts[tenant]} requests wait for a judge or an embedding server here "
+                    f"(REWARD_WAITING_REQUESTS is {self._limit}, half of them for one key); try again"
                 )
             self._counts[tenant] += 1
         WAITING.inc()
@@ -100,19 +99,7 @@ def waiting_requests() -> WaitingRequests:
     return found
 
 
-def result_for_client(work: Future[T]) -> T:
-    """Return the result of the current request's work, as long as its client is there.
-
-    Raises:
-        ApiError: 499; the client has gone.
-        Exception: whatever the work raised.
-    """
+def client_is_there() -> Callable[[], bool]:
+    """Return what finds out whether the client of the current request is still there."""
     client = client_of(request.environ)
-    while True:
-        try:
-            return work.result(CHECK_SECONDS)
-        except TimeoutError:
-            if work.done():
-                return work.result()
-        if client is not None and client.is_gone():
-            raise ApiError(CLIENT_GONE, "the client has gone; its samples are dropped")
+    return lambda: client is None or not client.is_gone()

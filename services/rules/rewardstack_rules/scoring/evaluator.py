@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, TimeoutError
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
@@ -36,9 +36,22 @@ PROBE_SECONDS = 5.0
 STATS_SECONDS = 2.0
 TENANTS = 1024
 """Kept at a time; one that comes again later begins with an empty memory."""
+CHECK_SECONDS = 1.0
+"""How often it is asked whether work that takes longer is still wanted."""
 T = TypeVar("T")
+IsWanted = Callable[[], bool]
+"""Returns whether somebody still waits for the work; it may come from any thread."""
 
 log = logging.getLogger(__name__)
+
+
+class UnwantedError(Exception):
+    """Nobody waits for the work any more; it was dropped."""
+
+
+def always() -> bool:
+    """Return that the work is wanted."""
+    return True
 
 
 class Evaluator:
@@ -70,7 +83,7 @@ class Evaluator:
         *,
         limit: float | None,
         tenant: str,
-        wait: Callable[[Future[T]], T] = Future.result,
+        is_wanted: IsWanted = always,
     ) -> list[Score]:
         """Return one score for each request, in order; samples without a value have what their route's policy says.
 
@@ -78,9 +91,10 @@ class Evaluator:
             requests: the samples.
             limit: seconds that the caller still waits, None if it did not say.
             tenant: separates those who may not see each other's results.
-            wait: returns the result of the work; if it raises, the work is dropped.
+            is_wanted: is asked now and then; once it returns False, the work is dropped.
 
         Raises:
+            UnwantedError: the work was dropped.
             ConfigError: a source is unknown, or a setting is malformed; nothing was scored.
             BudgetError: what the run may spend is spent; has all scores.
         """
@@ -88,7 +102,7 @@ class Evaluator:
             scores = [Score.failed("dropped: its deadline had passed when it arrived")] * len(requests)
         else:
             try:
-                scores = run(self._score(requests, limit, tenant), wait)
+                scores = run(self._score(requests, limit, tenant), partial(_result, is_wanted))
             except BudgetError as error:
                 self._counters.count_scores(error.scores)
                 raise
@@ -102,14 +116,15 @@ class Evaluator:
         limit: float | None,
         tenant: str,
         anew: bool,
-        wait: Callable[[Future[T]], T] = Future.result,
+        is_wanted: IsWanted = always,
     ) -> Explanation:
         """Return how one request comes to its score; arguments as those of `score` and `Trace`.
 
         Raises:
+            UnwantedError: the work was dropped.
             ConfigError: no route takes its source.
         """
-        return run(self._explain(request, limit, tenant, anew=anew), wait)
+        return run(self._explain(request, limit, tenant, anew=anew), partial(_result, is_wanted))
 
     async def _explain(self, request: Request, limit: float | None, tenant: str, *, anew: bool) -> Explanation:
         shared, cache = self._parts()
@@ -240,6 +255,18 @@ class Evaluator:
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
         scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes.judges)
         return {**scorers, "rule": self._rules.scorer}
+
+
+def _result(is_wanted: IsWanted, work: Future[T]) -> T:
+    """Return the result of work while somebody wants it; raise UnwantedError once nobody does."""
+    while True:
+        try:
+            return work.result(CHECK_SECONDS)
+        except TimeoutError:
+            if work.done():
+                return work.result()
+        if not is_wanted():
+            raise UnwantedError
 
 
 async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

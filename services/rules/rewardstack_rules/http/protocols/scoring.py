@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -18,7 +17,8 @@ from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.body import json_type
 from rewardstack_rules.http.protocols.messages import last_user_text
-from rewardstack_rules.http.waiting import result_for_client, waiting_requests
+from rewardstack_rules.http.waiting import client_is_there, waiting_requests
+from rewardstack_rules.scoring.evaluator import always
 
 MAX_SAMPLES = 100_000
 SAMPLE_BYTES = 512
@@ -80,9 +80,11 @@ def score_samples(
         raise ApiError(413, message, "body")
     g.charge.add(SAMPLE_BYTES * len(samples))
     limits = [seconds for seconds in (limit, _read_limit()) if seconds is not None]
-    wait = Future.result if outlives_client else result_for_client
+    is_wanted = always if outlives_client else client_is_there()
     with _place_for(sample.data_source for sample in samples):
-        scores = context().evaluator.score(samples, limit=min(limits, default=None), tenant=g.tenant, wait=wait)
+        scores = context().evaluator.score(
+            samples, limit=min(limits, default=None), tenant=g.tenant, is_wanted=is_wanted
+        )
     g.statuses = Counter(score.status for score in scores)
     return scores
 
@@ -103,7 +105,7 @@ def explain_sample(sample: Request, *, anew: bool) -> Explanation:
     g.charge.add(EXPLAINED_TIMES * g.charge.bytes + SAMPLE_BYTES)
     limit = _read_limit()
     with _place_for([sample.data_source]):
-        return context().evaluator.explain(sample, limit=limit, tenant=g.tenant, anew=anew, wait=result_for_client)
+        return context().evaluator.explain(sample, limit=limit, tenant=g.tenant, anew=anew, is_wanted=client_is_there())
 
 
 def _place_for(sources: Iterable[str]) -> AbstractContextManager[None]:
