@@ -233,7 +233,7 @@ def test_roll_refuses_a_timeout_that_is_none(patient: Stack, table: Table) -> No
 
 def test_one_key_leaves_places_to_another(tmp_path: Path) -> None:
     """A key has half of the places of requests that wait for models; `/ready` says that it finds no more."""
-    waits = {"LLM_JUDGE_SERVER_TIMEOUT": 600, "REWARD_WAITING_REQUESTS": 4}
+    waits: dict[str, Any] = {"LLM_JUDGE_SERVER_TIMEOUT": 600, "REWARD_WAITING_REQUESTS": 4}
     with silent_model() as model, stack(tmp_path, model, processes=1, **waits) as one:
         body = json.dumps({"items": [judged()]}).encode()
         clients = [one.send(body) for _ in range(2)]
@@ -255,7 +255,7 @@ def test_one_key_leaves_places_to_another(tmp_path: Path) -> None:
 def test_a_function_ends_with_its_client(tmp_path: Path) -> None:
     """A sample in an isolated process is dropped when its client goes: the next one has the process."""
     (tmp_path / "own.py").write_text(OWN)
-    settings = {"REWARD_FUNCTIONS": tmp_path / "own.py", "VERIFY_TIMEOUT": 300, "VERIFY_PROCESSES": 1}
+    settings: dict[str, Any] = {"REWARD_FUNCTIONS": tmp_path / "own.py", "VERIFY_TIMEOUT": 300, "VERIFY_PROCESSES": 1}
     with silent_model() as model, stack(tmp_path, model, **settings) as one:
         begun = tmp_path / "first", tmp_path / "second"
         for path in begun:

@@ -28,9 +28,10 @@ def model() -> Iterator[SilentModel]:
 @pytest.fixture(scope="module")
 def here(model: SilentModel, needs_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site whose judge and embedding server answer nothing, with one worker."""
-    variables = {f"{name}_SERVER_URL": model.url for name in ("LLM_JUDGE", "EMBEDDING")}
-    waits = {f"{name}_SERVER_TIMEOUT": 600 for name in ("LLM_JUDGE", "EMBEDDING")}
-    with site(tmp_path_factory.mktemp("models"), **variables, **waits) as one:
+    variables: dict[str, Any] = {}
+    for name in ("LLM_JUDGE", "EMBEDDING"):
+        variables |= {f"{name}_SERVER_URL": model.url, f"{name}_SERVER_TIMEOUT": 600}
+    with site(tmp_path_factory.mktemp("models"), **variables) as one:
         one.add_worker()
         yield one
 

@@ -13,6 +13,7 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
@@ -50,7 +51,7 @@ class Queues(Queue):
     """RQ's queues of a worker: while it has no room for a chunk that waits for models, it takes from `QUEUE` alone."""
 
     @classmethod
-    def dequeue_any(cls, queues: list[Queue], timeout: int | None, *arguments: Any, **named: Any) -> Any:
+    def dequeue_any(cls, queues: Iterable[Queue], timeout: int | None, *arguments: Any, **named: Any) -> Any:
         """Return the next entry and its queue."""
         if not workshop().background.has_room():
             queues = [queue for queue in queues if queue.name != MODEL_QUEUE]
