@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +27,9 @@ class Threads:
     def __init__(self, limit: int) -> None:
         self._free = limit
         """Below 0 while some that were lent are back and their substitutes have not ended yet."""
-        self._calls: deque[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = deque()
-        self._pool = ThreadPoolExecutor(sys.maxsize)  # makes a thread when none is idle
+        self._idle = 0
+        self._calls: deque[Call] = deque()
+        self._wake: SimpleQueue[None] = SimpleQueue()
         self._lock = Lock()
 
     def submit(self, call: Callable[..., T], *arguments: Any) -> Future[T]:
@@ -35,20 +37,19 @@ class Threads:
         future: Future[T] = Future()
         with self._lock:
             self._calls.append((future, call, arguments))
-            starts = self._free > 0
-            self._free -= starts
-        if starts:
-            self._start()
+            if self._free > 0:
+                self._free -= 1
+                self._start()
         return future
 
     @contextmanager
     def lent(self) -> Iterator[None]:
         """Let another call run while this one, which calls this method, waits."""
         with self._lock:
-            starts = bool(self._calls) and self._free >= 0
-            self._free += not starts
-        if starts:
-            self._start()
+            if self._calls and self._free >= 0:
+                self._start()
+            else:
+                self._free += 1
         try:
             yield
         finally:
@@ -56,32 +57,42 @@ class Threads:
                 self._free -= 1
 
     def shutdown(self, wait: bool = True) -> None:
-        """Take no more calls."""
-        self._pool.shutdown(wait)
+        """Do nothing: the threads end with the process, which waits for requests by itself."""
 
     def _start(self) -> None:
+        """Have a thread work that is counted already."""
+        if self._idle:
+            self._idle -= 1
+            self._wake.put(None)
+            return
         try:
-            self._pool.submit(self._work)
-        except RuntimeError as error:  # the system allows no more threads, or the server is shutting down
+            Thread(target=self._run, name="request", daemon=True).start()
+        except RuntimeError as error:  # the system allows no more
             log.warning("no further thread: %s; fewer requests are answered at the same time", error)
-            with self._lock:
-                self._free += 1
+            self._free += 1
 
-    def _work(self) -> None:
-        while (found := self._next()) is not None:
-            future, call, arguments = found
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                result = call(*arguments)
-            except BaseException as error:  # noqa: BLE001 - the future raises it
-                future.set_exception(error)
-            else:
-                future.set_result(result)
+    def _run(self) -> None:
+        while True:
+            while (found := self._next()) is not None:
+                _answer(*found)
+                del found
+            self._wake.get()
 
-    def _next(self) -> tuple[Future[Any], Callable[..., Any], tuple[Any, ...]] | None:
+    def _next(self) -> Call | None:
         with self._lock:
             if self._calls and self._free >= 0:
                 return self._calls.popleft()
             self._free += 1
+            self._idle += 1
             return None
+
+
+def _answer(future: Future[Any], call: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = call(*arguments)
+    except BaseException as error:  # noqa: BLE001 - the future raises it
+        future.set_exception(error)
+    else:
+        future.set_result(result)
