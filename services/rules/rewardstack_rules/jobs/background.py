@@ -30,7 +30,7 @@ class Background:
         """Return whether `start` would start something."""
         return len(self._running) < self._limit
 
-    def start(self, work: Callable[[], None], give_up: Callable[[], None]) -> bool:
+    def start(self, work: Callable[[], object], give_up: Callable[[], None]) -> bool:
         """Start `work`; return whether there was room.
 
         Args:
@@ -55,7 +55,7 @@ class Background:
                     give_up()
             raise
 
-    def _run(self, work: Callable[[], None]) -> None:
+    def _run(self, work: Callable[[], object]) -> None:
         try:
             work()
         except Exception:

@@ -64,7 +64,7 @@ class Delivery:
     """
 
     def __init__(self, redis: RedisClient) -> None:
-        self._queues = [
+        self.queues = [
             Queue(name, connection=redis, job_class=ChunkJob, serializer=JSONSerializer)
             for name in (QUEUE, MODEL_QUEUE)
         ]
@@ -73,24 +73,24 @@ class Delivery:
         """Has a worker run `chunk.run` for each of these; a chunk that is sent twice does no harm."""
         chunks = iter(chunks)
         while batch := list(islice(chunks, BATCH)):
-            self._queues[0].enqueue_many([self._entry(job_id, number) for job_id, number in batch])
+            self.queues[0].enqueue_many([self._entry(job_id, number) for job_id, number in batch])
 
     def send_to_models(self, chunk: Chunk) -> None:
         """Sends a chunk to the next worker that has room for one that waits for models."""
-        self._queues[1].enqueue_many([self._entry(*chunk)])
+        self.queues[1].enqueue_many([self._entry(*chunk)])
 
     def count(self) -> int:
         """How many chunks no worker has taken yet."""
-        return sum(queue.count for queue in self._queues)
+        return sum(queue.count for queue in self.queues)
 
     def waiting(self) -> set[Chunk]:
         """The chunks that no worker has taken yet."""
-        found = (ident.split("-") for queue in self._queues for ident in self._idents(queue, 0, -1))
+        found = (ident.split("-") for queue in self.queues for ident in self._idents(queue, 0, -1))
         return {(parts[0], int(parts[1])) for parts in found if len(parts) == 3 and parts[1].isdecimal()}
 
     def longest_wait(self) -> float:
         """Seconds that the chunk at the head of a queue has waited since it was sent there; 0 where none waits."""
-        return max(map(self._longest_wait, self._queues))
+        return max(map(self._longest_wait, self.queues))
 
     def _longest_wait(self, queue: Queue) -> float:
         for ident in self._idents(queue, 0, 0):
