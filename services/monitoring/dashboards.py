@@ -163,7 +163,7 @@ HTTP = Row(
         Panel(
             "In progress",
             [Query("sum by (instance) (rewardstack_requests_in_progress)", "{{instance}}")],
-            text="A server answers REWARD_WORKERS times REWARD_THREADS at once; more wait.",
+            text="A server answers REWARD_WORKERS times REWARD_THREADS at once, and what waits for models; more wait.",
         ),
         Panel("Replicas that answer", [Query("sum by (job) (up)", "{{job}}")]),
         Panel(

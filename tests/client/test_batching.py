@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -185,3 +186,92 @@ def test_loops_do_not_meet() -> None:
     asyncio.run(begin())
     assert 2 == asyncio.run(batcher.ask_one("ab", key))
     assert [["ab"]] == batches
+
+
+class Held:
+    """Sends batches that are never answered; remembers those that were sent and those that were cancelled."""
+
+    def __init__(self) -> None:
+        self.sent: list[list[str]] = []
+        self.cancelled: list[list[str]] = []
+
+    async def __call__(self, items: Sequence[str], deadline: SharedDeadline) -> Sequence[int]:
+        self.sent.append([*items])
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled.append([*items])
+            raise
+        return []
+
+
+def caller(batcher: Batcher[str, Any], items: Sequence[str], key: BatchKey = BatchKey()) -> asyncio.Task[Any]:  # noqa: B008
+    """Return a caller of items, which others share that ask for the same."""
+    return asyncio.create_task(batcher.ask(items, [key] * len(items), Deadline(60), items))
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Return when something holds."""
+    while not holds():
+        await asyncio.sleep(WINDOW)
+
+
+async def leave(one: asyncio.Task[Any]) -> None:
+    """Cancel a caller."""
+    one.cancel()
+    await asyncio.wait([one])
+    assert one.cancelled()
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_what_nobody_waits_for_is_dropped() -> None:
+    """When its last caller is cancelled a batch is, and what waits behind it is not sent."""
+    send = Held()
+    batcher: Batcher[str, int] = Batcher(send)
+    first, second = (caller(batcher, ["a", "b", "c"], BatchKey(1, width=1)) for _ in range(2))
+    await until(lambda: send.sent)
+    await leave(first)
+    assert ([["a"]], []) == (send.sent, send.cancelled)
+    await leave(second)
+    assert ([["a"]], [["a"]]) == (send.sent, send.cancelled)
+
+
+async def test_others_in_a_batch_keep_it() -> None:
+    """A batch continues as long as somebody waits for one of its items."""
+    send = Held()
+    batcher: Batcher[str, int] = Batcher(send)
+    first, second = (caller(batcher, [text]) for text in "ab")
+    await until(lambda: send.sent)
+    await leave(first)
+    assert ([["a", "b"]], []) == (send.sent, send.cancelled)
+    await leave(second)
+    assert [["a", "b"]] == send.cancelled
+
+
+async def test_who_comes_later_is_not_dropped() -> None:
+    """An equal item that comes when the batch is just being dropped is sent anew."""
+    send = Held()
+    batcher: Batcher[str, int] = Batcher(send)
+    gone = caller(batcher, ["a"])
+    await until(lambda: send.sent)
+    gone.cancel()
+    later = caller(batcher, ["a"])
+    await until(lambda: len(send.sent) == 2)
+    assert ([["a"], ["a"]], [["a"]]) == (send.sent, send.cancelled)
+    await leave(later)
+
+
+async def test_a_batch_within_a_batch_is_dropped() -> None:
+    """What a batch asks of another batcher ends with it."""
+    send = Held()
+    inner: Batcher[str, int] = Batcher(send)
+
+    async def pass_on(items: Sequence[str], deadline: SharedDeadline) -> Sequence[Any]:
+        return await inner.ask(items, [BatchKey()] * len(items), deadline, items)
+
+    one = caller(Batcher(pass_on), ["a"])
+    await until(lambda: send.sent)
+    await leave(one)
+    await until(lambda: send.cancelled)
+    assert [["a"]] == send.cancelled

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from contextlib import suppress
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from rewardstack import Request, ascore, score
 from rewardstack.core import deadline
 from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.pipeline.scorer import Context
 from tests.support.servers import FaultServer
 
 
@@ -192,3 +195,52 @@ async def test_header(monkeypatch: pytest.MonkeyPatch) -> None:
     left = [int(match.group(1)) for head in heads if (match := re.search(f"(?im)^{deadline.HEADER}: ([0-9]+)", head))]
     assert len(heads) == len(left) > 1
     assert 500 >= left[0] > left[-1] > 0
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 0.5, 1, 86_400])
+def test_a_timeout_is_read(seconds: float) -> None:
+    """Seconds above 0, up to a day, are a timeout."""
+    assert seconds == deadline.read_timeout(seconds)
+
+
+@pytest.mark.parametrize("value", [0, -1, -0.0, 86_401, 1e308, 10**400, math.inf, math.nan, True, "5", None, [1]])
+def test_what_is_no_timeout(value: object) -> None:
+    """Anything else is none."""
+    assert deadline.read_timeout(value) is None
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("1500", 1.5), ("1e12", 86_400), ("1e308", 86_400)])
+def test_a_header_is_read(text: str, seconds: float) -> None:
+    """The header's milliseconds are seconds, a day at most."""
+    assert seconds == deadline.read_header(text)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "nan", "inf", "-inf", "-1", "1e309", "9" * 400])
+def test_what_is_no_header(text: str) -> None:
+    """What is not finite, below 0 or no number is none."""
+    assert deadline.read_header(text) is None
+
+
+async def test_a_cancellation_at_the_moment_of_the_result_is_not_lost() -> None:
+    """A caller that is cancelled in the moment in which the result comes is cancelled; the work is, where it lasts."""
+    result = asyncio.get_running_loop().create_future()
+    caller = asyncio.create_task(deadline.within(60, result))
+    await asyncio.sleep(0)
+    result.set_result(1)
+    caller.cancel()
+    assert isinstance((await asyncio.gather(caller, return_exceptions=True))[0], asyncio.CancelledError)
+
+    work = asyncio.get_running_loop().create_future()
+    with pytest.raises(asyncio.TimeoutError):
+        await deadline.within(0.001, work)
+    assert work.cancelled()
+
+
+EXTENDED = [(True, 9, 9), (False, 9, 5), (False, 2, 2), (False, None, 5)]
+
+
+@pytest.mark.parametrize(("may_extend", "asked", "seconds"), EXTENDED)
+def test_what_a_scorer_is_given(may_extend: bool, asked: float | None, seconds: float) -> None:
+    """A sample's own timeout is longer than its scorer's only where it may be."""
+    scorer = cast(Any, SimpleNamespace(timeout=5))
+    assert seconds == Context(timeout=asked, may_extend=may_extend).timeout_of(scorer)

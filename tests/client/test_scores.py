@@ -47,9 +47,18 @@ UNSCORED = [
     ),
     (Request("math", None, "1"), "solution_str: expected a string, got NoneType"),
     (Request("math", "a", "1", ["x"]), "extra_info: expected an object, got list"),  # type: ignore[arg-type]
-    (Request("math", "a", "1", {"timeout": 0}), "extra_info.timeout: expected seconds above 0, got 0"),
-    (Request("math", "a", "1", {"timeout": "5"}), "extra_info.timeout: expected seconds above 0, got '5'"),
-    (Request("math", "a", "1", {"timeout": True}), "extra_info.timeout: expected seconds above 0, got True"),
+    (
+        Request("math", "a", "1", {"timeout": 0}),
+        "extra_info.timeout: expected seconds above 0 and at most 86400, got 0",
+    ),
+    (
+        Request("math", "a", "1", {"timeout": "5"}),
+        "extra_info.timeout: expected seconds above 0 and at most 86400, got '5'",
+    ),
+    (
+        Request("math", "a", "1", {"timeout": True}),
+        "extra_info.timeout: expected seconds above 0 and at most 86400, got True",
+    ),
     (Request("math", "a", "1", {"cache_enabled": 0}), "extra_info.cache_enabled: expected true or false, got 0"),
     (Request("math", "a", "1", {"cache_enabled": "no"}), "extra_info.cache_enabled: expected true or false, got 'no'"),
 ]

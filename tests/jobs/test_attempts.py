@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from threading import Event
 
 import pytest
 
 from rewardstack.errors import BudgetError, RequestError, SettingsError
 from rewardstack.score import Request, Score
 from rewardstack_rules.jobs import chunk as chunks
+from rewardstack_rules.jobs.background import Background
 from rewardstack_rules.jobs.chunk import MOST_DEATHS, Workshop
+from rewardstack_rules.jobs.delivery import QUEUE, Delivery
 from rewardstack_rules.jobs.ledger import Ledger
 from rewardstack_rules.jobs.store import JobStore
+from rewardstack_rules.scoring.evaluator import IsWanted, UnwantedError
 from tests.jobs.steps import begin, lapse, requests_of, results
 
 RETRIES = 2
@@ -21,14 +25,22 @@ class Judge:
     """Stands for the service that scores, for faults that no sample can bring about.
 
     Args:
+        is_model: whether samples wait for it.
         faults: what scoring a sample raises, or its score, by its text; otherwise it scores 1.0.
     """
 
-    def __init__(self, **faults: Score | Exception) -> None:
+    def __init__(self, *, is_model: bool = False, **faults: Score | Exception) -> None:
+        self.is_model = is_model
         self.faults = faults
         self.asked: list[str] = []
 
-    def score(self, requests: Sequence[Request], *, limit: float | None, tenant: str) -> list[Score]:
+    def asks_models(self, sources: Iterable[str]) -> bool:
+        """Whether samples wait for it."""
+        return self.is_model
+
+    def score(
+        self, requests: Sequence[Request], *, limit: float | None, tenant: str, is_wanted: IsWanted
+    ) -> list[Score]:
         """The scores."""
         scores = []
         for request in requests:
@@ -40,10 +52,44 @@ class Judge:
         return scores
 
 
-def run(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, judge: Judge, job_id: str, number: int = 0) -> None:
+def run(
+    monkeypatch: pytest.MonkeyPatch,
+    ledger: Ledger,
+    judge: Judge,
+    job_id: str,
+    number: int = 0,
+    background: Background | None = None,
+) -> None:
     """What a worker does for a chunk."""
-    monkeypatch.setattr(chunks, "workshop", lambda: Workshop(judge, ledger, RETRIES))  # type: ignore[arg-type]
+    shop = Workshop(judge, ledger, RETRIES, Delivery(ledger._redis), background or Background())  # type: ignore[arg-type]
+    monkeypatch.setattr(chunks, "workshop", lambda: shop)
     chunks.run(job_id, number)
+
+
+def test_chunks_for_models_run_beside_others(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk that waits for a model runs in a thread; without room it is left to others, as if it had not begun."""
+    busy, release = Background(1), Event()
+    assert busy.start(lambda: bool(release.wait(60)), lambda: None)
+    job_id = store.submit(requests_of("a"), "")
+    store.redis.delete(f"rq:queue:{QUEUE}")  # this worker has taken it
+
+    run(monkeypatch, ledger, Judge(is_model=True), job_id, background=busy)
+
+    assert results(store, job_id) == []
+    assert {(job_id, 0)} == Delivery(store.redis).waiting()
+    release.set()
+    busy.finish()
+    run(monkeypatch, ledger, Judge(is_model=True), job_id, background=busy)
+    busy.finish()
+    assert ["ok"] == [one["status"] for one in results(store, job_id)]
+
+
+def test_what_nobody_wants_is_left(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk that is dropped while it is scored has no result, and is not put off by this worker."""
+    job_id = store.submit(requests_of("a", "b"), "")
+    run(monkeypatch, ledger, Judge(a=UnwantedError()), job_id)
+    assert results(store, job_id) == []
+    assert store.redis.hget(f"rewardstack:jobs::job:{job_id}:tries", "0:put_off") is None
 
 
 def test_a_spent_budget_is_not_tried_again(store: JobStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def test_a_long_chunk_stays_its_workers(store: JobStore, ledger: Ledger, monkeyp
     monkeypatch.setattr(leases, "LEASE", 0.3)  # between renewals; that of the ledger is what each of them gives
     job_id = store.submit(requests_of("a"), "")
     sweeper, delivery = Sweeper(store.redis, "test"), Delivery(store.redis)
-    delivery.queue.empty()
+    delivery.queues[0].empty()
     chunk = begin(ledger, job_id)
     first = seconds_left(store, chunk)
 
@@ -135,7 +135,7 @@ def test_sweeping(store: JobStore, ledger: Ledger) -> None:
     assert 0 == sweeper.sweep()
     store.redis.zadd(f"rewardstack:jobs::job:{job_id}:due", {"0": 0, "1": 0, "2": 0})
     assert 0 == sweeper.sweep()
-    delivery.queue.empty()
+    delivery.queues[0].empty()
     begin(ledger, job_id, 1)
 
     assert [2, 0] == [sweeper.sweep(), sweeper.sweep()]

@@ -87,9 +87,9 @@ def test_reason(server: RewardServer) -> None:
     assert reply.reason.isascii() and "X-Evil" not in reply.headers
 
 
-@pytest.mark.parametrize("value", ["soon", "", "nan", "1 2"])
+@pytest.mark.parametrize("value", ["soon", "", "nan", "1 2", "-5", "inf", "1e400"])
 def test_malformed_deadline(server: RewardServer, value: str) -> None:
-    """A deadline that is no number is 400."""
+    """A deadline that is no finite number of 0 or more is 400."""
     assert refusal(server.post("/v1/score", {"items": []}, headers={HEADER: value})) == (400, HEADER)
 
 

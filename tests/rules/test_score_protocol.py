@@ -148,7 +148,7 @@ def test_same_sample_again(server: RewardServer) -> None:
     assert server.score(same)[0]["value"] == 1.0
 
 
-@pytest.mark.parametrize("milliseconds", ["0", "-5", "0.0"])
+@pytest.mark.parametrize("milliseconds", ["0", "0.0"])
 def test_expired_deadline(server: RewardServer, milliseconds: str) -> None:
     """Work that nobody waits for any more is dropped, and says so."""
     [score] = server.score(RIGHT, headers={HEADER: milliseconds})

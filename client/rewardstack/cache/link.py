@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar
 
+from rewardstack.core.deadline import within
 from rewardstack.errors import SettingsError
 
 WAIT = 1.0
@@ -62,7 +63,7 @@ class RedisLink:
         import redis
 
         try:
-            result = await asyncio.wait_for(use(self._redis), WAIT)
+            result = await within(WAIT, use(self._redis))
         except (redis.RedisError, OSError, asyncio.TimeoutError) as error:
             self._rest(what, str(error).partition("\n")[0] or "no answer in time")
             return None

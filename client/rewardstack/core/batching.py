@@ -1,7 +1,7 @@
 """The batcher: calls that come at about the same time are sent together, and equal ones are sent once.
 
 Trainers that score one sample a call would otherwise pay one request each. A call belongs to none of its waiters: it
-continues while any of them still waits, each with a deadline of its own.
+continues while any of them still waits, each with a deadline of its own. When the last one is cancelled, it is dropped.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ SLICE = 512
 """Items handled before the event loop's other callers have a turn."""
 GRACE = 0.02
 """Seconds that a waiter gives a call which ends at the same moment as its deadline."""
+
+ABANDONED = "dropped: nobody waits for it any more"
+SHUTTING_DOWN = "dropped: the client is shutting down"
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -54,6 +57,7 @@ class Call(Generic[T, R]):
     queue: _Queue[T, R]
     outcome: asyncio.Future[R | Exception]
     deadline: SharedDeadline
+    sending: asyncio.Task[object] | None = None
 
 
 class _Queue(Generic[T, R]):
@@ -120,7 +124,8 @@ class Batcher(Generic[T, R]):
     ) -> list[R | Exception]:
         """Return outcomes in order; a `DeadlineError` for an item that has none when the deadline passes.
 
-        No batch that is less than full is sent before all items are submitted.
+        No batch that is less than full is sent before all items are submitted. A caller that is cancelled is waited
+        for no longer: what nobody else waits for is dropped.
 
         Args:
             items: to be sent.
@@ -129,6 +134,24 @@ class Batcher(Generic[T, R]):
             shares: what equal items have in common, of which one is sent for all who wait; None for none.
         """
         calls: list[Call[T, R]] = [None] * len(items)  # type: ignore[list-item]
+        try:
+            await self._submit_all(calls, items, keys, deadline, shares)
+            await wait_for_all([call.outcome for call in calls], deadline)
+        except asyncio.CancelledError:
+            if isinstance(deadline, Deadline):  # a shared one belongs to others, who say so themselves
+                deadline.abandoned = True
+            _drop_abandoned(calls)
+            raise
+        return [call.outcome.result() if call.outcome.done() else self._late(call, deadline) for call in calls]
+
+    async def _submit_all(
+        self,
+        calls: list[Call[T, R]],
+        items: Sequence[T],
+        keys: Sequence[BatchKey],
+        deadline: Deadline | SharedDeadline,
+        shares: Sequence[Hashable] | None,
+    ) -> None:
         self._submitting += 1
         try:
             for count, at in enumerate(_order(keys), 1):
@@ -137,8 +160,6 @@ class Batcher(Generic[T, R]):
                     await asyncio.sleep(0)
         finally:
             self._submitting -= 1
-        await wait_for_all([call.outcome for call in calls], deadline)
-        return [call.outcome.result() if call.outcome.done() else self._late(call, deadline) for call in calls]
 
     async def ask_one(self, item: T, key: BatchKey) -> R:
         """Return the outcome of an item, however long that takes; raise the error that comes instead."""
@@ -154,7 +175,7 @@ class Batcher(Generic[T, R]):
     def _submit(self, item: T, key: BatchKey, deadline: Deadline | SharedDeadline, share: Hashable) -> Call[T, R]:
         own = deadline if isinstance(deadline, SharedDeadline) else SharedDeadline(deadline)
         known = self._shared.get(share) if share is not None else None
-        if known is not None:
+        if known is not None and not known.deadline.abandoned:
             known.deadline.absorb(own)
             return known
         loop = asyncio.get_running_loop()
@@ -207,19 +228,37 @@ class Batcher(Generic[T, R]):
         for call in calls[1:]:
             deadline.absorb(call.deadline)
             call.deadline = deadline
-        dropped = ServiceError("dropped: the client is shutting down")
-        outcomes: Sequence[R | Exception] = [dropped] * len(calls)
+        outcomes: Sequence[R | Exception] = [ServiceError(ABANDONED)] * len(calls)
         try:
-            outcomes = await self._outcomes(calls, deadline)
-            if queue.bounded and not all(map(self._has_failed, outcomes)):
+            if not deadline.abandoned:
+                outcomes = await self._send_for(calls, deadline)
+            if queue.bounded and not deadline.abandoned and not all(map(self._has_failed, outcomes)):
                 queue.last_progress = time.monotonic()
         except asyncio.CancelledError:  # the client is shutting down
-            self._finish(queue.waiting, [dropped] * len(queue.waiting))
+            outcomes = [ServiceError(SHUTTING_DOWN)] * len(calls)
+            self._finish(queue.waiting, [ServiceError(SHUTTING_DOWN)] * len(queue.waiting))
             queue.waiting.clear()
             raise
         finally:
             queue.in_flight -= len(calls)
             self._finish(calls, outcomes)
+
+    async def _send_for(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R | Exception]:
+        """Return the outcomes of a batch; stop as soon as nobody waits for it."""
+        task = asyncio.current_task()
+        for call in calls:
+            call.sending = task
+        try:
+            return await self._outcomes(calls, deadline)
+        except asyncio.CancelledError:
+            if not deadline.abandoned:
+                raise
+            if task is not None and hasattr(task, "uncancel"):  # from Python 3.11 on
+                task.uncancel()
+            return [ServiceError(ABANDONED)] * len(calls)
+        finally:
+            for call in calls:
+                call.sending = None
 
     def _finish(self, calls: Iterable[Call[T, R]], outcomes: Sequence[R | Exception]) -> None:
         for call, outcome in zip(calls, outcomes, strict=True):
@@ -257,6 +296,13 @@ class Batcher(Generic[T, R]):
             for at, outcome in zip(failed, again, strict=True):
                 outcomes[at] = outcome
         return outcomes
+
+
+def _drop_abandoned(calls: Iterable[Call[Any, Any] | None]) -> None:
+    """Stop sending what nobody waits for any more; those of `calls` that were not submitted are None."""
+    found = {call.sending for call in calls if call is not None and call.sending and call.deadline.abandoned}
+    for task in found:
+        task.cancel()
 
 
 def _order(keys: Sequence[BatchKey]) -> Iterable[int]:

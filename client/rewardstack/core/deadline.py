@@ -7,14 +7,57 @@ gone fails its samples in time.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
+
+from rewardstack.core.json_types import is_finite
 
 HEADER = "X-Request-Deadline-Ms"
 """Milliseconds that the sender will still wait; servers drop work that nobody waits for."""
+LONGEST = 86_400.0
+"""Seconds of the longest timeout that a caller may name: a day, as in the settings."""
+TIMEOUT = f"seconds above 0 and at most {LONGEST:g}"
+"""What a timeout may be, for errors."""
+
+
+T = TypeVar("T")
+
+
+async def within(seconds: float, work: Awaitable[T]) -> T:
+    """Return the result of `work`, which is cancelled if it takes longer, or with the caller.
+
+    Unlike `asyncio.wait_for` before Python 3.12, it loses no cancellation that comes in the moment of the result:
+    whoever has gone would be worked for.
+
+    Raises:
+        asyncio.TimeoutError: it takes longer.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait((task,), timeout=None if seconds == math.inf else seconds)
+        if not task.done():
+            raise asyncio.TimeoutError
+    finally:
+        task.cancel()
+    return task.result()
+
+
+def read_timeout(value: Any) -> float | None:
+    """Return the seconds of a timeout that a caller names, None if the value is none (see `TIMEOUT`)."""
+    return float(value) if is_finite(value) and 0 < value <= LONGEST else None
+
+
+def read_header(text: str) -> float | None:
+    """Return the seconds that `HEADER` leaves, at most `LONGEST`; None if it is no finite number of 0 or more."""
+    try:
+        milliseconds = float(text)
+    except ValueError:
+        return None
+    return min(milliseconds / 1000, LONGEST) if 0 <= milliseconds < math.inf else None
 
 
 class Clock(Protocol):
@@ -36,14 +79,14 @@ class Deadline:
     """How long one caller waits.
 
     Its attribute `awaited` is the service that something of the call was last sent to, None before that; `allowed` are
-    the seconds that it waits where there is no progress.
+    the seconds that it waits where there is no progress; `abandoned` says that the caller has gone.
 
     Args:
         timeout: seconds without progress after which the caller gives up.
         limit: seconds after which it gives up whatever happens; None for no limit.
     """
 
-    __slots__ = ("_expires", "_queues", "allowed", "awaited", "limit_at", "timeout")
+    __slots__ = ("_expires", "_queues", "abandoned", "allowed", "awaited", "limit_at", "timeout")
 
     def __init__(self, timeout: float, limit: float | None = None) -> None:
         now = time.monotonic()
@@ -53,6 +96,7 @@ class Deadline:
         self._expires = now + timeout
         self._queues: dict[Clock, int] = {}
         self.awaited: Awaited | None = None
+        self.abandoned = False
 
     def progress(self) -> None:
         """Notes that something of the call was sent: the timeout counts anew, the limit stays."""
@@ -106,6 +150,11 @@ class SharedDeadline:
     def allowed(self) -> float:
         """Seconds that the most patient waits where there is no progress."""
         return max(deadline.allowed for deadline in self._deadlines.values())
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether all who waited have gone."""
+        return all(deadline.abandoned for deadline in self._deadlines.values())
 
     def absorb(self, other: SharedDeadline) -> None:
         """Lets all who wait under `other` wait for this call."""

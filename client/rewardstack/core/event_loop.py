@@ -12,6 +12,7 @@ import os
 import selectors
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from rewardstack.errors import LoopError
@@ -39,8 +40,12 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[Any, Any, T], wait: Callable[[Future[T]], T] = Future.result) -> T:
         """Runs `work` on the loop and waits for its result.
+
+        Args:
+            work: is cancelled if `wait` raises.
+            wait: returns the future's result.
 
         Raises:
             LoopError: this is the loop's own thread, which would wait for itself.
@@ -50,7 +55,7 @@ class LoopThread:
             raise LoopError("a blocking call from rewardstack's own event loop; await the async twin instead")
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
-            return future.result()
+            return wait(future)
         except BaseException as error:
             future.cancel()
             if self._stopping:
@@ -96,9 +101,9 @@ def loop_thread() -> LoopThread:
         return _current
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Runs `work` on this process's loop and waits for its result; raises as `LoopThread.run` does."""
-    return loop_thread().run(work)
+def run(work: Coroutine[Any, Any, T], wait: Callable[[Future[T]], T] = Future.result) -> T:
+    """Runs `work` on this process's loop and waits for its result; arguments and errors as of `LoopThread.run`."""
+    return loop_thread().run(work, wait)
 
 
 async def run_async(work: Coroutine[Any, Any, T]) -> T:

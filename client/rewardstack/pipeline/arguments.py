@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewardstack.core.arguments import warn_of_unknown
-from rewardstack.core.json_types import is_array, is_finite
+from rewardstack.core.deadline import TIMEOUT, read_timeout
+from rewardstack.core.json_types import is_array
 from rewardstack.core.messages import is_conversation
 from rewardstack.errors import RequestError
 from rewardstack.score import ON_ERROR, OnError, Request, Score
@@ -105,5 +106,5 @@ def check_options(on_error: Any, timeout: Any) -> None:
     """
     if on_error is not None and on_error not in ON_ERROR:
         raise RequestError(f"on_error: must be one of {', '.join(ON_ERROR)}, got {on_error!r}", "on_error")
-    if timeout is not None and not (is_finite(timeout) and timeout > 0):
-        raise RequestError(f"timeout: expected seconds above 0, got {timeout!r}", "timeout")
+    if timeout is not None and read_timeout(timeout) is None:
+        raise RequestError(f"timeout: expected {TIMEOUT}, got {timeout!r}", "timeout")

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rewardstack.cache.key import CACHE_ENABLED
+from rewardstack.core.deadline import TIMEOUT, read_timeout
 from rewardstack.core.fields import LONGEST, OPTIONS, Fields, unfit
-from rewardstack.core.json_types import TOO_DEEP, is_array, is_deep, is_finite, plain
+from rewardstack.core.json_types import TOO_DEEP, is_array, is_deep, plain
 from rewardstack.core.messages import response_text
 from rewardstack.core.steps import known
 from rewardstack.core.wire import Record
@@ -59,9 +60,10 @@ def _timeout(extra: Mapping[str, Any]) -> float | None:
     timeout = plain(extra["timeout"])
     if timeout is None:
         return None
-    if not (is_finite(timeout) and timeout > 0):
-        raise unfit("timeout", "seconds above 0", timeout)
-    return float(timeout)
+    seconds = read_timeout(timeout)
+    if seconds is None:
+        raise unfit("timeout", TIMEOUT, timeout)
+    return seconds
 
 
 def raise_if_all_wrong(scores: Sequence[Score]) -> None:

@@ -54,15 +54,23 @@ class Pipeline:
         scorers: makes the scorers of each kind of leaf.
         cache: of results.
         tenant: separates those who may not see each other's results.
+        may_extend: whether a sample's `timeout` may be longer than its scorer's.
     """
 
     def __init__(
-        self, routes: RouteTable, scorers: Mapping[str, MakeScorer], cache: ResultCache, tenant: str = ""
+        self,
+        routes: RouteTable,
+        scorers: Mapping[str, MakeScorer],
+        cache: ResultCache,
+        tenant: str = "",
+        *,
+        may_extend: bool = True,
     ) -> None:
         self.routes = routes
         self._make = scorers
         self._cache = cache
         self._tenant = tenant
+        self._may_extend = may_extend
         self._chains: dict[tuple[str, str], Chain[Any]] = {}
 
     async def score(
@@ -90,7 +98,7 @@ class Pipeline:
                 way has been scored and kept.
         """
         ends_at = math.inf if limit is None else time.monotonic() + limit
-        context = Context(tenant=self._tenant, ends_at=ends_at, trace=trace)
+        context = Context(tenant=self._tenant, ends_at=ends_at, may_extend=self._may_extend, trace=trace)
         scores, groups = await self._group(requests, trace)
         if scores:
             warn_of_missing("the call", [*scores.values()], len(requests))

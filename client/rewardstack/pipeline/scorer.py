@@ -31,7 +31,8 @@ class Context:
         waits: the deadline for a batcher: the caller's own, which others who share a call do not extend, or a batch's.
         tenant: separates those who may not see each other's results.
         ends_at: when the call ends, on `time.monotonic()`.
-        timeout: seconds without progress after which samples fail; None for their scorer's.
+        timeout: seconds without progress after which samples fail, as they ask for; None for their scorer's.
+        may_extend: whether they may ask for more than their scorer's: a trainer's own may, a server's clients may not.
         lexical: whether failures get substitutes (policy `lexical`).
         refused: collects what the run's budget refuses, if that ends the call; None if the policy gives the value.
         batch: all items of the call, if an option that is wrong in each of them is raised; else empty.
@@ -43,10 +44,17 @@ class Context:
     tenant: str = ""
     ends_at: float = math.inf
     timeout: float | None = None
+    may_extend: bool = True
     lexical: bool = False
     refused: list[BudgetError] | None = None
     batch: Sequence[Item] = ()
     trace: Trace | None = None
+
+    def timeout_of(self, scorer: Scorer[Any]) -> float:
+        """Return the seconds without progress after which samples fail at a scorer."""
+        if self.timeout is None:
+            return scorer.timeout
+        return self.timeout if self.may_extend else min(self.timeout, scorer.timeout)
 
 
 class Scorer(ABC, Generic[P]):

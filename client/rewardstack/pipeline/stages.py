@@ -175,7 +175,7 @@ class Prepare(Generic[P]):
 
     async def __call__(self, items: Sequence[Item], context: Context) -> list[Score]:
         started = time.monotonic()
-        caller = Deadline(context.timeout or self.scorer.timeout, _service_time(context))
+        caller = Deadline(context.timeout_of(self.scorer), _service_time(context))
         refused, trace = context.refused, context.trace
         context = Context(SharedDeadline(caller), caller, context.tenant, refused=refused, trace=trace)
         prepared = await self.prepare(items)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.core.deadline import Deadline, SharedDeadline, within
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import DeadlineError, RejectedError, RewardstackError
 
@@ -59,7 +59,7 @@ class _Request(Generic[T]):
             DeadlineError: nothing did within these seconds, or within those that the server had.
         """
         try:
-            return await asyncio.wait_for(asyncio.shield(self.task), None if seconds == math.inf else seconds)
+            return await within(seconds, asyncio.shield(self.task))
         except asyncio.TimeoutError:
             awaited = self.deadline.awaited
             raise DeadlineError(f"no answer in time{f'; last: {awaited.cause()}' if awaited else ''}") from None

@@ -86,7 +86,8 @@ class Settings(RuleSettings):
         port: port to listen on.
         socket: path of a Unix socket to listen on instead; empty for none.
         workers: server processes.
-        threads: requests that each of them answers at the same time.
+        threads: requests that each of them answers at the same time, beside those that wait for models.
+        waiting_requests: requests of each of them that may wait for models at the same time.
         graceful_timeout: seconds that a stopping server gives to requests under way.
         queue_url: the Redis that holds jobs; empty for none, and no jobs.
         job_chunk_size: samples of a job that a worker scores at a time.
@@ -112,6 +113,7 @@ class Settings(RuleSettings):
     socket: str
     workers: int
     threads: int
+    waiting_requests: int
     graceful_timeout: int
     queue_url: str
     job_chunk_size: int
@@ -160,6 +162,7 @@ class Settings(RuleSettings):
             socket=value["REWARD_SOCKET"],
             workers=value["REWARD_WORKERS"],
             threads=value["REWARD_THREADS"],
+            waiting_requests=value["REWARD_WAITING_REQUESTS"],
             graceful_timeout=value["REWARD_GRACEFUL_TIMEOUT"],
             queue_url=value["REWARD_QUEUE_URL"],
             job_chunk_size=value["REWARD_JOB_CHUNK_SIZE"],

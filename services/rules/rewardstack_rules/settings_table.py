@@ -59,7 +59,10 @@ JOBS = Section("Jobs", [
 RULES = Section("Reward server", [
     Setting("REWARD_WORKERS", "2", Whole(1, 1024), ("rules",), "server processes"),
     Setting("REWARD_THREADS", "32", Whole(1, 4096), ("rules",),
-            "requests that each server process answers at the same time"),
+            "requests that each server process answers at the same time, beside those that wait for models"),
+    Setting("REWARD_WAITING_REQUESTS", "1024", Whole(2, 65_536), ("rules",),
+            "requests of each server process that may wait for a judge or an embedding server at the same time, half "
+            "of them of one API key; more are refused for now (503). They hold no thread, so rules are still answered"),
     Setting("REWARD_BYTES_IN_FLIGHT", str(64 * 2**20), Whole(2**16, 2**40), ("rules",),
             "bytes of request bodies that each server process holds at once, which take about four times the memory; "
             "past it bodies of more than 64 KiB are refused for now (503)"),

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.deadline import SharedDeadline, within
 from rewardstack.core.lru import LruCache
 from rewardstack.core.votes import agreement, combine
 from rewardstack.errors import RejectedError, RequestError, ServiceError
@@ -85,7 +85,7 @@ class Calls:
         if lock is None:
             self._trials.put(kind, lock := asyncio.Lock())
         try:
-            await asyncio.wait_for(self._try(kind, lock, plan, model, deadline), TRIAL_SHARE * deadline.remaining())
+            await within(TRIAL_SHARE * deadline.remaining(), self._try(kind, lock, plan, model, deadline))
         except (ServiceError, asyncio.TimeoutError) as error:
             log.debug("what a judge takes is still to be found out: %s", error)
 

@@ -11,7 +11,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.deadline import SharedDeadline, within
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import RejectedError, ReplyError, ServiceError
 from rewardstack.scorers.destination import KEY_REFUSED, Destination
@@ -165,7 +165,7 @@ class Models:
         """The dialect of a vLLM; what it was before, else that of a new one, where its version does not come."""
         try:
             asked = self._api.get(destination, VERSION, deadline)
-            return vllm_of(await asyncio.wait_for(asked, briefly(deadline)))
+            return vllm_of(await within(briefly(deadline), asked))
         except (ServiceError, asyncio.TimeoutError):
             return OLD_VLLM if self._served.known(destination, NOTHING).dialect is OLD_VLLM else VLLM
 

@@ -112,6 +112,16 @@ class Charge:
         self._budget.take(charged - before, before)
         self._charged = charged
 
+    def move(self, budget: Budget) -> None:
+        """Charges another budget from now on.
+
+        Raises:
+            OverloadError: there is no room in it.
+        """
+        budget.take(self._charged, 0)
+        self._budget.take(-self._charged, self._charged)
+        self._budget = budget
+
     def release(self) -> None:
         """Gives back what was charged."""
         self._budget.take(-self._charged, self._charged)

@@ -23,6 +23,7 @@ from rewardstack_rules.http import (
     openapi,
     request_log,
     status,
+    waiting,
 )
 from rewardstack_rules.http.context import Context
 from rewardstack_rules.http.context import install as install_context
@@ -67,6 +68,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     auth.install(app, settings.api_keys)
     key_rate.install(app, settings.key_rate, context.evaluator.cache_url)
     admission.install(app, settings.bytes_in_flight, settings.max_body_bytes)
+    waiting.install(app, settings.waiting_requests, settings.bytes_in_flight)
     for protocol in (score, get_reward, nemo_gym, roll, jobs, reward_types, health, openapi, status):
         app.register_blueprint(protocol.blueprint)
     return app

@@ -16,6 +16,7 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from itertools import chain
 from threading import Semaphore
 from typing import IO, Any, TypeVar
@@ -66,9 +67,11 @@ class Places:
 
     Args:
         threads: that the process answers requests with.
+        lend: while entered, the thread of a request counts as free; by default nothing is to be lent.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, lend: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext) -> None:
+        self.lend = lend
         self.slow = Semaphore(max(1, threads // 2))
         self.refused = Semaphore(max(1, threads // 4))
 
@@ -100,6 +103,19 @@ class PacedSocket(socket.socket):
     def refuse(self, seconds: float) -> None:
         """The request has its answer; what is still sent is read for some seconds at most."""
         self._room, self._end = self._places.refused, time.monotonic() + seconds
+
+    def lent_thread(self) -> AbstractContextManager[None]:
+        """Lend the thread of the current request to other requests while the block runs."""
+        return self._places.lend()
+
+    def is_gone(self) -> bool:
+        """Return whether the client has closed the connection, or its sending half."""
+        try:
+            return not super().recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     def recv_now(self, size: int) -> bytes:
         """What has come.
@@ -185,6 +201,12 @@ class PacedSocket(socket.socket):
         return moves
 
 
+def client_of(wsgi: Environ) -> PacedSocket | None:
+    """Return the connection of a request; None where it has none, as in tests of the application alone."""
+    client = next((wsgi[name] for name in SOCKETS if name in wsgi), None)
+    return client if isinstance(client, PacedSocket) else None
+
+
 def install(app: Flask) -> None:
     """Has every request of `app` read to its end, or for `DRAIN_SECONDS`, once it is answered."""
     setattr(app, "wsgi_app", _drained(app.wsgi_app))  # noqa: B010, Flask's own way of wrapping itself; types forbid it
@@ -192,7 +214,7 @@ def install(app: Flask) -> None:
 
 def _drained(application: Application) -> Application:
     def run(wsgi: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        client = next((wsgi[name] for name in SOCKETS if name in wsgi), None)
+        client = client_of(wsgi)
         body = wsgi["wsgi.input"] = get_input_stream(wsgi)
         wsgi["wsgi.input_terminated"] = True  # the stream ends where the body does
         reply: Any = application(wsgi, start_response)
@@ -201,10 +223,10 @@ def _drained(application: Application) -> Application:
     return run
 
 
-def _drain(body: IO[bytes], client: object) -> Iterator[bytes]:
+def _drain(body: IO[bytes], client: PacedSocket | None) -> Iterator[bytes]:
     """The last piece of a reply, which is empty."""
     yield from ()
-    if isinstance(client, PacedSocket):
+    if client is not None:
         client.refuse(DRAIN_SECONDS)
         with contextlib.suppress(*BROKEN_BODY, HTTPException, SlowClientError, OverloadError):
             while body.read(CHUNK):

@@ -7,6 +7,7 @@
 | `BudgetError` | 503 that is meant for good: without Retry-After, and with a header that says so |
 | any other `ConfigError` | 400 |
 | `ServiceError` | 503 with Retry-After |
+| `UnwantedError` | 499, as nginx logs a client that has gone; nobody reads the reply |
 | `RecursionError` | 400: nothing but a body is nested so deeply |
 | an HTTP error of Flask | its own status |
 | anything else | 500, logged |
@@ -22,7 +23,9 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from rewardstack.core.wire import REFUSED_FOR_GOOD
 from rewardstack.errors import BudgetError, ConfigError, ServiceError, UnknownSourceError
+from rewardstack_rules.scoring.evaluator import UnwantedError
 
+CLIENT_GONE = 499
 REASON_CHARACTERS = 200
 UNFIT = re.compile(r"[^ -~]")
 """What the first line of an answer cannot hold."""
@@ -59,6 +62,9 @@ def install(app: Flask) -> None:
     app.register_error_handler(BudgetError, _over_budget)
     app.register_error_handler(ConfigError, lambda error: answer(400, str(error), error.field))
     app.register_error_handler(ServiceError, lambda error: unavailable(str(error)))
+    app.register_error_handler(
+        UnwantedError, lambda _: answer(CLIENT_GONE, "the client has gone; its samples are dropped")
+    )
     app.register_error_handler(RequestEntityTooLarge, lambda _: _too_large())
     app.register_error_handler(RecursionError, lambda _: answer(400, "the body is nested too deeply", "body"))
     app.register_error_handler(HTTPException, _http_error)

@@ -20,6 +20,9 @@ from rewardstack_rules.process import return_memory
 from rewardstack_rules.scoring.isolated import prepare_isolated, renew_isolated
 from rewardstack_rules.settings import SECRETS, Settings
 
+CONNECTIONS = 1000
+"""Of a worker, beside those of requests that wait for models."""
+
 read_secret_files(SECRETS)
 _settings = Settings.from_env()
 _metrics_dir = _settings.metrics_dir or make_metrics_dir()
@@ -30,6 +33,7 @@ bind = _settings.address
 worker_class = "rewardstack_rules.http.gunicorn_worker.Worker"
 workers = _settings.workers
 threads = _settings.threads
+worker_connections = CONNECTIONS + _settings.waiting_requests
 graceful_timeout = _settings.graceful_timeout
 keepalive = 75  # longer than a proxy in front keeps idle connections, so that it never uses one that is closing
 control_socket_disable = True
@@ -39,7 +43,7 @@ worker_tmp_dir = IN_MEMORY
 
 def on_starting(server: Any) -> None:
     """Runs in the master, before anything listens."""
-    raise_open_files()  # a worker's connections alone may be 1,000
+    raise_open_files()  # a worker's connections alone may be 2,000
     return_memory()
     begin(Path(_metrics_dir))
     prepare_isolated(_settings)

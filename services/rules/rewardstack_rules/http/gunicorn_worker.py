@@ -23,6 +23,7 @@ from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-
 from rewardstack.errors import OverloadError
 from rewardstack_rules.http.connection import PacedSocket, Places, linger
 from rewardstack_rules.http.errors import ApiError
+from rewardstack_rules.http.threads import Threads
 
 HEAD_SECONDS = 10.0
 """Seconds within which the head of a request must come."""
@@ -112,11 +113,16 @@ class Worker(ThreadWorker):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.places = Places(self.cfg.threads)
+        self.threads = Threads(self.cfg.threads)
+        self.places = Places(self.cfg.threads, self.threads.lent)
         self.waiting: deque[Connection] = deque()
         """Those whose head is there, oldest first, and some that have their thread by now."""
         self.for_life = ThreadPoolExecutor(1)
         self.accepts_at = 0.0
+
+    def get_thread_pool(self) -> Threads:
+        """What requests are answered in."""
+        return self.threads
 
     def set_accept_enabled(self, enabled: bool) -> None:
         """Takes connections or does not; the loop asks for it in every round, and is not heard in a pause."""

@@ -6,6 +6,7 @@ from flask import Blueprint, Response, jsonify
 
 from rewardstack_rules import __version__
 from rewardstack_rules.http.context import context
+from rewardstack_rules.http.waiting import waiting_requests
 
 blueprint = Blueprint("health", __name__)
 
@@ -18,9 +19,13 @@ def health() -> Response:
 
 @blueprint.get("/ready")
 def ready() -> Response:
-    """200 if there are rules and isolated processes run them, else 503; what is wrong stands in `checks`."""
+    """200 if there are rules and isolated processes run them, else 503; what is wrong stands in `checks`.
+
+    While too many requests wait for models, `models` is false, and the server stays ready: it answers rules.
+    """
     here = context()
-    checks = {"registry": len(here.registry) > 0, "isolation": here.evaluator.isolation_answers()}
-    response = jsonify(ready=all(checks.values()), checks=checks)
-    response.status_code = 200 if all(checks.values()) else 503
+    needed = {"registry": len(here.registry) > 0, "isolation": here.evaluator.isolation_answers()}
+    is_ready = all(needed.values())
+    response = jsonify(ready=is_ready, checks={**needed, "models": not waiting_requests().is_full()})
+    response.status_code = 200 if is_ready else 503
     return response

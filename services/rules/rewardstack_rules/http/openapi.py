@@ -124,7 +124,7 @@ OPERATIONS = (
         parameters=(*JOB, *PAGE, PARTIAL),
     ),
     Operation("/v1/reward_types", "get", "The reward functions of this server", "RewardTypes"),
-    Operation("/v1/status", "get", "What is up, and the last hour by route", "Status"),
+    Operation("/v1/status", "get", "What is up, and the last hour by route", "Status", codes=(503,)),
     Operation("/", "get", "The same as a page to look at", "", media="text/html"),
     Operation("/health", "get", "Whether requests are answered", "Health"),
     Operation("/ready", "get", "Whether samples can be scored", "Readiness"),

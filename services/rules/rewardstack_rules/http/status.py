@@ -20,6 +20,7 @@ from rewardstack.errors import ServiceError
 from rewardstack_rules.http.context import Context, context
 from rewardstack_rules.http.protocols.jobs import describe
 from rewardstack_rules.http.request_log import QUIET
+from rewardstack_rules.http.waiting import waiting_requests
 from rewardstack_rules.status.recorder import Recorder
 from rewardstack_rules.status.report import Reporter, Sources
 
@@ -62,7 +63,8 @@ def leave(app: Flask) -> None:
 def status() -> Response:
     """What is up, the last hour by route, and the caller's own jobs that have not ended."""
     reporter: Reporter = current_app.extensions[EXTENSION]
-    report = reporter.report()
+    with waiting_requests().place():  # judges and embedding servers are asked for their health
+        report = reporter.report()
     jobs = _own_jobs() if report["jobs"].get("rewardstack_queue_up") else []
     return _guarded(jsonify({**report, "own_jobs": jobs}), "default-src 'none'")
 

@@ -11,6 +11,7 @@ item appears once in the result. A chunk that got lost on its way, with its work
 | `scripts` | the steps that both take in Redis, each of them atomic |
 | `delivery` | RQ: what is queued, and what a worker will run of it |
 | `chunk` | the function that RQ runs |
+| `background` | chunks that wait for models, beside the worker's own |
 | `lease`, `sweeper` | notice that a worker is gone, and send its chunk again |
 | `worker` | the process |
 | `limits` | what one API key may have in the queue |

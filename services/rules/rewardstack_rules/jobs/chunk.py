@@ -7,6 +7,8 @@
 | what the run may spend is spent | all is committed: what was scored, and what failed by it |
 | a sample is malformed | that one is `unscored`, the others are scored |
 | scoring a sample raises, or it cannot be read | that one is `failed`, the others are scored |
+| its samples wait for a model | scored in a thread beside the worker's, or left in `MODEL_QUEUE` until one is free |
+| its job is canceled, or another worker has it | dropped |
 | the worker ends | another begins it; after `MOST_DEATHS` such ends its samples are `failed` |
 """
 
@@ -16,18 +18,20 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from rewardstack.core.wire import Record, score_record
 from rewardstack.errors import BudgetError, ConfigError, RequestError
 from rewardstack.score import Request, Score
 from rewardstack_rules.functions.catalogue import load_registry
+from rewardstack_rules.jobs.background import Background
+from rewardstack_rules.jobs.delivery import Delivery
 from rewardstack_rules.jobs.lease import Lease
 from rewardstack_rules.jobs.ledger import Chunk, Ledger
 from rewardstack_rules.jobs.link import connect
 from rewardstack_rules.metrics import counters
-from rewardstack_rules.scoring.evaluator import Evaluator
+from rewardstack_rules.scoring.evaluator import Evaluator, IsWanted, UnwantedError
 from rewardstack_rules.settings import Settings
 
 MOST_DEATHS = 5
@@ -47,11 +51,15 @@ class Workshop(NamedTuple):
         evaluator: what scores.
         ledger: which chunks are whose.
         retries: further attempts for a chunk of which the infrastructure failed something.
+        delivery: where chunks are sent that there is no room for.
+        background: those that wait for models.
     """
 
     evaluator: Evaluator
     ledger: Ledger
     retries: int
+    delivery: Delivery
+    background: Background
 
 
 @lru_cache(maxsize=1)
@@ -59,11 +67,12 @@ def workshop() -> Workshop:
     """This process's, as its environment says; one for all chunks, so that connections and caches stay warm."""
     settings = Settings.from_env()
     evaluator = Evaluator(settings, load_registry(settings.function_files), counters)
-    return Workshop(evaluator, Ledger(connect(settings.queue_url, QUEUE_RETRIES)), settings.job_retries)
+    redis = connect(settings.queue_url, QUEUE_RETRIES)
+    return Workshop(evaluator, Ledger(redis), settings.job_retries, Delivery(redis), Background())
 
 
 def run(job_id: str, number: int) -> None:
-    """Scores a chunk, unless nobody needs it any more.
+    """Scores a chunk, or begins to in a thread if it waits for models; does nothing if nobody needs it any more.
 
     Args:
         job_id: the job's name.
@@ -73,12 +82,25 @@ def run(job_id: str, number: int) -> None:
         ServiceError: the queue did not answer; the chunk is sent again.
     """
     shop = workshop()
-    started = time.monotonic()
     chunk = shop.ledger.begin(job_id, number)
     if chunk is None:
         return
-    with Lease(shop.ledger, chunk):
-        replies, over_budget = _replies(shop, chunk)
+    if not shop.evaluator.asks_models(request.data_source for request in chunk.wanted.values()):
+        _work(shop, chunk)
+    elif not shop.background.start(partial(_work, shop, chunk), partial(shop.ledger.hand_back, chunk)):
+        shop.ledger.hand_back(chunk)
+        shop.delivery.send_to_models((job_id, number))
+
+
+def _work(shop: Workshop, chunk: Chunk) -> None:
+    """Scores a chunk that is this worker's."""
+    started = time.monotonic()
+    with Lease(shop.ledger, chunk) as lease:
+        try:
+            replies, over_budget = _replies(shop, chunk, lease.is_held)
+        except UnwantedError:
+            _tell(chunk, (), "dropped", time.monotonic() - started)
+            return
         failed = [at for at in chunk.wanted if replies[at]["status"] == "failed"]
         if failed and not over_budget and chunk.put_off < shop.retries and chunk.deaths < MOST_DEATHS:
             outcome = "put off"
@@ -89,14 +111,14 @@ def run(job_id: str, number: int) -> None:
     _tell(chunk, replies, outcome, time.monotonic() - started)
 
 
-def _replies(shop: Workshop, chunk: Chunk) -> tuple[list[Record], bool]:
+def _replies(shop: Workshop, chunk: Chunk, is_wanted: IsWanted) -> tuple[list[Record], bool]:
     """What is said of each sample, known from an earlier attempt or found now; whether the run's budget is spent."""
     requests, over_budget = list(chunk.wanted.values()), False
     try:
         if chunk.deaths >= MOST_DEATHS:
             scores = [Score.failed(f"{chunk.deaths} workers ended while they scored its chunk")] * len(requests)
         else:
-            scores, over_budget = _score(shop.evaluator, requests, chunk.keys.tenant)
+            scores, over_budget = _score(shop.evaluator, requests, chunk.keys.tenant, is_wanted)
     except SystemExit:
         shop.ledger.hand_back(chunk)
         raise
@@ -104,10 +126,14 @@ def _replies(shop: Workshop, chunk: Chunk) -> tuple[list[Record], bool]:
     return [found[at] for at in range(len(chunk.samples))], over_budget
 
 
-def _score(evaluator: Evaluator, requests: Sequence[Request], tenant: str) -> tuple[list[Score], bool]:
+def _score(
+    evaluator: Evaluator, requests: Sequence[Request], tenant: str, is_wanted: IsWanted
+) -> tuple[list[Score], bool]:
     """The scores, and whether the run's budget is spent; where a sample is at fault, it alone goes without."""
     try:
-        return evaluator.score(requests, limit=None, tenant=tenant), False
+        return evaluator.score(requests, limit=None, tenant=tenant, is_wanted=is_wanted), False
+    except UnwantedError:
+        raise
     except BudgetError as error:
         return error.scores, True
     except ConfigError as error:
@@ -119,7 +145,8 @@ def _score(evaluator: Evaluator, requests: Sequence[Request], tenant: str) -> tu
     if len(requests) <= 1:
         return [fault] * len(requests), False
     half = len(requests) // 2
-    (first, over), (second, too) = (_score(evaluator, some, tenant) for some in (requests[:half], requests[half:]))
+    parts = requests[:half], requests[half:]
+    (first, over), (second, too) = (_score(evaluator, part, tenant, is_wanted) for part in parts)
     return first + second, over or too
 
 

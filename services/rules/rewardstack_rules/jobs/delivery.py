@@ -17,6 +17,8 @@ from rewardstack.errors import ConfigError
 from rewardstack_rules.jobs.link import RedisClient
 
 QUEUE = "rewardstack"
+MODEL_QUEUE = f"{QUEUE}-models"
+"""Where workers put chunks that wait for models, if they have as many of these as they may."""
 FUNCTION = "rewardstack_rules.jobs.chunk.run"
 CHUNK_SECONDS = 3600
 """How long a chunk may be worked on; the pipeline's own deadlines come long before."""
@@ -55,37 +57,52 @@ class ChunkJob(Job):
 
 
 class Delivery:
-    """The queue.
+    """The queue for all chunks, and the one for those that wait for models.
 
     Args:
-        redis: where it is.
+        redis: where they are.
     """
 
     def __init__(self, redis: RedisClient) -> None:
-        self.queue = Queue(QUEUE, connection=redis, job_class=ChunkJob, serializer=JSONSerializer)
+        self.queues = [
+            Queue(name, connection=redis, job_class=ChunkJob, serializer=JSONSerializer)
+            for name in (QUEUE, MODEL_QUEUE)
+        ]
 
     def send(self, chunks: Iterable[Chunk]) -> None:
         """Has a worker run `chunk.run` for each of these; a chunk that is sent twice does no harm."""
         chunks = iter(chunks)
         while batch := list(islice(chunks, BATCH)):
-            self.queue.enqueue_many([self._entry(job_id, number) for job_id, number in batch])
+            self.queues[0].enqueue_many([self._entry(job_id, number) for job_id, number in batch])
+
+    def send_to_models(self, chunk: Chunk) -> None:
+        """Sends a chunk to the next worker that has room for one that waits for models."""
+        self.queues[1].enqueue_many([self._entry(*chunk)])
+
+    def count(self) -> int:
+        """How many chunks no worker has taken yet."""
+        return sum(queue.count for queue in self.queues)
 
     def waiting(self) -> set[Chunk]:
         """The chunks that no worker has taken yet."""
-        found = (ident.split("-") for ident in self._idents(0, -1))
+        found = (ident.split("-") for queue in self.queues for ident in self._idents(queue, 0, -1))
         return {(parts[0], int(parts[1])) for parts in found if len(parts) == 3 and parts[1].isdecimal()}
 
     def longest_wait(self) -> float:
-        """Seconds that the chunk at the head of the queue has waited since it was sent; 0 where none waits."""
-        for ident in self._idents(0, 0):
-            sent = self.queue.connection.hget(ChunkJob.key_for(ident), "enqueued_at")
+        """Seconds that the chunk at the head of a queue has waited since it was sent there; 0 where none waits."""
+        return max(map(self._longest_wait, self.queues))
+
+    def _longest_wait(self, queue: Queue) -> float:
+        for ident in self._idents(queue, 0, 0):
+            sent = queue.connection.hget(ChunkJob.key_for(ident), "enqueued_at")
             if sent is not None:  # a worker may just have taken it
                 return max(0.0, (datetime.now(timezone.utc) - str_to_date(sent)).total_seconds())
         return 0.0
 
-    def _idents(self, first: int, last: int) -> list[str]:
+    @staticmethod
+    def _idents(queue: Queue, first: int, last: int) -> list[str]:
         """RQ's names of some entries, as far as they are texts at all; RQ itself would stop at one that is none."""
-        found: list[Any] = self.queue.connection.lrange(self.queue.key, first, last)
+        found: list[Any] = queue.connection.lrange(queue.key, first, last)
         return [bytes(ident).decode(errors="replace") for ident in found]
 
     @staticmethod

@@ -24,7 +24,12 @@ class Lease:
         self._ledger = ledger
         self._chunk = chunk
         self._ended = threading.Event()
+        self._lost = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+
+    def is_held(self) -> bool:
+        """Return whether the chunk is still this worker's: no other has it, and its job has not been canceled."""
+        return not self._lost.is_set()
 
     def __enter__(self) -> Lease:
         self._thread.start()
@@ -39,6 +44,7 @@ class Lease:
         while not self._ended.wait(LEASE / 3):
             try:
                 if not self._ledger.renew(self._chunk):
+                    self._lost.set()
                     return
             except ServiceError as error:
                 log.warning("a chunk's lease is not renewed: %s", error)

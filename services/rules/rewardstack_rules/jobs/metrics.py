@@ -69,7 +69,7 @@ class JobsCollector(Collector):
         jobs.add_metric(["running"], running)
         jobs.add_metric(["queued"], max(0, total - running))
         yield jobs
-        waiting = self._delivery.queue.count
+        waiting = self._delivery.count()
         yield GaugeMetricFamily("rewardstack_queue_chunks", "Chunks that no worker has taken yet.", waiting)
         oldest = self._delivery.longest_wait()
         yield GaugeMetricFamily("rewardstack_queue_oldest_seconds", "How long the first of them has waited.", oldest)

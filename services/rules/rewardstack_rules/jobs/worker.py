@@ -1,8 +1,8 @@
 """A worker for jobs: `python -m rewardstack_rules.jobs.worker`; start as many as there is work for.
 
-It works on one chunk at a time, in this process: connections, caches and isolated processes stay warm from chunk to
-chunk, and nothing is forked that could outlive it. SIGTERM lets it finish its chunk; a second one, or SIGKILL, leaves
-the chunk to another worker.
+It works on one chunk at a time, beside some that wait for models (`background`), in this process: connections, caches
+and isolated processes stay warm from chunk to chunk, and nothing is forked that could outlive it. SIGTERM lets it
+finish its chunks; a second one, or SIGKILL, leaves them to another worker.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Iterable
 from types import FrameType
+from typing import Any
 
 from redis.exceptions import RedisError
-from rq import SimpleWorker
+from rq import Queue, SimpleWorker
 from rq.exceptions import StopRequested
 from rq.serializers import JSONSerializer
 
@@ -24,7 +26,7 @@ from rewardstack.core.descriptors import raise_open_files
 from rewardstack.core.secret_files import read_secret_files
 from rewardstack.errors import ConfigError, SettingsError
 from rewardstack_rules.jobs.chunk import QUEUE_RETRIES, workshop
-from rewardstack_rules.jobs.delivery import QUEUE, ChunkJob
+from rewardstack_rules.jobs.delivery import MODEL_QUEUE, QUEUE, ChunkJob
 from rewardstack_rules.jobs.link import connect
 from rewardstack_rules.jobs.sweeper import Sweeper
 from rewardstack_rules.logs import LOGGING
@@ -39,8 +41,22 @@ LIFE_SECONDS = 60
 MAINTENANCE_SECONDS = 60
 PAUSE = 2.0
 """Seconds before a worker that lost the queue begins anew."""
+NO_ROOM_SECONDS = 1
+"""How often a worker that has as many chunks for models as it may looks whether it can take another."""
 
 log = logging.getLogger("rewardstack_rules.jobs")
+
+
+class Queues(Queue):
+    """RQ's queues of a worker: while it has no room for a chunk that waits for models, it takes from `QUEUE` alone."""
+
+    @classmethod
+    def dequeue_any(cls, queues: Iterable[Queue], timeout: int | None, *arguments: Any, **named: Any) -> Any:
+        """Return the next entry and its queue."""
+        if not workshop().background.has_room():
+            queues = [queue for queue in queues if queue.name != MODEL_QUEUE]
+            timeout = min(timeout, NO_ROOM_SECONDS) if timeout else timeout
+        return super().dequeue_any(queues, timeout, *arguments, **named)
 
 
 class ChunkWorker(SimpleWorker):
@@ -86,8 +102,9 @@ def main() -> None:
         while True:
             _work(settings.queue_url)
             if ChunkWorker.stopping:
-                return
+                break
             time.sleep(PAUSE)
+    workshop().background.finish()
 
 
 def _work(url: str) -> None:
@@ -95,9 +112,10 @@ def _work(url: str) -> None:
     worker: ChunkWorker | None = None
     try:
         worker = ChunkWorker(
-            [QUEUE],
+            [MODEL_QUEUE, QUEUE],  # what waits there came before
             connection=connect(url, QUEUE_RETRIES),
             job_class=ChunkJob,
+            queue_class=Queues,
             serializer=JSONSerializer,
             worker_ttl=LIFE_SECONDS,
             maintenance_interval=MAINTENANCE_SECONDS,

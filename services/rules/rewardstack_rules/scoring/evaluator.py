@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import Future, TimeoutError
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -38,9 +39,22 @@ PROBE_TENANT = "readiness probe"
 STATS_SECONDS = 2.0
 TENANTS = 1024
 """Kept at a time; one that comes again later begins with an empty memory."""
+CHECK_SECONDS = 1.0
+"""How often it is asked whether work that takes longer is still wanted."""
 T = TypeVar("T")
+IsWanted = Callable[[], bool]
+"""Returns whether somebody still waits for the work; it may come from any thread."""
 
 log = logging.getLogger(__name__)
+
+
+class UnwantedError(Exception):
+    """Nobody waits for the work any more; it was dropped."""
+
+
+def always() -> bool:
+    """Return that the work is wanted."""
+    return True
 
 
 class Evaluator:
@@ -66,15 +80,24 @@ class Evaluator:
         self._shared: tuple[Backends, ResultCache] | None = None
         self._pipeline = lru_cache(TENANTS)(self._make_pipeline)
 
-    def score(self, requests: Sequence[Request], *, limit: float | None, tenant: str) -> list[Score]:
+    def score(
+        self,
+        requests: Sequence[Request],
+        *,
+        limit: float | None,
+        tenant: str,
+        is_wanted: IsWanted = always,
+    ) -> list[Score]:
         """Return one score for each request, in order; samples without a value have what their route's policy says.
 
         Args:
             requests: the samples.
             limit: seconds that the caller still waits, None if it did not say.
             tenant: separates those who may not see each other's results.
+            is_wanted: is asked now and then; once it returns False, the work is dropped.
 
         Raises:
+            UnwantedError: the work was dropped.
             ConfigError: a source is unknown, or a setting is malformed; nothing was scored.
             BudgetError: what the run may spend is spent; has all scores.
         """
@@ -82,26 +105,35 @@ class Evaluator:
             scores = [Score.failed("dropped: its deadline had passed when it arrived")] * len(requests)
         else:
             try:
-                scores = run(self._score(requests, limit, tenant))
+                scores = run(self._score(requests, limit, tenant), partial(_result, is_wanted))
             except BudgetError as error:
                 self._counters.count_scores(error.scores)
                 raise
         self._counters.count_scores(scores)
         return scores
 
-    def explain(self, request: Request, *, limit: float | None, tenant: str, anew: bool) -> Explanation:
+    def explain(
+        self,
+        request: Request,
+        *,
+        limit: float | None,
+        tenant: str,
+        anew: bool,
+        is_wanted: IsWanted = always,
+    ) -> Explanation:
         """Return how one request comes to its score; arguments as those of `score` and `Trace`.
 
         Raises:
+            UnwantedError: the work was dropped.
             ConfigError: no route takes its source.
         """
-        return run(self._explain(request, limit, tenant, anew=anew))
+        return run(self._explain(request, limit, tenant, anew=anew), partial(_result, is_wanted))
 
     async def _explain(self, request: Request, limit: float | None, tenant: str, *, anew: bool) -> Explanation:
         shared, cache = self._parts()
         backends = Backends(self._counters.count_spent, recorded=True, within=shared)
         try:
-            pipeline = Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant)
+            pipeline = Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant, may_extend=False)
             return await pipeline.explain(request, Trace(backends.recording.take, anew=anew), limit=limit)
         finally:
             await backends.close()
@@ -129,6 +161,17 @@ class Evaluator:
         route = self._routes.find(data_source)
         if isinstance(route.target, Leaf) and route.target.kind == "rule":
             self._registry.get(route.target.target or data_source[len(route.name) :])
+
+    def asks_models(self, sources: Iterable[str]) -> bool:
+        """Return whether scoring a sample of one of these sources may wait for a judge or an embedding server."""
+        return any(map(self._asks_models, set(sources)))
+
+    def _asks_models(self, source: str) -> bool:
+        try:
+            target = self._routes.find(source).target
+        except UnknownSourceError:  # which scoring says
+            return False
+        return target.kind != "rule" if isinstance(target, Leaf) else self.asks_models(routes_of(target))
 
     def _check_judges(self) -> None:
         """Raise SettingsError if a judge lacks its key, or its addresses do not go together."""
@@ -201,7 +244,7 @@ class Evaluator:
     def _make_pipeline(self, tenant: str) -> Pipeline:
         """Return a tenant's own pipeline: it shares connections with others, but no calls in flight."""
         backends, cache = self._parts()
-        return Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant)
+        return Pipeline(self._routes, self._scorers(backends, tenant), cache, tenant, may_extend=False)
 
     def _parts(self) -> tuple[Backends, ResultCache]:
         """What all pipelines share."""
@@ -217,6 +260,18 @@ class Evaluator:
         alone = replace(self._client_settings, reward_server_urls=())  # it asks no other reward server
         scorers = backends.scorers(alone, self._parts()[1], tenant, self._routes.judges)
         return {**scorers, "rule": partial(self._rules.scorer, tenant=tenant)}
+
+
+def _result(is_wanted: IsWanted, work: Future[T]) -> T:
+    """Return the result of work while somebody wants it; raise UnwantedError once nobody does."""
+    while True:
+        try:
+            return work.result(CHECK_SECONDS)
+        except TimeoutError:
+            if work.done():
+                return work.result()
+        if not is_wanted():
+            raise UnwantedError
 
 
 async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

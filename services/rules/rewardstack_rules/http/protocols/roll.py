@@ -16,6 +16,7 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
+from rewardstack.core.deadline import TIMEOUT, read_timeout
 from rewardstack.core.json_types import is_finite
 from rewardstack.score import STATUSES, Score
 from rewardstack_rules.http.errors import ApiError, unavailable
@@ -44,7 +45,7 @@ def submit() -> Response:
     info = read_field(body, "reward_info", dict) if body.get("reward_info") is not None else {}
     extra = without_secrets({name: value for name, value in info.items() if name != "ground_truth"})
     sample = make_sample(source_of(body), body["prompt"], body["response"], info.get("ground_truth"), extra)
-    [score] = score_samples([sample], limit=_timeout(body))
+    [score] = score_samples([sample], limit=_timeout(body), outlives_client=True)
     if all_failed([score]):
         return unavailable(f"the sample was not scored: {score.reason}")
     return jsonify(reward_request_id=_ident(score), errcode=0)
@@ -76,11 +77,11 @@ def _timeout(body: dict[str, Any]) -> float | None:
     """Seconds after which the trainer has the task cancelled.
 
     Raises:
-        ApiError: 400; it is no number, or none above 0.
+        ApiError: 400; it is no such number.
     """
-    seconds = body.get("timeout")
-    if seconds is not None and not is_finite(seconds):
-        raise ApiError(400, f"timeout must be a number of seconds, got {json_type(seconds)}", "timeout")
-    if seconds is not None and seconds <= 0:
-        raise ApiError(400, f"timeout must be above 0 seconds, got {seconds:g}; leave it out for no limit", "timeout")
+    timeout = body.get("timeout")
+    seconds = read_timeout(timeout)
+    if timeout is not None and seconds is None:
+        shown = f"{timeout:g}" if is_finite(timeout) else json_type(timeout)
+        raise ApiError(400, f"timeout must be {TIMEOUT}, got {shown}; leave it out for no limit of your own", "timeout")
     return seconds

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from flask import Response, g, jsonify, request
 
-from rewardstack.core.deadline import HEADER
+from rewardstack.core.deadline import HEADER, read_header
 from rewardstack.core.steps import Explanation
 from rewardstack.core.wire import NOT_TAKEN, is_servers_own
 from rewardstack.score import Request, Score
@@ -17,6 +17,8 @@ from rewardstack_rules.http.context import context
 from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.body import json_type
 from rewardstack_rules.http.protocols.messages import last_user_text
+from rewardstack_rules.http.waiting import client_is_there, waiting_requests
+from rewardstack_rules.scoring.evaluator import always
 
 MAX_SAMPLES = 100_000
 SAMPLE_BYTES = 512
@@ -58,24 +60,31 @@ def make_sample(
     return Request(source, response, golden, {**(extra or {}), "prompt": prompt})
 
 
-def score_samples(samples: Sequence[Request], limit: float | None = None) -> list[Score]:
+def score_samples(
+    samples: Sequence[Request], limit: float | None = None, *, outlives_client: bool = False
+) -> list[Score]:
     """One score for each sample, in order, within the caller's deadline; the request's log line counts them.
 
     Args:
         samples: what is to be scored.
         limit: seconds that the caller says elsewhere than in the deadline header that it waits.
+        outlives_client: whether they are scored to the end, and cached, where the client closes the connection.
 
     Raises:
         ApiError: 400; the deadline header is malformed. 413; there are too many samples.
         ConfigError: a source is unknown; nothing was scored.
-        OverloadError: other requests hold all that the process may hold at once.
+        OverloadError: other requests hold all that the process may hold at once, or too many wait for models.
     """
     if len(samples) > MAX_SAMPLES:
         message = f"{len(samples)} samples; at most {MAX_SAMPLES} are scored at once: send fewer, or a job (/jobs)"
         raise ApiError(413, message, "body")
     g.charge.add(SAMPLE_BYTES * len(samples))
     limits = [seconds for seconds in (limit, _read_limit()) if seconds is not None]
-    scores = context().evaluator.score(samples, limit=min(limits, default=None), tenant=g.tenant)
+    is_wanted = always if outlives_client else client_is_there()
+    with _place_for(sample.data_source for sample in samples):
+        scores = context().evaluator.score(
+            samples, limit=min(limits, default=None), tenant=g.tenant, is_wanted=is_wanted
+        )
     g.statuses = Counter(score.status for score in scores)
     return scores
 
@@ -94,7 +103,14 @@ def explain_sample(sample: Request, *, anew: bool) -> Explanation:
     """
     context().evaluator.check_source(sample.data_source)
     g.charge.add(EXPLAINED_TIMES * g.charge.bytes + SAMPLE_BYTES)
-    return context().evaluator.explain(sample, limit=_read_limit(), tenant=g.tenant, anew=anew)
+    limit = _read_limit()
+    with _place_for([sample.data_source]):
+        return context().evaluator.explain(sample, limit=limit, tenant=g.tenant, anew=anew, is_wanted=client_is_there())
+
+
+def _place_for(sources: Iterable[str]) -> AbstractContextManager[None]:
+    """A place among the requests that wait for models, if the samples of these sources may."""
+    return waiting_requests().place() if context().evaluator.asks_models(sources) else nullcontext()
 
 
 def _read_limit() -> float | None:
@@ -102,13 +118,10 @@ def _read_limit() -> float | None:
     text = request.headers.get(HEADER)
     if text is None:
         return None
-    try:
-        milliseconds = float(text)
-    except ValueError:
-        milliseconds = math.nan
-    if math.isnan(milliseconds):
-        raise ApiError(400, f"{HEADER} must be a number of milliseconds", HEADER)
-    return milliseconds / 1000
+    seconds = read_header(text)
+    if seconds is None:
+        raise ApiError(400, f"{HEADER} must be a finite number of milliseconds, 0 or more", HEADER)
+    return seconds
 
 
 def reward_of(score: Score) -> float:

@@ -1,0 +1,98 @@
+"""Threads that answer requests, so many at a time; a thread that waits for a model lets another one work."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
+
+log = logging.getLogger(__name__)
+
+
+class Threads:
+    """Run calls in the order in which they come, in threads.
+
+    Args:
+        limit: calls that run at the same time, except those that are `lent`.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._free = limit
+        """Below 0 while some that were lent are back and their substitutes have not ended yet."""
+        self._idle = 0
+        self._calls: deque[Call] = deque()
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._lock = Lock()
+
+    def submit(self, call: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Run a call as soon as a thread is free; return the future of its result."""
+        future: Future[T] = Future()
+        with self._lock:
+            self._calls.append((future, call, arguments))
+            if self._free > 0:
+                self._free -= 1
+                self._start()
+        return future
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let another call run while this one, which calls this method, waits."""
+        with self._lock:
+            if self._calls and self._free >= 0:
+                self._start()
+            else:
+                self._free += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._free -= 1
+
+    def shutdown(self, wait: bool = True) -> None:
+        """Do nothing: the threads end with the process, which waits for requests by itself."""
+
+    def _start(self) -> None:
+        """Have a thread work that is counted already."""
+        if self._idle:
+            self._idle -= 1
+            self._wake.put(None)
+            return
+        try:
+            Thread(target=self._run, name="request", daemon=True).start()
+        except RuntimeError as error:  # the system allows no more
+            log.warning("no further thread: %s; fewer requests are answered at the same time", error)
+            self._free += 1
+
+    def _run(self) -> None:
+        while True:
+            while (found := self._next()) is not None:
+                _answer(*found)
+                del found
+            self._wake.get()
+
+    def _next(self) -> Call | None:
+        with self._lock:
+            if self._calls and self._free >= 0:
+                return self._calls.popleft()
+            self._free += 1
+            self._idle += 1
+            return None
+
+
+def _answer(future: Future[Any], call: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = call(*arguments)
+    except BaseException as error:  # noqa: BLE001 - the future raises it
+        future.set_exception(error)
+    else:
+        future.set_result(result)

@@ -1,0 +1,105 @@
+"""Requests that wait for a model hold no thread, are limited in number, and end when their client goes.
+
+A judge that hangs would otherwise take every thread of the server, and with them the requests for rules.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from threading import Lock
+
+from flask import Flask, current_app, g, request
+from prometheus_client import Gauge
+
+from rewardstack.errors import OverloadError
+from rewardstack_rules.http.admission import Budget
+from rewardstack_rules.http.connection import client_of
+
+EXTENSION = "rewardstack_waiting"
+
+WAITING = Gauge(
+    "rewardstack_waiting_requests",
+    "Requests that wait for a judge or an embedding server.",
+    multiprocess_mode="livesum",
+)
+
+
+class WaitingRequests:
+    """The requests of this process that wait for models, counted by tenant.
+
+    Args:
+        limit: how many may wait at the same time.
+        max_bytes: of their bodies, small ones aside.
+    """
+
+    def __init__(self, limit: int, max_bytes: int) -> None:
+        self._limit = limit
+        self._counts: Counter[str] = Counter()
+        self._lock = Lock()
+        self._bytes = Budget(max_bytes)
+
+    def is_full(self) -> bool:
+        """Return whether somebody's next request would be refused."""
+        with self._lock:
+            total = self._counts.total()
+            return total >= self._limit or any(map(self._is_refused, self._counts))
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Count the current request while the block runs, and lend its thread to another one.
+
+        Raises:
+            OverloadError: as many requests wait, or as many bytes of bodies, as may.
+        """
+        self._enter(g.tenant)
+        try:
+            g.charge.move(self._bytes)
+            client = client_of(request.environ)
+            with nullcontext() if client is None else client.lent_thread():
+                yield
+        finally:
+            self._leave(g.tenant)
+
+    def _is_refused(self, tenant: str) -> bool:
+        """Return whether a tenant has as many places as are free, so that others find some, too.
+
+        On an open server all clients are one tenant, which may have all places.
+        """
+        total = self._counts.total()
+        return self._counts[tenant] >= self._limit - (total if tenant else 0)
+
+    def _enter(self, tenant: str) -> None:
+        with self._lock:
+            if self._is_refused(tenant):
+                raise OverloadError(
+                    f"{self._counts[tenant]} requests wait for a judge or an embedding server here "
+                    f"(REWARD_WAITING_REQUESTS is {self._limit}, half of them for one key); try again"
+                )
+            self._counts[tenant] += 1
+        WAITING.inc()
+
+    def _leave(self, tenant: str) -> None:
+        with self._lock:
+            self._counts[tenant] -= 1
+            if not self._counts[tenant]:
+                del self._counts[tenant]
+        WAITING.dec()
+
+
+def install(app: Flask, limit: int, max_bytes: int) -> None:
+    """Give `app` its `WaitingRequests`; arguments as theirs."""
+    app.extensions[EXTENSION] = WaitingRequests(limit, max_bytes)
+
+
+def waiting_requests() -> WaitingRequests:
+    """Return those of the app that answers the current request."""
+    found: WaitingRequests = current_app.extensions[EXTENSION]
+    return found
+
+
+def client_is_there() -> Callable[[], bool]:
+    """Return what finds out whether the client of the current request is still there."""
+    client = client_of(request.environ)
+    return lambda: client is None or not client.is_gone()
