@@ -49,11 +49,16 @@ async def test_one_callers_items_go_together() -> None:
 async def test_equal_items_are_sent_once() -> None:
     """Who asks for what is on its way waits for it; afterwards it is sent again, as is what is not shared."""
     send = Lengths()
+    send.go.clear()
     batcher: Batcher[str, int] = Batcher(send)
     same, alone = (["a"], [EIGHT], Deadline(5), ["a"]), (["a"], [EIGHT], Deadline(5), [None])
     first = asyncio.create_task(batcher.ask(*same))
-    await asyncio.sleep(1.5 * WINDOW)
-    assert [[1]] * 2 == await asyncio.gather(first, batcher.ask(*same))
+    while not send.batches:
+        await asyncio.sleep(WINDOW)
+    second = asyncio.create_task(batcher.ask(*same))
+    await asyncio.sleep(0)
+    send.go.set()
+    assert [[1]] * 2 == await asyncio.gather(first, second)
     assert [[1]] * 2 == await asyncio.gather(batcher.ask(*same), batcher.ask(*alone))
     assert [["a"], ["a", "a"]] == send.batches
 

@@ -34,7 +34,9 @@ class Decider:
         self.go = asyncio.Event()
         self._spoils = spoils
 
-    async def run(self, tasks: Sequence[Mapping[str, Any]], timeout: float, *, brief: bool) -> list[Mapping[str, Any]]:
+    async def run(
+        self, tasks: Sequence[Mapping[str, Any]], timeout: float, *, brief: bool, tenant: str
+    ) -> list[Mapping[str, Any]]:
         """As `IsolationClient.run`."""
         asked = [one.answer for one in tasks[0]["questions"]]
         self.tasks.append(asked)
