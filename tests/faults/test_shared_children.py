@@ -58,14 +58,14 @@ def server(needs_process: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
     for name, confined in zip(NAMES, (True, False), strict=True):
         (folder / f"{name}.py").write_text(FUNCTION.format(name=name, confined=confined))
     files = ":".join(str(folder / f"{name}.py") for name in NAMES)
-    keys = {"REWARD_SERVER_API_KEYS": "key-of-a,key-of-b", "REWARD_CACHE_ITEMS": 0}
+    keys = {"REWARD_SERVER_API_KEYS": "key-of-the-tests-a,key-of-the-tests-b", "REWARD_CACHE_ITEMS": 0}
     with running(folder, "--workers", "1", REWARD_FUNCTIONS=files, VERIFY_PROCESSES=1, **keys) as one:
         yield one
 
 
 def score(server: RewardServer, key: str, *items: dict[str, Any]) -> list[dict[str, Any]]:
     """The scores that a key gets."""
-    reply = server.post("/v1/score", {"items": items}, headers={"Authorization": f"Bearer key-of-{key}"})
+    reply = server.post("/v1/score", {"items": items}, headers={"Authorization": f"Bearer key-of-the-tests-{key}"})
     assert reply.status_code == 200, reply.text
     scores: list[dict[str, Any]] = reply.json()["scores"]
     return scores

@@ -15,7 +15,7 @@ from rewardstack_rules.jobs.chunk import MOST_DEATHS, Workshop
 from rewardstack_rules.jobs.delivery import QUEUE, Delivery
 from rewardstack_rules.jobs.ledger import Ledger
 from rewardstack_rules.jobs.store import JobStore
-from rewardstack_rules.scoring.evaluator import IsWanted, UnwantedError
+from rewardstack_rules.scoring.wanted import IsWanted, UnwantedError
 from tests.jobs.steps import begin, lapse, requests_of, results
 
 RETRIES = 2

@@ -17,6 +17,7 @@ from rewardstack import Score, compute_score, errors, score
 from rewardstack.errors import ScoringError, SettingsError
 from rewardstack.scorers.judge import calls
 from rewardstack.transport import endpoint
+from rewardstack.transport.endpoint_pool import RETRY_RESERVE, RETRY_SHARE
 from tests.client.judge.conftest import FAKE_JUDGE, JUDGE, asked, forget, sample
 from tests.support.servers import FaultServer, free_port
 from tests.support.snippets import assert_shown, block
@@ -272,7 +273,7 @@ Fault = Callable[[FaultServer], None]
     ],
 )
 def test_one_of_two_replicas(monkeypatch: pytest.MonkeyPatch, fault: Fault, delay: float) -> None:
-    """With 200 samples in flight one of two replicas dies or freezes: all are scored, late by a bounded time."""
+    """With 200 samples in flight one of two replicas dies or freezes: all are scored in time, and few of them twice."""
     with two_judges(monkeypatch, 1.0) as (first, second):
         timer = threading.Timer(0.5, fault, (second,))
         timer.start()
@@ -283,7 +284,7 @@ def test_one_of_two_replicas(monkeypatch: pytest.MonkeyPatch, fault: Fault, dela
         assert {"ok"} == statuses(scores)
         assert took < delay
         answered = first.stats()["answered"]
-        assert 1 == max(answered.values())
+        assert sum(answered.values()) - len(answered) <= RETRY_RESERVE + RETRY_SHARE * len(scores)
 
 
 def test_one_dies_then_the_other_freezes_and_thaws(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from rewardstack.core.wire import REFUSED_FOR_GOOD
 from rewardstack.errors import BudgetError, ConfigError, ServiceError, UnknownSourceError
-from rewardstack_rules.scoring.evaluator import UnwantedError
+from rewardstack_rules.scoring.wanted import UnwantedError
 
 CLIENT_GONE = 499
 REASON_CHARACTERS = 200

@@ -31,7 +31,8 @@ from rewardstack_rules.jobs.lease import Lease
 from rewardstack_rules.jobs.ledger import Chunk, Ledger
 from rewardstack_rules.jobs.link import connect
 from rewardstack_rules.metrics import counters
-from rewardstack_rules.scoring.evaluator import Evaluator, IsWanted, UnwantedError
+from rewardstack_rules.scoring.evaluator import Evaluator
+from rewardstack_rules.scoring.wanted import IsWanted, UnwantedError
 from rewardstack_rules.settings import Settings
 
 MOST_DEATHS = 5

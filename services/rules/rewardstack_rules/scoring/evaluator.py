@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import Future, TimeoutError
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -31,6 +31,7 @@ from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
 from rewardstack_rules.scoring.local import LocalRules
 from rewardstack_rules.scoring.task import make_task
+from rewardstack_rules.scoring.wanted import IsWanted, UnwantedError, always
 from rewardstack_rules.settings import Settings
 
 PROBE_SECONDS = 5.0
@@ -42,19 +43,8 @@ TENANTS = 1024
 CHECK_SECONDS = 1.0
 """How often it is asked whether work that takes longer is still wanted."""
 T = TypeVar("T")
-IsWanted = Callable[[], bool]
-"""Returns whether somebody still waits for the work; it may come from any thread."""
 
 log = logging.getLogger(__name__)
-
-
-class UnwantedError(Exception):
-    """Nobody waits for the work any more; it was dropped."""
-
-
-def always() -> bool:
-    """Return that the work is wanted."""
-    return True
 
 
 class Evaluator:

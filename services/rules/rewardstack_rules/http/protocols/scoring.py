@@ -18,7 +18,7 @@ from rewardstack_rules.http.errors import ApiError, unavailable
 from rewardstack_rules.http.protocols.body import json_type
 from rewardstack_rules.http.protocols.messages import last_user_text
 from rewardstack_rules.http.waiting import client_is_there, waiting_requests
-from rewardstack_rules.scoring.evaluator import always
+from rewardstack_rules.scoring.wanted import always
 
 MAX_SAMPLES = 100_000
 SAMPLE_BYTES = 512
