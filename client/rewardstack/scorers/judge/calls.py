@@ -69,18 +69,17 @@ class Calls:
         return not model.dialect.guessed or self._next_trial.get(_kind(plan, model)) == TAKEN
 
     async def try_out(self, plan: Plan, model: Model, deadline: SharedDeadline) -> None:
-        """Finds out by one request, before there are many and their scores have keys, whether a judge takes such ones.
+        """Find out by one request, before there are many and their scores have keys, whether a judge takes such ones.
 
         Where no answer comes to it, the samples themselves show what is taken, and the next trial is `RENEWAL` later.
+        The request is charged to no sample.
 
         Args:
-            plan: of a sample that is to be sent.
+            plan: of a sample that is to be sent, of a kind that is not known to be taken.
             model: that judges.
             deadline: of the caller.
         """
         kind = _kind(plan, model)
-        if self.is_taken(plan, model):
-            return
         lock = self._trials.get(kind)
         if lock is None:
             self._trials.put(kind, lock := asyncio.Lock())
@@ -99,7 +98,7 @@ class Calls:
             short = replace(plan.options, max_new_tokens=TRIAL_TOKENS, thinking_budget=TRIAL_TOKENS)
             try:
                 with suppress(NoLogprobsError):  # that there are none has then been found out
-                    await self._ask(plan._replace(options=short), model, TRIAL, deadline)
+                    await self._ask(plan._replace(options=short, meter=None), model, TRIAL, deadline)
             except RejectedError as error:
                 if error.status not in (400, 422):
                     raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import math
 from collections.abc import Collection, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -69,46 +68,19 @@ class Models:
         self._served: Discovery[Destination, Served] = Discovery()
         self._corrected: LruCache[tuple[Destination, str, Dialect], Dialect] = LruCache(SERVERS)
 
-    async def meet(self, destinations: Collection[Destination], deadline: SharedDeadline) -> None:
-        """Asks judges what they serve. Where there are several, one that is gone does not hold up the others.
-
-        Args:
-            destinations: the judges; one that does not answer stays unknown.
-            deadline: of the caller.
-
-        """
-        unmet = [one for one in destinations if not self._served.is_fresh(one)]
-        patience = math.inf if len(destinations) == 1 else briefly(deadline)
-        asked = [self.refresh(one, deadline, patience) for one in unmet]
-        for answer in await asyncio.gather(*asked, return_exceptions=True):
-            if not isinstance(answer, (Served, ServiceError)):
-                raise answer
-
-    async def refresh(self, destination: Destination, deadline: SharedDeadline, patience: float = math.inf) -> Served:
-        """What a judge serves; it is asked, unless it said so lately.
+    async def meet(self, destination: Destination, deadline: SharedDeadline, seconds: float) -> None:
+        """Ask a judge what it serves, unless it said so lately.
 
         Args:
             destination: the judge.
             deadline: of the caller.
-            patience: seconds that the caller waits at most for a first answer.
+            seconds: that the caller waits at most for a first answer.
 
         Raises:
             DeadlineError: it did not answer in time.
             RejectedError: it does not take the key.
         """
-        return await self._served.find(destination, partial(self._ask, destination), deadline, patience)
-
-    def is_known(self, destination: Destination) -> bool:
-        """Whether the judge was asked at all."""
-        return destination in self._served
-
-    def is_fresh(self, destination: Destination) -> bool:
-        """Whether the judge was asked lately."""
-        return self._served.is_fresh(destination)
-
-    def is_guessed(self, destination: Destination) -> bool:
-        """Whether the judge was asked, and what it takes is uncertain."""
-        return destination in self._served and self._served.known(destination, NOTHING).dialect.guessed
+        await self._served.find(destination, partial(self._ask, destination), deadline, seconds)
 
     def served(self, destination: Destination) -> list[str]:
         """The names of the models that the judge serves; empty where it does not tell."""
