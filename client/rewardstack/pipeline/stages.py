@@ -317,10 +317,9 @@ class Cache(Generic[P]):
         if not wanted or not self.cache.keeps:
             return
         ranges = {key.text: key.range for key in wanted.values()}
-        scores = await self.cache.get([*ranges], partial(self._is_plausible, ranges))
-        read = dict(zip(ranges, scores, strict=True))
-        for at, key in wanted.items():
-            found[at] = read[key.text]
+        if read := await self.cache.read_redis([*ranges], partial(self._is_plausible, ranges)):
+            for at, key in wanted.items():
+                found[at] = read.get(key.text)
         if context.trace is not None:
             place = "Redis" if self.cache.link.present else "none beside this process's memory (REWARD_CACHE_URL)"
             context.trace.note("the cache", {"place": place, **_found(found[0])})
