@@ -25,7 +25,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -43,11 +43,11 @@ from rewardstack.errors import (
     SettingsError,
     UnreachableError,
 )
-from rewardstack.transport.endpoint import NONE, Admit, Endpoint, Message, Pace, ill_pause
+from rewardstack.transport.endpoint import Endpoint, Message, Pace, ill_pause
 from rewardstack.transport.http import authorization
 from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MOST, backoff
 from rewardstack.transport.outage import Outage
-from rewardstack.transport.reply import DOWN, LIMITING, STEERED, Read
+from rewardstack.transport.reply import DOWN, LIMITING, STEERED
 
 RETRY_SHARE = 0.1
 """Of a retry, which each request earns."""
@@ -333,44 +333,12 @@ class EndpointPool:
             lambda: self._endpoints, self._waits_for, self._leave, None if place_now is None else self._look
         )
 
-    def get(
-        self, path: str, deadline: SharedDeadline, headers: Mapping[str, str] = NONE, *, read: Read | None = None
-    ) -> Coroutine[Any, Any, Any]:
-        """Return what a GET of `path` brings, to be awaited; arguments and errors as those of `post`.
-
-        A path that does not exist is an answer: nothing waits for it.
-        """
-        return self._ask(Message("GET", path, None, headers, None, read, is_optional=True), deadline)
-
-    def post(
-        self,
-        path: str,
-        body: bytes,
-        deadline: SharedDeadline,
-        probe: bytes | None = None,
-        headers: Mapping[str, str] = NONE,
-        *,
-        hedged: bool = False,
-        admit: Admit | None = None,
-        read: Read | None = None,
-        is_optional: bool = False,
-        once: bool = False,
-    ) -> Coroutine[Any, Any, Any]:
-        """Return what a POST to `path` brings, to be awaited.
+    async def ask(self, message: Message, deadline: SharedDeadline) -> Any:
+        """Return what a message brings.
 
         Args:
-            path: begins with a slash.
-            body: JSON.
+            message: that is sent, and sent again where that may help.
             deadline: of all who wait for the reply.
-            probe: a body that costs the service nothing; posted first to an endpoint that took nothing of late, so that
-                an outage is not met with work.
-            headers: beside the service's own.
-            hedged: whether it is hedged when it is stuck, even where there is no other endpoint.
-            admit: says before each attempt whether it may be made, probes apart; None where all may.
-            read: makes the result of a reply's body, and raises ReplyError where it cannot be read, which is then an
-                ill reply; None for the body itself.
-            is_optional: whether the path may not exist; 404 then ends the call at once.
-            once: whether an ill reply ends the call when no other endpoint is left.
 
         Raises:
             DeadlineError: no usable answer came in time; names the last obstacle.
@@ -379,12 +347,6 @@ class EndpointPool:
             ReplyError: its replies are ill, more often than retries allow.
             BudgetError: an attempt was not admitted.
         """
-        message = Message("POST", path, body, headers, admit, read, is_optional, once)
-        return self._ask(message, deadline, probe, hedged=hedged)
-
-    async def _ask(
-        self, message: Message, deadline: SharedDeadline, probe: bytes | None = None, *, hedged: bool = False
-    ) -> Any:
         self._budget.earn()
         deadline.waits_for(self)
         failures: Failures | None = None
@@ -400,9 +362,9 @@ class EndpointPool:
                 patience = deadline.sent()
             try:
                 sent = message if failures is None else message.to_replica(failures.replica)
-                is_hedged = hedged or len(self._endpoints) > 1
-                hedge = partial(self._hedge, endpoint, message, patience, hedged) if is_hedged else None
-                result = await endpoint.ask(sent, patience, probe, hedge)
+                is_hedged = message.is_hedged or len(self._endpoints) > 1
+                hedge = partial(self._hedge, endpoint, message, patience) if is_hedged else None
+                result = await endpoint.ask(sent, patience, hedge)
                 self.last_progress = time.monotonic()
                 if failures is not None:
                     self._learn(failures, endpoint)
@@ -534,15 +496,13 @@ class EndpointPool:
                 return
             await illness.wait(left)
 
-    def _hedge(
-        self, stuck: Endpoint, message: Message, patience: AttemptTimeout, anywhere: bool
-    ) -> asyncio.Task[Any] | None:
+    def _hedge(self, stuck: Endpoint, message: Message, patience: AttemptTimeout) -> asyncio.Task[Any] | None:
         """Send a request once more that is stuck at an endpoint, where there is a place for it.
 
         A few go past those who wait for a place: what is stuck may hold all of them.
         """
         others = [one for one in self._endpoints if one is not stuck and one.limiter.is_available]
-        default = stuck if anywhere and stuck.limiter.is_available else None
+        default = stuck if message.is_hedged and stuck.limiter.is_available else None
         endpoint = min(others, key=lambda one: one.in_flight - one.limiter.limit, default=default)
         if (
             endpoint is None

@@ -29,6 +29,7 @@ from rewardstack.scorers.embedding.protocol import (
 )
 from rewardstack.scorers.embedding.similarity import Vector
 from rewardstack.transport.discovery import Discovery
+from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 
 TOO_MUCH = (400, 413, 422)
@@ -138,18 +139,17 @@ class Server:
             return read_vectors(path, reply, len(texts))
 
         is_known = path != EMBED or self._has_info
+        message = Message(
+            *("POST", path, body),
+            admit=self._meter.admit,
+            read=read,
+            is_optional=not is_known,
+            once=once,
+            probe=probe,
+            is_hedged=True,
+        )
         try:
-            found: Sequence[Found] = await self._service.post(
-                path,
-                body,
-                deadline,
-                probe,
-                hedged=True,
-                admit=self._meter.admit,
-                read=read,
-                is_optional=not is_known,
-                once=once,
-            )
+            found: Sequence[Found] = await self._service.ask(message, deadline)
             return found
         except RejectedError as error:
             if error.status != 404 or is_known:
@@ -160,7 +160,8 @@ class Server:
     async def _ask_about(self, deadline: SharedDeadline) -> About:
         for path, read in ((INFO, read_info), ("/v1/models", read_models)):
             try:
-                about: About | None = await self._service.get(path, deadline, read=partial(_read, read))
+                message = Message("GET", path, read=partial(_read, read), is_optional=True)
+                about: About | None = await self._service.ask(message, deadline)
             except RejectedError as error:
                 if error.status in KEY_REFUSED:
                     raise self._explained(error) from error

@@ -32,6 +32,7 @@ from rewardstack.scorers.judge.reply import (
 from rewardstack.scorers.judge.request import CHAT, frame, is_json
 from rewardstack.scorers.judge.verdict import UnreadableError, Verdict
 from rewardstack.transport.discovery import RENEWAL, SERVERS
+from rewardstack.transport.endpoint import Message
 
 TRIAL = "This is a test of the interface, with nothing to judge. Give the lowest verdict."
 """The message of a request that shows what a server takes."""
@@ -137,21 +138,18 @@ class Calls:
 
     async def _in_words(self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline) -> Verdict:
         """Return the verdict that a reply holds in words; one without a verdict is asked for once more."""
-        try:
-            return await self._once_in_words(plan, model, reference, vote, deadline)
-        except UnreadableError as error:
-            log.debug("asked once more: %s", error)
-            return await self._once_in_words(plan, model, reference, vote, deadline)
-
-    async def _once_in_words(
-        self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline
-    ) -> Verdict:
-        options = plan.options
-        reply, model = await self._ask(plan, model, plan.user(reference), deadline, vote)
-        structured = is_json(options, model.dialect)
-        return Verdict(
-            read_text_verdict(reply, options.template.top, thinking=options.enable_thinking, structured=structured)
-        )
+        options, is_first = plan.options, True
+        while True:
+            reply, model = await self._ask(plan, model, plan.user(reference), deadline, vote)
+            structured = is_json(options, model.dialect)
+            top, thinking = options.template.top, options.enable_thinking
+            try:
+                return Verdict(read_text_verdict(reply, top, thinking=thinking, structured=structured))
+            except UnreadableError as error:
+                if not is_first:
+                    raise
+                log.debug("asked once more: %s", error)
+                is_first = False
 
     async def _ask(
         self, plan: Plan, model: Model, user: str, deadline: SharedDeadline, vote: int = 0
@@ -198,10 +196,9 @@ class Calls:
             meter.read(data)
             return read_completion(data)
 
-        chat = below(plan.destination.urls, CHAT)
-        choice: Choice = await self._api.post(
-            plan.destination, chat, body, deadline, plan.headers, hedged=True, admit=meter.admit, read=read
-        )
+        path = below(plan.destination.urls, CHAT)
+        message = Message("POST", path, body, plan.headers, meter.admit, read, is_hedged=True)
+        choice: Choice = await self._api.ask(plan.destination, message, deadline)
         return choice
 
     async def _by_labels(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:

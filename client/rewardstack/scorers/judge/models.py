@@ -18,6 +18,7 @@ from rewardstack.scorers.judge.api import MODELS, Api, below, deployment
 from rewardstack.scorers.judge.dialect import OLD_VLLM, UNKNOWN, VLLM, Dialect, dialect_of, vllm_of
 from rewardstack.scorers.judge.refusals import corrected, refused_fields
 from rewardstack.transport.discovery import SERVERS, Discovery, briefly
+from rewardstack.transport.endpoint import Message
 
 DEFAULT = "Qwen/Qwen3-32B"
 """The judge where nobody says otherwise and the server serves several models."""
@@ -123,7 +124,8 @@ class Models:
         if name := deployment(destination.urls[0]):
             return Served({name: name})
         try:
-            roots, dialect = await self._api.get(destination, below(destination.urls, MODELS), deadline, _read)
+            message = Message("GET", below(destination.urls, MODELS), read=_read, is_optional=True)
+            roots, dialect = await self._api.ask(destination, message, deadline)
         except (RejectedError, ReplyError) as error:
             if isinstance(error, RejectedError) and error.status in KEY_REFUSED:
                 raise
@@ -136,7 +138,7 @@ class Models:
     async def _vllm(self, destination: Destination, deadline: SharedDeadline) -> Dialect:
         """The dialect of a vLLM; what it was before, else that of a new one, where its version does not come."""
         try:
-            asked = self._api.get(destination, VERSION, deadline)
+            asked = self._api.ask(destination, Message("GET", VERSION, is_optional=True), deadline)
             return vllm_of(await within(briefly(deadline), asked))
         except (ServiceError, asyncio.TimeoutError):
             return OLD_VLLM if self._served.known(destination, NOTHING).dialect is OLD_VLLM else VLLM
