@@ -7,12 +7,11 @@ gone fails its samples in time.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from rewardstack.core.json_types import is_finite
 
@@ -22,28 +21,6 @@ LONGEST = 86_400.0
 """Seconds of the longest timeout that a caller may name: a day, as in the settings."""
 TIMEOUT = f"seconds above 0 and at most {LONGEST:g}"
 """What a timeout may be, for errors."""
-
-
-T = TypeVar("T")
-
-
-async def within(seconds: float, work: Awaitable[T]) -> T:
-    """Return the result of `work`, which is cancelled if it takes longer, or with the caller.
-
-    Unlike `asyncio.wait_for` before Python 3.12, it loses no cancellation that comes in the moment of the result:
-    whoever has gone would be worked for.
-
-    Raises:
-        asyncio.TimeoutError: it takes longer.
-    """
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.wait((task,), timeout=None if seconds == math.inf else seconds)
-        if not task.done():
-            raise asyncio.TimeoutError
-    finally:
-        task.cancel()
-    return task.result()
 
 
 def read_timeout(value: Any) -> float | None:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Coroutine, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from rewardstack.core.deadline import Deadline, SharedDeadline, within
+from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.core.event_loop import within
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import DeadlineError, RejectedError, RewardstackError
 

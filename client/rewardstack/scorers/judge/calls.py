@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from rewardstack.core.deadline import SharedDeadline, within
+from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.event_loop import within
 from rewardstack.core.lru import LruCache
 from rewardstack.core.votes import agreement, combine
 from rewardstack.errors import RejectedError, RequestError, ServiceError

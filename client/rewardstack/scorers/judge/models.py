@@ -10,7 +10,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rewardstack.core.deadline import SharedDeadline, within
+from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.event_loop import within
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import RejectedError, ReplyError, ServiceError
 from rewardstack.scorers.destination import KEY_REFUSED, Destination
