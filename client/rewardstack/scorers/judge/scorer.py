@@ -145,18 +145,17 @@ class Judge(Relayable[Plan]):
         return model
 
     async def score(self, samples: Sequence[Plan], context: Context) -> list[Score]:
-        """Return one score for each sample, in order.
+        """Return the score of a sample, for `batch` sends them one by one.
 
         Raises:
-            RequestError: the environment's judge gives no probabilities, and one of the samples asks for them.
+            RequestError: the environment's judge gives no probabilities, and the sample asks for them.
         """
+        [plan] = samples
         try:
-            if len(samples) == 1:
-                return [await self._score(samples[0], context.deadline)]
-            return await together(self._score(plan, context.deadline) for plan in samples)
+            return [await self._score(plan, context.deadline)]
         finally:
             if context.trace is not None:
-                context.trace.note("judge", {}, [explained(samples[0], one) for one in context.trace.take()])
+                context.trace.note("judge", {}, [explained(plan, one) for one in context.trace.take()])
 
     def describe(self, item: Item, sample: Plan) -> Record:
         """Return who is asked, the texts of the prompt, and the options with where they come from."""
