@@ -265,12 +265,12 @@ class Batcher(Generic[T, R]):
         unsent: Sequence[int] = range(len(calls))
         try:
             while unsent:
-                sent_with = deadline.patience
+                sent_with = deadline.attempt_bounds
                 found = await self._send([calls[at].item for at in unsent], deadline)
                 if len(found) != len(unsent):
                     raise ValueError(f"{len(found)} outcomes for {len(unsent)} items")
                 outcomes.update(zip(unsent, found, strict=True))
-                has_more_time = deadline.patience > sent_with
+                has_more_time = deadline.attempt_bounds > sent_with
                 unsent = [at for at in unsent if self._has_failed(outcomes[at])] if has_more_time else ()
             return [outcomes[at] for at in range(len(calls))]
         except Exception as error:  # noqa: BLE001 - it is raised where it is awaited

@@ -100,7 +100,7 @@ class Deadline:
 class SharedDeadline:
     """How long all who share one call wait: as long as the most patient of them.
 
-    Its attribute `patience` is the seconds that one attempt may take, and when it ends at the latest on
+    Its attribute `attempt_bounds` is the seconds that one attempt may take, and when it ends at the latest on
     `time.monotonic()`: both are said to the service. `awaited` is the service that the call was last sent to.
 
     Args:
@@ -108,20 +108,20 @@ class SharedDeadline:
         others: of who else waits.
     """
 
-    __slots__ = ("_deadlines", "_queues", "awaited", "patience")
+    __slots__ = ("_deadlines", "_queues", "attempt_bounds", "awaited")
 
     def __init__(self, deadline: Deadline, *others: Deadline) -> None:
         self._deadlines = {id(deadline): deadline}
         self._queues: list[Clock] = []
         self.awaited: Awaited | None = None
-        self.patience = deadline.timeout, deadline.limit_at
+        self.attempt_bounds = deadline.timeout, deadline.limit_at
         for other in others:
             self.join(other)
 
     @property
     def timeout(self) -> float:
         """Seconds one attempt may take."""
-        return self.patience[0]
+        return self.attempt_bounds[0]
 
     @property
     def allowed(self) -> float:
@@ -143,8 +143,8 @@ class SharedDeadline:
         if id(deadline) in self._deadlines:
             return
         self._deadlines[id(deadline)] = deadline
-        timeout, limit_at = self.patience
-        self.patience = max(timeout, deadline.timeout), max(limit_at, deadline.limit_at)
+        timeout, limit_at = self.attempt_bounds
+        self.attempt_bounds = max(timeout, deadline.timeout), max(limit_at, deadline.limit_at)
         deadline.awaited = self.awaited or deadline.awaited
         for clock in self._queues:
             deadline.enter_queue(clock)
@@ -207,7 +207,7 @@ class AttemptTimeout:
 
     def left(self) -> float:
         """Seconds, negative once it is over."""
-        timeout, limit_at = self.deadline.patience
+        timeout, limit_at = self.deadline.attempt_bounds
         return min(self.since + timeout, limit_at) - time.monotonic()
 
 

@@ -1,7 +1,9 @@
 """A service behind one or several equivalent URLs: where a request goes, when, and again when it did not work.
 
-The only place that decides about endpoints, limits and retries; nothing above it retries. What a reply means is
-`reply`'s table, what it does to its endpoint is `endpoint`'s affair, and this is what becomes of the request:
+This module alone decides about endpoints, limits and retries. Above it something is sent again in three cases: a
+judge is asked once more for an unreadable verdict, a batch is split to isolate the sample at fault, and what failed is
+sent again for a caller who joined with more time (`core.batching`). What a reply means is `reply`'s table, what it does
+to its endpoint is `endpoint`'s affair, and this is what becomes of the request:
 
 1. It goes to the endpoint with the fewest in flight, or waits in line until one has room (`limiter`, AIMD).
 2. After a failure it goes to another endpoint at once, as long as one is left that is neither paused nor ejected.
@@ -136,7 +138,7 @@ class WaitQueue:
 
     Args:
         endpoints: says which there are now.
-        patience: the seconds that a call of this deadline and with these failures still waits.
+        seconds_left: for which a call of this deadline and with these failures still waits.
         leave: gives back a place that a cancelled call does not need.
         look: finds out whether the service has moved, while somebody waits; None for one that stays.
     """
@@ -144,12 +146,12 @@ class WaitQueue:
     def __init__(
         self,
         endpoints: Callable[[], Sequence[Endpoint]],
-        patience: Callable[[SharedDeadline, Failures | None], float],
+        seconds_left: Callable[[SharedDeadline, Failures | None], float],
         leave: Callable[[Endpoint], None],
         look: Callable[[], None] | None,
     ) -> None:
         self._endpoints = endpoints
-        self._patience = patience
+        self._seconds_left = seconds_left
         self._leave = leave
         self._look = look
         self._retries: dict[Turn, tuple[SharedDeadline, Failures]] = {}
@@ -189,7 +191,7 @@ class WaitQueue:
             self._retries[turn] = deadline, failures
         if self._retries or len(self._waiting) == 1:
             self.hand_out()
-        self._watch(self._patience(deadline, failures))
+        self._watch(self._seconds_left(deadline, failures))
         try:
             return await turn
         except asyncio.CancelledError:
@@ -256,9 +258,9 @@ class WaitQueue:
             self._timer.cancel()
         self._timer = loop.call_later(max(0.0, seconds) + 0.001, self._ring)
 
-    def _watch(self, patience: float) -> None:
-        self._first_gives_up_at = min(self._first_gives_up_at, time.monotonic() + patience)
-        self._ring_in(patience)
+    def _watch(self, seconds: float) -> None:
+        self._first_gives_up_at = min(self._first_gives_up_at, time.monotonic() + seconds)
+        self._ring_in(seconds)
 
     def _ring(self) -> None:
         self._timer = None
@@ -271,7 +273,7 @@ class WaitQueue:
             return
         self._first_gives_up_at = math.inf
         for turn, (deadline, failures) in (*self._retries.items(), *self._waiting.items()):
-            left = self._patience(deadline, failures)
+            left = self._seconds_left(deadline, failures)
             if left <= 0:
                 self._end(turn)
             else:
@@ -330,7 +332,7 @@ class EndpointPool:
         self._max_retries = max_retries
         self._budget = RetryBudget()
         self._queue = WaitQueue(
-            lambda: self._endpoints, self._waits_for, self._leave, None if place_now is None else self._look
+            lambda: self._endpoints, self._seconds_left, self._leave, None if place_now is None else self._look
         )
 
     async def ask(self, message: Message, deadline: SharedDeadline) -> Any:
@@ -559,7 +561,7 @@ class EndpointPool:
                 self._left.append(endpoint)
             elif endpoint not in self._endpoints:
                 endpoint.close()
-        self.last_progress = self._looked_at  # who waited for the old place has all its patience for the new one
+        self.last_progress = self._looked_at  # who waited for the old place has a whole timeout for the new one
         self._queue.hand_out()
 
     def _look(self) -> None:
@@ -588,7 +590,7 @@ class EndpointPool:
                 return endpoint
         raise self._out_of_time(None if failures is None else failures.error)
 
-    def _waits_for(self, deadline: SharedDeadline, failures: Failures | None) -> float:
+    def _seconds_left(self, deadline: SharedDeadline, failures: Failures | None) -> float:
         """Return the seconds until a call that waits for its turn gives up, as far as one can say now."""
         endpoints: Sequence[Endpoint] = self._endpoints
         if failures is not None and failures.is_over:

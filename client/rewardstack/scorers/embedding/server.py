@@ -64,18 +64,18 @@ class Server:
         self._has_info = False
         self._said: Discovery[EndpointPool, About] = Discovery()
 
-    async def about(self, deadline: SharedDeadline, patience: float = math.inf) -> About:
+    async def about(self, deadline: SharedDeadline, wait: float = math.inf) -> About:
         """What it says of itself, `UNKNOWN` where it says nothing.
 
         Args:
             deadline: of the caller.
-            patience: seconds that the caller waits at most for a first answer.
+            wait: seconds that the caller waits at most for a first answer.
 
         Raises:
             DeadlineError, ReplyError: it did not answer.
             RefusedKeyError: it does not take the key.
         """
-        about = await self._said.find(self._service, self._ask_about, deadline, patience)
+        about = await self._said.find(self._service, self._ask_about, deadline, wait)
         if about.requests and about != self._about:
             self._service.begin(about.requests)
         self._about = about

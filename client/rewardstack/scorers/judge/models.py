@@ -70,19 +70,19 @@ class Models:
         self._served: Discovery[Destination, Served] = Discovery()
         self._corrected: LruCache[tuple[Destination, str, Dialect], Dialect] = LruCache(SERVERS)
 
-    async def meet(self, destination: Destination, deadline: SharedDeadline, seconds: float) -> None:
+    async def meet(self, destination: Destination, deadline: SharedDeadline, wait: float) -> None:
         """Ask a judge what it serves, unless it said so lately.
 
         Args:
             destination: the judge.
             deadline: of the caller.
-            seconds: that the caller waits at most for a first answer.
+            wait: seconds that the caller waits at most for a first answer.
 
         Raises:
             DeadlineError: it did not answer in time.
             RejectedError: it does not take the key.
         """
-        await self._served.find(destination, partial(self._ask, destination), deadline, seconds)
+        await self._served.find(destination, partial(self._ask, destination), deadline, wait)
 
     def served(self, destination: Destination) -> list[str]:
         """The names of the models that the judge serves; empty where it does not tell."""

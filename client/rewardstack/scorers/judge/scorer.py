@@ -116,15 +116,15 @@ class Judge(Relayable[Plan]):
         """Make the judges ready for each kind of sample; return the kinds whose judge did not answer."""
         kinds = {_kind(plan): plan for plan in plans}
         is_one = len({destination for destination, _ in kinds}) == 1
-        seconds = math.inf if is_one else briefly(deadline)  # one that is gone does not hold up the others
-        readied = (self._ready(plan, deadline, seconds) for plan in kinds.values())
+        wait = math.inf if is_one else briefly(deadline)  # one that is gone does not hold up the others
+        readied = (self._ready(plan, deadline, wait) for plan in kinds.values())
         outcomes = await asyncio.gather(*readied, return_exceptions=True)
         for one in outcomes:
             if not isinstance(one, (Model, ServiceError)):
                 raise one
         return {kind for kind, one in zip(kinds, outcomes, strict=True) if isinstance(one, ServiceError)}
 
-    async def _ready(self, plan: Plan, deadline: SharedDeadline, seconds: float = math.inf) -> Model:
+    async def _ready(self, plan: Plan, deadline: SharedDeadline, wait: float = math.inf) -> Model:
         """Return the model that judges, once its server has said what it serves, and has been tried out if need be.
 
         It returns at once if both were done lately.
@@ -132,12 +132,12 @@ class Judge(Relayable[Plan]):
         Args:
             plan: of a sample that is to be sent.
             deadline: of the caller.
-            seconds: to wait at most for what the server says first.
+            wait: seconds that the caller waits at most for what the server says first.
 
         Raises:
             ServiceError: the server did not say what it serves.
         """
-        await self._models.meet(plan.destination, deadline, seconds)
+        await self._models.meet(plan.destination, deadline, wait)
         model = self._model(plan)
         if not self._calls.is_taken(plan, model):
             await self._calls.try_out(plan, model, deadline)
