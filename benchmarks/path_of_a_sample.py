@@ -2,14 +2,15 @@
 
     python benchmarks/path_of_a_sample.py
 
-A reward server scores samples of `math` that need no algebra, sent over HTTP one by one, without a result cache; the
-first ones warm both sides up. Of the last one every call and return of a function of the project is noted, thread by
-thread, in the client's process and in the server's. A change of file is a call or a return into another file than the
-one before; that a coroutine waits and goes on is none.
+A reward server scores samples of `math` that need no algebra, and a judge (`slow_judge`) others, sent over HTTP one by
+one, without a result cache; the first ones warm both sides up. Of the last one every call and return of a function of
+the project is noted, thread by thread, in the client's process and, of the rule, in the server's. A change of file is a
+call or a return into another file than the one before; that a coroutine waits and goes on is none.
 """
 
 from __future__ import annotations
 
+import argparse
 import dis
 import inspect
 import json
@@ -21,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -29,6 +31,7 @@ from urllib.request import urlopen
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.judge_load import slow_judge  # noqa: E402
 from tests.support.servers import free_port  # noqa: E402
 from tests.support.waiting import eventually  # noqa: E402
 
@@ -39,7 +42,8 @@ SETTLE_SECONDS = 0.5
 COROUTINES = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 PAUSES = {dis.opmap[name] for name in ("YIELD_VALUE", "RETURN_GENERATOR") if name in dis.opmap}
 """Instructions at which a coroutine waits, or is made."""
-SAMPLE = ("math", "So the area is \\boxed{42}.", "42")
+RULE = "math", "So the area is \\boxed{42}.", "42"
+JUDGE = "llm_judge_remote_path", "So the area is 42.", "42", {"problem": "What is 6 times 7?"}
 
 
 class Trace:
@@ -85,8 +89,12 @@ class Trace:
 
 
 def main() -> None:
-    if sys.argv[1:]:
-        _serve(*sys.argv[1:])
+    """Prints the files that a sample goes through on each side, those that it comes to most often first."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--serve", nargs=2, metavar=("PORT", "FILE"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        _serve(*arguments.serve)
         return
     with tempfile.TemporaryDirectory() as folder:
         for side, found in _traced(Path(folder) / "server.json").items():
@@ -110,28 +118,37 @@ def _traced(told: Path) -> dict[str, dict[str, int]]:
     port = free_port()
     without = {"REWARD_CACHE_ITEMS": "0", "REWARD_CACHE_URL": ""}
     os.environ |= {**without, "REWARD_SERVER_URL": f"http://127.0.0.1:{port}"}
-    server = subprocess.Popen([sys.executable, __file__, str(port), str(told)], stderr=subprocess.DEVNULL)
+    server = subprocess.Popen([sys.executable, __file__, "--serve", str(port), str(told)], stderr=subprocess.DEVNULL)
     try:
         eventually(lambda: _answers(port))
         trace = Trace()
-        from rewardstack import compute_score
-
-        for _ in range(WARMING):
-            compute_score(*SAMPLE, on_error="raise")
-        time.sleep(SETTLE_SECONDS)
-        server.send_signal(signal.SIGUSR1)
-        time.sleep(SETTLE_SECONDS)
-        trace.begin()
-        compute_score(*SAMPLE, on_error="raise")
-        time.sleep(SETTLE_SECONDS)
-        client = _short(trace.end())
+        client = _client_side(trace, RULE, lambda: server.send_signal(signal.SIGUSR1))
         server.send_signal(signal.SIGUSR2)
         eventually(told.exists)
         time.sleep(SETTLE_SECONDS)
-        return {"client": client, "server": json.loads(told.read_text())}
+        with slow_judge(0.0) as (url, _):
+            os.environ["LLM_JUDGE_SERVER_URL"] = url
+            judge = _client_side(trace, JUDGE)
+        rule = {"rule, client": client, "rule, server": json.loads(told.read_text())}
+        return {**rule, "judge, client": judge}
     finally:
         server.terminate()
         server.wait()
+
+
+def _client_side(trace: Trace, sample: Sequence[Any], begin: Callable[[], None] = lambda: None) -> dict[str, int]:
+    """The client's visits of each file for a sample, which is not the first one; `begin` is called before it."""
+    from rewardstack import compute_score
+
+    for _ in range(WARMING):
+        compute_score(*sample, on_error="raise")
+    time.sleep(SETTLE_SECONDS)
+    begin()
+    time.sleep(SETTLE_SECONDS)
+    trace.begin()
+    compute_score(*sample, on_error="raise")
+    time.sleep(SETTLE_SECONDS)
+    return _short(trace.end())
 
 
 def _answers(port: int) -> bool:

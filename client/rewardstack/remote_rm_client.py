@@ -22,6 +22,7 @@ from rewardstack.core.event_loop import run
 from rewardstack.errors import ReplyError, RequestError
 from rewardstack.score import Score
 from rewardstack.settings import Settings, parse_urls
+from rewardstack.transport.endpoint import Message
 from rewardstack.transport.http import proxy_of, shown
 
 log = logging.getLogger(__name__)
@@ -104,7 +105,8 @@ class RemoteRewardModel:
         deadline = SharedDeadline(Deadline(self.timeout, self.timeout * self.retry_times))
         service = reward_service(self._base_url, self._api_key, settings)
         read = partial(_read, len(body["prompts"]))
-        reply: dict[str, Any] = await service.post(self._path, json.dumps(body).encode(), deadline, read=read)
+        message = Message("POST", self._path, json.dumps(body).encode(), read=read)
+        reply: dict[str, Any] = await service.ask(message, deadline)
         failed = Score.failed(f"{shown(self.endpoint)} reports a failed sample; its log says why")
         failure_rate.count([failed if status == "failed" else Score(0.0) for status in _statuses(reply)], settings)
         return reply

@@ -127,10 +127,10 @@ class Noted(ResultCache):
         super().__init__(Settings.from_env({}))
         self.asked: list[str] = []
 
-    async def get(self, keys: Any, can_be: Any = None) -> list[Score | None]:
+    def recall(self, keys: Any) -> list[Score | None]:
         """As `ResultCache` has it."""
         self.asked += keys
-        return await super().get(keys)
+        return super().recall(keys)
 
 
 async def test_values_of_one_tenant_are_told_apart() -> None:

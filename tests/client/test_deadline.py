@@ -14,6 +14,7 @@ import pytest
 from rewardstack import Request, ascore, score
 from rewardstack.core import deadline
 from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.core.event_loop import within
 from rewardstack.pipeline.scorer import Context
 from tests.support.servers import FaultServer
 
@@ -101,7 +102,7 @@ def test_queue_that_made_no_progress_lately(time: Time) -> None:
 def test_shared_deadline_lasts_for_the_most_patient(time: Time) -> None:
     """A shared call has the most patient waiter's timeout, limit and time left."""
     shared = SharedDeadline(Deadline(1), Deadline(5, limit=4), Deadline(3, limit=10))
-    assert (5, 4, float("inf")) == (shared.timeout, shared.remaining(), shared.patience[1])
+    assert (5, 4, float("inf")) == (shared.timeout, shared.remaining(), shared.attempt_bounds[1])
 
 
 def test_progress_of_a_shared_call(time: Time) -> None:
@@ -224,7 +225,7 @@ def test_what_is_no_header(text: str) -> None:
 async def test_a_cancellation_at_the_moment_of_the_result_is_not_lost() -> None:
     """A caller that is cancelled in the moment in which the result comes is cancelled; the work is, where it lasts."""
     result = asyncio.get_running_loop().create_future()
-    caller = asyncio.create_task(deadline.within(60, result))
+    caller = asyncio.create_task(within(60, result))
     await asyncio.sleep(0)
     result.set_result(1)
     caller.cancel()
@@ -232,7 +233,7 @@ async def test_a_cancellation_at_the_moment_of_the_result_is_not_lost() -> None:
 
     work = asyncio.get_running_loop().create_future()
     with pytest.raises(asyncio.TimeoutError):
-        await deadline.within(0.001, work)
+        await within(0.001, work)
     assert work.cancelled()
 
 

@@ -47,7 +47,7 @@ async def one_place() -> AsyncIterator[tuple[Service, EndpointPool, Get]]:
     async with server:
         async with open_session() as session:
             pool = EndpointPool([url], "", session, ceiling=1, max_retries=0)
-            yield service, pool, lambda path, timeout: pool.get(path, SharedDeadline(Deadline(timeout)))
+            yield service, pool, lambda path, timeout: pool.ask(Message("GET", path), SharedDeadline(Deadline(timeout)))
             pool.close()
         await asyncio.gather(*filter(None, service.connections))
 
@@ -83,8 +83,8 @@ async def test_a_hedge_that_is_cancelled_at_once() -> None:
     """A hedge that ends before it has begun gives its place back."""
     async with one_place() as (_, pool, _):
         endpoint = pool._endpoints[0]
-        message, patience = Message("GET", "/"), AttemptTimeout(SharedDeadline(Deadline(60)), 0.0)
-        hedge = pool._hedge(endpoint, message, patience, anywhere=True)
+        message, patience = Message("GET", "/", is_hedged=True), AttemptTimeout(SharedDeadline(Deadline(60)), 0.0)
+        hedge = pool._hedge(endpoint, message, patience)
         assert hedge is not None and endpoint.in_flight == 1
         hedge.cancel()
         await asyncio.wait((hedge,))

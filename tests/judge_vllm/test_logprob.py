@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from rewardstack import Request, score
+from rewardstack.core.deadline import SharedDeadline
 from rewardstack.scorers.judge.templates import LABELS as LABELS_OF
+from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 from tests.judge_vllm.conftest import PROBLEM, REFERENCE, RIGHT, WRONG, judge, post
 from tests.support.vllm import VllmServer
@@ -34,13 +36,14 @@ def test_expected_value(vllm: VllmServer, monkeypatch: pytest.MonkeyPatch) -> No
 
 def watch(monkeypatch: pytest.MonkeyPatch, sent: list[dict[str, Any]]) -> None:
     """Keeps what the client posts."""
-    real = EndpointPool.post
+    real = EndpointPool.ask
 
-    async def post_and_keep(self: EndpointPool, path: str, body: bytes, *rest: Any, **more: Any) -> bytes:
-        sent.append(json.loads(body))
-        return await real(self, path, body, *rest, **more)
+    async def ask_and_keep(self: EndpointPool, message: Message, deadline: SharedDeadline) -> Any:
+        if message.body is not None:
+            sent.append(json.loads(message.body))
+        return await real(self, message, deadline)
 
-    monkeypatch.setattr(EndpointPool, "post", post_and_keep)
+    monkeypatch.setattr(EndpointPool, "ask", ask_and_keep)
 
 
 def probability(vllm: VllmServer, chat: dict[str, Any], label: str) -> float:

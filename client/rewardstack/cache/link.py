@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar
 
-from rewardstack.core.deadline import within
+from rewardstack.core.event_loop import within
 from rewardstack.errors import SettingsError
 
 WAIT = 1.0

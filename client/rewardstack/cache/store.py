@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -81,30 +81,33 @@ class Store(Generic[T]):
         for key, value in entries:
             self.memory.put(key, value)
 
-    async def get(
+    async def read_redis(
         self, keys: Sequence[str], can_be: Callable[[str, T], bool] = lambda key, value: True
-    ) -> list[T | None]:
-        """What is known under each of `keys`, None for the rest.
+    ) -> dict[str, T]:
+        """Return what Redis has under some of `keys`; this process remembers it from now on.
 
         Args:
             keys: to look up.
             can_be: whether what Redis has under a key can belong there; what cannot is never kept.
         """
-        found, refused = self.recall(keys), 0
-        missing = [at for at, value in enumerate(found) if value is None]
-        for part in self._slices(missing):
-            read = await self._read([keys[at] for at in part])
+        found: dict[str, T] = {}
+        if not self.link.present:
+            return found
+        refused = 0
+        for start in range(0, len(keys), self._codec.slice):
+            part = keys[start : start + self._codec.slice]
+            read = await self._read(part)
             if read is None:
                 break
-            for at, data in zip(part, read, strict=True):
+            for key, data in zip(part, read, strict=True):
                 if data is None:
                     continue
-                value = self._codec.decode(keys[at], data)
-                if value is None or not can_be(keys[at], value):
+                value = self._codec.decode(key, data)
+                if value is None or not can_be(key, value):
                     refused += 1
                     continue
-                found[at] = value
-                self.memory.put(keys[at], value)
+                found[key] = value
+                self.memory.put(key, value)
         self.link.refuse(refused)
         return found
 
@@ -139,9 +142,6 @@ class Store(Generic[T]):
             return True
 
         return await self.link.guarded("written", write) is not None
-
-    def _slices(self, entries: Sequence[int]) -> Iterator[Sequence[int]]:
-        return (entries[start : start + self._codec.slice] for start in range(0, len(entries), self._codec.slice))
 
 
 class ResultCache(Store[Score]):

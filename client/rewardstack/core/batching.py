@@ -223,53 +223,56 @@ class Batcher(Generic[T, R]):
                 self._send_from(queue)
 
     async def _settle(self, calls: Sequence[Call[T, R]], queue: _Queue[T, R]) -> None:
-        """Send a batch and set the outcomes of its calls."""
-        deadline = calls[0].deadline
+        """Send a batch and set the outcomes of its calls; stop as soon as nobody waits for it."""
+        deadline, task = calls[0].deadline, asyncio.current_task()
         for call in calls[1:]:
             deadline.absorb(call.deadline)
             call.deadline = deadline
+        for call in calls:
+            call.sending = task
         outcomes: Sequence[R | Exception] = [ServiceError(ABANDONED)] * len(calls)
         try:
             if not deadline.abandoned:
-                outcomes = await self._send_for(calls, deadline)
-            if queue.bounded and not deadline.abandoned and not all(map(self._has_failed, outcomes)):
-                queue.last_progress = time.monotonic()
-        except asyncio.CancelledError:  # the client is shutting down
-            outcomes = [ServiceError(SHUTTING_DOWN)] * len(calls)
-            self._finish(queue.waiting, [ServiceError(SHUTTING_DOWN)] * len(queue.waiting))
-            queue.waiting.clear()
-            raise
+                outcomes = await self._outcomes(calls, deadline)
+                if queue.bounded and not all(map(self._has_failed, outcomes)):
+                    queue.last_progress = time.monotonic()
+        except asyncio.CancelledError:
+            if not deadline.abandoned:  # the client is shutting down
+                outcomes = [ServiceError(SHUTTING_DOWN)] * len(calls)
+                self._finish(queue.waiting, [ServiceError(SHUTTING_DOWN)] * len(queue.waiting))
+                queue.waiting.clear()
+                raise
+            if task is not None and hasattr(task, "uncancel"):  # from Python 3.11 on
+                task.uncancel()
         finally:
             queue.in_flight -= len(calls)
             self._finish(calls, outcomes)
 
-    async def _send_for(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R | Exception]:
-        """Return the outcomes of a batch; stop as soon as nobody waits for it."""
-        task = asyncio.current_task()
-        for call in calls:
-            call.sending = task
-        try:
-            return await self._outcomes(calls, deadline)
-        except asyncio.CancelledError:
-            if not deadline.abandoned:
-                raise
-            if task is not None and hasattr(task, "uncancel"):  # from Python 3.11 on
-                task.uncancel()
-            return [ServiceError(ABANDONED)] * len(calls)
-        finally:
-            for call in calls:
-                call.sending = None
-
     def _finish(self, calls: Iterable[Call[T, R]], outcomes: Sequence[R | Exception]) -> None:
         for call, outcome in zip(calls, outcomes, strict=True):
+            call.sending = None
             if call.share is not None and self._shared.get(call.share) is call:
                 del self._shared[call.share]
             if not call.outcome.done():
                 call.outcome.set_result(outcome)
 
     async def _outcomes(self, calls: Sequence[Call[T, R]], deadline: SharedDeadline) -> Sequence[R | Exception]:
+        """Return what `send` does, or the errors that came instead.
+
+        What failed is sent again while somebody joined who has more time; calls of a batch that raises are sent alone.
+        """
+        outcomes: dict[int, R | Exception] = {}
+        unsent: Sequence[int] = range(len(calls))
         try:
-            return await self._sent([call.item for call in calls], deadline)
+            while unsent:
+                sent_with = deadline.attempt_bounds
+                found = await self._send([calls[at].item for at in unsent], deadline)
+                if len(found) != len(unsent):
+                    raise ValueError(f"{len(found)} outcomes for {len(unsent)} items")
+                outcomes.update(zip(unsent, found, strict=True))
+                has_more_time = deadline.attempt_bounds > sent_with
+                unsent = [at for at in unsent if self._has_failed(outcomes[at])] if has_more_time else ()
+            return [outcomes[at] for at in range(len(calls))]
         except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
             if len(calls) == 1:
                 return [error]
@@ -280,22 +283,6 @@ class Batcher(Generic[T, R]):
         outcomes = await self._outcomes([call], deadline)
         self._finish([call], outcomes)
         return outcomes[0]
-
-    async def _sent(self, items: Sequence[T], deadline: SharedDeadline) -> list[R]:
-        """Return what `send` does; what failed is sent again while somebody joined who has more time."""
-        sent_with = deadline.patience
-        outcomes = [*await self._send(items, deadline)]
-        if len(outcomes) != len(items):
-            raise ValueError(f"{len(outcomes)} outcomes for {len(items)} items")
-        while deadline.patience > sent_with:
-            failed = [at for at, outcome in enumerate(outcomes) if self._has_failed(outcome)]
-            if not failed:
-                break
-            sent_with = deadline.patience
-            again = await self._send([items[at] for at in failed], deadline)
-            for at, outcome in zip(failed, again, strict=True):
-                outcomes[at] = outcome
-        return outcomes
 
 
 def _drop_abandoned(calls: Iterable[Call[Any, Any] | None]) -> None:

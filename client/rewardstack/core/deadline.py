@@ -7,12 +7,11 @@ gone fails its samples in time.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from rewardstack.core.json_types import is_finite
 
@@ -22,28 +21,6 @@ LONGEST = 86_400.0
 """Seconds of the longest timeout that a caller may name: a day, as in the settings."""
 TIMEOUT = f"seconds above 0 and at most {LONGEST:g}"
 """What a timeout may be, for errors."""
-
-
-T = TypeVar("T")
-
-
-async def within(seconds: float, work: Awaitable[T]) -> T:
-    """Return the result of `work`, which is cancelled if it takes longer, or with the caller.
-
-    Unlike `asyncio.wait_for` before Python 3.12, it loses no cancellation that comes in the moment of the result:
-    whoever has gone would be worked for.
-
-    Raises:
-        asyncio.TimeoutError: it takes longer.
-    """
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.wait((task,), timeout=None if seconds == math.inf else seconds)
-        if not task.done():
-            raise asyncio.TimeoutError
-    finally:
-        task.cancel()
-    return task.result()
 
 
 def read_timeout(value: Any) -> float | None:
@@ -123,7 +100,7 @@ class Deadline:
 class SharedDeadline:
     """How long all who share one call wait: as long as the most patient of them.
 
-    Its attribute `patience` is the seconds that one attempt may take, and when it ends at the latest on
+    Its attribute `attempt_bounds` is the seconds that one attempt may take, and when it ends at the latest on
     `time.monotonic()`: both are said to the service. `awaited` is the service that the call was last sent to.
 
     Args:
@@ -131,20 +108,20 @@ class SharedDeadline:
         others: of who else waits.
     """
 
-    __slots__ = ("_deadlines", "_queues", "awaited", "patience")
+    __slots__ = ("_deadlines", "_queues", "attempt_bounds", "awaited")
 
     def __init__(self, deadline: Deadline, *others: Deadline) -> None:
         self._deadlines = {id(deadline): deadline}
         self._queues: list[Clock] = []
         self.awaited: Awaited | None = None
-        self.patience = deadline.timeout, deadline.limit_at
+        self.attempt_bounds = deadline.timeout, deadline.limit_at
         for other in others:
             self.join(other)
 
     @property
     def timeout(self) -> float:
         """Seconds one attempt may take."""
-        return self.patience[0]
+        return self.attempt_bounds[0]
 
     @property
     def allowed(self) -> float:
@@ -166,8 +143,8 @@ class SharedDeadline:
         if id(deadline) in self._deadlines:
             return
         self._deadlines[id(deadline)] = deadline
-        timeout, limit_at = self.patience
-        self.patience = max(timeout, deadline.timeout), max(limit_at, deadline.limit_at)
+        timeout, limit_at = self.attempt_bounds
+        self.attempt_bounds = max(timeout, deadline.timeout), max(limit_at, deadline.limit_at)
         deadline.awaited = self.awaited or deadline.awaited
         for clock in self._queues:
             deadline.enter_queue(clock)
@@ -230,7 +207,7 @@ class AttemptTimeout:
 
     def left(self) -> float:
         """Seconds, negative once it is over."""
-        timeout, limit_at = self.deadline.patience
+        timeout, limit_at = self.deadline.attempt_bounds
         return min(self.since + timeout, limit_at) - time.monotonic()
 
 

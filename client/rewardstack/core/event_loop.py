@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import math
 import os
 import selectors
 import threading
@@ -23,6 +24,25 @@ CANCELLING_TIME = 0.25
 """Seconds that the interpreter's exit waits for open calls to be cancelled."""
 CLOSING_TIME = 3.0
 """Seconds that it waits for all that comes at the end: a cache may still be written to (`rewardstack.cache.writer`)."""
+
+
+async def within(seconds: float, work: Awaitable[T]) -> T:
+    """Return the result of `work`, which is cancelled if it takes longer, or with the caller.
+
+    Unlike `asyncio.wait_for` before Python 3.12, it loses no cancellation that comes in the moment of the result:
+    whoever has gone would be worked for.
+
+    Raises:
+        asyncio.TimeoutError: it takes longer.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait((task,), timeout=None if seconds == math.inf else seconds)
+        if not task.done():
+            raise asyncio.TimeoutError
+    finally:
+        task.cancel()
+    return task.result()
 
 
 class LoopThread:

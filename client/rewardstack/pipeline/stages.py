@@ -317,10 +317,9 @@ class Cache(Generic[P]):
         if not wanted or not self.cache.keeps:
             return
         ranges = {key.text: key.range for key in wanted.values()}
-        scores = await self.cache.get([*ranges], partial(self._is_plausible, ranges))
-        read = dict(zip(ranges, scores, strict=True))
-        for at, key in wanted.items():
-            found[at] = read[key.text]
+        if read := await self.cache.read_redis([*ranges], partial(self._is_plausible, ranges)):
+            for at, key in wanted.items():
+                found[at] = read.get(key.text)
         if context.trace is not None:
             place = "Redis" if self.cache.link.present else "none beside this process's memory (REWARD_CACHE_URL)"
             context.trace.note("the cache", {"place": place, **_found(found[0])})
@@ -338,13 +337,13 @@ class Batch(Generic[P]):
         self._scorer = scorer
         self._stage = stage
         self._tenant = tenant
-        self._batcher: Batcher[Sample[P], Score | ConfigError] = Batcher(self._batch, has_failed=_has_failed)
+        self._batcher: Batcher[Sample[P], Score | ConfigError] = Batcher(self._send, has_failed=_has_failed)
 
     async def __call__(self, samples: Sequence[Sample[P]], context: Context) -> list[Score]:
         batch = self._scorer.batch
         outcomes: Sequence[Score | Exception]
         if batch is None or context.trace is not None:
-            outcomes = await self._outcomes(samples, context)
+            outcomes = await self._send(samples, context.deadline, context)
         else:
             shares = [one.key.text if one.key is not None and one.key.deterministic else None for one in samples]
             keys = [batch(one.prepared) for one in samples]
@@ -354,13 +353,18 @@ class Batch(Generic[P]):
             context.trace.note("outcome", score_facts(scores[0]))
         return scores
 
-    async def _batch(self, samples: Sequence[Sample[P]], deadline: SharedDeadline) -> Sequence[Score | ConfigError]:
-        return await self._outcomes(samples, Context(deadline, deadline, self._tenant))
+    async def _send(
+        self, samples: Sequence[Sample[P]], deadline: SharedDeadline, context: Context | None = None
+    ) -> Sequence[Score | ConfigError]:
+        """Return the outcomes of a batch; an error of the scorer is the outcome of each sample.
 
-    async def _outcomes(self, samples: Sequence[Sample[P]], context: Context) -> Sequence[Score | ConfigError]:
-        """Return the outcomes of a batch; an error of the scorer is the outcome of each sample."""
+        Args:
+            samples: of one caller or of several.
+            deadline: of all who wait for them.
+            context: of the only caller; None for several.
+        """
         try:
-            return await self._stage(samples, context)
+            return await self._stage(samples, context or Context(deadline, deadline, self._tenant))
         except ConfigError as error:
             return [error] * len(samples)
         except ServiceError as error:

@@ -142,16 +142,18 @@ class Backends:
 
         Refused connections are waited for at most `refused_timeout` seconds; None: as long as any failure.
         """
-        patience = math.inf if refused_timeout is None else refused_timeout
+        most_refused = math.inf if refused_timeout is None else refused_timeout
 
         @cache_calls  # every sample asks; `_services` keeps them all anyway
         def find_service(urls: tuple[str, ...], api_key: str) -> EndpointPool:
             if settings.endpoints and (urls, api_key) == place(settings):
                 named = settings.endpoints, kind
-                service = self._service(named, (urls, api_key), settings, patience, lambda: place(settings.follow()))
+                service = self._service(
+                    named, (urls, api_key), settings, most_refused, lambda: place(settings.follow())
+                )
                 service.follow()
                 return service
-            return self._service((urls, api_key), (urls, api_key), settings, patience)
+            return self._service((urls, api_key), (urls, api_key), settings, most_refused)
 
         return find_service
 
@@ -160,14 +162,14 @@ class Backends:
         name: tuple[object, ...],
         place: Place,
         settings: Settings,
-        patience: float,
+        most_refused: float,
         place_now: Callable[[], Place] | None = None,
     ) -> EndpointPool:
-        identity = (*name, settings.max_connections, settings.max_retries, patience)
+        identity = (*name, settings.max_connections, settings.max_retries, most_refused)
         service = self._services.get(identity)
         if service is None:
             ceiling = connection_ceiling(settings.max_connections)
-            service = self._make_pool(*place, self._session, ceiling, settings.max_retries, place_now, patience)
+            service = self._make_pool(*place, self._session, ceiling, settings.max_retries, place_now, most_refused)
             self._services[identity] = service
         return service
 

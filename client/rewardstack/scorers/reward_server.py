@@ -32,6 +32,7 @@ from rewardstack.score import Item, Score, Usage
 from rewardstack.scorers.destination import Destination, FindService, Servers
 from rewardstack.settings import Settings
 from rewardstack.transport.discovery import Discovery
+from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 
 if TYPE_CHECKING:
@@ -322,8 +323,9 @@ class Relay(Scorer[Relayed[P]]):
 
 
 async def _reward_types(service: EndpointPool, deadline: SharedDeadline) -> Mapping[str, RewardType] | None:
+    message = Message("GET", "/v1/reward_types", read=_read_types, is_optional=True)
     try:
-        types: Mapping[str, RewardType] = await service.get("/v1/reward_types", deadline, read=_read_types)
+        types: Mapping[str, RewardType] = await service.ask(message, deadline)
         return types
     except (RejectedError, ReplyError) as error:
         log.warning("the reward server does not tell its reward types, so its scores are not cached: %s", error)
@@ -352,8 +354,9 @@ async def _scores(
     """Return one score for each record; a request that is too large is sent in two."""
     body = f'{{"items": [{", ".join(records)}]}}'.encode()
     read = partial(_read_scores, source, len(records))
+    message = Message("POST", "/v1/score", body, read=read, probe=PROBE, is_hedged=True)
     try:
-        scores: Sequence[Score] = await service.post("/v1/score", body, deadline, PROBE, hedged=True, read=read)
+        scores: Sequence[Score] = await service.ask(message, deadline)
         return scores
     except RejectedError as error:
         if error.status == 404:
@@ -389,7 +392,7 @@ async def _explained(
         from rewardstack.core.steps import read_steps
     body = f'{record[:-1]}, "anew": {json.dumps(trace.anew)}}}'.encode()
     try:
-        reply = json.loads(await service.post(EXPLAIN, body, deadline, is_optional=True))
+        reply = json.loads(await service.ask(Message("POST", EXPLAIN, body, is_optional=True), deadline))
         steps, error = read_steps(reply["steps"]), str(reply["error"])
         scores = None if error else read_scores([reply["score"]])
     except RejectedError as refusal:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Coroutine, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from rewardstack.core.deadline import Deadline, SharedDeadline, within
+from rewardstack.core.deadline import Deadline, SharedDeadline
+from rewardstack.core.event_loop import within
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import DeadlineError, RejectedError, RewardstackError
 
@@ -90,14 +91,14 @@ class Discovery(Generic[D, T]):
     def __contains__(self, destination: D) -> bool:
         return self._answers.get(destination) is not None
 
-    async def find(self, destination: D, ask: Ask[T], deadline: SharedDeadline, patience: float = math.inf) -> T:
+    async def find(self, destination: D, ask: Ask[T], deadline: SharedDeadline, wait: float = math.inf) -> T:
         """What a server says of itself; what it said before holds where it does not say so anew `briefly`.
 
         Args:
             destination: the server.
             ask: asks it.
             deadline: of the caller.
-            patience: seconds that the caller waits at most for a first answer.
+            wait: seconds that the caller waits at most for a first answer.
 
         Raises:
             RejectedError: the server refuses to say it any more.
@@ -105,7 +106,7 @@ class Discovery(Generic[D, T]):
         """
         answer = self._answers.get(destination)
         if answer is None:
-            return await self.find_anew(destination, ask, deadline, patience)
+            return await self.find_anew(destination, ask, deadline, wait)
         if answer.is_fresh:
             return answer.value
         request = self._requests.get(destination) or self._begin(destination, ask, SharedDeadline(Deadline(RENEWAL)))
@@ -117,9 +118,9 @@ class Discovery(Generic[D, T]):
             log.debug("what a server said of itself before holds: %s", error)
             return answer.value
 
-    async def find_anew(self, destination: D, ask: Ask[T], deadline: SharedDeadline, patience: float = math.inf) -> T:
+    async def find_anew(self, destination: D, ask: Ask[T], deadline: SharedDeadline, wait: float = math.inf) -> T:
         """What the server says now, whatever it said before and whoever else asks; raises as `find` does."""
-        until = time.monotonic() + patience
+        until = time.monotonic() + wait
         while (request := self._requests.get(destination)) is not None:
             try:
                 return await request.result(min(until - time.monotonic(), deadline.remaining()))

@@ -84,10 +84,14 @@ class Message(NamedTuple):
         path: begins with a slash.
         body: JSON, or None.
         headers: beside the service's own.
-        admit: says before each attempt whether it may be made; None where all may.
-        read: makes the result of a reply's body, and raises ReplyError where it cannot; None for the body itself.
-        is_optional: whether the path may not exist: 404 is then an answer like others.
-        once: whether an ill reply of the last endpoint is final.
+        admit: says before each attempt whether it may be made, probes apart; None where all may.
+        read: makes the result of a reply's body, and raises ReplyError where it cannot be read, which is then an ill
+            reply; None for the body itself.
+        is_optional: whether the path may not exist: 404 is then an answer, and ends the call at once.
+        once: whether an ill reply ends the call when no other endpoint is left.
+        probe: a body that costs the service nothing; sent first to an endpoint that took nothing of late, so that an
+            outage is not met with work. None for none.
+        is_hedged: whether it is hedged when it is stuck, even where there is no other endpoint.
     """
 
     method: str
@@ -98,6 +102,13 @@ class Message(NamedTuple):
     read: Read | None = None
     is_optional: bool = False
     once: bool = False
+    probe: bytes | None = None
+    is_hedged: bool = False
+
+    @property
+    def cheap(self) -> Message | None:
+        """The request with its probe as the body, which shows whether a server answers such ones; None for none."""
+        return None if self.probe is None else self._replace(body=self.probe, admit=None, read=None, probe=None)
 
     def to_replica(self, number: str) -> Message:
         """Return the message for a server behind our gateway, by its number; empty for any."""
@@ -138,7 +149,6 @@ class Attempt:
         endpoint: where it is made.
         message: that is sent.
         patience: of all who wait for it.
-        cheap: a request that costs the service nothing, and shows whether it answers such messages; None for none.
         hedge: starts a second attempt; None where this one is to stay the only one.
     """
 
@@ -152,7 +162,6 @@ class Attempt:
         "_result",
         "_second",
         "_task",
-        "cheap",
         "message",
         "sent_at",
     )
@@ -162,10 +171,9 @@ class Attempt:
         endpoint: Endpoint,
         message: Message,
         patience: AttemptTimeout,
-        cheap: Message | None,
         hedge: SendHedge | None,
     ) -> None:
-        self.message, self.cheap = message, cheap
+        self.message = message
         self.sent_at = self._hedged_at = time.monotonic()
         self._endpoint = endpoint
         self._error: ServiceError | None = None
@@ -490,21 +498,18 @@ class Endpoint:
     def timed_out(self, attempt: Attempt) -> str:
         """Note that nobody waits for an attempt any more; return the cause, to be known until something is answered."""
         self._lapsed = self.cause()
-        message, cheap = attempt.message, attempt.cheap
+        message, cheap = attempt.message, attempt.message.cheap
         is_cheap = message.body is None or cheap is not None
         self.stalls[message.method].note(attempt.sent_at, self._lapsed, cheap or message, is_cheap=is_cheap)
         self._on_stall()
         return self._lapsed
 
-    async def ask(
-        self, message: Message, patience: AttemptTimeout, probe: bytes | None = None, hedge: SendHedge | None = None
-    ) -> Any:
+    async def ask(self, message: Message, patience: AttemptTimeout, hedge: SendHedge | None = None) -> Any:
         """Return the result of a message that has its place in `in_flight`.
 
         Args:
             message: to send.
             patience: of all who wait for it.
-            probe: a body that costs the service nothing; sent first where the endpoint took nothing of late.
             hedge: sends it elsewhere when it is stuck; None where it is sent only once.
 
         Raises:
@@ -513,13 +518,12 @@ class Endpoint:
             RejectedError, ReplyError: what the reply means.
             BudgetError: it is not admitted.
         """
-        cheap = None if probe is None else message._replace(body=probe, admit=None, read=None)
         if self.limiter.pauses:
-            await self._try_out(cheap, patience)
+            await self._try_out(message.cheap, patience)
         if message.admit is not None:
             await message.admit()
         try:
-            result, is_own = await self._send(message, patience, hedge, cheap)
+            result, is_own = await self._send(message, patience, hedge)
         except RejectedError as error:
             if not error.is_misplaced:
                 self._found()
@@ -551,16 +555,12 @@ class Endpoint:
                 raise
 
     async def _send(
-        self,
-        message: Message,
-        patience: AttemptTimeout,
-        hedge: SendHedge | None = None,
-        cheap: Message | None = None,
+        self, message: Message, patience: AttemptTimeout, hedge: SendHedge | None = None
     ) -> tuple[Any, bool]:
         """Return the result of one attempt, and whether this endpoint brought it rather than the hedge."""
         left = patience.left()
         headers = {**self._headers, **message.headers, HEADER: str(max(1, int(left * 1000)))}
-        attempt = Attempt(self, message, patience, cheap, hedge)
+        attempt = Attempt(self, message, patience, hedge)
         self._begin(attempt, left if hedge is None else min(left, LEAST))
         answered = lives = True
         try:

@@ -1,7 +1,9 @@
 """A service behind one or several equivalent URLs: where a request goes, when, and again when it did not work.
 
-The only place that decides about endpoints, limits and retries; nothing above it retries. What a reply means is
-`reply`'s table, what it does to its endpoint is `endpoint`'s affair, and this is what becomes of the request:
+This module alone decides about endpoints, limits and retries. Above it something is sent again in three cases: a
+judge is asked once more for an unreadable verdict, a batch is split to isolate the sample at fault, and what failed is
+sent again for a caller who joined with more time (`core.batching`). What a reply means is `reply`'s table, what it does
+to its endpoint is `endpoint`'s affair, and this is what becomes of the request:
 
 1. It goes to the endpoint with the fewest in flight, or waits in line until one has room (`limiter`, AIMD).
 2. After a failure it goes to another endpoint at once, as long as one is left that is neither paused nor ejected.
@@ -25,7 +27,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -43,11 +45,11 @@ from rewardstack.errors import (
     SettingsError,
     UnreachableError,
 )
-from rewardstack.transport.endpoint import NONE, Admit, Endpoint, Message, Pace, ill_pause
+from rewardstack.transport.endpoint import Endpoint, Message, Pace, ill_pause
 from rewardstack.transport.http import authorization
 from rewardstack.transport.limiter import BACKOFF_FIRST, BACKOFF_MOST, backoff
 from rewardstack.transport.outage import Outage
-from rewardstack.transport.reply import DOWN, LIMITING, STEERED, Read
+from rewardstack.transport.reply import DOWN, LIMITING, STEERED
 
 RETRY_SHARE = 0.1
 """Of a retry, which each request earns."""
@@ -136,7 +138,7 @@ class WaitQueue:
 
     Args:
         endpoints: says which there are now.
-        patience: the seconds that a call of this deadline and with these failures still waits.
+        seconds_left: for which a call of this deadline and with these failures still waits.
         leave: gives back a place that a cancelled call does not need.
         look: finds out whether the service has moved, while somebody waits; None for one that stays.
     """
@@ -144,12 +146,12 @@ class WaitQueue:
     def __init__(
         self,
         endpoints: Callable[[], Sequence[Endpoint]],
-        patience: Callable[[SharedDeadline, Failures | None], float],
+        seconds_left: Callable[[SharedDeadline, Failures | None], float],
         leave: Callable[[Endpoint], None],
         look: Callable[[], None] | None,
     ) -> None:
         self._endpoints = endpoints
-        self._patience = patience
+        self._seconds_left = seconds_left
         self._leave = leave
         self._look = look
         self._retries: dict[Turn, tuple[SharedDeadline, Failures]] = {}
@@ -189,7 +191,7 @@ class WaitQueue:
             self._retries[turn] = deadline, failures
         if self._retries or len(self._waiting) == 1:
             self.hand_out()
-        self._watch(self._patience(deadline, failures))
+        self._watch(self._seconds_left(deadline, failures))
         try:
             return await turn
         except asyncio.CancelledError:
@@ -256,9 +258,9 @@ class WaitQueue:
             self._timer.cancel()
         self._timer = loop.call_later(max(0.0, seconds) + 0.001, self._ring)
 
-    def _watch(self, patience: float) -> None:
-        self._first_gives_up_at = min(self._first_gives_up_at, time.monotonic() + patience)
-        self._ring_in(patience)
+    def _watch(self, seconds: float) -> None:
+        self._first_gives_up_at = min(self._first_gives_up_at, time.monotonic() + seconds)
+        self._ring_in(seconds)
 
     def _ring(self) -> None:
         self._timer = None
@@ -271,7 +273,7 @@ class WaitQueue:
             return
         self._first_gives_up_at = math.inf
         for turn, (deadline, failures) in (*self._retries.items(), *self._waiting.items()):
-            left = self._patience(deadline, failures)
+            left = self._seconds_left(deadline, failures)
             if left <= 0:
                 self._end(turn)
             else:
@@ -330,47 +332,15 @@ class EndpointPool:
         self._max_retries = max_retries
         self._budget = RetryBudget()
         self._queue = WaitQueue(
-            lambda: self._endpoints, self._waits_for, self._leave, None if place_now is None else self._look
+            lambda: self._endpoints, self._seconds_left, self._leave, None if place_now is None else self._look
         )
 
-    def get(
-        self, path: str, deadline: SharedDeadline, headers: Mapping[str, str] = NONE, *, read: Read | None = None
-    ) -> Coroutine[Any, Any, Any]:
-        """Return what a GET of `path` brings, to be awaited; arguments and errors as those of `post`.
-
-        A path that does not exist is an answer: nothing waits for it.
-        """
-        return self._ask(Message("GET", path, None, headers, None, read, is_optional=True), deadline)
-
-    def post(
-        self,
-        path: str,
-        body: bytes,
-        deadline: SharedDeadline,
-        probe: bytes | None = None,
-        headers: Mapping[str, str] = NONE,
-        *,
-        hedged: bool = False,
-        admit: Admit | None = None,
-        read: Read | None = None,
-        is_optional: bool = False,
-        once: bool = False,
-    ) -> Coroutine[Any, Any, Any]:
-        """Return what a POST to `path` brings, to be awaited.
+    async def ask(self, message: Message, deadline: SharedDeadline) -> Any:
+        """Return what a message brings.
 
         Args:
-            path: begins with a slash.
-            body: JSON.
+            message: that is sent, and sent again where that may help.
             deadline: of all who wait for the reply.
-            probe: a body that costs the service nothing; posted first to an endpoint that took nothing of late, so that
-                an outage is not met with work.
-            headers: beside the service's own.
-            hedged: whether it is hedged when it is stuck, even where there is no other endpoint.
-            admit: says before each attempt whether it may be made, probes apart; None where all may.
-            read: makes the result of a reply's body, and raises ReplyError where it cannot be read, which is then an
-                ill reply; None for the body itself.
-            is_optional: whether the path may not exist; 404 then ends the call at once.
-            once: whether an ill reply ends the call when no other endpoint is left.
 
         Raises:
             DeadlineError: no usable answer came in time; names the last obstacle.
@@ -379,12 +349,6 @@ class EndpointPool:
             ReplyError: its replies are ill, more often than retries allow.
             BudgetError: an attempt was not admitted.
         """
-        message = Message("POST", path, body, headers, admit, read, is_optional, once)
-        return self._ask(message, deadline, probe, hedged=hedged)
-
-    async def _ask(
-        self, message: Message, deadline: SharedDeadline, probe: bytes | None = None, *, hedged: bool = False
-    ) -> Any:
         self._budget.earn()
         deadline.waits_for(self)
         failures: Failures | None = None
@@ -400,9 +364,9 @@ class EndpointPool:
                 patience = deadline.sent()
             try:
                 sent = message if failures is None else message.to_replica(failures.replica)
-                is_hedged = hedged or len(self._endpoints) > 1
-                hedge = partial(self._hedge, endpoint, message, patience, hedged) if is_hedged else None
-                result = await endpoint.ask(sent, patience, probe, hedge)
+                is_hedged = message.is_hedged or len(self._endpoints) > 1
+                hedge = partial(self._hedge, endpoint, message, patience) if is_hedged else None
+                result = await endpoint.ask(sent, patience, hedge)
                 self.last_progress = time.monotonic()
                 if failures is not None:
                     self._learn(failures, endpoint)
@@ -534,15 +498,13 @@ class EndpointPool:
                 return
             await illness.wait(left)
 
-    def _hedge(
-        self, stuck: Endpoint, message: Message, patience: AttemptTimeout, anywhere: bool
-    ) -> asyncio.Task[Any] | None:
+    def _hedge(self, stuck: Endpoint, message: Message, patience: AttemptTimeout) -> asyncio.Task[Any] | None:
         """Send a request once more that is stuck at an endpoint, where there is a place for it.
 
         A few go past those who wait for a place: what is stuck may hold all of them.
         """
         others = [one for one in self._endpoints if one is not stuck and one.limiter.is_available]
-        default = stuck if anywhere and stuck.limiter.is_available else None
+        default = stuck if message.is_hedged and stuck.limiter.is_available else None
         endpoint = min(others, key=lambda one: one.in_flight - one.limiter.limit, default=default)
         if (
             endpoint is None
@@ -599,7 +561,7 @@ class EndpointPool:
                 self._left.append(endpoint)
             elif endpoint not in self._endpoints:
                 endpoint.close()
-        self.last_progress = self._looked_at  # who waited for the old place has all its patience for the new one
+        self.last_progress = self._looked_at  # who waited for the old place has a whole timeout for the new one
         self._queue.hand_out()
 
     def _look(self) -> None:
@@ -628,7 +590,7 @@ class EndpointPool:
                 return endpoint
         raise self._out_of_time(None if failures is None else failures.error)
 
-    def _waits_for(self, deadline: SharedDeadline, failures: Failures | None) -> float:
+    def _seconds_left(self, deadline: SharedDeadline, failures: Failures | None) -> float:
         """Return the seconds until a call that waits for its turn gives up, as far as one can say now."""
         endpoints: Sequence[Endpoint] = self._endpoints
         if failures is not None and failures.is_over:

@@ -143,14 +143,14 @@ class Outage:
         endpoints = self._endpoints()
         if not any(one.stalls[method].is_on for one in endpoints):
             return
-        patience = deadline.allowed
+        allowed = deadline.allowed
         there = [one for one in endpoints if one.incident.down_since == math.inf]
         left = [one for one in there if one.limiter.is_available] or there
         found = [one.stalls[method] for one in left]
-        if not found or any(stall.seconds < WHOLE * patience for stall in found):
+        if not found or any(stall.seconds < WHOLE * allowed for stall in found):
             return
         self.probe()
-        if any(stall.try_out(patience) for stall in found):
+        if any(stall.try_out(allowed) for stall in found):
             return
         seconds = max(stall.seconds for stall in found)
         causes = "; ".join(stall.cause for stall in found)

@@ -50,9 +50,7 @@ class _RecordedPool(EndpointPool):
         super().__init__(*args)
         self._recording = recording
 
-    async def _ask(
-        self, message: Message, deadline: SharedDeadline, probe: bytes | None = None, *, hedged: bool = False
-    ) -> Any:
+    async def ask(self, message: Message, deadline: SharedDeadline) -> Any:
         started, reply, why = time.monotonic(), b"", ""
 
         def read(data: bytes) -> Any:
@@ -61,7 +59,7 @@ class _RecordedPool(EndpointPool):
             return data if message.read is None else message.read(data)
 
         try:
-            return await super()._ask(message._replace(read=read), deadline, probe, hedged=hedged)
+            return await super().ask(message._replace(read=read), deadline)
         except ServiceError as error:
             why = str(error)
             raise

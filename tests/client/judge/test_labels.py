@@ -19,7 +19,7 @@ from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.options import Options, read_options
 from rewardstack.scorers.judge.request import frame
 from rewardstack.transport.discovery import SERVERS
-from rewardstack.transport.reply import Read
+from rewardstack.transport.endpoint import Message
 from tests.client.judge.conftest import JUDGE, asked, sample
 from tests.support.servers import FaultServer
 
@@ -88,9 +88,10 @@ def test_labels_of_servers_without_end() -> None:
     asked: list[Destination] = []
 
     class Tokenizers:
-        async def post(self, destination: Destination, *_: object, read: Read, **__: object) -> Any:
+        async def ask(self, destination: Destination, message: Message, _: SharedDeadline) -> Any:
             asked.append(destination)
-            return read(b'{"tokens": [1]}')
+            assert message.read is not None
+            return message.read(b'{"tokens": [1]}')
 
     async def find(*servers: Destination) -> None:
         deadline = SharedDeadline(Deadline(60))

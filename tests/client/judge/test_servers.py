@@ -123,6 +123,18 @@ def test_without_cache(judge: StrictJudge, monkeypatch: pytest.MonkeyPatch, swit
     assert judge.refused() <= 6
 
 
+def test_usage_with_and_without_cache(ask: Ask, monkeypatch: pytest.MonkeyPatch, table: Table) -> None:
+    """The first sample costs what it was asked itself: a trial of the interface is not charged to it."""
+    for name in SERVERS:
+        for cache in ("on", "off"):
+            with table.case(f"{slug(name)}, cache {cache}"):
+                ask(name)
+                monkeypatch.setenv("REWARD_CACHE", cache)
+                (one,) = score([sample(f"It is {cache}.")])
+                assert one.usage is not None
+                assert 1 == one.usage.requests
+
+
 @each(["openai, a model that thinks"])
 def test_kinds(judge: StrictJudge) -> None:
     """Requests in words are tried out, too, where one by labels that is not taken has the same fields."""

@@ -116,8 +116,8 @@ class Embedding(Relayable[Sample]):
 
     async def _meet(self, destinations: Collection[Destination], deadline: SharedDeadline) -> dict[Destination, About]:
         """Return what the servers say of themselves; of several, one that is gone does not delay the others."""
-        patience = math.inf if len(destinations) == 1 else briefly(deadline)
-        asked = [self._server(one).about(deadline, patience) for one in destinations]
+        wait = math.inf if len(destinations) == 1 else briefly(deadline)
+        asked = [self._server(one).about(deadline, wait) for one in destinations]
         said: dict[Destination, About] = {}
         for one, about in zip(destinations, await asyncio.gather(*asked, return_exceptions=True), strict=True):
             if isinstance(about, About):

@@ -29,6 +29,7 @@ from rewardstack.scorers.embedding.protocol import (
 )
 from rewardstack.scorers.embedding.similarity import Vector
 from rewardstack.transport.discovery import Discovery
+from rewardstack.transport.endpoint import Message
 from rewardstack.transport.endpoint_pool import EndpointPool
 
 TOO_MUCH = (400, 413, 422)
@@ -63,18 +64,18 @@ class Server:
         self._has_info = False
         self._said: Discovery[EndpointPool, About] = Discovery()
 
-    async def about(self, deadline: SharedDeadline, patience: float = math.inf) -> About:
+    async def about(self, deadline: SharedDeadline, wait: float = math.inf) -> About:
         """What it says of itself, `UNKNOWN` where it says nothing.
 
         Args:
             deadline: of the caller.
-            patience: seconds that the caller waits at most for a first answer.
+            wait: seconds that the caller waits at most for a first answer.
 
         Raises:
             DeadlineError, ReplyError: it did not answer.
             RefusedKeyError: it does not take the key.
         """
-        about = await self._said.find(self._service, self._ask_about, deadline, patience)
+        about = await self._said.find(self._service, self._ask_about, deadline, wait)
         if about.requests and about != self._about:
             self._service.begin(about.requests)
         self._about = about
@@ -138,18 +139,17 @@ class Server:
             return read_vectors(path, reply, len(texts))
 
         is_known = path != EMBED or self._has_info
+        message = Message(
+            *("POST", path, body),
+            admit=self._meter.admit,
+            read=read,
+            is_optional=not is_known,
+            once=once,
+            probe=probe,
+            is_hedged=True,
+        )
         try:
-            found: Sequence[Found] = await self._service.post(
-                path,
-                body,
-                deadline,
-                probe,
-                hedged=True,
-                admit=self._meter.admit,
-                read=read,
-                is_optional=not is_known,
-                once=once,
-            )
+            found: Sequence[Found] = await self._service.ask(message, deadline)
             return found
         except RejectedError as error:
             if error.status != 404 or is_known:
@@ -160,7 +160,8 @@ class Server:
     async def _ask_about(self, deadline: SharedDeadline) -> About:
         for path, read in ((INFO, read_info), ("/v1/models", read_models)):
             try:
-                about: About | None = await self._service.get(path, deadline, read=partial(_read, read))
+                message = Message("GET", path, read=partial(_read, read), is_optional=True)
+                about: About | None = await self._service.ask(message, deadline)
             except RejectedError as error:
                 if error.status in KEY_REFUSED:
                     raise self._explained(error) from error

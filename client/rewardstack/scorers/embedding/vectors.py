@@ -74,8 +74,7 @@ class Embedder:
         # Texts of one length share a request: a server pads each batch to its longest text.
         ordered = sorted(set(texts), key=lambda text: (len(text), text))
         keys = {text: PREFIX + extended(self._state, text) for text in ordered}
-        known = await self._store.get([*keys.values()]) if cached and self._keeps else [None] * len(keys)
-        read = {text: one for text, one in zip(keys, known, strict=True) if one is not None}
+        read = await self._read(keys) if cached and self._keeps else {}
         asked: dict[str, Found] = {}
         while True:  # a second time where the model's own vectors show that those read are foreign
             foreign = self._foreign(read)
@@ -85,6 +84,12 @@ class Embedder:
             if not missing:
                 return {**read, **asked}
             asked |= await self._ask(missing, deadline, cached)
+
+    async def _read(self, keys: Mapping[str, str]) -> dict[str, Vector]:
+        """Return the vectors of texts that are kept, in this process or in Redis, by the texts' keys."""
+        found = dict(zip(keys.values(), self._store.recall(keys.values()), strict=True))
+        found.update(await self._store.read_redis([key for key, one in found.items() if one is None]))
+        return {text: one for text, key in keys.items() if (one := found[key]) is not None}
 
     async def _ask(self, keys: dict[str, str], deadline: SharedDeadline, cached: bool) -> dict[str, Found]:
         items = [(text, key if cached else "") for text, key in keys.items()]

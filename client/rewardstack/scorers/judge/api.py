@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlencode
@@ -12,8 +12,7 @@ from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import SettingsError
 from rewardstack.scorers.destination import Destination, FindService
 from rewardstack.settings import Settings
-from rewardstack.transport.endpoint import NONE, Admit
-from rewardstack.transport.reply import Read
+from rewardstack.transport.endpoint import Message
 
 MODELS = "/models"
 WHOLE = re.compile(r"/openai/deployments/[^/]+$|/v\d\w{0,20}/openai$|/v\d\w{0,20}$")
@@ -35,52 +34,17 @@ class Api:
         self._headers = dict(settings.judge_headers)
         self._query = query_of(settings)
 
-    def get(
-        self, destination: Destination, path: str, deadline: SharedDeadline, read: Read | None = None
-    ) -> Coroutine[Any, Any, Any]:
-        """Return what a GET brings, to be awaited; raises as `EndpointPool.post` does.
+    def ask(self, destination: Destination, message: Message, deadline: SharedDeadline) -> Coroutine[Any, Any, Any]:
+        """Return what a message to a judge brings, to be awaited; raises as `EndpointPool.ask` does.
 
         Args:
             destination: the judge.
-            path: below its base URL.
-            deadline: of the caller.
-            read: makes the result of the body; None for the body itself.
+            message: its path is below the judge's base URL.
+            deadline: of all who wait for the reply.
         """
-        headers, query = self._additions(destination)
-        return self._find(*destination).get(path + query, deadline, headers, read=read)
-
-    def post(
-        self,
-        destination: Destination,
-        path: str,
-        body: bytes,
-        deadline: SharedDeadline,
-        headers: Mapping[str, str] = NONE,
-        *,
-        hedged: bool = False,
-        admit: Admit | None = None,
-        read: Read | None = None,
-        is_optional: bool = False,
-    ) -> Coroutine[Any, Any, Any]:
-        """Return what a POST brings, to be awaited; arguments and errors as of `get` and the pool's `post`."""
-        own, query = self._additions(destination)
-        if own:
-            headers = {**headers, **own}
-        return self._find(*destination).post(
-            path + query,
-            body,
-            deadline,
-            headers=headers,
-            hedged=hedged,
-            admit=admit,
-            read=read,
-            is_optional=is_optional,
-        )
-
-    def _additions(self, destination: Destination) -> tuple[Mapping[str, str], str]:
         if (self._headers or self._query) and self._own.issuperset(destination.urls):
-            return self._headers, self._query
-        return NONE, ""
+            message = message._replace(path=message.path + self._query, headers={**message.headers, **self._headers})
+        return self._find(*destination).ask(message, deadline)
 
 
 def query_of(settings: Settings) -> str:

@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from rewardstack.core.deadline import SharedDeadline, within
+from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.event_loop import within
 from rewardstack.core.lru import LruCache
 from rewardstack.core.votes import agreement, combine
 from rewardstack.errors import RejectedError, RequestError, ServiceError
@@ -32,6 +33,7 @@ from rewardstack.scorers.judge.reply import (
 from rewardstack.scorers.judge.request import CHAT, frame, is_json
 from rewardstack.scorers.judge.verdict import UnreadableError, Verdict
 from rewardstack.transport.discovery import RENEWAL, SERVERS
+from rewardstack.transport.endpoint import Message
 
 TRIAL = "This is a test of the interface, with nothing to judge. Give the lowest verdict."
 """The message of a request that shows what a server takes."""
@@ -69,18 +71,17 @@ class Calls:
         return not model.dialect.guessed or self._next_trial.get(_kind(plan, model)) == TAKEN
 
     async def try_out(self, plan: Plan, model: Model, deadline: SharedDeadline) -> None:
-        """Finds out by one request, before there are many and their scores have keys, whether a judge takes such ones.
+        """Find out by one request, before there are many and their scores have keys, whether a judge takes such ones.
 
         Where no answer comes to it, the samples themselves show what is taken, and the next trial is `RENEWAL` later.
+        The request is charged to no sample.
 
         Args:
-            plan: of a sample that is to be sent.
+            plan: of a sample that is to be sent, of a kind that is not known to be taken.
             model: that judges.
             deadline: of the caller.
         """
         kind = _kind(plan, model)
-        if self.is_taken(plan, model):
-            return
         lock = self._trials.get(kind)
         if lock is None:
             self._trials.put(kind, lock := asyncio.Lock())
@@ -99,7 +100,7 @@ class Calls:
             short = replace(plan.options, max_new_tokens=TRIAL_TOKENS, thinking_budget=TRIAL_TOKENS)
             try:
                 with suppress(NoLogprobsError):  # that there are none has then been found out
-                    await self._ask(plan._replace(options=short), model, TRIAL, deadline)
+                    await self._ask(plan._replace(options=short, meter=None), model, TRIAL, deadline)
             except RejectedError as error:
                 if error.status not in (400, 422):
                     raise
@@ -138,21 +139,18 @@ class Calls:
 
     async def _in_words(self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline) -> Verdict:
         """Return the verdict that a reply holds in words; one without a verdict is asked for once more."""
-        try:
-            return await self._once_in_words(plan, model, reference, vote, deadline)
-        except UnreadableError as error:
-            log.debug("asked once more: %s", error)
-            return await self._once_in_words(plan, model, reference, vote, deadline)
-
-    async def _once_in_words(
-        self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline
-    ) -> Verdict:
-        options = plan.options
-        reply, model = await self._ask(plan, model, plan.user(reference), deadline, vote)
-        structured = is_json(options, model.dialect)
-        return Verdict(
-            read_text_verdict(reply, options.template.top, thinking=options.enable_thinking, structured=structured)
-        )
+        options, is_first = plan.options, True
+        while True:
+            reply, model = await self._ask(plan, model, plan.user(reference), deadline, vote)
+            structured = is_json(options, model.dialect)
+            top, thinking = options.template.top, options.enable_thinking
+            try:
+                return Verdict(read_text_verdict(reply, top, thinking=thinking, structured=structured))
+            except UnreadableError as error:
+                if not is_first:
+                    raise
+                log.debug("asked once more: %s", error)
+                is_first = False
 
     async def _ask(
         self, plan: Plan, model: Model, user: str, deadline: SharedDeadline, vote: int = 0
@@ -199,10 +197,9 @@ class Calls:
             meter.read(data)
             return read_completion(data)
 
-        chat = below(plan.destination.urls, CHAT)
-        choice: Choice = await self._api.post(
-            plan.destination, chat, body, deadline, plan.headers, hedged=True, admit=meter.admit, read=read
-        )
+        path = below(plan.destination.urls, CHAT)
+        message = Message("POST", path, body, plan.headers, meter.admit, read, is_hedged=True)
+        choice: Choice = await self._api.ask(plan.destination, message, deadline)
         return choice
 
     async def _by_labels(self, plan: Plan, model: Model, reference: str, deadline: SharedDeadline) -> Verdict:

@@ -16,6 +16,7 @@ from rewardstack.scorers.judge.labels import TOKENIZE
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.plan import Plan
 from rewardstack.scorers.judge.request import frame, most_tokens
+from rewardstack.transport.endpoint import Message
 
 SLICE = 64
 """Prompts that are counted at a time."""
@@ -48,7 +49,8 @@ async def _counted(plan: Plan, model: Model, api: Api, deadline: SharedDeadline)
         for reference in plan.references:
             sent = _request(plan, model, reference)
             body = json.dumps({name: sent[name] for name in CHAT_FIELDS if name in sent}).encode()
-            reply = await api.post(plan.destination, TOKENIZE, body, deadline, is_optional=True)
+            message = Message("POST", TOKENIZE, body, is_optional=True)
+            reply = await api.ask(plan.destination, message, deadline)
             prompt += int(json.loads(reply)["count"])
     except (ServiceError, ValueError, KeyError, TypeError):
         return estimate(plan, model)

@@ -15,6 +15,7 @@ from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.api import Api
 from rewardstack.scorers.judge.models import Model
 from rewardstack.transport.discovery import SERVERS
+from rewardstack.transport.endpoint import Message
 
 TOKENIZE = "/tokenize"
 
@@ -77,10 +78,9 @@ class LabelTokens:
         self, label: str, model: str, destination: Destination, deadline: SharedDeadline
     ) -> tuple[int, ...]:
         body = json.dumps(label_request(label, model)).encode()
+        message = Message("POST", TOKENIZE, body, read=_read_tokens, is_optional=True)
         try:
-            tokens: tuple[int, ...] = await self._api.post(
-                destination, TOKENIZE, body, deadline, read=_read_tokens, is_optional=True
-            )
+            tokens: tuple[int, ...] = await self._api.ask(destination, message, deadline)
             return tokens
         except RejectedError as error:
             raise RejectedError(

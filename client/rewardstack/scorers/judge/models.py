@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import math
 from collections.abc import Collection, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rewardstack.core.deadline import SharedDeadline, within
+from rewardstack.core.deadline import SharedDeadline
+from rewardstack.core.event_loop import within
 from rewardstack.core.lru import LruCache
 from rewardstack.errors import RejectedError, ReplyError, ServiceError
 from rewardstack.scorers.destination import KEY_REFUSED, Destination
@@ -19,6 +19,7 @@ from rewardstack.scorers.judge.api import MODELS, Api, below, deployment
 from rewardstack.scorers.judge.dialect import OLD_VLLM, UNKNOWN, VLLM, Dialect, dialect_of, vllm_of
 from rewardstack.scorers.judge.refusals import corrected, refused_fields
 from rewardstack.transport.discovery import SERVERS, Discovery, briefly
+from rewardstack.transport.endpoint import Message
 
 DEFAULT = "Qwen/Qwen3-32B"
 """The judge where nobody says otherwise and the server serves several models."""
@@ -69,46 +70,19 @@ class Models:
         self._served: Discovery[Destination, Served] = Discovery()
         self._corrected: LruCache[tuple[Destination, str, Dialect], Dialect] = LruCache(SERVERS)
 
-    async def meet(self, destinations: Collection[Destination], deadline: SharedDeadline) -> None:
-        """Asks judges what they serve. Where there are several, one that is gone does not hold up the others.
-
-        Args:
-            destinations: the judges; one that does not answer stays unknown.
-            deadline: of the caller.
-
-        """
-        unmet = [one for one in destinations if not self._served.is_fresh(one)]
-        patience = math.inf if len(destinations) == 1 else briefly(deadline)
-        asked = [self.refresh(one, deadline, patience) for one in unmet]
-        for answer in await asyncio.gather(*asked, return_exceptions=True):
-            if not isinstance(answer, (Served, ServiceError)):
-                raise answer
-
-    async def refresh(self, destination: Destination, deadline: SharedDeadline, patience: float = math.inf) -> Served:
-        """What a judge serves; it is asked, unless it said so lately.
+    async def meet(self, destination: Destination, deadline: SharedDeadline, wait: float) -> None:
+        """Ask a judge what it serves, unless it said so lately.
 
         Args:
             destination: the judge.
             deadline: of the caller.
-            patience: seconds that the caller waits at most for a first answer.
+            wait: seconds that the caller waits at most for a first answer.
 
         Raises:
             DeadlineError: it did not answer in time.
             RejectedError: it does not take the key.
         """
-        return await self._served.find(destination, partial(self._ask, destination), deadline, patience)
-
-    def is_known(self, destination: Destination) -> bool:
-        """Whether the judge was asked at all."""
-        return destination in self._served
-
-    def is_fresh(self, destination: Destination) -> bool:
-        """Whether the judge was asked lately."""
-        return self._served.is_fresh(destination)
-
-    def is_guessed(self, destination: Destination) -> bool:
-        """Whether the judge was asked, and what it takes is uncertain."""
-        return destination in self._served and self._served.known(destination, NOTHING).dialect.guessed
+        await self._served.find(destination, partial(self._ask, destination), deadline, wait)
 
     def served(self, destination: Destination) -> list[str]:
         """The names of the models that the judge serves; empty where it does not tell."""
@@ -151,7 +125,8 @@ class Models:
         if name := deployment(destination.urls[0]):
             return Served({name: name})
         try:
-            roots, dialect = await self._api.get(destination, below(destination.urls, MODELS), deadline, _read)
+            message = Message("GET", below(destination.urls, MODELS), read=_read, is_optional=True)
+            roots, dialect = await self._api.ask(destination, message, deadline)
         except (RejectedError, ReplyError) as error:
             if isinstance(error, RejectedError) and error.status in KEY_REFUSED:
                 raise
@@ -164,7 +139,7 @@ class Models:
     async def _vllm(self, destination: Destination, deadline: SharedDeadline) -> Dialect:
         """The dialect of a vLLM; what it was before, else that of a new one, where its version does not come."""
         try:
-            asked = self._api.get(destination, VERSION, deadline)
+            asked = self._api.ask(destination, Message("GET", VERSION, is_optional=True), deadline)
             return vllm_of(await within(briefly(deadline), asked))
         except (ServiceError, asyncio.TimeoutError):
             return OLD_VLLM if self._served.known(destination, NOTHING).dialect is OLD_VLLM else VLLM

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import statistics
 import time
 from collections import deque
@@ -26,19 +27,23 @@ from rewardstack.scorers.judge.cost import counted, estimate
 from rewardstack.scorers.judge.explanation import explained, options_that_hold
 from rewardstack.scorers.judge.models import Model, Models
 from rewardstack.scorers.judge.named import Named
-from rewardstack.scorers.judge.options import portable_extra, read_options
+from rewardstack.scorers.judge.options import Options, portable_extra, read_options
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
 from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
 from rewardstack.scorers.reward_server import Relayable
 from rewardstack.settings import Settings
 from rewardstack.transport import ray_actor
+from rewardstack.transport.discovery import briefly
 
 VARIABLE = "LLM_JUDGE_SERVER_URL"
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
 """How vLLM says that a prompt does not fit."""
 MOST_TIMES = 4096
 """Samples since the last line of the log whose times are remembered."""
+
+Kind = tuple[Destination, Options]
+"""Samples of one kind are judged by the same model."""
 
 log = logging.getLogger(__name__)
 
@@ -104,31 +109,53 @@ class Judge(Relayable[Plan]):
 
     async def keys(self, samples: Sequence[Plan], context: Context) -> list[Key | None]:
         """Return a key for each sample, None if the judge does not say what it serves."""
-        destinations = {plan.destination for plan in samples}
-        await self._models.meet(destinations, context.deadline)
-        guessed = set(filter(self._models.is_guessed, destinations))
-        if guessed:
-            await self._try_out([plan for plan in samples if plan.destination in guessed], context.deadline)
-        return [self._key(plan) for plan in samples]
+        unready = await self._unready(samples, context.deadline)
+        return [None if _kind(plan) in unready else self._key(plan) for plan in samples]
 
-    async def _try_out(self, plans: Sequence[Plan], deadline: SharedDeadline) -> None:
-        """Find out by a request of each kind what judges accept that do not say what they are."""
-        kinds = {(plan.destination, plan.options): plan for plan in plans}
-        await asyncio.gather(*(self._calls.try_out(one, self._model(one), deadline) for one in kinds.values()))
+    async def _unready(self, plans: Sequence[Plan], deadline: SharedDeadline) -> set[Kind]:
+        """Make the judges ready for each kind of sample; return the kinds whose judge did not answer."""
+        kinds = {_kind(plan): plan for plan in plans}
+        is_one = len({destination for destination, _ in kinds}) == 1
+        wait = math.inf if is_one else briefly(deadline)  # one that is gone does not hold up the others
+        readied = (self._ready(plan, deadline, wait) for plan in kinds.values())
+        outcomes = await asyncio.gather(*readied, return_exceptions=True)
+        for one in outcomes:
+            if not isinstance(one, (Model, ServiceError)):
+                raise one
+        return {kind for kind, one in zip(kinds, outcomes, strict=True) if isinstance(one, ServiceError)}
 
-    async def score(self, samples: Sequence[Plan], context: Context) -> list[Score]:
-        """Return one score for each sample, in order.
+    async def _ready(self, plan: Plan, deadline: SharedDeadline, wait: float = math.inf) -> Model:
+        """Return the model that judges, once its server has said what it serves, and has been tried out if need be.
+
+        It returns at once if both were done lately.
+
+        Args:
+            plan: of a sample that is to be sent.
+            deadline: of the caller.
+            wait: seconds that the caller waits at most for what the server says first.
 
         Raises:
-            RequestError: the environment's judge gives no probabilities, and one of the samples asks for them.
+            ServiceError: the server did not say what it serves.
         """
+        await self._models.meet(plan.destination, deadline, wait)
+        model = self._model(plan)
+        if not self._calls.is_taken(plan, model):
+            await self._calls.try_out(plan, model, deadline)
+            model = self._model(plan)
+        return model
+
+    async def score(self, samples: Sequence[Plan], context: Context) -> list[Score]:
+        """Return the score of a sample, for `batch` sends them one by one.
+
+        Raises:
+            RequestError: the environment's judge gives no probabilities, and the sample asks for them.
+        """
+        [plan] = samples
         try:
-            if len(samples) == 1:
-                return [await self._score(samples[0], context.deadline)]
-            return await together(self._score(plan, context.deadline) for plan in samples)
+            return [await self._score(plan, context.deadline)]
         finally:
             if context.trace is not None:
-                context.trace.note("judge", {}, [explained(samples[0], one) for one in context.trace.take()])
+                context.trace.note("judge", {}, [explained(plan, one) for one in context.trace.take()])
 
     def describe(self, item: Item, sample: Plan) -> Record:
         """Return who is asked, the texts of the prompt, and the options with where they come from."""
@@ -149,7 +176,7 @@ class Judge(Relayable[Plan]):
 
     async def quote(self, samples: Sequence[Plan], context: Context) -> Usage:
         """Return what verdicts would cost, prompts counted by the judge's own `/tokenize` if it has it."""
-        await self._models.meet({plan.destination for plan in samples}, context.deadline)
+        await self._unready(samples, context.deadline)  # the prompts of such a judge are estimated
         asked = [(plan, self._model(plan)) for plan in samples]
         return Usage.total(await counted(asked, self._api, context.deadline))
 
@@ -185,8 +212,6 @@ class Judge(Relayable[Plan]):
         return item if self._named is None else replace(item, extra=self._named.extra(item.extra))
 
     def _key(self, plan: Plan) -> Key | None:
-        if not self._models.is_known(plan.destination):
-            return None
         model = self._model(plan)
         if not self._calls.is_taken(plan, model):
             return None
@@ -219,12 +244,7 @@ class Judge(Relayable[Plan]):
 
     async def _verdict(self, plan: Plan, deadline: SharedDeadline) -> Verdict:
         """Return the best verdict over the references."""
-        model = self._model(plan)
-        if not (self._models.is_fresh(plan.destination) and self._calls.is_taken(plan, model)):
-            # `keys` has not met this judge, or not lately: the sample has no key, or has waited.
-            await self._models.refresh(plan.destination, deadline)
-            await self._calls.try_out(plan, self._model(plan), deadline)
-            model = self._model(plan)
+        model = await self._ready(plan, deadline)  # again: the sample may have no key, or may have waited
         asked = [self._calls.verdict(plan, model, reference, deadline) for reference in plan.references]
         return max(await together(asked), key=lambda one: one.value) if len(asked) > 1 else await asked[0]
 
@@ -244,6 +264,10 @@ class Judge(Relayable[Plan]):
         if len(plan.candidate) > rest + plan.options.template.size:
             return Score(0.0, reason="the candidate is longer than the judge's context", source=self.source)
         return Score.failed(f"{error}; raise the judge's MAX_MODEL_LEN, or lower max_new_tokens", self.source)
+
+
+def _kind(plan: Plan) -> Kind:
+    return plan.destination, plan.options
 
 
 def check_addresses(settings: Settings, variable: str = VARIABLE) -> None:
