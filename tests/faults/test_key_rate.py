@@ -110,3 +110,28 @@ def test_without_the_cache(cache: Redis, rated: RewardServer) -> None:
     assert {reply.status_code for reply in replies} == {200, 429}
     assert sum(reply.status_code == 200 for reply in replies) <= 2 * RATE * (seconds + 2)
     assert "counts no requests" in rated.log.read_text()
+
+
+@pytest.mark.usefixtures("needs_nginx")
+def test_own_refusals_leave_no_server_out(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """However often both servers refuse what one client asks, by its deadline or its rate, others are answered."""
+    folders = [tmp_path_factory.mktemp("one_of_two") for _ in range(2)]
+    settings = {"REWARD_SERVER_API_KEYS": KEYS, "REWARD_KEY_RATE": RATE}
+    with (
+        running(folders[0], "--workers", "1", **settings) as first,
+        running(folders[1], "--workers", "1", **settings) as second,
+    ):
+        servers = [one.url.removeprefix("http://") for one in (first, second)]
+        gateway = Gateway(tmp_path, {"rules": servers}, load(REWARD_SERVER_API_KEYS=KEYS))
+        try:
+            batch = {"prompts": ["p"], "responses": ["r"], "golden_responses": ["g"]}
+            greedy = {**KEY, "Content-Type": "application/json", "X-Request-Deadline-Ms": "0"}
+            path = "/get_reward?reward_type=exact_match"
+            refused, _ = storm(lambda _: gateway.ask(path, json.dumps(batch).encode(), headers=greedy))
+            body = json.dumps({"items": [ITEM]}).encode()
+            other = {**OTHER_KEY, "Content-Type": "application/json"}
+            answered = [gateway.ask("/v1/score", body, headers=other) for _ in range(RATE)]
+        finally:
+            gateway.stop()
+    assert {status for status, _ in refused} <= {429, 503}
+    assert {status for status, _ in answered} == {200}

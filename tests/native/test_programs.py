@@ -165,8 +165,8 @@ def test_gateway_before_replicas() -> None:
     behind = [Program(name, [], 20, server=f"unix:/run/{name}.sock") for name in ("rules", "judge", "judge-2")]
     listen = dict.fromkeys(ports.GATEWAY, "127.0.0.1:80")
     files = gateway.files(stack.servers_of(behind, load()), load(), listen)
-    assert "server unix:/run/judge.sock max_fails=10" in files["judge-least_conn.conf"]
-    assert "server unix:/run/judge-2.sock max_fails=10" in files["judge-least_conn.conf"]
+    assert "server unix:/run/judge.sock max_fails=0" in files["judge-least_conn.conf"]
+    assert "server unix:/run/judge-2.sock max_fails=0" in files["judge-least_conn.conf"]
     assert "include judge.conf;" in files["nginx.conf"]
     assert "embedding" not in "".join(files)
 
@@ -183,8 +183,8 @@ def test_gateway_before_other_nodes(run: RunDir, monkeypatch: pytest.MonkeyPatch
     listed = {"judge": f"unix:{run.socket('judge')}" if own == "on" else gateway.NOBODY, "embedding": gateway.NOBODY}
     for followed, (service, server) in zip(made.following, listed.items(), strict=True):
         assert followed["folder"] == f"/shared/{service}s" and followed["own"] == [server] * (server != gateway.NOBODY)
-        assert f"server {server} max_fails=10" in made.gateway[str(followed["file"])]
-        assert f"server ${{{service.upper()}_SERVER}} max_fails=10" in str(followed["text"])
+        assert f"server {server} max_fails=0" in made.gateway[str(followed["file"])]
+        assert f"server ${{{service.upper()}_SERVER}} max_fails=0" in str(followed["text"])
     assert "eventlistener:following" in made.files(run)["supervisord.conf"]
 
 
