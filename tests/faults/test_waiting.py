@@ -150,7 +150,7 @@ def patient(needs_nginx: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
     folder = tmp_path_factory.mktemp("patient")
     (folder / "own.py").write_text(OWN)
     waits: dict[str, Any] = {"LLM_JUDGE_SERVER_TIMEOUT": 600, "EMBEDDING_SERVER_TIMEOUT": 600, "VERIFY_TIMEOUT": 300}
-    own = {"REWARD_FUNCTIONS": folder / "own.py"}
+    own: dict[str, Any] = {"REWARD_FUNCTIONS": folder / "own.py"}
     with silent_model() as model, stack(folder, model, gateway=True, **waits, **own) as one:
         yield one
 
@@ -277,7 +277,7 @@ def test_one_key_leaves_places_to_another(tmp_path: Path, source: str) -> None:
     """A key has half of the places of requests that take long; `/ready` says that it finds no more."""
     (tmp_path / "own.py").write_text(OWN)
     waits: dict[str, Any] = {"LLM_JUDGE_SERVER_TIMEOUT": 600, "VERIFY_TIMEOUT": 300, "REWARD_WAITING_REQUESTS": 4}
-    own = {"REWARD_FUNCTIONS": tmp_path / "own.py"}
+    own: dict[str, Any] = {"REWARD_FUNCTIONS": tmp_path / "own.py"}
     with silent_model() as model, stack(tmp_path, model, processes=1, **waits, **own) as one:
         body = json.dumps({"items": [judged(source=source)]}).encode()
         clients = [one.send(body) for _ in range(2)]
