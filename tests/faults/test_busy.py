@@ -2,50 +2,61 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
-from rewardstack.routing.routes import RULE_PREFIX
+from rewardstack_rules.http.connection import LEAST_RATE
 from rewardstack_rules.process import NOT_READY
 from tests.rules.conftest import clean_environment, running
 from tests.support.waiting import eventually
 
-HELD = """
-import time
-from pathlib import Path
-from rewardstack_rules import reward_function
+HEAD = (
+    b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 6000000\r\n\r\n"
+)
+PAUSE = 1.0
 
-@reward_function
-def held(response, reference=None):
-    Path(response, "begun").touch()
-    while Path(response, "hold").exists():
-        time.sleep(0.05)
-    return 1.0
-"""
+
+@contextmanager
+def slow_client(port: int) -> Iterator[None]:
+    """While a client sends a request no faster than it must."""
+    stopped = Event()
+    with socket.create_connection(("127.0.0.1", port)) as client:
+
+        def send() -> None:
+            client.sendall(HEAD)
+            while not stopped.wait(PAUSE):
+                client.sendall(2 * LEAST_RATE * b" ")
+
+        sending = Thread(target=send)
+        sending.start()
+        try:
+            yield
+        finally:
+            stopped.set()
+            sending.join()
 
 
 @pytest.mark.usefixtures("needs_process")
 @pytest.mark.nightly
 def test_all_threads_are_taken(tmp_path: Path) -> None:
-    """Where every thread has a sample that takes long the server says that it lives, and that it is not ready."""
-    (tmp_path / "held.py").write_text(HELD)
-    (tmp_path / "hold").touch()
-    item = {"data_source": f"{RULE_PREFIX}held", "solution_str": str(tmp_path), "ground_truth": "1"}
-    settings = {"REWARD_FUNCTIONS": tmp_path / "held.py", "REWARD_THREADS": 1, "VERIFY_TIMEOUT": 300}
-    with running(tmp_path, "--workers", "1", **settings) as server, ThreadPoolExecutor(2) as pool:
-        scored = [pool.submit(server.score, item) for _ in range(2)]
-        eventually((tmp_path / "begun").exists)
+    """Where every thread has a client that sends slowly the server says that it lives, and that it is not ready."""
+    with running(tmp_path, "--workers", "1", REWARD_THREADS=1) as server:
+        port = server.url.rpartition(":")[2]
 
-        assert server.get("/health").status_code == 200
-        environment = clean_environment(REWARD_PORT=server.url.rpartition(":")[2])
-        check = [sys.executable, "-m", "rewardstack_rules.http.healthcheck"]
-        asked = subprocess.run(check, env=environment, capture_output=True, text=True, timeout=120, check=False)
-        assert (asked.returncode, asked.stderr.startswith("/ready")) == (NOT_READY, True)
-        assert not any(one.done() for one in scored)
+        def check() -> subprocess.CompletedProcess[str]:
+            command = [sys.executable, "-m", "rewardstack_rules.http.healthcheck"]
+            environment = clean_environment(REWARD_PORT=port)
+            return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
-        (tmp_path / "hold").unlink()
-        assert [one.result()[0]["status"] for one in scored] == ["ok", "ok"]
+        with slow_client(int(port)):
+            eventually(lambda: check().returncode == NOT_READY)
+            assert check().stderr.startswith("/ready")
+            assert server.get("/health").status_code == 200
+        assert check().returncode == 0

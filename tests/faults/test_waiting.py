@@ -1,4 +1,4 @@
-"""What a client says of time only shortens the server's limits, and what waits for a model holds up nobody else."""
+"""What a client says of time only shortens the server's limits, and what takes long holds up nobody else."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.usefixtures("needs_process")
 KEYS = ("key-of-the-first-client", "key-of-the-second-client")
 RULE = {"data_source": "exact_match", "solution_str": "a", "ground_truth": "a"}
 THREADS = 2
+TEXT = json.dumps(30 * "a" + "!")
 OWN = """
 import time
 from pathlib import Path
@@ -32,6 +33,11 @@ from rewardstack_rules import reward_function
 @reward_function
 def held(response, reference=None):
     Path(response).touch()
+    time.sleep(300)
+    return 1.0
+
+@reward_function
+def sleeps(response, reference=None):
     time.sleep(300)
     return 1.0
 """
@@ -47,13 +53,23 @@ def judged(at: int = 0, source: str = "llm_judge_remote", **extra: Any) -> dict[
     }
 
 
+def slow_rule(at: int, source: str, **extra: Any) -> dict[str, Any]:
+    """A sample of a rule that takes as long as it may."""
+    return {"data_source": source, "solution_str": 30 * "a" + f"!{at}", "ground_truth": "a", "extra_info": extra}
+
+
+def catastrophe(at: int) -> str:
+    """A pattern that takes years."""
+    return f"(a|a)*(a|a|b)+{at}$"
+
+
 def headers(key: str = KEYS[0], **more: str) -> dict[str, str]:
     """Those of a client's request."""
     return {"Content-Type": "application/json", "Authorization": f"Bearer {key}", **more}
 
 
 class Stack:
-    """A reward server of two processes, its gateway, and a model that is silent.
+    """A reward server, its gateway, and a model that is silent.
 
     Args:
         server: that scores.
@@ -86,14 +102,14 @@ class Stack:
         return client
 
     def waiting(self) -> int:
-        """How many requests wait for a model, by the server's own count."""
+        """How many requests wait without a thread, by the server's own count."""
         text = self.server.get("/metrics", headers=headers()).text
         [line] = [line for line in text.splitlines() if line.startswith("rewardstack_waiting_requests ")]
         return int(float(line.split()[1]))
 
     @contextmanager
     def many(self, bodies: list[dict[str, Any]], path: str = "/v1/score") -> Iterator[list[socket.socket]]:
-        """Clients that wait for the model; gone afterwards, and what they waited for dropped."""
+        """Clients that wait; gone afterwards, and what they waited for dropped."""
         clients = [self.send(json.dumps(body).encode(), path) for body in bodies]
         try:
             eventually(lambda: self.waiting() == len(bodies), lambda: f"{self.waiting()} of {len(bodies)} wait")
@@ -130,9 +146,12 @@ def stack(
 
 @pytest.fixture(scope="module")
 def patient(needs_nginx: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A stack that waits ten minutes for its model."""
-    waits = {f"{name}_SERVER_TIMEOUT": 600 for name in ("LLM_JUDGE", "EMBEDDING")}
-    with silent_model() as model, stack(tmp_path_factory.mktemp("patient"), model, gateway=True, **waits) as one:
+    """A stack that waits ten minutes for its model, and five for a rule."""
+    folder = tmp_path_factory.mktemp("patient")
+    (folder / "own.py").write_text(OWN)
+    waits: dict[str, Any] = {"LLM_JUDGE_SERVER_TIMEOUT": 600, "EMBEDDING_SERVER_TIMEOUT": 600, "VERIFY_TIMEOUT": 300}
+    own: dict[str, Any] = {"REWARD_FUNCTIONS": folder / "own.py"}
+    with silent_model() as model, stack(folder, model, gateway=True, **waits, **own) as one:
         yield one
 
 
@@ -153,13 +172,34 @@ WAITING: dict[str, tuple[str, list[dict[str, Any]]]] = {
         "/get_reward?reward_type=llm_judge_remote",
         [{"prompt": "p", "response": f"x{at}", "label": "a", "metadata": {"timeout": 80_000}} for at in range(20)],
     ),
+    "patterns": (
+        "/v1/score",
+        [{"items": [slow_rule(at, "regex_format", pattern=catastrophe(at))]} for at in range(70)],
+    ),
+    "batches of patterns": (
+        "/v1/score",
+        [{"items": [slow_rule(at, "regex_format", pattern=catastrophe(at))] * 20} for at in range(12)],
+    ),
+    "schemas": (
+        "/v1/score",
+        [
+            {"items": [{**slow_rule(at, "json_schema", schema={"pattern": catastrophe(at)}), "solution_str": TEXT}]}
+            for at in range(20)
+        ],
+    ),
+    "a rule's function": ("/v1/score", [{"items": [slow_rule(at, "rule_remote_sleeps")]} for at in range(20)]),
+    "a rule's function, by slime": (
+        "/get_reward?reward_type=sleeps",
+        [{"prompt": "p", "response": f"x{at}", "label": "a"} for at in range(20)],
+    ),
+    "explanations of a rule": ("/v1/explain", [slow_rule(at, "rule_remote_sleeps") for at in range(20)]),
     "explanations": ("/v1/explain", [judged(at, timeout=80_000) for at in range(20)]),
 }
 
 
 @pytest.mark.parametrize("name", WAITING)
-def test_rules_are_answered_while_a_model_is_silent(patient: Stack, name: str) -> None:
-    """With more requests waiting for a model than there are threads, another key's rule and `/ready` are answered."""
+def test_others_are_answered(patient: Stack, name: str) -> None:
+    """While more requests wait than there are threads, another key's rule, `/ready` and a wrong key are answered."""
     path, bodies = WAITING[name]
     assert len(bodies) > 2 * THREADS
     with patient.many(bodies, path) as clients:
@@ -167,7 +207,8 @@ def test_rules_are_answered_while_a_model_is_silent(patient: Stack, name: str) -
             [score] = patient.scores(RULE, key=KEYS[1])
             assert (score["status"], score["value"]) == ("ok", 1.0)
         ready = patient.server.get("/ready")
-        assert (ready.status_code, ready.json()["checks"]["models"]) == (200, True)
+        assert (ready.status_code, ready.json()["checks"]["places"]) == (200, True)
+        assert patient.post("/v1/score", {"items": [RULE]}, key="a-key-that-nobody-has").status_code == 401
         assert patient.server.get("/v1/status", headers=headers()).status_code == 200
 
         for client in clients:
@@ -231,21 +272,24 @@ def test_roll_refuses_a_timeout_that_is_none(patient: Stack, table: Table) -> No
             assert (reply.status_code, reply.json()["field"]) == (400, "timeout")
 
 
-def test_one_key_leaves_places_to_another(tmp_path: Path) -> None:
-    """A key has half of the places of requests that wait for models; `/ready` says that it finds no more."""
-    waits: dict[str, Any] = {"LLM_JUDGE_SERVER_TIMEOUT": 600, "REWARD_WAITING_REQUESTS": 4}
-    with silent_model() as model, stack(tmp_path, model, processes=1, **waits) as one:
-        body = json.dumps({"items": [judged()]}).encode()
+@pytest.mark.parametrize("source", ["llm_judge_remote", "rule_remote_sleeps"])
+def test_one_key_leaves_places_to_another(tmp_path: Path, source: str) -> None:
+    """A key has half of the places of requests that take long; `/ready` says that it finds no more."""
+    (tmp_path / "own.py").write_text(OWN)
+    waits: dict[str, Any] = {"LLM_JUDGE_SERVER_TIMEOUT": 600, "VERIFY_TIMEOUT": 300, "REWARD_WAITING_REQUESTS": 4}
+    own: dict[str, Any] = {"REWARD_FUNCTIONS": tmp_path / "own.py"}
+    with silent_model() as model, stack(tmp_path, model, processes=1, **waits, **own) as one:
+        body = json.dumps({"items": [judged(source=source)]}).encode()
         clients = [one.send(body) for _ in range(2)]
         eventually(lambda: one.waiting() == 2)
-        refused = one.post("/v1/score", {"items": [judged()]})
+        refused = one.post("/v1/score", {"items": [judged(source=source)]})
         other = one.send(body, key=KEYS[1])
         eventually(lambda: one.waiting() == 3)
 
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
         assert "REWARD_WAITING_REQUESTS" in refused.json()["error"]
         ready = one.server.get("/ready")
-        assert (ready.status_code, ready.json()["checks"]["models"]) == (200, False)
+        assert (ready.status_code, ready.json()["checks"]["places"]) == (200, False)
         assert one.scores(RULE)[0]["status"] == "ok"
         for client in (*clients, other):
             client.close()

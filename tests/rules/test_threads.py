@@ -1,4 +1,4 @@
-"""The threads that answer requests: so many work at a time, and those that wait for a model are not counted."""
+"""The threads that answer requests: so many work at a time, and those that only wait are not counted."""
 
 from __future__ import annotations
 

@@ -86,8 +86,8 @@ class Settings(RuleSettings):
         port: port to listen on.
         socket: path of a Unix socket to listen on instead; empty for none.
         workers: server processes.
-        threads: requests that each of them answers at the same time, beside those that wait for models.
-        waiting_requests: requests of each of them that may wait for models at the same time.
+        threads: requests that each of them answers at the same time, beside those that take long.
+        waiting_requests: requests of each of them that may wait without a thread at the same time.
         graceful_timeout: seconds that a stopping server gives to requests under way.
         queue_url: the Redis that holds jobs; empty for none, and no jobs.
         job_chunk_size: samples of a job that a worker scores at a time.

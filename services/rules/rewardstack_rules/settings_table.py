@@ -59,10 +59,11 @@ JOBS = Section("Jobs", [
 RULES = Section("Reward server", [
     Setting("REWARD_WORKERS", "2", Whole(1, 1024), ("rules",), "server processes"),
     Setting("REWARD_THREADS", "32", Whole(1, 4096), ("rules",),
-            "requests that each server process answers at the same time, beside those that wait for models"),
+            "requests that each server process answers at the same time, beside those that take longer than 0.1 s"),
     Setting("REWARD_WAITING_REQUESTS", "1024", Whole(2, 65_536), ("rules",),
-            "requests of each server process that may wait for a judge or an embedding server at the same time, half "
-            "of them of one API key; more are refused for now (503). They hold no thread, so rules are still answered"),
+            "requests of each server process that may take longer than 0.1 s at the same time, whatever they wait for "
+            "(judges, embeddings, isolated processes), half of them of one API key; more are refused for now (503). "
+            "They hold no thread, so others are still answered"),
     Setting("REWARD_BYTES_IN_FLIGHT", str(64 * 2**20), Whole(2**16, 2**40), ("rules",),
             "bytes of request bodies that each server process holds at once, which take about four times the memory; "
             "past it bodies of more than 64 KiB are refused for now (503)"),

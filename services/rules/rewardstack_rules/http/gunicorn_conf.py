@@ -21,7 +21,7 @@ from rewardstack_rules.scoring.isolated import prepare_isolated, renew_isolated
 from rewardstack_rules.settings import SECRETS, Settings
 
 CONNECTIONS = 1000
-"""Of a worker, beside those of requests that wait for models."""
+"""Of a worker, beside those of requests that wait without a thread."""
 
 read_secret_files(SECRETS)
 _settings = Settings.from_env()

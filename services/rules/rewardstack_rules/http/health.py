@@ -21,11 +21,11 @@ def health() -> Response:
 def ready() -> Response:
     """200 if there are rules and isolated processes run them, else 503; what is wrong stands in `checks`.
 
-    While too many requests wait for models, `models` is false, and the server stays ready: it answers rules.
+    While as many requests wait as may, `places` is false, and the server stays ready: it answers what takes no time.
     """
     here = context()
     needed = {"registry": len(here.registry) > 0, "isolation": here.evaluator.isolation_answers()}
     is_ready = all(needed.values())
-    response = jsonify(ready=is_ready, checks={**needed, "models": not waiting_requests().is_full()})
+    response = jsonify(ready=is_ready, checks={**needed, "places": not waiting_requests().is_full()})
     response.status_code = 200 if is_ready else 503
     return response

@@ -1,4 +1,4 @@
-"""Threads that answer requests, so many at a time; a thread that waits for a model lets another one work."""
+"""Threads that answer requests, so many at a time; a thread that only waits lets another one work."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Requests that wait for a model hold no thread, are limited in number, and end when their client goes.
+"""Requests that take long hold no thread, are limited in number, and end when their client goes.
 
-A judge that hangs would otherwise take every thread of the server, and with them the requests for rules.
+A judge that hangs, or samples that wait their turn for an isolated process, would otherwise take every thread of the
+server, and so hold up everybody's requests.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ EXTENSION = "rewardstack_waiting"
 
 WAITING = Gauge(
     "rewardstack_waiting_requests",
-    "Requests that wait for a judge or an embedding server.",
+    "Requests that were not answered at once, and wait without a thread.",
     multiprocess_mode="livesum",
 )
 
 
 class WaitingRequests:
-    """The requests of this process that wait for models, counted by tenant.
+    """The requests of this process that wait without a thread, counted by tenant.
 
     Args:
         limit: how many may wait at the same time.
@@ -74,7 +75,7 @@ class WaitingRequests:
         with self._lock:
             if self._is_refused(tenant):
                 raise OverloadError(
-                    f"{self._counts[tenant]} requests wait for a judge or an embedding server here "
+                    f"{self._counts[tenant]} requests wait here for judges, embeddings or rules that take long "
                     f"(REWARD_WAITING_REQUESTS is {self._limit}, half of them for one key); try again"
                 )
             self._counts[tenant] += 1

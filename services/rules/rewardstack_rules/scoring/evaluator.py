@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import Future, TimeoutError
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -31,7 +32,7 @@ from rewardstack_rules.functions.registry import Registry
 from rewardstack_rules.scoring.counting import UNCOUNTED, Counters
 from rewardstack_rules.scoring.local import LocalRules
 from rewardstack_rules.scoring.task import make_task
-from rewardstack_rules.scoring.wanted import IsWanted, UnwantedError, always
+from rewardstack_rules.scoring.wanted import IsWanted, Meanwhile, UnwantedError, always
 from rewardstack_rules.settings import Settings
 
 PROBE_SECONDS = 5.0
@@ -40,6 +41,8 @@ PROBE_TENANT = "readiness probe"
 STATS_SECONDS = 2.0
 TENANTS = 1024
 """Kept at a time; one that comes again later begins with an empty memory."""
+FIRST_SECONDS = 0.1
+"""After which work counts as taking long."""
 CHECK_SECONDS = 1.0
 """How often it is asked whether work that takes longer is still wanted."""
 T = TypeVar("T")
@@ -77,6 +80,7 @@ class Evaluator:
         limit: float | None,
         tenant: str,
         is_wanted: IsWanted = always,
+        meanwhile: Meanwhile = nullcontext,
     ) -> list[Score]:
         """Return one score for each request, in order; samples without a value have what their route's policy says.
 
@@ -85,6 +89,7 @@ class Evaluator:
             limit: seconds that the caller still waits, None if it did not say.
             tenant: separates those who may not see each other's results.
             is_wanted: is asked now and then; once it returns False, the work is dropped.
+            meanwhile: is entered if the work takes longer than `FIRST_SECONDS`; what it raises drops the work.
 
         Raises:
             UnwantedError: the work was dropped.
@@ -95,7 +100,7 @@ class Evaluator:
             scores = [Score.failed("dropped: its deadline had passed when it arrived")] * len(requests)
         else:
             try:
-                scores = run(self._score(requests, limit, tenant), partial(_result, is_wanted))
+                scores = run(self._score(requests, limit, tenant), partial(_result, is_wanted, meanwhile))
             except BudgetError as error:
                 self._counters.count_scores(error.scores)
                 raise
@@ -110,6 +115,7 @@ class Evaluator:
         tenant: str,
         anew: bool,
         is_wanted: IsWanted = always,
+        meanwhile: Meanwhile = nullcontext,
     ) -> Explanation:
         """Return how one request comes to its score; arguments as those of `score` and `Trace`.
 
@@ -117,7 +123,7 @@ class Evaluator:
             UnwantedError: the work was dropped.
             ConfigError: no route takes its source.
         """
-        return run(self._explain(request, limit, tenant, anew=anew), partial(_result, is_wanted))
+        return run(self._explain(request, limit, tenant, anew=anew), partial(_result, is_wanted, meanwhile))
 
     async def _explain(self, request: Request, limit: float | None, tenant: str, *, anew: bool) -> Explanation:
         shared, cache = self._parts()
@@ -252,16 +258,17 @@ class Evaluator:
         return {**scorers, "rule": partial(self._rules.scorer, tenant=tenant)}
 
 
-def _result(is_wanted: IsWanted, work: Future[T]) -> T:
+def _result(is_wanted: IsWanted, meanwhile: Meanwhile, work: Future[T]) -> T:
     """Return the result of work while somebody wants it; raise UnwantedError once nobody does."""
-    while True:
-        try:
-            return work.result(CHECK_SECONDS)
-        except TimeoutError:
-            if work.done():
-                return work.result()
-        if not is_wanted():
-            raise UnwantedError
+    with suppress(TimeoutError):
+        return work.result(FIRST_SECONDS)
+    with meanwhile():
+        while not work.done():
+            with suppress(TimeoutError):
+                return work.result(CHECK_SECONDS)
+            if not is_wanted():
+                raise UnwantedError
+    return work.result()
 
 
 async def _all(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 IsWanted = Callable[[], bool]
 """Returns whether somebody still waits for the work; it may be called from any thread."""
+Meanwhile = Callable[[], AbstractContextManager[None]]
+"""Returns what the caller's thread is in from when work turns out to take long until it is done."""
 
 
 class UnwantedError(Exception):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flask import Response, g, jsonify, request
@@ -73,7 +72,7 @@ def score_samples(
     Raises:
         ApiError: 400; the deadline header is malformed. 413; there are too many samples.
         ConfigError: a source is unknown; nothing was scored.
-        OverloadError: other requests hold all that the process may hold at once, or too many wait for models.
+        OverloadError: other requests hold all that the process may hold at once, or too many take long.
     """
     if len(samples) > MAX_SAMPLES:
         message = f"{len(samples)} samples; at most {MAX_SAMPLES} are scored at once: send fewer, or a job (/jobs)"
@@ -81,10 +80,13 @@ def score_samples(
     g.charge.add(SAMPLE_BYTES * len(samples))
     limits = [seconds for seconds in (limit, _read_limit()) if seconds is not None]
     is_wanted = always if outlives_client else client_is_there()
-    with _place_for(sample.data_source for sample in samples):
-        scores = context().evaluator.score(
-            samples, limit=min(limits, default=None), tenant=g.tenant, is_wanted=is_wanted
-        )
+    scores = context().evaluator.score(
+        samples,
+        limit=min(limits, default=None),
+        tenant=g.tenant,
+        is_wanted=is_wanted,
+        meanwhile=waiting_requests().place,
+    )
     g.statuses = Counter(score.status for score in scores)
     return scores
 
@@ -99,18 +101,18 @@ def explain_sample(sample: Request, *, anew: bool) -> Explanation:
     Raises:
         ApiError: 400; the deadline header is malformed.
         UnknownSourceError: nothing scores by its source.
-        OverloadError: other requests hold all that the process may hold at once.
+        OverloadError: as for `score_samples`.
     """
     context().evaluator.check_source(sample.data_source)
     g.charge.add(EXPLAINED_TIMES * g.charge.bytes + SAMPLE_BYTES)
-    limit = _read_limit()
-    with _place_for([sample.data_source]):
-        return context().evaluator.explain(sample, limit=limit, tenant=g.tenant, anew=anew, is_wanted=client_is_there())
-
-
-def _place_for(sources: Iterable[str]) -> AbstractContextManager[None]:
-    """A place among the requests that wait for models, if the samples of these sources may."""
-    return waiting_requests().place() if context().evaluator.asks_models(sources) else nullcontext()
+    return context().evaluator.explain(
+        sample,
+        limit=_read_limit(),
+        tenant=g.tenant,
+        anew=anew,
+        is_wanted=client_is_there(),
+        meanwhile=waiting_requests().place,
+    )
 
 
 def _read_limit() -> float | None:
