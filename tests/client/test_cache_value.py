@@ -82,6 +82,15 @@ def test_malformed(table: Table) -> None:
             assert decode(KEY, data) is None
 
 
+def test_control_characters() -> None:
+    """Control characters and those that reorder text come back escaped; lines and other scripts as they are."""
+    text = "a\x1b[31m\r\x00\x9b\u202e\n\tü 大\u3000"
+    score = decode(KEY, json.dumps([CHECK, 1, "s", text, None, {"\x1b[2J": 1.0}]).encode())
+    assert score is not None
+    assert score.reason == "a\\x1b[31m\\r\\x00\\x9b\\u202e\n\tü 大\u3000"
+    assert score.parts == {"\\x1b[2J": 1.0}
+
+
 def test_every_truncation() -> None:
     """A value cut off anywhere is no score."""
     data = encode(KEY, SCORES[5])

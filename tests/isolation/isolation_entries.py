@@ -121,6 +121,14 @@ def forge_ready(_: Any) -> None:
     loop(None)
 
 
+def forge_frame(fields: list[Any]) -> None:
+    """Write a frame to the socket on which tasks come, as code that has got hold of it would; then never end."""
+    kind, offset, text = fields
+    # The supervisor numbers tasks from 1, and this is the first.
+    os.write(SOCKET_FD, Frame(Kind[kind], 1 + offset, text.encode()).encode())
+    loop(None)
+
+
 KEPT: list[bytes] = []
 
 ACTIONS: dict[str, Any] = {
@@ -146,6 +154,7 @@ ACTIONS: dict[str, Any] = {
     "leak": leak,
     "kept": lambda _: len(KEPT),
     "forge_ready": forge_ready,
+    "forge_frame": forge_frame,
     "chatter": chatter,
     "refuse": refuse,
     "descriptors": descriptors,

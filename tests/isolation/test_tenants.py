@@ -85,6 +85,27 @@ async def test_forged_frames(make_client: MakeClient) -> None:
     assert others == [[{"value": at}] for at in range(3)]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ("RESULT", 1, "{}"),
+        ("BROKEN", 0, '"a lie"'),
+        ("STATS", 0, "{}"),
+        ("RESULT", 0, "null"),
+        ("RESULT", 0, "[1]"),
+        ("RESULT", 0, "no JSON"),
+        ("RESULT", 0, "[" * 5000),
+    ],
+    ids=["another id", "broken", "another kind", "null", "a list", "no JSON", "too deep"],
+)
+async def test_wrong_frames(make_client: MakeClient, fields: tuple[str, int, str]) -> None:
+    """A child that sends a wrong frame costs its own tenant alone, whose task is killed before its timeout."""
+    client = make_client(fast=1)
+    forged = client.run([{"do": "forge_frame", "with": fields}], timeout=60, tenant="a")
+    assert await asyncio.wait_for(forged, 30) == [{"error": "killed"}]
+    assert await client.run([{"with": 1}], timeout=5, tenant="b") == [{"value": 1}]
+
+
 def test_queue(table: Table) -> None:
     """Tenants take turns, each one's tasks are in order, and dropped ones are skipped."""
     with table.case("order"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import ssl
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from tests.native.test_stack import pids
 from tests.native.tree import Tree
 from tests.support.certificates import Certificate, certificate
 from tests.support.servers import free_port
+from tests.support.table import Table
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.usefixtures("needs_stack", "needs_openssl"), pytest.mark.timeout(600)]
@@ -81,6 +83,33 @@ def test_renewal(supervision: tuple[RunDir, Supervision], tmp_path: Path) -> Non
     write(run, port, second)
     supervised.reload_gateway()
     assert shown(port) == second.certificate.read_text()
+
+
+def handshake(port: int, ciphers: str) -> str:
+    """Return the cipher that the gateway picks of these in TLS 1.2; raise `ssl.SSLError` if it takes none."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    client.set_ciphers(f"{ciphers}:@SECLEVEL=0")
+    with socket.create_connection(("127.0.0.1", port)) as plain, client.wrap_socket(plain) as secure:
+        chosen = secure.cipher()
+    assert chosen is not None
+    return chosen[0]
+
+
+def test_ciphers(supervision: tuple[RunDir, Supervision], tmp_path: Path, table: Table) -> None:
+    """In TLS 1.2 the gateway takes ciphers with forward secrecy and authenticated encryption, and no others."""
+    (run, supervised), port = supervision, free_port()
+    supervised.start(dict(os.environ), write(run, port, certificate(tmp_path)).running)
+    running = run.recall()
+    assert running
+    eventually(lambda: not probe("gateway", run, running))
+    for name in ("ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305"):
+        with table.case(name):
+            assert handshake(port, name) == name
+    for name in ("AES128-SHA", "AES128-GCM-SHA256", "ECDHE-RSA-AES128-SHA", "ECDHE-RSA-AES128-SHA256"):
+        with table.case(name), pytest.raises(ssl.SSLError):
+            handshake(port, name)
 
 
 @pytest.mark.nightly

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -135,7 +136,13 @@ def test_packed() -> None:
         b'[1,[["%s","r","ok",NaN]]]' % ITEMS.encode(),
         b'[1,[["%s","r",3]]]' % ITEMS.encode(),
         b"[" * 5000,
+        b"[1e999,[]]",
+        b"[1.5,[]]",
+        b"[true,[]]",
+        *(b'[1,[["%s","r","ok",%s]]]' % (ITEMS.encode(), value) for value in (b"1e308", b"-1", b"9" * 4000, b"true")),
+        b'[1,[%s["%s","r","ok",1]]]' % (b'["%s","r","ok",1],' % ITEMS.encode() * 30_000, ITEMS.encode()),
     ],
+    ids=lambda data: repr(data)[:30],
 )
 def test_what_is_not_believed(data: bytes | None) -> None:
     """What another wrote into Redis is read as nothing where it is no snapshot."""
@@ -220,6 +227,24 @@ def test_redis_away(redis: Redis, replica: Start) -> None:
     assert [one["up"] for one in reply["services"] if one["service"] == "cache"] == [False]
     assert [one["up"] for one in reply["scope"]["replicas"]] == [True, True]
     assert samples(reply) == 5
+
+
+def test_planted_numbers(redis: Redis, replica: Start) -> None:
+    """Numbers that no replica writes are ignored, and the server reports its own samples."""
+    server = replica()
+    server.score(RIGHT)
+    link: Any = redis_client.Redis.from_url(redis.url)
+    name, minute = f"planted 127.0.0.1:1 {time.time() - 600:.3f}", int(time.time() // 60)
+    fields = itertools.count()
+    for value in (b"1e308", b"9" * 4000, b"-1e300"):
+        row = b'["%s","planted","ok",%s]' % (ITEMS.encode(), value)
+        link.hset(f"{PREFIX}:of:{name}", str((minute - next(fields)) % KEPT), b"[%d,[%s]]" % (minute, row))
+    link.hset(f"{PREFIX}:of:{name}", str((minute + 1) % KEPT), b"[1e999,[]]")
+    link.zadd(REPLICAS, {name: time.time(), f"silent 127.0.0.1:2 {time.time():.3f}": "-inf"})
+
+    assert samples(told(server)) == 1
+    text = server.get("/v1/status").text
+    assert "planted 127.0.0.1:1" in text and "Infinity" not in text
 
 
 def test_what_is_written(redis: Redis) -> None:

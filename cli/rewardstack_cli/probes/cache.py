@@ -106,7 +106,7 @@ def _remedy(error: Exception) -> str:
         (exceptions.AuthenticationError, "put its password into REWARD_CACHE_URL: redis://:PASSWORD@HOST:PORT/0"),
         (
             exceptions.NoPermissionError,
-            "its user may not do this; give it +@read +@write +info on the keys rewardstack:*",
+            "its user may not do this; give it +@read +@write +@scripting +info on the keys rewardstack:*",
         ),
         (exceptions.OutOfMemoryError, FULL),
         (exceptions.ReadOnlyError, "this is a replica; put the primary's address into REWARD_CACHE_URL"),

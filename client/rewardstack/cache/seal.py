@@ -14,6 +14,8 @@ MARK = b"\x01"
 """How a sealed value begins, and no other: those are JSON, or begin with their key's last characters."""
 SIZE = 16
 """Bytes of a seal: one that is guessed fits with a probability of 2 to the power of -128."""
+OVERHEAD = len(MARK) + SIZE
+"""Bytes by which a sealed value is longer."""
 
 
 class Seal:
@@ -33,9 +35,8 @@ class Seal:
 
     def take_off(self, key: str, data: bytes) -> bytes | None:
         """What is sealed in `data` for `key`; None where it has no seal, or not the right one."""
-        start = len(MARK) + SIZE
-        bare = data[start:]
-        genuine = data.startswith(MARK) and hmac.compare_digest(data[len(MARK) : start], self._over(key, bare))
+        bare = data[OVERHEAD:]
+        genuine = data.startswith(MARK) and hmac.compare_digest(data[len(MARK) : OVERHEAD], self._over(key, bare))
         return bare if genuine else None
 
     def _over(self, key: str, data: bytes) -> bytes:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from rewardstack.cache.link import Count, RedisLink, ignore
-from rewardstack.cache.seal import Seal
-from rewardstack.cache.value import decode, encode
+from rewardstack.cache.seal import OVERHEAD, Seal
+from rewardstack.cache.value import MOST_BYTES, decode, encode
 from rewardstack.cache.writer import Writer
 from rewardstack.core.lru import LruCache
 from rewardstack.score import Score
@@ -16,6 +16,16 @@ from rewardstack.settings import Settings
 
 SLICE = 1000
 """Scores read in one round trip: few enough that neither side is held up by them."""
+READ = """
+local found = {}
+for i = 1, #KEYS do
+    local value = redis.pcall('GETRANGE', KEYS[i], 0, ARGV[1])
+    if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE') then return value end
+    found[i] = type(value) == 'string' and value
+end
+return found
+"""
+"""Read values, of each one byte more than a value may have, in one command; a key of another type is no value."""
 WRITE = "for i = 1, #KEYS do redis.call('SET', KEYS[i], ARGV[i + 1], 'EX', ARGV[1]) end"
 """Writes values in one command: with a command each redis-py takes five times as long, most of it for packing them."""
 MOST_WAITING = 20
@@ -32,11 +42,13 @@ class Codec(Generic[T]):
         encode: the bytes for a value under a key.
         decode: the value in such bytes; None where they hold no valid one.
         slice: values read in one round trip.
+        most: bytes of a value that is written or read.
     """
 
     encode: Callable[[str, T], bytes]
     decode: Callable[[str, bytes], T | None]
     slice: int
+    most: int
 
     def sealed(self, secret: str) -> Codec[T]:
         """The same values under seals (`rewardstack.cache.seal`); this one itself where there is no secret."""
@@ -51,7 +63,7 @@ class Codec(Generic[T]):
             bare = seal.take_off(key, data)
             return None if bare is None else self.decode(key, bare)
 
-        return replace(self, encode=encode, decode=decode)
+        return replace(self, encode=encode, decode=decode, most=self.most + OVERHEAD)
 
 
 class Store(Generic[T]):
@@ -100,9 +112,9 @@ class Store(Generic[T]):
             if read is None:
                 break
             for key, data in zip(part, read, strict=True):
-                if data is None:
+                if not data:
                     continue
-                value = self._codec.decode(key, data)
+                value = self._codec.decode(key, data) if len(data) <= self._codec.most else None
                 if value is None or not can_be(key, value):
                     refused += 1
                     continue
@@ -129,16 +141,21 @@ class Store(Generic[T]):
 
     async def _read(self, keys: Sequence[str]) -> list[bytes | None] | None:
         def read(redis: Any) -> Awaitable[list[bytes | None]]:
-            found: Awaitable[list[bytes | None]] = redis.mget(keys)
+            found: Awaitable[list[bytes | None]] = redis.eval(READ, len(keys), *keys, self._codec.most)
             return found
 
         return await self.link.guarded("read", read)
 
     async def _write(self, entries: Sequence[tuple[str, T]]) -> bool:
-        values = [self._codec.encode(key, value) for key, value in entries]
+        encoded = {key: self._codec.encode(key, value) for key, value in entries}
+        values = {key: data for key, data in encoded.items() if len(data) <= self._codec.most}
+        if len(values) < len(encoded):
+            self.link.dropped(len(encoded) - len(values))
+        if not values:
+            return True
 
         async def write(redis: Any) -> bool:
-            await redis.eval(WRITE, len(entries), *(key for key, _ in entries), self._ttl, *values)
+            await redis.eval(WRITE, len(values), *values, self._ttl, *values.values())
             return True
 
         return await self.link.guarded("written", write) is not None
@@ -157,7 +174,7 @@ class ResultCache(Store[Score]):
         self.on = settings.cache_on
         """Whether there is to be a cache at all."""
         url, items = (settings.cache_url, settings.cache_items) if self.on else ("", 0)
-        link, codec = RedisLink(url, dropped, refused), Codec(encode, decode, SLICE)
+        link, codec = RedisLink(url, dropped, refused), Codec(encode, decode, SLICE, MOST_BYTES)
         super().__init__(link, items, settings.cache_ttl, codec, settings.cache_secret)
         self.keeps = link.present or items > 0
         """Whether it keeps anything, here or in Redis."""

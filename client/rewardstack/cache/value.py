@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from rewardstack.core.json_types import is_finite
@@ -10,8 +11,13 @@ from rewardstack.score import Score
 
 MOST = 7
 """Members of a value: the key's end, and what a score says."""
+MOST_BYTES = 2**13
+"""Bytes of a value in Redis: a reason of 500 characters of any script, and some 60 parts."""
 CHECK = 8
 """Characters of its key that a value carries, so that a reply that belongs to another key is not taken for its own."""
+
+CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Control characters other than tabs and line ends, and characters that change the direction of text."""
 
 
 def encode(key: str, score: Score) -> bytes:
@@ -40,8 +46,13 @@ def decode(key: str, data: bytes) -> Score | None:
         return None
     if not (parts is None or _are_parts(parts)):
         return None
-    return Score(float(value), "ok", reason or "", source, True, 0.0, label_mass, parts, agreement)
+    parts = parts and {_escape(name): part for name, part in parts.items()}
+    return Score(float(value), "ok", _escape(reason or ""), source, True, 0.0, label_mass, parts, agreement)
 
 
 def _are_parts(parts: Any) -> bool:
     return isinstance(parts, dict) and all(is_finite(part) for part in parts.values())
+
+
+def _escape(text: str) -> str:
+    return CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)

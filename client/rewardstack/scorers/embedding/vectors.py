@@ -24,13 +24,15 @@ CHECK = 8
 """Characters of its key that a stored vector carries, so that one of another key is not taken for its own."""
 SLICE = 128
 """Vectors in one round trip to Redis: 1 MB at 4096 dimensions."""
+MOST_BYTES = 2**16
+"""Bytes of a vector in Redis: 32,000 dimensions."""
 
 
 class VectorStore(Store[Vector]):
     """Vectors by key; arguments as those of `Store`."""
 
     def __init__(self, link: RedisLink, ttl: int, secret: str = "") -> None:
-        super().__init__(link, CACHE_SIZE, ttl, Codec(encode_vector, decode_vector, SLICE), secret)
+        super().__init__(link, CACHE_SIZE, ttl, Codec(encode_vector, decode_vector, SLICE, MOST_BYTES), secret)
 
 
 def encode_vector(key: str, vector: Vector) -> bytes:

@@ -118,8 +118,9 @@ class IsolationClient:
 
         Returns:
             One result a task, in order: what the entry returned, or a dict with the key `error`: `timeout` (it ran past
-            its seconds or the limit), `killed` (its child died: out of memory, a fault in native code), `oversize` (a
-            task beyond `max_frame_bytes`), `unwritable` (a task that JSON cannot hold), or `raised`, with a `message`.
+            its seconds or the limit), `killed` (its child died, by lack of memory or a fault in native code, or sent
+            something that is not a result), `oversize` (a task beyond `max_frame_bytes`), `unwritable` (a task that
+            JSON cannot hold), or `raised`, with a `message`.
 
         Raises:
             ConfigError: the timeout is no positive number, or the entry cannot be run.
@@ -195,7 +196,7 @@ class IsolationClient:
             connection.drop({future for future in asked if not future.done()})
             for future, index in asked.items():
                 if future.done() and future.exception() is None:
-                    results[index] = load(future.result())
+                    results[index] = _read(future.result())
 
     async def _connected(self) -> Connection:
         """The connection of this event loop."""
@@ -221,3 +222,12 @@ class IsolationClient:
 
     def _connection(self) -> Connection:
         return Connection(self._config.max_frame_bytes)
+
+
+def _read(body: bytes) -> Result:
+    """Return the result in a body, `killed` if the child wrote something else there."""
+    try:
+        result = load(body)
+    except (ValueError, RecursionError):
+        result = None
+    return result if isinstance(result, dict) else {"error": "killed"}

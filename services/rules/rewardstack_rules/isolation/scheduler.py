@@ -152,11 +152,13 @@ class Scheduler:
                 self._on_ready()
                 self._on_ready = None
             self._free(child)
-        elif frame.kind is Kind.BROKEN:
+        elif frame.kind is Kind.BROKEN and child.task is None:
             if self._on_ready is not None:
                 self._on_broken(str(load(frame.body)))
-        elif child.task is None or frame.id != child.task.id:
+        elif child.task is None:
             self._retire(child)
+        elif frame.id != child.task.id or frame.kind not in (Kind.RESULT, Kind.LAST):
+            self._kill(child, KILLED)
         else:
             self._finish(child, frame.body)
             if frame.kind is Kind.LAST or child.lane is Lane.SLOW:

@@ -72,7 +72,8 @@ class Ring:
     def replicas(self) -> dict[str, float]:
         """The replicas, and when each last wrote, in seconds since 1970."""
         found = self._redis.zrevrange(REPLICAS, 0, MOST_REPLICAS - 1, withscores=True)
-        return {name.decode("utf-8", "replace")[:LONGEST_NAME]: score for name, score in found}
+        # Scores can be infinite, which JSON cannot hold.
+        return {name.decode("utf-8", "replace")[:LONGEST_NAME]: max(0.0, score) for name, score in found}
 
     def leave(self) -> None:
         """Says that this replica ends in order, if it has written anything."""

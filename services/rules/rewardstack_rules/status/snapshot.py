@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,6 +24,10 @@ KEPT = {
     CAUSES: 3,
 }
 """What the page tells of, and how many labels it has."""
+MOST_BYTES = 2**20
+"""Bytes of a snapshot that is read: the counts of some 500 routes."""
+MOST_COUNTED = 2**53
+"""The largest count that is read: a float holds every whole number up to it, and no sum of them is infinite."""
 
 
 def numbers(collector: Collector) -> Iterable[tuple[Key, float]]:
@@ -74,16 +77,19 @@ def pack(minute: int, snapshot: Snapshot) -> str:
 
 
 def unpack(data: bytes | None) -> tuple[int, Snapshot] | None:
-    """What `pack` made, None where it is something else."""
+    """What `pack` made, None where it is something else, or too large."""
+    if data is None or len(data) > MOST_BYTES:
+        return None
     try:
-        minute, rows = json.loads(data or b"")
-        return int(minute), dict(map(_row, rows))
+        minute, rows = json.loads(data)
+        return (minute, dict(map(_row, rows))) if type(minute) is int else None
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
 
 
 def _row(row: Any) -> tuple[Key, float]:
     *key, value = row
-    if not all(isinstance(part, str) for part in key) or not math.isfinite(value) or KEPT[key[0]] != len(key) - 1:
+    is_count = type(value) in (int, float) and 0 <= value <= MOST_COUNTED
+    if not is_count or not all(isinstance(part, str) for part in key) or KEPT[key[0]] != len(key) - 1:
         raise ValueError
     return tuple(key), float(value)
