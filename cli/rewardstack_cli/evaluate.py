@@ -12,6 +12,7 @@ from typing import Any
 from rewardstack.client import route_table
 from rewardstack.errors import RequestError
 from rewardstack.settings import Settings
+from rewardstack_cli.data.rows import ADDED, SAMPLE
 from rewardstack_cli.data.source import Source
 from rewardstack_cli.evaluation import labels
 from rewardstack_cli.evaluation.labels import Labelled
@@ -71,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
         RewardstackError: a row, a label, an argument or a setting is wrong.
     """
     _check(args)
-    rows = labels.read(Source(args.input).rows(), args.label, args.by, args.threshold, args.data_source)
+    source = Source(args.input, (*SAMPLE, *ADDED, args.label, args.by))
+    rows = labels.read(source.rows(), args.label, args.by, args.threshold, args.data_source)
     try:
         settings = _read(rows, args.data_source) if args.scored else asyncio.run(_score(rows, args))
     except Interrupted as interruption:

@@ -18,7 +18,7 @@ from rewardstack.errors import RequestError
 from rewardstack.score import ON_ERROR, Request
 from rewardstack.settings import Settings
 from rewardstack_cli.console import plain_text, print_json, printable, put
-from rewardstack_cli.data.rows import Row
+from rewardstack_cli.data.rows import SAMPLE, Row
 from rewardstack_cli.data.source import Source
 from rewardstack_cli.options import sample_of
 from rewardstack_cli.score import positive
@@ -85,7 +85,7 @@ def _sample(args: argparse.Namespace) -> Request:
 def _row(args: argparse.Namespace) -> Row:
     if args.row is None or args.ground_truth is not None or args.extra is not None:
         raise RequestError("explain: FILE needs --row N, and its row has --ground-truth and --extra itself", "--row")
-    row = next(islice(Source(args.input).rows(args.row - 1), 1), None)
+    row = next(islice(Source(args.input, SAMPLE).rows(args.row - 1), 1), None)
     if row is None:
         raise RequestError(f"--row: {args.input} has fewer than {args.row} rows", "--row")
     return row

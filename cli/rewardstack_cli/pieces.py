@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import NamedTuple
 
 from rewardstack.errors import BudgetError, ConfigError, RequestError, RewardstackError, ScoringError
 from rewardstack.score import Score, Usage
-from rewardstack_cli.data.rows import Row
+from rewardstack_cli.data.rows import Row, size_of
 
 PIECES = 8
 """Pieces to a chunk."""
+PIECE_BYTES = 8 << 20
+"""Bytes of a piece's rows at most, unless a single row has more."""
 GRACE = 1.0
 """Seconds that requests in flight get to end when a run stops early, so that few are broken off."""
 
@@ -102,6 +104,14 @@ async def _score(rows: list[Row], score: ScoreRows) -> Piece:
 
 
 def _pieces(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
-    rows = iter(rows)
-    while piece := list(islice(rows, size)):
+    piece: list[Row] = []
+    total = 0
+    for row in rows:
+        added = size_of(row.fields)
+        if piece and (len(piece) == size or total + added > PIECE_BYTES):
+            yield piece
+            piece, total = [], 0
+        piece.append(row)
+        total += added
+    if piece:
         yield piece

@@ -10,6 +10,7 @@ from rewardstack.client import route_table
 from rewardstack.score import ON_ERROR
 from rewardstack.settings import Settings
 from rewardstack_cli.cost import show_cost
+from rewardstack_cli.data.rows import SAMPLE
 from rewardstack_cli.data.source import Source
 from rewardstack_cli.options import Options
 from rewardstack_cli.run import Run
@@ -64,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         RewardstackError: what was scored before is in OUT.
     """
-    source = Source(args.input)
+    # OUT has whole rows.
+    source = Source(args.input, None if args.output else SAMPLE)
     routes = route_table(Settings.from_env())
     options = Options(routes, args.chunk_size, args.data_source, args.on_error, args.timeout, args.cached)
     if args.dry_run:

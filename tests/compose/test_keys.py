@@ -115,10 +115,12 @@ def test_published(stack: ComposeStack) -> None:
 
 
 def test_cache_password(stack: ComposeStack) -> None:
-    """The published cache answers to its password alone."""
+    """The published cache answers to its password alone, which allows what a trainer needs and no administration."""
     port = int(stack.environment["CACHE_PORT"])
     with redis.Redis(port=port, password=PASSWORD) as known, redis.Redis(port=port) as unknown:
         assert known.ping() is True
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            known.config_get("maxmemory")
         with pytest.raises(redis.AuthenticationError):
             unknown.ping()
 

@@ -205,12 +205,18 @@ def test_secret_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run.make()
     secrets.write(load(ROOT, {"CACHE_PASSWORD": "word", "LLM_JUDGE_SERVER_API_KEY": "key"}), run)
     folder = secrets.folder(run)
+    before = (folder / "cache_server_password").read_text()
+    secrets.write(load(ROOT, {"CACHE_PASSWORD": "word", "LLM_JUDGE_SERVER_API_KEY": "key"}), run)
+    assert (folder / "cache_server_password").read_text() == before
     assert folder.stat().st_mode & 0o777 == 0o700
     found = {file.name: file.read_text() for file in folder.iterdir() if file.read_text()}
+    own = found["cache_server_password"]
+    assert len(own) == 64
     assert found == {
         "cache_password": "word",
+        "cache_server_password": own,
         "llm_judge_server_api_key": "key",
-        "reward_cache_url": "redis://:word@cache:6379/0",
+        "reward_cache_url": f"redis://server:{own}@cache:6379/0",
     }
     stopped = SimpleNamespace(containers=list)
     monkeypatch.setattr(commands, "_recall", lambda run: (Composed("mine", []), stopped))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -96,7 +97,7 @@ def test_round_trip(run: RunDir) -> None:
         ({"REWARD_SERVER_API_KEYS": "another-key-of-the-tests"}, ["rules"]),
         ({"LLM_JUDGE_SERVER_API_KEY": "another"}, ["rules", "worker"]),
         ({"LLM_JUDGE_HEADERS": "name: another"}, ["rules", "worker"]),
-        ({"CACHE_PASSWORD": "another"}, ["cache", "rules", "worker"]),
+        ({"CACHE_PASSWORD": "another"}, ["cache"]),
         ({"REWARD_CACHE_SECRET": "another"}, ["rules", "worker"]),
         ({"JUDGE_BALANCING": "affinity"}, []),
         ({"REWARD_PORT": 6543}, []),
@@ -120,20 +121,25 @@ def test_secrets_stand_in_their_files_alone(run: RunDir) -> None:
     files = [path for path in run.path.rglob("*") if path.is_file() and "sesame" in path.read_text()]
     found = {str(path.relative_to(run.path)) for path in files}
     keys = ("llm_judge_server_api_key", "llm_judge_headers", "reward_server_api_keys", "cache_password")
-    names = (*keys, "reward_cache_secret", "reward_cache_url")
+    names = (*keys, "reward_cache_secret")
     assert found == {"cache.conf", *(f"secrets/{name}" for name in names)}
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
 
 
 def test_passwords(run: RunDir) -> None:
     """A port takes a password: the user's or a generated one, which stays; without a port there is neither."""
-    assert "requirepass" not in described(run).configuration["cache.conf"]
+    assert "user default" not in described(run).configuration["cache.conf"]
     made = described(run, CACHE_PORT=6379, QUEUE_PORT=6380)
     write(made, run)
     assert described(run, CACHE_PORT=6379, QUEUE_PORT=6380).configuration == made.configuration
-    passwords = {line for text in made.configuration.values() for line in text.splitlines() if "requirepass" in line}
-    assert len(passwords) == 2
-    assert "requirepass sesame-three\n" in described(run, **SECRETS).configuration["cache.conf"]
+    passwords = {
+        line
+        for text in made.configuration.values()
+        for line in text.splitlines()
+        if re.search("^(requirepass|user) ", line)
+    }
+    assert len(passwords) == 3
+    assert "user default on >sesame-three resetkeys" in described(run, **SECRETS).configuration["cache.conf"]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -11,15 +12,22 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewardstack.errors import RequestError, SettingsError
+from rewardstack.errors import RequestError, RewardstackError, SettingsError
 from rewardstack_cli.data.rows import ADDED, own_fields
 from rewardstack_cli.provenance import Provenance, parse
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 BATCH = 1024
-"""Rows in memory at a time."""
+"""Rows in memory at a time at most."""
+BATCH_BYTES = 16 << 20
+"""Bytes that they take at most, unless a single row takes more."""
+MAX_ROW_BYTES = 64 << 20
+"""Bytes that one row may take: a dictionary lets a small file hold many rows of any size."""
+VALUE_BYTES = 64
+"""Bytes that Python needs for one value beside its data, about."""
 INPUT_DIGEST = b"rewardstack.input"
 """Metadata of OUT: the digest of the rows it was made from."""
 PROVENANCE = b"rewardstack.provenance"
@@ -32,16 +40,20 @@ def require() -> None:
         raise SettingsError("parquet needs pyarrow; install it with: pip install pyarrow")
 
 
-def read_rows(path: Path, start: int = 0) -> Iterator[dict[str, Any]]:
+def read_rows(path: Path, start: int = 0, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
     """The rows of a parquet file from number `start` (from 0) on, as Python's own types.
 
+    Args:
+        path: of the file.
+        start: the first row.
+        columns: that are read, where the file has them; None for all.
+
     Raises:
-        RequestError: it is no readable parquet file.
+        RequestError: it is no readable parquet file, has a column twice, or a row is larger than `MAX_ROW_BYTES`.
     """
-    for batch in _batches(path):
-        if start < len(batch):
-            yield from batch.slice(start).to_pylist()
-        start = max(0, start - len(batch))
+    with _readable(path):
+        for batch in _batches(path, columns, start):
+            yield from batch.to_pylist()
 
 
 def read_added(path: Path) -> Iterator[dict[str, Any]]:
@@ -76,7 +88,7 @@ def schema_of(rows: Path | Iterable[dict[str, Any]]) -> pa.Schema:
 
     if isinstance(rows, Path):
         with _readable(rows):
-            return _without_added(pq.read_schema(rows))
+            return _without_added(_schema(rows, pq.read_metadata(rows)))
     schema = pa.schema([])
     try:
         for chunk in _chunks(map(own_fields, rows)):
@@ -150,11 +162,111 @@ def _without_added(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in schema if field.name not in ADDED], metadata=schema.metadata)
 
 
-def _batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+def _batches(path: Path, columns: Sequence[str] | None = None, start: int = 0) -> Iterator[pa.RecordBatch]:
+    """Yield the rows from number `start` on, in batches of at most `BATCH` rows and `BATCH_BYTES` or one row."""
     import pyarrow.parquet as pq
 
-    with _readable(path), pq.ParquetFile(path) as file:
-        yield from file.iter_batches(BATCH, columns=columns)
+    with _readable(path):
+        metadata = pq.read_metadata(path)
+        schema = _schema(path, metadata)
+        leaves = [metadata.schema.column(number) for number in range(metadata.num_columns)]
+        names = None if columns is None else [name for name in schema.names if name in columns]
+        # Dictionaries stay dictionaries until it is known what their values take.
+        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts, buffer_size=1 << 20) as file:
+            row = 0
+            for group in range(metadata.num_row_groups):
+                count = metadata.row_group(group).num_rows
+                if row + count > start:
+                    size = _batch_rows(path, metadata.row_group(group), row)
+                    for batch in file.iter_batches(size, [group], names):
+                        skipped = min(max(0, start - row), len(batch))
+                        yield from _bounded(path, batch.slice(skipped), row + skipped, schema)
+                        row += len(batch)
+                else:
+                    row += count
+
+
+def _schema(path: Path, metadata: pq.FileMetaData) -> pa.Schema:
+    """Return the columns of a file.
+
+    Raises:
+        RequestError: it has a column twice.
+    """
+    schema = metadata.schema.to_arrow_schema()
+    twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
+    if twice is not None:
+        raise RequestError(f"{path}: the column {twice} is there twice; rename or drop one", twice)
+    return schema
+
+
+def _batch_rows(path: Path, group: pq.RowGroupMetaData, start: int) -> int:
+    """Return how many rows of a row group to decode at a time, by what the file says of their size."""
+    columns = [group.column(number) for number in range(group.num_columns)]
+    declared = sum(max(column.total_uncompressed_size, 8 * column.num_values) for column in columns)
+    average = declared // max(1, group.num_rows)
+    if average > MAX_ROW_BYTES:
+        raise _too_large(path, f"rows {start + 1} to {start + group.num_rows} take {average:,} bytes each")
+    return min(BATCH, max(1, BATCH_BYTES // max(1, average)))
+
+
+def _bounded(path: Path, batch: pa.RecordBatch, start: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield a batch, whose first row is number `start` in parts of bounded size, of the types of `schema`."""
+    import pyarrow as pa
+
+    size = sum(map(_size, batch.columns))
+    if len(batch) > 1 and size > BATCH_BYTES:
+        middle = len(batch) // 2
+        yield from _bounded(path, batch.slice(0, middle), start, schema)
+        yield from _bounded(path, batch.slice(middle), start + middle, schema)
+    elif size > MAX_ROW_BYTES:
+        raise _too_large(path, f"row {start + 1} takes {size:,} bytes")
+    elif len(batch):
+        fields = [schema.field(name) for name in batch.schema.names]
+        columns = [_cast(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=schema.metadata))
+
+
+def _size(array: pa.Array) -> int:
+    """Return about how many bytes the values of an array take as Python's, each as often as it occurs."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.types as types
+
+    own = VALUE_BYTES * len(array)
+    if isinstance(array, pa.ExtensionArray):
+        return _size(array.storage)
+    if types.is_dictionary(array.type):
+        if not _is_text(array.dictionary.type):
+            return own + int(array.nbytes)
+        return own + (pc.sum(pc.binary_length(array.dictionary).cast(pa.int64()).take(array.indices)).as_py() or 0)
+    if types.is_struct(array.type):
+        return own + sum(map(_size, array.flatten()))
+    if types.is_map(array.type):
+        first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        return own + sum(_size(part.slice(first, last - first)) for part in (array.keys, array.items))
+    if types.is_nested(array.type):
+        return own + _size(array.flatten())
+    return own + int(array.nbytes)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow.types as types
+
+    return any(one(kind) for one in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary))
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return a column that was read as a dictionary, or has one inside, as the type that the file gives it."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(array.type) and not types.is_dictionary(kind):
+        array = array.dictionary_decode()
+    return array if array.type == kind else array.cast(kind)
+
+
+def _too_large(path: Path, what: str) -> RequestError:
+    return RequestError(f"{path}: {what}; at most {MAX_ROW_BYTES:,} can be read: drop columns that are not needed")
 
 
 def _chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -165,9 +277,12 @@ def _chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
+    """Raise what pyarrow says of a damaged file as an error of that file; one of the disk stays what it is."""
     import pyarrow as pa
 
     try:
         yield
-    except pa.ArrowException as error:
+    except (pa.ArrowException, ValueError, OverflowError, OSError) as error:
+        if isinstance(error, RewardstackError) or getattr(error, "errno", None) is not None:
+            raise
         raise RequestError(f"{path}: not a readable parquet file: {error}") from error

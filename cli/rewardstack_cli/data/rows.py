@@ -15,6 +15,9 @@ from rewardstack.score import Request, Score
 ADDED = ("value", "status", "reason", "cached")
 """What a row of OUT has beside the row of IN; fields of these names in IN are replaced."""
 
+SAMPLE = ("name", "data_source", "solution_str", "response", "ground_truth", "reward_model", "extra_info")
+"""What is read of a row that is shown and not written: the fields of `to_request`, and the row's name."""
+
 
 class Row(NamedTuple):
     """One row of a data file.
@@ -81,6 +84,21 @@ def _expect(value: Any, kind: type | tuple[type, ...], field: str, what: str) ->
 def own_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The row without what a score adds."""
     return {name: value for name, value in fields.items() if name not in ADDED}
+
+
+def size_of(fields: Mapping[str, Any]) -> int:
+    """Return the characters and bytes in a row, at any depth."""
+    total = 0
+    values: list[Any] = [fields]
+    while values:
+        value = values.pop()
+        if isinstance(value, (str, bytes)):
+            total += len(value)
+        elif isinstance(value, Mapping):
+            values += value.values()
+        elif isinstance(value, (list, tuple)):
+            values += value
+    return total
 
 
 def added_fields(score: Score) -> dict[str, Any]:

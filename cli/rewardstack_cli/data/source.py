@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +40,16 @@ class Source:
 
     Args:
         path: ends in `.jsonl` or `.parquet`.
+        columns: of parquet that are read, where it has them; None for all.
 
     Raises:
         RequestError: it is no file, or of another kind.
         SettingsError: it is parquet, and the extra `data` is not installed.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, columns: Sequence[str] | None = None) -> None:
         self.path = path
+        self._columns = columns
         self.is_parquet = is_parquet(path, "IN")
         if not path.is_file():
             raise RequestError(f"IN: there is no file {path}", "IN")
@@ -59,7 +61,7 @@ class Source:
             RequestError: a row is malformed; the message names file and line.
         """
         if self.is_parquet:
-            rows = enumerate(parquet.read_rows(self.path, start), start + 1)
+            rows = enumerate(parquet.read_rows(self.path, start, self._columns), start + 1)
             return (Row(self.path, f"row {number}", fields) for number, fields in rows)
         return self._lines(start)
 

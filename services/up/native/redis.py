@@ -11,6 +11,8 @@ from services.stack.secrets import Secrets
 from services.stack.settings import Settings
 
 OPTIONS = ROOT / "services/redis"
+SERVER = "server"
+"""The cache's user for the stack's own services, which may do everything."""
 
 
 @dataclass(frozen=True)
@@ -21,20 +23,20 @@ class Redis:
         service: `cache` or `queue`.
         socket: that it listens on.
         configuration: of this stack; the options that all stacks share are read beside it.
-        password: empty where it has no port.
+        login: user and password as a URL has them; empty where it has no port.
         published: its URL for other machines, to be read by a shell; the socket's where it has no port.
     """
 
     service: str
     socket: Path
     configuration: str
-    password: str
+    login: str
     published: str
 
     @property
     def url(self) -> str:
         """For this machine."""
-        return f"unix://{f':{self.password}@' if self.password else ''}{self.socket}"
+        return f"unix://{f'{self.login}@' if self.login else ''}{self.socket}"
 
 
 def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Redis:
@@ -44,26 +46,43 @@ def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Re
         service: `cache` or `queue`.
         settings: of the stack.
         run: its directory.
-        secrets: takes up the password that a port needs.
+        secrets: takes up the passwords that a port needs.
     """
     prefix, socket = service.upper(), run.socket(service)
-    port, password, published = settings[f"{prefix}_PORT"], "", f"unix://{socket}"
+    port, login, published = settings[f"{prefix}_PORT"], "", f"unix://{socket}"
+    access: list[str] = []
     if port:
         password = settings.get(f"{prefix}_PASSWORD") or secrets.generate(f"{service}_password")
         file = secrets.add(f"{service}_password", password)
         published = f"redis://:$(cat {file})@{settings.host}:{port}/0"
+        login, access = f":{password}", [f"bind {_addresses(settings)}", f"requirepass {password}"]
+        if service == "cache":
+            own = secrets.generate("cache_server_password")
+            secrets.add("cache_server_password", own)
+            login, access[1:] = f"{SERVER}:{own}", users(password, own)
     lines = [
         f"include {OPTIONS / service}.conf",
         f"unixsocket {socket}",
         "unixsocketperm 700",
         f"port {port or 0}",
-        *([f"bind {_addresses(settings)}", f"requirepass {password}"] if port else []),
+        *access,
         f"maxmemory {settings[f'{prefix}_MAX_MEMORY']}",
         f"dir {run.queue if service == 'queue' else run.path}",
         "daemonize no",
         'logfile ""',
     ]
-    return Redis(service, socket, "\n".join(lines) + "\n", password, published)
+    return Redis(service, socket, "\n".join(lines) + "\n", login, published)
+
+
+def users(password: str, own: str) -> list[str]:
+    """Return the cache's users as lines of its configuration.
+
+    Args:
+        password: of trainers, who may do what the client does; they log in without a name.
+        own: of the stack's services.
+    """
+    rights = (OPTIONS / "trainers.acl").read_text(encoding="ascii").strip()
+    return [f"user default on >{password} {rights}", f"user {SERVER} on >{own} ~* &* +@all"]
 
 
 def _addresses(settings: Settings) -> str:
