@@ -315,7 +315,7 @@ def test_both_gone_and_back(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogC
     back = FaultServer(port=ports[0], script=FAKE_JUDGE)
     try:
         assert {"ok"} == statuses(score([sample(f"gone {at}", timeout=10.0) for at in range(200)]))
-        assert 200 == len(asked(back))
+        assert 200 <= len(asked(back)) <= 200 * (1 + RETRY_SHARE) + RETRY_RESERVE
     finally:
         back.kill()
 
