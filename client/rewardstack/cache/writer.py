@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from rewardstack.core.event_loop import within
+
 T = TypeVar("T")
 
 TOGETHER = 128
@@ -53,7 +55,7 @@ class Writer(Generic[T]):
             self._task.cancel()
             await asyncio.wait({self._task})
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._write_all(), CLOSING_TIME)
+            await within(CLOSING_TIME, self._write_all())
         self._drop()
 
     async def _gather(self) -> None:

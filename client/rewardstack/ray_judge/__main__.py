@@ -23,7 +23,7 @@ from rewardstack_settings.kinds import RAY_NAMESPACE
 
 LOOK = 5.0
 """Seconds between looks at the service,"""
-PATIENCE = 60.0
+ANSWER_TIMEOUT = 60.0
 """and that it has to answer."""
 
 
@@ -80,7 +80,7 @@ def _serve(given: argparse.Namespace, stop: threading.Event) -> None:
         try:
             _tell(given, variables)
             while not stop.wait(LOOK):
-                ray.get(service.state.remote(), timeout=PATIENCE)
+                ray.get(service.state.remote(), timeout=ANSWER_TIMEOUT)
         except (ray.exceptions.RayError, TimeoutError) as error:
             raise UnreachableError(f"the service is lost: {last_line(error)}") from error
         finally:

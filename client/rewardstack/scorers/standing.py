@@ -9,6 +9,7 @@ from typing import NamedTuple
 import aiohttp
 
 from rewardstack.core.addresses import shown_url
+from rewardstack.core.event_loop import within
 from rewardstack.errors import RejectedError, RewardstackError, SettingsError
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.scorers.destination import KEY_REFUSED
@@ -21,7 +22,7 @@ from rewardstack.transport.http import authorization, open_session, send
 from rewardstack.transport.ray_actor import is_actor
 from rewardstack.transport.reply import body_of
 
-PATIENCE = 2.0
+ANSWER_TIMEOUT = 2.0
 """Seconds for an answer."""
 SHOWN_MODELS = 5
 
@@ -86,10 +87,10 @@ async def _ask(session: aiohttp.ClientSession, one: _Asked) -> Standing:
     if is_actor(one.url):
         return Standing(one.service, address, None, one.model)
     try:
-        reply = await asyncio.wait_for(send(session, "GET", one.url + one.path, None, one.headers), PATIENCE)
+        reply = await within(ANSWER_TIMEOUT, send(session, "GET", one.url + one.path, None, one.headers))
         data = body_of(reply)
     except asyncio.TimeoutError:
-        return Standing(one.service, address, False, one.model, f"no answer within {PATIENCE:g} s")
+        return Standing(one.service, address, False, one.model, f"no answer within {ANSWER_TIMEOUT:g} s")
     except RejectedError as error:
         refused = error.status in KEY_REFUSED
         return Standing(one.service, address, not refused, one.model, "it refuses the key" if refused else "")

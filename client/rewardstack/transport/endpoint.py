@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from rewardstack.core.deadline import HEADER, AttemptTimeout
+from rewardstack.core.event_loop import within
 from rewardstack.endpoints import VARIABLE
 from rewardstack.errors import (
     DeadlineError,
@@ -721,7 +722,7 @@ class Endpoint:
             await message.admit()
         try:
             sending = send(self._session, message.method, self.url + message.path, message.body, headers)
-            result_of(await asyncio.wait_for(sending, seconds), message.read)
+            result_of(await within(seconds, sending), message.read)
         except asyncio.TimeoutError:
             return UnreachableError(f"{self._named}: no answer to {message.method} {message.path} within {seconds:g} s")
         except ServiceError as error:
@@ -768,7 +769,7 @@ class Endpoint:
         parts = urlsplit(self.url)
         url = f"{parts.scheme}://{parts.netloc}/gateway/health"
         try:
-            reply = await asyncio.wait_for(send(self._session, "GET", url, None, {}), PING_TIMEOUT)
+            reply = await within(PING_TIMEOUT, send(self._session, "GET", url, None, {}))
         except (asyncio.TimeoutError, ServiceError):
             self._gateway = None
             return False

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from rewardstack.cache.store import ResultCache
 from rewardstack.client import route_table
-from rewardstack.core.event_loop import loop_thread, run
+from rewardstack.core.event_loop import loop_thread, run, within
 from rewardstack.core.near_misses import suggestion
 from rewardstack.core.steps import Explanation, Trace
 from rewardstack.errors import BudgetError, RewardstackError, RouteError, ScoringError, UnknownSourceError
@@ -204,7 +204,7 @@ class Evaluator:
             UnreachableError, asyncio.TimeoutError: their supervisor does not answer.
         """
         asked = _all([client.stats() for client in self._rules.clients])
-        counts = run(asyncio.wait_for(asked, STATS_SECONDS))
+        counts = run(within(STATS_SECONDS, asked))
         return {name: sum(count[name] for count in counts) for name in counts[0] if name != "pid"}
 
     @property
