@@ -166,8 +166,10 @@ def test_processes_of_a_run_share_the_budget(
     assert third.startswith("['ok', 'failed'] REWARDSTACK_MAX_TOKENS: the run 'run-1' has spent 1")
     assert " of 100 tokens of judges and embedding servers; raise it, or set another REWARDSTACK_RUN_ID" in third
     monkeypatch.setenv("REWARDSTACK_RUN_ID", "run-2")
-    assert "['ok']" == run_script(RUN.format(texts=["d"]))
-    assert 4 == len(asked(judge))
+    assert "['ok']" == run_script(RUN.format(texts=["e"]))
+    assert 4 == len(
+        {body["messages"][-1]["content"] for body in asked(judge)}
+    )  # a slow one may be asked twice, but d never
 
 
 def test_redis_goes_and_comes(
