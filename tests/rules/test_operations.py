@@ -60,7 +60,7 @@ def test_probes(server: RewardServer) -> None:
     health, ready = server.get("/health"), server.get("/ready")
 
     assert (health.status_code, health.json()["status"]) == (200, "ok")
-    assert (ready.status_code, ready.json()["checks"]) == (200, {"registry": True, "isolation": True, "models": True})
+    assert (ready.status_code, ready.json()["checks"]) == (200, {"registry": True, "isolation": True, "places": True})
 
 
 def test_metrics_over_all_workers(start: Start) -> None:
