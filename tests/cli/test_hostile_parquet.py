@@ -157,7 +157,7 @@ def test_types(tmp_path: Path) -> None:
         "category": pa.array(["a", None, "a"]).dictionary_encode(),
         "bytes": pa.array([b"a", b"\xff", None]),
         "map": pa.array([[("k", "v")], None, []], pa.map_(pa.string(), pa.string())),
-        "pair": pa.array([["a", "b"], None, ["c", None]], pa.list_(pa.string(), 2)),
+        "pair": pa.array([["a", "b"], ["d", "e"], ["c", None]], pa.list_(pa.string(), 2)),
         "inside": pa.array([{"a": "x", "l": ["y", "z"]}, None, {"a": None, "l": None}]),
     }
     content = table_of(3, **columns)

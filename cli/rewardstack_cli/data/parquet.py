@@ -26,6 +26,8 @@ BATCH_BYTES = 16 << 20
 """Bytes that they take at most, unless a single row takes more."""
 MAX_ROW_BYTES = 64 << 20
 """Bytes that one row may take: a dictionary lets a small file hold many rows of any size."""
+MAX_DEPTH = 100
+"""Of a column, as of a sample's fields; not every release of pyarrow has a bound."""
 VALUE_BYTES = 64
 """Bytes that Python needs for one value beside its data, about."""
 INPUT_DIGEST = b"rewardstack.input"
@@ -191,8 +193,12 @@ def _schema(path: Path, metadata: pq.FileMetaData) -> pa.Schema:
     """Return the columns of a file.
 
     Raises:
-        RequestError: it has a column twice.
+        RequestError: it has a column twice, or one that is nested too deep.
     """
+    for at in range(metadata.num_columns):
+        parts = metadata.schema.column(at).path.split(".")
+        if sum(part not in ("list", "key_value") for part in parts) > MAX_DEPTH + 1:
+            raise RequestError(f"{path}: {parts[0]} is too deeply nested: more than {MAX_DEPTH} deep", parts[0])
     schema = metadata.schema.to_arrow_schema()
     twice = next((name for name, count in Counter(schema.names).items() if count > 1), None)
     if twice is not None:
