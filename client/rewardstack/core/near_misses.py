@@ -10,6 +10,8 @@ from functools import lru_cache
 SIMILARITY = 0.83
 """Of two names, from 0 to 1, from which on one is most likely a slip of the other: `max_tokens` of `max_new_tokens` is,
 `problem_id` of `problem` is not."""
+SUGGESTED = 0.8
+"""The same where the name is an error anyway: `gsm9k` is a slip of `gsm8k`."""
 SHORTEST, LONGEST = 3, 40
 """Characters of the names that are compared."""
 MOST_NAMES = 50
@@ -51,5 +53,5 @@ def near_miss(function: str, named: tuple[str, ...], given: tuple[object, ...]) 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return "was 'math' meant? " for a message about an unknown name; empty where no known name is near."""
-    meant = closest(name, known, 0.8)
+    meant = closest(name, known, SUGGESTED)
     return f"was {meant!r} meant? " if meant else ""

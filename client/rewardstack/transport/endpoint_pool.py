@@ -356,33 +356,40 @@ class EndpointPool:
         self._look()
         self._outage.raise_if_stalled(message.method, deadline)
         while True:
-            self._look()
             endpoint = await self._turn(deadline, failures)
             # A place that only others' failures have made free is no progress: a service that never answers would be
             # waited for by one batch of requests after the other.
             if patience.since < self.last_progress:
                 patience = deadline.sent()
             try:
-                sent = message if failures is None else message.to_replica(failures.replica)
-                is_hedged = message.is_hedged or len(self._endpoints) > 1
-                hedge = partial(self._hedge, endpoint, message, patience) if is_hedged else None
-                result = await endpoint.ask(sent, patience, hedge)
-                self.last_progress = time.monotonic()
-                if failures is not None:
-                    self._learn(failures, endpoint)
-                return result
-            except RejectedError as error:
-                self.last_progress = time.monotonic()
-                if not error.is_misplaced:
+                return await self._attempt(endpoint, message, patience, failures)
+            except (OverloadError, UnreachableError, RejectedError, ReplyError) as error:
+                if isinstance(error, RejectedError) and not error.is_misplaced:
                     raise
                 failures = failures or Failures()
                 failures.note(endpoint, error)
-            except (OverloadError, UnreachableError, ReplyError) as error:
-                failures = failures or Failures()
-                failures.note(endpoint, error)
-            finally:
-                self._leave(endpoint)
             await self._until_again(message, failures, deadline)
+            self._look()
+
+    async def _attempt(
+        self, endpoint: Endpoint, message: Message, patience: AttemptTimeout, failures: Failures | None
+    ) -> Any:
+        """Return what an endpoint makes of a message that has a place there, or its hedge; raises as `ask` does."""
+        sent = message if failures is None else message.to_replica(failures.replica)
+        is_hedged = message.is_hedged or len(self._endpoints) > 1
+        hedge = partial(self._hedge, endpoint, message, patience) if is_hedged else None
+        try:
+            result = await endpoint.ask(sent, patience, hedge)
+        except RejectedError:
+            self.last_progress = time.monotonic()
+            raise
+        else:
+            self.last_progress = time.monotonic()
+            if failures is not None:
+                self._learn(failures, endpoint)
+            return result
+        finally:
+            self._leave(endpoint)
 
     def _learn(self, failures: Failures, taker: Endpoint) -> None:
         """Count the rejections of a request against the endpoints that they came from, once another has taken it."""

@@ -208,18 +208,16 @@ async def send(
     try:
         async with session.request(method, url, data=body, headers=sent, allow_redirects=False, proxy=proxy) as reply:
             return Reply(named, reply.status, reply.headers, await _read(reply))
-    except (aiohttp.ClientError, OSError) as error:
+    except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
         if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
             _forget_address(session, proxy or url)
-        # Other errors of aiohttp have words that hold the query.
-        cause = (
-            error if isinstance(error, (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError)) else None
-        )
-        raise _meaning(error, named, "host" if proxy is None else "proxy") from cause
+        raise _meaning(error, named, "host" if proxy is None else "proxy") from error
+    except aiohttp.ClientError as error:
+        raise ReplyError(f"{named}: {_fault(error)}") from None  # aiohttp's own words hold the query
 
 
 def _meaning(error: aiohttp.ClientError | OSError, named: str, asked: str) -> ServiceError:
-    """Return what it means that there is no reply from the host, or from the proxy before it."""
+    """Return what it means that the connection to the host, or to the proxy before it, brought no reply."""
     if isinstance(error, aiohttp.ClientConnectorError):
         if error.os_error.errno in OUT_OF_DESCRIPTORS:
             return OverloadError("no file descriptor left in this process; raise `ulimit -n`")
@@ -229,9 +227,7 @@ def _meaning(error: aiohttp.ClientError | OSError, named: str, asked: str) -> Se
         return UnreachableError(f"{named}: nothing takes the connection within {CONNECT_TIMEOUT:g} s")
     if isinstance(error, aiohttp.ClientPayloadError):
         return ReplyError(f"{named}: the reply broke off")
-    if isinstance(error, (aiohttp.ClientConnectionError, OSError)):
-        return UnreachableError(f"{named}: {error or type(error).__name__}")
-    return ReplyError(f"{named}: {_fault(error)}")
+    return UnreachableError(f"{named}: {error or type(error).__name__}")
 
 
 def _forget_address(session: aiohttp.ClientSession, url: str) -> None:

@@ -110,7 +110,7 @@ class Judge(Relayable[Plan]):
     async def keys(self, samples: Sequence[Plan], context: Context) -> list[Key | None]:
         """Return a key for each sample, None if the judge does not say what it serves."""
         unready = await self._unready(samples, context.deadline)
-        return [None if _kind(plan) in unready else self._key(plan) for plan in samples]
+        return [None if unready and _kind(plan) in unready else self._key(plan) for plan in samples]
 
     async def _unready(self, plans: Sequence[Plan], deadline: SharedDeadline) -> set[Kind]:
         """Make the judges ready for each kind of sample; return the kinds whose judge did not answer."""
@@ -148,7 +148,7 @@ class Judge(Relayable[Plan]):
         """Return the score of a sample, for `batch` sends them one by one.
 
         Raises:
-            RequestError: the environment's judge gives no probabilities, and the sample asks for them.
+            RequestError: the environment's judge returns no probabilities, and the sample asks for them.
         """
         [plan] = samples
         try:

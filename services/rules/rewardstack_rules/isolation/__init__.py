@@ -7,8 +7,7 @@
 The supervisor (one for all processes of a server, one thread, asyncio) queues tasks, keeps deadlines and moves slow
 tasks out of the way. The zygote has imported the function that children call; it forks them, kills them and reaps
 them, so that no process id is ever used after it was freed. `prepare` (module `launch`) starts both. Who of them hangs
-is killed (module `watch`), and replaced as if it had died. What confined
-children keep says package `confinement`.
+is killed (module `watch`), and replaced as if it had died. Package `confinement` says what confined children keep.
 
 No other room enters: the supervisor and the zygote load only what they need, and stay single-threaded.
 """
