@@ -5,7 +5,7 @@
 A reward server scores samples of `math` that need no algebra, and a judge (`slow_judge`) others, sent over HTTP one by
 one, without a result cache; the first ones warm both sides up. Of the last one every call and return of a function of
 the project is noted, thread by thread, in the client's process and, of the rule, in the server's. A change of file is a
-call or a return into another file than the one before; that a coroutine waits and goes on is none.
+call or a return into another file than the one before; that a coroutine waits and resumes is none.
 """
 
 from __future__ import annotations

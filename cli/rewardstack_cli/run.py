@@ -181,7 +181,9 @@ class Run:
 
     async def _score_rows(self, scores: ScoreFile, summary: InputSummary) -> int:
         """Scores what is left; returns the signal that ended it early, 0 for none."""
-        outage = Outage(self._options.patience, "the same command scores the failed rows again, and goes on from there")
+        outage = Outage(
+            self._options.patience, "the same command scores the failed rows again, and continues from there"
+        )
         noting = asyncio.create_task(self._note(scores, summary))
         with progress_bar() as bar, Interrupts() as interrupts:
             task = bar.add_task("", total=summary.rows, completed=scores.kept, before=scores.kept, tally=scores.tally)

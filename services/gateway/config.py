@@ -17,10 +17,10 @@ WITH_TLS = " ssl; include tls.conf"
 """What follows the address and port of a server that speaks TLS."""
 TRIES = 2
 """Servers that a request is sent to where the first breaks."""
-KEY_QUESTIONS = {
-    "RULES_KEY_QUESTION": "REWARD_SERVER_API_KEYS",
-    "JUDGE_KEY_QUESTION": "LLM_JUDGE_SERVER_API_KEY",
-    "EMBEDDING_KEY_QUESTION": "EMBEDDING_SERVER_API_KEY",
+AUTH_REQUEST_URIS = {
+    "RULES_AUTH_REQUEST_URI": "REWARD_SERVER_API_KEYS",
+    "JUDGE_AUTH_REQUEST_URI": "LLM_JUDGE_SERVER_API_KEY",
+    "EMBEDDING_AUTH_REQUEST_URI": "EMBEDDING_SERVER_API_KEY",
 }
 """By the variable in the templates that says whether a port asks for a key: the setting that holds its keys."""
 NOBODY = "unix:/nonexistent/server.sock"
@@ -51,7 +51,7 @@ def files(
         "NGINX_USER": "user root;" if os.geteuid() == 0 else "",
         "SERVICES": "\n    ".join(f"include {service}.conf;" for service in services),
         "TRIES": str(TRIES),
-        **key_questions(settings),
+        **auth_request_uris(settings),
         **({"TLS_FOLDER": str(tls.folder), "TLS_VERSION": tls.version} if tls else {}),
         **{f"LISTEN_{service.upper()}": listen[service] + (WITH_TLS if tls else "") for service in services},
         **{variable(service): servers[service] for service in services},
@@ -64,9 +64,9 @@ def files(
     return {f"{name}.conf": fill(TEMPLATES / f"{name}.conf.template", values) for name in names}
 
 
-def key_questions(settings: Settings) -> dict[str, str]:
+def auth_request_uris(settings: Settings) -> dict[str, str]:
     """Whether the port of each service asks for a key, by the variable in the templates."""
-    return {variable: "/key" if settings[key] else "off" for variable, key in KEY_QUESTIONS.items()}
+    return {variable: "/key" if settings[key] else "off" for variable, key in AUTH_REQUEST_URIS.items()}
 
 
 def named_judges(judges: Mapping[str, str], servers: Mapping[str, Sequence[str]], settings: Settings) -> dict[str, str]:

@@ -255,7 +255,7 @@ async def test_others_in_a_batch_keep_it() -> None:
 
 
 async def test_who_comes_later_is_not_dropped() -> None:
-    """An equal item that comes when the batch is just being dropped is sent anew."""
+    """An equal item that comes when the batch is just being dropped is sent again."""
     send = Held()
     batcher: Batcher[str, int] = Batcher(send)
     gone = caller(batcher, ["a"])

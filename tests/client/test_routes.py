@@ -87,7 +87,7 @@ def test_ones_own_instead_of_verls(name: str) -> None:
     ],
 )
 def test_suggestion_for_an_unknown_source(source: str, hint: str) -> None:
-    """The error about an unknown source has the nearest name, and how one's own reward functions are named."""
+    """The error about an unknown source has the nearest name, and how your own reward functions are named."""
     with pytest.raises(UnknownSourceError, match=re.escape(hint)):
         RouteTable(builtin_routes()).find(source)
 

@@ -32,7 +32,7 @@ ALL_KEYS = {
     "EMBEDDING_SERVER_API_KEY": MODEL_KEY,
 }
 PLACES = 4
-"""Requests that one address may have on their way."""
+"""Requests that one address may have in flight."""
 SLOW_CLIENTS = 12
 
 OPEN = {"rules": ["/", "/health", "/ready", "/gateway/health"], "judge": ["/health", "/judges/small/health"]}

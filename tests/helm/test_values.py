@@ -145,7 +145,7 @@ def test_names_and_questions(rendered: Rendered) -> None:
     names = {".own.example", ".cluster.local", "r-gateway.default", "rewards.example.org"}
     assert {*given["ALLOWED_HOSTS"].split(",")} == names
     assert found.one("ConfigMap", "settings")["data"]["ALLOWED_HOSTS"] == given["ALLOWED_HOSTS"]
-    asks = [given[f"{service}_KEY_QUESTION"] for service in ("RULES", "JUDGE", "EMBEDDING")]
+    asks = [given[f"{service}_AUTH_REQUEST_URI"] for service in ("RULES", "JUDGE", "EMBEDDING")]
     assert asks == ["/key", "off", "off"]
     volumes = found.one("Deployment", "gateway")["spec"]["template"]["spec"]["volumes"]
     assert {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}} in volumes

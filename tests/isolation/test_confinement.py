@@ -1,4 +1,4 @@
-"""A confined child has no network, starts no program, writes no file and reads only code; all else goes on."""
+"""A confined child has no network, starts no program, writes no file and reads only code; all else works."""
 
 from __future__ import annotations
 

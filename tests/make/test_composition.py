@@ -66,7 +66,7 @@ def test_files(tmp_path: Path, values: dict[str, str], expected: list[str]) -> N
 def test_ports_that_ask_for_a_key(tmp_path: Path) -> None:
     """The gateway asks for a key at the ports of services that have one, and looks at host names at the others."""
     given = described(tmp_path, BOTH, {"REWARD_SERVER_API_KEYS": "a-key-of-the-tests"}).gateway
-    asks = [given[f"{service}_KEY_QUESTION"] for service in ("RULES", "JUDGE", "EMBEDDING")]
+    asks = [given[f"{service}_AUTH_REQUEST_URI"] for service in ("RULES", "JUDGE", "EMBEDDING")]
     assert asks == ["/key", "off", "off"]
 
 

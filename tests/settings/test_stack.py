@@ -107,7 +107,7 @@ def test_the_name_of_the_certificate_is_known(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["LLM_JUDGE_SERVER_API_KEY", "EMBEDDING_SERVER_API_KEY"])
 def test_short_keys_of_model_servers(tmp_path: Path, name: str) -> None:
-    """A short key is refused where the stack runs the server, and is nobody's business where it runs elsewhere."""
+    """A short key is refused where the stack runs the server, and left alone where it runs a remote one."""
     server = name.removesuffix("_API_KEY")
     consistency.require(load(tmp_path, **{name: "short", f"{server}_URL": "http://node-7:8000"}))
     with pytest.raises(StackError, match=f"^{name}: its value has fewer than 16 characters"):

@@ -30,7 +30,7 @@ async def within(seconds: float, work: Awaitable[T]) -> T:
     """Return the result of `work`, which is cancelled if it takes longer, or with the caller.
 
     Unlike `asyncio.wait_for` before Python 3.12, it loses no cancellation that comes in the moment of the result:
-    whoever has gone would be worked for.
+    work would be done for a caller that has gone.
 
     Raises:
         asyncio.TimeoutError: it takes longer.

@@ -152,7 +152,7 @@ def describe(settings: Settings, run: RunDir, project: Project, chosen: Sequence
         ports.composed(settings),
         chosen=chosen,
         gpus=handed_out,
-        gateway={**gateway.key_questions(settings), **named_judges.variables(chosen, settings)},
+        gateway={**gateway.auth_request_uris(settings), **named_judges.variables(chosen, settings)},
         keys=[*keys(settings)],
     )
 

@@ -100,7 +100,7 @@ def equal_nodes(answer: Node, reference: Node) -> bool | None:
 
     Args:
         answer: as it is read.
-        reference: likewise.
+        reference: the same.
 
     Returns:
         None where that is not for their values alone to say, or their types are not compared here.

@@ -62,7 +62,7 @@ def _equal_expressions(answer: Expression, reference: Expression) -> bool:
 
     Args:
         answer: one that `has_value`.
-        reference: likewise.
+        reference: the same.
     """
     if answer == reference:
         return True

@@ -785,7 +785,7 @@ class _Parser:
         return found
 
     def _inside(self, read: Callable[[], T]) -> T:
-        """What `read` gives, in brackets of its own: bars open anew."""
+        """What `read` gives, in brackets of its own: bars open again."""
         bars, self._bars = self._bars, 0
         try:
             return self._nested(read)

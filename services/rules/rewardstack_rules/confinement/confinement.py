@@ -86,7 +86,7 @@ def prepare(allow: Sequence[str] = (), files: Sequence[str] = ()) -> Confinement
 
     Args:
         allow: as that of `Confinement`.
-        files: likewise.
+        files: the same.
 
     Returns:
         None where the kernel has no seccomp; the log says so.

@@ -121,7 +121,7 @@ def _rule(number: int, condition: Argument | None, result: int) -> list[Instruct
 
 
 def _where(condition: Argument) -> list[Instruction]:
-    """Allow the call where the condition holds, and refuse it elsewhere."""
+    """Allow the call if the condition holds, else refuse it."""
     tests = [one for value in condition.values for one in _if_equal(value, ALLOW)]
     return [
         Instruction(LOAD, 0, 0, AT_ARGUMENTS + 8 * condition.position),

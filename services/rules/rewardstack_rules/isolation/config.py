@@ -31,7 +31,7 @@ class IsolationConfig:
         tasks_per_child: tasks after which a child is replaced.
         growth_bytes: resident growth after which a child is replaced.
         max_frame_bytes: largest task or result, as JSON.
-        confined: children keep only what `confinement.Confinement` leaves, where the kernel can see to it.
+        confined: children keep only what `confinement.Confinement` leaves, if the kernel can enforce it.
         allow: groups of system calls, or single ones, that confined children keep beside.
         files: files and folders that confined children can read beside code.
         variables: names of the environment variables that children get beside `launch.INHERITED`.

@@ -1,4 +1,4 @@
-"""Chunks that wait for models, in threads beside a worker's own, so that it goes on with rules meanwhile."""
+"""Chunks that wait for models, in threads beside a worker's own, which scores rules meanwhile."""
 
 from __future__ import annotations
 

@@ -59,8 +59,8 @@ def isolation_config(settings: RuleSettings, pool: Pool = Pool.BUILT_IN) -> Isol
 def prepare_isolated(settings: RuleSettings) -> None:
     """Starts them, to be called in the process that forks the others (`launch.prepare`).
 
-    Those for own functions that are not confined are started at once where REWARD_FUNCTIONS names files; elsewhere
-    whoever needs them first starts them for all, as those that are.
+    Those for own functions that are not confined are started at once if REWARD_FUNCTIONS names files. Otherwise the
+    process that needs them first starts them for all, as it does for those that are confined.
 
     Raises:
         ConfigError: a file of reward functions cannot be loaded.
