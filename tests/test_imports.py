@@ -33,6 +33,12 @@ NAMED = {
     "rewardstack_rules.run_reward_server": {"rewardstack_rules.http.gunicorn_conf"},
     "services.judge.run_vllm_server": {"services.up.native.judges"},  # which replaces its process
     "services.stack.settings_table": {"rewardstack.ray_judge"},  # in the text of a setting
+    "services.stack.services_table": {  # the commands of services
+        "rewardstack_rules.http.gunicorn_conf",
+        "rewardstack_rules.http.healthcheck",
+        "rewardstack_rules.jobs.health",
+        "rewardstack_rules.jobs.worker",
+    },
     "services.stack.rundir": {"services.up.native.supervisord"},  # how a supervisor's process is recognized
     "services.up.native.plan": {"rewardstack_rules.jobs.worker"},
     "services.up.native.programs": {"rewardstack_rules.http.gunicorn_conf", "rewardstack_rules.jobs.worker"},

@@ -20,7 +20,7 @@ key=${EMBEDDING_SERVER_API_KEY:-}
 if [ -n "$key" ]; then set -- /with_keys.sh API_KEY=/run/secrets/API_KEY text-embeddings-router "$@"; fi
 set -- "$image" "$@"
 if [ -n "$key" ]; then
-    set -- --entrypoint sh --volume "$root/services/models/with_keys.sh:/with_keys.sh:ro" \
+    set -- --entrypoint sh --volume "$root/helm/rewardstack/files/models/with_keys.sh:/with_keys.sh:ro" \
         --volume "$secrets/$name:/run/secrets:ro" "$@"
 fi
 if [ -n "$folder" ]; then set -- --volume "$folder:/model:ro" "$@"; fi

@@ -8,11 +8,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from services.gateway.tls import Tls
-from services.stack.rundir import ROOT
+from services.stack.rundir import CHART_FILES
 from services.stack.settings import Settings
 from services.stack.template import fill
 
-TEMPLATES = ROOT / "services/gateway"
+TEMPLATES = CHART_FILES / "gateway"
 WITH_TLS = " ssl; include tls.conf"
 """What follows the address and port of a server that speaks TLS."""
 TRIES = 2

@@ -12,6 +12,7 @@ from pathlib import Path
 from services.judge.model import Model
 from services.models import machine
 from services.stack.errors import StackError
+from services.stack.rundir import CHART_FILES
 
 PROBE = """
 import importlib.metadata, importlib.util
@@ -172,7 +173,7 @@ def replica_name(number: int, judge: str = "judge") -> str:
 
 def _shared(vllm: Vllm) -> list[str]:
     """The flags of every judge on this kind of machine."""
-    file = Path(__file__).with_name("vllm-cpu.yaml" if vllm.for_cpu else "vllm-gpu.yaml")
+    file = CHART_FILES / f"judge/vllm-{'cpu' if vllm.for_cpu else 'gpu'}.yaml"
     flags = []
     for name, value in FLAG.findall(file.read_text(encoding="utf-8")):
         if name != TEMPLATE_DEFAULTS or vllm.template_defaults:

@@ -43,17 +43,17 @@ if [ -n "$secret" ]; then
 fi
 set -- "$image" "$@"
 if [ -n "$secret" ]; then
-    set -- --entrypoint sh --volume "$root/services/models/with_keys.sh:/with_keys.sh:ro" \
+    set -- --entrypoint sh --volume "$root/helm/rewardstack/files/models/with_keys.sh:/with_keys.sh:ro" \
         --volume "$secrets/$name:/run/secrets:ro" "$@"
 fi
 if [ -d "$MODEL_ID" ]; then set -- --volume "$(cd "$MODEL_ID" && pwd):/model:ro" "$@"; fi
 if [ -n "$gpu" ]; then
-    set -- --gpus all --volume "$root/services/judge/vllm-gpu.yaml:/etc/vllm.yaml:ro" "$@"
+    set -- --gpus all --volume "$root/helm/rewardstack/files/judge/vllm-gpu.yaml:/etc/vllm.yaml:ro" "$@"
 else
     # vLLM binds its threads to processors, which Docker's default profile forbids.
     set -- --security-opt seccomp=unconfined --cap-add SYS_NICE \
         --env "VLLM_CPU_KVCACHE_SPACE=${VLLM_CPU_KVCACHE_SPACE:-$(from_dotenv VLLM_CPU_KVCACHE_SPACE)}" \
-        --volume "$root/services/judge/vllm-cpu.yaml:/etc/vllm.yaml:ro" "$@"
+        --volume "$root/helm/rewardstack/files/judge/vllm-cpu.yaml:/etc/vllm.yaml:ro" "$@"
 fi
 
 echo "==> starting $MODEL_ID with $image"

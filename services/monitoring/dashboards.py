@@ -1,4 +1,4 @@
-"""The dashboards. `python -m services.monitoring.dashboards` writes them into `grafana/dashboards/`, for Grafana."""
+"""The dashboards. `python -m services.monitoring.dashboards` writes them for Grafana beside the alerts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 from services.monitoring.panels import Dashboard, Panel, Query, Row
+from services.stack.rundir import CHART_FILES
 
-FOLDER = Path(__file__).parent / "grafana/dashboards"
+FOLDER = CHART_FILES / "monitoring"
 ITEMS, REQUESTS, CACHED = "rewardstack_items_total", "rewardstack_requests_total", "rewardstack_cache_hits_total"
 OWN = 'endpoint!~"/health|/ready|/metrics"'
 """Requests that somebody waits for."""

@@ -1,7 +1,6 @@
-"""What the Helm chart holds a copy of: files of the services, defaults of settings, and the schema of its values.
+"""What the Helm chart has of the tables: descriptions of services, defaults of settings, and the schema of its values.
 
-A chart is packed without the tree around it, so it cannot point there. A line of `values.yaml` that ends in `# NAME`
-has the default of that setting.
+A line of `values.yaml` that ends in `# NAME` has the default of that setting.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,10 @@ from rewardstack.routing.routes import RULES
 from rewardstack_settings.setting import Setting
 from services.stack import ports
 from services.stack.chart_page import page
+from services.stack.services_table import SERVICES
 from services.stack.settings_table import TABLE, read_by
 
 CHART = "helm/rewardstack"
-COPIED = {
-    "services/gateway/*.conf.template": "gateway",
-    "services/redis/*.conf": "redis",
-    "services/judge/vllm-*.yaml": "judge",
-    "services/models/with_keys.sh": "models",
-    "services/monitoring/prometheus/alerts.yml": "monitoring",
-    "services/monitoring/grafana/dashboards/*.json": "monitoring",
-}
-"""Files of the tree, and the folder of the chart's `files` that holds them."""
 DEFAULT = re.compile(r"^(?P<line>.*: )\S.*(?P<name>  # (?P<setting>[A-Z_]+))$", re.M)
 CHOICES = {
     "device": ["gpu", "cpu"],
@@ -40,8 +32,7 @@ CHOICES = {
 """What the values of these names may be."""
 AT_LEAST_ONE = frozenset({"min", "max", "cpu", "requests", "gpus", "startupSeconds"})
 """Numbers that may not be 0: whatever scales, one replica stays."""
-INNER_PORTS = {"redis": 6379, "gateway-metrics": 9113, "worker-metrics": 9100}
-"""Ports that no client is told of; the others are the gateway's."""
+METRICS_PORTS = {"gateway-metrics": 9113, "worker-metrics": 9100}
 OPEN = frozenset({"resources", "dashboardLabels", "namespace"})
 """Maps that may hold more than their defaults."""
 LABELS = frozenset({"nodeSelector", "annotations", "labels", "clients", "direct", "dashboardLabels", "namespace"})
@@ -64,6 +55,7 @@ PATTERNS = {
 WIRED = frozenset({"REWARD_HOST", "REWARD_PORT", "REWARD_SOCKET", "PROMETHEUS_MULTIPROC_DIR"})
 """Settings of the reward server that its container decides."""
 
+
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 
@@ -73,21 +65,24 @@ def written(root: Path) -> dict[Path, str]:
     chart = root / CHART
     values = DEFAULT.sub(_default, (chart / "values.yaml").read_text(encoding="utf-8"))
     return {
-        **{
-            chart / "files" / folder / path.name: path.read_text(encoding="utf-8")
-            for pattern, folder in COPIED.items()
-            for path in sorted(root.glob(pattern))
-        },
         chart / "values.yaml": values,
         chart / "values.schema.json": json.dumps(schema(yaml.safe_load(values)), indent=1) + "\n",
         chart / "README.md": page(values),
+        chart / "files/services.yaml": yaml.safe_dump({name: _plain(asdict(one)) for name, one in SERVICES.items()}),
         chart / "files/settings.yaml": yaml.safe_dump(
             {
                 **{name: _defaults(name) for name in ("gateway", "judge", "rules")},
-                "ports": {**{name: int(TABLE[port].default) for name, port in ports.GATEWAY.items()}, **INNER_PORTS},
+                "ports": {**{name: int(TABLE[port].default) for name, port in ports.GATEWAY.items()}, **METRICS_PORTS},
             }
         ),
     }
+
+
+def _plain(value: Any) -> Any:
+    """Return a description as YAML holds it: lists for tuples, and only what is there."""
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items() if part not in ((), {}, "", None)}
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def schema(values: Mapping[str, Any]) -> Schema:

@@ -18,6 +18,8 @@ from pathlib import Path
 from services.stack.errors import StackError
 
 ROOT = Path(__file__).resolve().parents[2]
+CHART_FILES = ROOT / "helm/rewardstack/files"
+"""Files that every deployment mounts, passes or packages; a chart cannot point outside of itself."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 SAFE_PATH = re.compile(r"[\w./+@~,:=-]+")
 MAX_SOCKET_PATH = 107

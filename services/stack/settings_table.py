@@ -87,7 +87,7 @@ STACK = Section("The stack", [
             "seconds to wait until every service is well, and until the samples are scored"),
     Setting("MODEL_UP_TIMEOUT", "1800", SECONDS, (*BOTH, *VLLM_LAUNCHERS, "tei-docker"),
             "seconds to wait until judge and embedding server have loaded their models"),
-    Setting("UNWELL_SECONDS", "300", Whole(0, 86_400), (*BOTH, "vllm-python"),
+    Setting("UNHEALTHY_TIMEOUT", "300", Whole(0, 86_400), (*BOTH, "vllm-python"),
             "seconds after which a service that was well, and does not answer any more, is ended and started again; "
             "0: never"),
     Setting("MODELS_DIR", ".models", PATH, ("up", "vllm-python", "tei-python"),
@@ -235,8 +235,6 @@ IN_COMPOSE_FILES = Section("What `make up` and compose files settle among themse
     Setting("STACK_EMBEDDING_URL", "http://gateway:8080", Urls(), COMPOSE, "so for the embedding server"),
     Setting("VLLM_PROGRAM", "vllm serve", Flags(), COMPOSE, "what the image of the judge starts"),
     Setting("TEI_PROGRAM", "text-embeddings-router", Flags(), COMPOSE, "what the image of the embedding server starts"),
-    Setting("STOP_TIMEOUT", "45", SECONDS, COMPOSE,
-            "seconds that a stopping container is given: more than REWARD_GRACEFUL_TIMEOUT"),
     Setting("GATEWAY_MEMORY", "2g", MEMORY, COMPOSE, "memory that the gateway may take, bodies on their way included"),
     Setting("CACHE_MEMORY", "1g", MEMORY, COMPOSE, "so for the cache: twice CACHE_MAX_MEMORY"),
     Setting("QUEUE_MEMORY", "3g", MEMORY, COMPOSE, "so for the queue: three times QUEUE_MAX_MEMORY"),

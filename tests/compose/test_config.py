@@ -197,5 +197,5 @@ def test_gateway_has_its_values() -> None:
     given = services()["gateway"]["environment"]
     included = re.findall(r"include (\S+);", given["SERVICES"])
     names = ["nginx.conf", "common.conf", "judge-least_conn.conf", "judge-affinity.conf", *included]
-    text = "".join((ROOT / "services/gateway" / f"{name}.template").read_text() for name in names)
+    text = "".join((ROOT / "helm/rewardstack/files/gateway" / f"{name}.template").read_text() for name in names)
     assert set(re.findall(r"\$\{([A-Z_]+)\}", text)) <= given.keys()

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.nightly, pyte
 @pytest.fixture
 def stack() -> Iterator[ComposeStack]:
     """The cache alone, which may be unwell for twenty seconds."""
-    made = ComposeStack((), UNWELL_SECONDS="20")
+    made = ComposeStack((), UNHEALTHY_TIMEOUT="20")
     try:
         made.run("up", "--detach", "--wait", "cache")
         yield made

@@ -170,7 +170,7 @@ def test_who_is_asked_for_metrics(locked: Rendering) -> None:
         assert job["targetLabel"] == "job"
         assert dropped == {"action": "labeldrop", "regex": "endpoint"}
         jobs[job["replacement"]] = port
-    configuration = yaml.safe_load((ROOT / "services/monitoring/prometheus/prometheus.yml").read_text())
+    configuration = yaml.safe_load((ROOT / "services/monitoring/prometheus.yml").read_text())
     asked = [one for one in configuration["scrape_configs"] if "dns_sd_configs" in one]
     assert jobs == {one["job_name"]: one["dns_sd_configs"][0]["port"] for one in asked}
 
@@ -202,13 +202,13 @@ def test_the_key_that_opens_metrics(locked: Rendering, needs_helm: None) -> None
 
 def test_alerts_and_dashboards(locked: Rendering) -> None:
     """The alerts and dashboards are those of every other way to run, word for word."""
-    folder = ROOT / "services/monitoring"
+    folder = CHART / "files/monitoring"
     *groups, _ = locked.one("PrometheusRule", "alerts")["spec"]["groups"]
-    assert groups == yaml.safe_load((folder / "prometheus/alerts.yml").read_text())["groups"]
+    assert groups == yaml.safe_load((folder / "alerts.yml").read_text())["groups"]
     dashboards = locked.one("ConfigMap", "dashboards")
     assert dashboards["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert {name: json.loads(text) for name, text in dashboards["data"].items()} == {
-        f"rewardstack-{path.name}": json.loads(path.read_text()) for path in folder.glob("grafana/dashboards/*.json")
+        f"rewardstack-{path.name}": json.loads(path.read_text()) for path in folder.glob("*.json")
     }
 
 

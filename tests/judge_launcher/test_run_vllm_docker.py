@@ -87,7 +87,7 @@ def test_gpu(machine: Machine) -> None:
     assert status == 0, said
     given = pairs(machine.arguments)
     assert {("--name", "vllm-server"), ("--gpus", "all"), ("--shm-size", "8g")} <= given
-    flags = f"{ROOT}/services/judge/vllm-gpu.yaml:/etc/vllm.yaml:ro"
+    flags = f"{ROOT}/helm/rewardstack/files/judge/vllm-gpu.yaml:/etc/vllm.yaml:ro"
     assert {("--volume", flags), ("--config", "/etc/vllm.yaml"), ("--gpu-memory-utilization", "0.9")} <= given
     assert {(SHIPPED["VLLM_IMAGE"], "Qwen/Qwen3-32B"), ("--publish", "0.0.0.0:8000:8000")} <= given
     assert ("--volume", f"{machine.folder}/home/.cache/huggingface:/root/.cache/huggingface") in given
@@ -98,7 +98,9 @@ def test_processor(machine: Machine) -> None:
     """Without a GPU it is the image and the flags for processors."""
     assert machine.run()[0] == 0
     assert (SHIPPED["VLLM_CPU_IMAGE"], "Qwen/Qwen3-0.6B") in pairs(machine.arguments)
-    assert ("--volume", f"{ROOT}/services/judge/vllm-cpu.yaml:/etc/vllm.yaml:ro") in pairs(machine.arguments)
+    assert ("--volume", f"{ROOT}/helm/rewardstack/files/judge/vllm-cpu.yaml:/etc/vllm.yaml:ro") in pairs(
+        machine.arguments
+    )
     assert not {"--gpus", "--gpu-memory-utilization"} & set(machine.arguments)
 
 

@@ -17,7 +17,8 @@ import yaml
 from tests.support.servers import Program, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
-CONFIGURATION = ROOT / "services/monitoring/prometheus"
+PROMETHEUS = ROOT / "services/monitoring/prometheus.yml"
+ALERTS = ROOT / "helm/rewardstack/files/monitoring/alerts.yml"
 START_SECONDS = 200
 
 
@@ -34,7 +35,7 @@ class Prometheus(Program):
         self.url = f"http://127.0.0.1:{(port := free_port())}"
         (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration(folder, services)))
         (folder / "key").write_text(f"{key}\n")
-        shutil.copy(CONFIGURATION / "alerts.yml", folder)
+        shutil.copy(ALERTS, folder)
         arguments = ("--config.file", str(folder / "prometheus.yml"), "--storage.tsdb.path", str(folder / "data"))
         with (log := folder / "prometheus.log").open("wb") as out:
             self.process = subprocess.Popen(
@@ -71,7 +72,7 @@ class Prometheus(Program):
 
 def configuration(folder: Path, services: Mapping[str, str]) -> dict[str, Any]:
     """The stack's own, faster, for services at known addresses."""
-    whole: dict[str, Any] = yaml.safe_load((CONFIGURATION / "prometheus.yml").read_text())
+    whole: dict[str, Any] = yaml.safe_load(PROMETHEUS.read_text())
     whole["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     jobs = [job for job in whole["scrape_configs"] if job["job_name"] in services]
     for job in jobs:

@@ -11,18 +11,19 @@ import pytest
 import yaml
 
 from services.monitoring import dashboards
-from tests.monitoring.conftest import CONFIGURATION, ROOT
+from tests.monitoring.conftest import ALERTS as ALERTS_FILE
+from tests.monitoring.conftest import PROMETHEUS, ROOT
 
 CASES = Path(__file__).with_name("alerts.test.yml")
-RULES = yaml.safe_load((CONFIGURATION / "alerts.yml").read_text())
+RULES = yaml.safe_load(ALERTS_FILE.read_text())
 ALERTS: dict[str, dict[str, Any]] = {rule["alert"]: rule for group in RULES["groups"] for rule in group["rules"]}
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("check", "config", "--syntax-only", str(CONFIGURATION / "prometheus.yml")),
-        ("check", "rules", str(CONFIGURATION / "alerts.yml")),
+        ("check", "config", "--syntax-only", str(PROMETHEUS)),
+        ("check", "rules", str(ALERTS_FILE)),
         ("test", "rules", str(CASES)),
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
@@ -52,7 +53,7 @@ def test_alert_is_explained(alert: str) -> None:
 
 def test_dashboards_are_written() -> None:
     """The dashboards' files are those that their module writes: `python -m services.monitoring.dashboards`."""
-    assert dashboards.files() == {path: path.read_text() for path in dashboards.FOLDER.iterdir()}
+    assert dashboards.files() == {path: path.read_text() for path in dashboards.FOLDER.glob("*.json")}
 
 
 def test_panels_do_not_overlap() -> None:

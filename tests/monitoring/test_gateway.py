@@ -16,7 +16,7 @@ from tests.monitoring.conftest import ROOT, Watch
 from tests.support.servers import free_port, wait_for_port
 from tests.support.waiting import eventually
 
-TEMPLATE = ROOT / "services/gateway/metrics.conf.template"
+TEMPLATE = ROOT / "helm/rewardstack/files/gateway/metrics.conf.template"
 AROUND = "daemon off; pid nginx.pid; error_log stderr; events {} http {\n%s\n}\n"
 
 

@@ -34,7 +34,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     def started(seconds: int) -> tuple[RunDir, Running]:
         run.make()
-        described = stack.describe(load(UNWELL_SECONDS=seconds), run, stack.Place(packages.find()), [], None)
+        described = stack.describe(load(UNHEALTHY_TIMEOUT=seconds), run, stack.Place(packages.find()), [], None)
         described = replace(described, programs=[one for one in described.programs if one.name == "cache"])
         described.secrets.write()
         template.write(described.files(run), run.path)

@@ -14,7 +14,7 @@ from tests.rules.conftest import ROOT, RewardServer
 from tests.rules.test_protocols import CASES
 from tests.support.table import Table
 
-GATEWAY = (ROOT / "services/gateway/rules.conf.template").read_text()
+GATEWAY = (ROOT / "helm/rewardstack/files/gateway/rules.conf.template").read_text()
 SCHEMAS = {
     "align_anything": ("AlignAnything", "Rewards"),
     "openrlhf": ("OpenRLHF", "Rewards"),

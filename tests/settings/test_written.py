@@ -62,11 +62,12 @@ def test_one_row_is_checked(extended: Copy) -> None:
 def test_facts_stand_once(copy: Copy) -> None:
     """A version is changed in one place, and so is what a compose file has as a default; the user's own file stays."""
     users = copy.path / "compose.override.yaml"
-    users.write_text("x-mine: ${STOP_TIMEOUT:-7}\n")
+    users.write_text("x-mine: ${GATEWAY_MEMORY:-7}\n")
     table = copy.path / TABLE
-    table.write_text(table.read_text().replace(VLLM, "9.9.9").replace('"STOP_TIMEOUT", "45"', '"STOP_TIMEOUT", "50"'))
+    text = table.read_text().replace(VLLM, "9.9.9")
+    table.write_text(text.replace('"GATEWAY_MEMORY", "2g"', '"GATEWAY_MEMORY", "5g"'))
     assert copy.python("-m", "services.stack", "settings")[0] == 0
     images = dotenv.read(copy.path / ".env")
     assert [images[name].partition(":v")[2] for name in ("VLLM_IMAGE", "VLLM_CPU_IMAGE")] == ["9.9.9", "9.9.9-x86_64"]
-    assert "${STOP_TIMEOUT:-50}s" in copy.text("compose.common.yaml")
-    assert users.read_text() == "x-mine: ${STOP_TIMEOUT:-7}\n"
+    assert "${GATEWAY_MEMORY:-5g}" in copy.text("compose.yaml")
+    assert users.read_text() == "x-mine: ${GATEWAY_MEMORY:-7}\n"

@@ -44,7 +44,8 @@ metadata:
 
 {{/* The port of a service, at its pods and at the gateway: list $ "rules". */}}
 {{- define "rewardstack.port" -}}
-{{ index ((index . 0).Files.Get "files/settings.yaml" | fromYaml).ports (index . 1) }}
+{{- $ports := ((index . 0).Files.Get "files/settings.yaml" | fromYaml).ports }}
+{{- index $ports (index . 1) | default (index ((index . 0).Files.Get "files/services.yaml" | fromYaml) (ternary "cache" (index . 1) (eq (index . 1) "redis"))).port }}
 {{- end }}
 
 {{/* An image in the registry of all, which takes the place of the image's own: list $ "nginx:1.30". */}}

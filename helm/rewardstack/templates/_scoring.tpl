@@ -21,17 +21,15 @@
 {{- if include "rewardstack.routes" . }}{{ $tables = append $tables "/srv/judges/routes.json" }}{{ end }}
 {{- with $tables }}{{ $_ := set $own "REWARDSTACK_ROUTES" (join ":" .) }}{{ end }}
 {{- with .Values.files.dataset }}{{ $_ := set $own "DATASET_PATH" (printf "/srv/files/%s" .) }}{{ end }}
-{{- $_ := set $own "REWARD_GRACEFUL_TIMEOUT" (include "rewardstack.graceful" .) }}
 {{- $given := dict }}
 {{- range $name, $value := .Values.settings }}{{ $_ := set $given $name (include "rewardstack.text" $value) }}{{ end }}
 {{- $_ := set $given "ALLOWED_HOSTS" (include "rewardstack.hosts" (list . (index $given "ALLOWED_HOSTS"))) }}
 {{- mergeOverwrite $own $given | toJson }}
 {{- end }}
 
-{{/* The seconds that a reward server which stops gives the requests under way: those that a judge may take, unless said. */}}
+{{/* The seconds that a service which stops may take to finish requests in flight. */}}
 {{- define "rewardstack.graceful" -}}
-{{- $settings := merge (deepCopy .Values.settings) (.Files.Get "files/settings.yaml" | fromYaml).rules }}
-{{- .Values.settings.REWARD_GRACEFUL_TIMEOUT | default (max (int $settings.REWARD_GRACEFUL_TIMEOUT) (int (ceil $settings.LLM_JUDGE_SERVER_TIMEOUT))) | int }}
+{{- .Values.settings.DRAIN_TIMEOUT | default (.Files.Get "files/settings.yaml" | fromYaml).rules.DRAIN_TIMEOUT | int }}
 {{- end }}
 
 {{/* Changes with whatever these pods read when they start, but for keys: who may see pods would see a hash of them. */}}

@@ -88,7 +88,7 @@ class Settings(RuleSettings):
         workers: server processes.
         threads: requests that each of them answers at the same time, beside those that take long.
         waiting_requests: requests of each of them that may wait without a thread at the same time.
-        graceful_timeout: seconds that a stopping server gives to requests under way.
+        drain_timeout: seconds that a stopping server may take to finish requests in flight.
         queue_url: the Redis that holds jobs; empty for none, and no jobs.
         job_chunk_size: samples of a job that a worker scores at a time.
         job_retries: further attempts for samples of a job that the infrastructure failed.
@@ -114,7 +114,7 @@ class Settings(RuleSettings):
     workers: int
     threads: int
     waiting_requests: int
-    graceful_timeout: int
+    drain_timeout: int
     queue_url: str
     job_chunk_size: int
     job_retries: int
@@ -163,7 +163,7 @@ class Settings(RuleSettings):
             workers=value["REWARD_WORKERS"],
             threads=value["REWARD_THREADS"],
             waiting_requests=value["REWARD_WAITING_REQUESTS"],
-            graceful_timeout=value["REWARD_GRACEFUL_TIMEOUT"],
+            drain_timeout=value["DRAIN_TIMEOUT"],
             queue_url=value["REWARD_QUEUE_URL"],
             job_chunk_size=value["REWARD_JOB_CHUNK_SIZE"],
             job_retries=value["REWARD_JOB_RETRIES"],

@@ -30,6 +30,12 @@ RULES_RUN = (*SCORING, "client")
 
 # A row a setting.
 # fmt: off
+STACK = Section("The stack", [
+    Setting("DRAIN_TIMEOUT", "90", Whole(1, 3600), (*BOTH, *SCORING),
+            "seconds that a stopping service may take to finish the requests in flight, and a worker its chunk of a "
+            "job; samples that are cut off are `failed`, or scored by another worker"),
+])
+
 GATEWAY = Section("Gateway", [
     Setting("REWARD_PORT", "6000", PORT, (*BOTH, "rules"),
             "port of the gateway for rewards; of the reward server itself where it runs alone"),
@@ -67,8 +73,6 @@ RULES = Section("Reward server", [
     Setting("REWARD_BYTES_IN_FLIGHT", str(64 * 2**20), Whole(2**16, 2**40), ("rules",),
             "bytes of request bodies that each server process holds at once, which take about four times the memory; "
             "past it bodies of more than 64 KiB are refused for now (503)"),
-    Setting("REWARD_GRACEFUL_TIMEOUT", "30", Whole(1, 3600), (*BOTH, "rules"),
-            "seconds that a stopping server gives to requests in flight"),
     Setting("VERIFY_TIMEOUT", "5", Number(3600, "a number of seconds"), RULES_RUN,
             "seconds that one sample may take in an isolated process"),
     Setting("VERIFY_PROCESSES", "", Maybe(Whole(1, 1024)), RULES_RUN,
@@ -114,5 +118,5 @@ ALONE = Section("The reward server alone", [
 ], place="environment")
 # fmt: on
 
-SECTIONS = (GATEWAY, JOBS, RULES, ALONE)
+SECTIONS = (STACK, GATEWAY, JOBS, RULES, ALONE)
 TABLE = by_name(SECTIONS)

@@ -93,7 +93,7 @@ def _describe(settings: Settings, run: RunDir, wanted: dict[str, Any]) -> Stack:
         urls={},
         ports={"JUDGE_PORT": (host, port)},
         host=wanted["here"],
-        unwell_seconds=settings.number("UNWELL_SECONDS"),
+        unwell_seconds=settings.number("UNHEALTHY_TIMEOUT"),
     )
 
 

@@ -11,21 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from services.stack.rundir import ROOT, RunDir
+from services.stack.rundir import CHART_FILES, ROOT, RunDir
+from services.stack.services_table import SERVICES
 from services.stack.settings import Settings
 from services.stack.template import fill
 from services.up.services import service_of
 
 TEMPLATE = ROOT / "services/up/native/templates/program.conf"
 LAUNCH = (sys.executable, "-m", "services.up.native.launch")
-WITH_KEYS = ("sh", str(ROOT / "services/models/with_keys.sh"))
+WITH_KEYS = ("sh", str(CHART_FILES / "models/with_keys.sh"))
 GUNICORN = (sys.executable, "-m", "gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf")
 WORKER = (sys.executable, "-m", "rewardstack_rules.jobs.worker")
 IN_IMAGE = "APPTAINERENV_"
 """Before the name of a variable that a program is given in its image."""
-DRAIN_SECONDS = 5
-CHUNK_SECONDS = 60
-"""That a stopping worker is given for its chunk; one that is cut off is scored by another worker."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ def digest(parts: Iterable[str]) -> str:
 def redis(service: str, redis_server: str, run: RunDir, configuration: str) -> Program:
     """The Redis of the cache or of the queue."""
     file = f"{service}.conf"
-    shared = (ROOT / "services/redis" / file).read_text(encoding="utf-8")
+    shared = (CHART_FILES / "redis" / file).read_text(encoding="utf-8")
     return Program(service, [redis_server, str(run.path / file)], 10, versions={file: digest([configuration, shared])})
 
 
@@ -135,7 +133,7 @@ def rules(settings: Settings, run: RunDir, environment: Mapping[str, str], versi
         priority=20,
         server=f"unix:{run.socket('rules')}",
         start_seconds=2,
-        stop_seconds=settings.number("REWARD_GRACEFUL_TIMEOUT") + DRAIN_SECONDS,
+        stop_seconds=SERVICES["rules"].stop_grace(settings),
         environment=environment,
         versions=versions,
     )
@@ -150,7 +148,7 @@ def workers(settings: Settings, environment: Mapping[str, str], versions: Mappin
             WORKER,
             priority=25,
             start_seconds=2,
-            stop_seconds=CHUNK_SECONDS,
+            stop_seconds=SERVICES["worker"].stop_grace(settings),
             environment=environment,
             versions=versions,
         )
@@ -160,4 +158,6 @@ def workers(settings: Settings, environment: Mapping[str, str], versions: Mappin
 
 def gateway(command: Sequence[str], settings: Settings) -> Program:
     """nginx; it takes up its files anew without a restart, but cannot change to an address that covers its own."""
-    return Program("gateway", command, 30, stop_signal="QUIT", versions={"BIND_ADDRESS": settings["BIND_ADDRESS"]})
+    stop_seconds = SERVICES["gateway"].stop_grace(settings)
+    versions = {"BIND_ADDRESS": settings["BIND_ADDRESS"]}
+    return Program("gateway", command, 30, stop_seconds=stop_seconds, stop_signal="QUIT", versions=versions)

@@ -6,11 +6,11 @@ import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.stack.rundir import ROOT, RunDir
+from services.stack.rundir import CHART_FILES, RunDir
 from services.stack.secrets import Secrets
 from services.stack.settings import Settings
 
-OPTIONS = ROOT / "services/redis"
+OPTIONS = CHART_FILES / "redis"
 SERVER = "server"
 """The cache's user for the stack's own services, which may do everything."""
 

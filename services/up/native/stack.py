@@ -96,7 +96,7 @@ class Stack:
             "RUN_DIR": str(run.path),
             "USER": user,
             "PYTHON": sys.executable,
-            "UNWELL_SECONDS": str(self.unwell_seconds),
+            "UNHEALTHY_TIMEOUT": str(self.unwell_seconds),
         }
         head = fill(TEMPLATE, values)
         followed = {}
@@ -160,7 +160,7 @@ def describe(
         urls,
         _ports(settings, chosen, backend),
         settings.here,
-        settings.number("UNWELL_SECONDS"),
+        settings.number("UNHEALTHY_TIMEOUT"),
         next(iter(redises), None),
         place.way,
         _following(settings, servers, files),

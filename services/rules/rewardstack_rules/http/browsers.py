@@ -3,7 +3,7 @@
 A page of another site can send requests that the browser marks as such (Fetch Metadata, `Origin`), and with a password
 that the browser remembers. A page can also have its own host name lead to this server (DNS rebinding): to the browser
 they are one site then, so a server without keys answers only to names that no attacker can own. The gateway has the
-same rules for model servers (`services/gateway/browsers.conf.template`).
+same rules for model servers (`helm/rewardstack/files/gateway/browsers.conf.template`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,231 @@
+"""Every service: what it runs, how it is probed, stopped and limited.
+
+Each deployment (native, Compose, Helm, Apptainer) renders these rows and adds only what is its own: sockets or ports,
+images or programs. `make settings` writes them into the compose files and into the chart (`files/services.yaml`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from services.stack.settings_table import TABLE
+
+DRAIN_TIMEOUT = "DRAIN_TIMEOUT"
+"""The setting that says how long a stopping service may take to finish requests in flight."""
+SIZE = re.compile(r"(\d+)([kmg]?)b?", re.IGNORECASE)
+FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of the command line that a setting fills; left out where the setting is empty.
+
+    Args:
+        flag: name of the option.
+        setting: name of the setting.
+        device: `gpu` or `cpu` where only servers on that device have it.
+    """
+
+    flag: str
+    setting: str
+    device: str = ""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """How a deployment finds out whether a service is healthy.
+
+    Args:
+        ready: path that answers 200 when the service accepts requests; empty where it speaks no HTTP.
+        live: path that answers 200 while the process works, however busy it is.
+        command: run inside the container, where the deployment cannot ask over HTTP.
+    """
+
+    ready: str = ""
+    live: str = ""
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory limit of a container: `factor` times a setting.
+
+    Args:
+        setting: name of a setting that holds a size.
+        factor: Redis takes more than `maxmemory`: its copy-on-write when it rewrites its file doubles it.
+    """
+
+    setting: str
+    factor: int = 1
+
+    def bytes(self, settings: Mapping[str, str]) -> int:
+        """Return the limit; 0 for none.
+
+        Args:
+            settings: values by name.
+        """
+        return self.factor * size(settings[self.setting])
+
+
+@dataclass(frozen=True)
+class Service:
+    """One service.
+
+    Args:
+        name: of it, the same in every deployment.
+        start_order: lower ones start first and stop last.
+        command: the program and its fixed arguments; `{model}` and `{config}` stand for what the deployment fills in.
+        options: further arguments that settings fill.
+        more_options: setting with further arguments, as a shell would split them; they come last.
+        port: that it listens on in a container or pod.
+        probe: of its health.
+        startup_timeout: setting with the seconds that it may take to become healthy.
+        stop_signal: that starts its graceful stop.
+        stop_margin: seconds beyond DRAIN_TIMEOUT after which it is killed.
+        memory: limit of its container; None for none.
+        environment: fixed variables.
+        cpu_environment: further ones on processors.
+        secret_files: secrets it reads from files; `NAME_FILE` says where each is. Names are those of settings.
+        secret_variables: secrets it reads from its environment: by variable, the name of the secret.
+    """
+
+    name: str
+    start_order: int
+    command: tuple[str, ...]
+    options: tuple[Option, ...] = ()
+    more_options: str = ""
+    port: int = 0
+    probe: Probe = Probe()
+    startup_timeout: str = "UP_TIMEOUT"
+    stop_signal: str = "TERM"
+    stop_margin: int = 5
+    memory: Memory | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    cpu_environment: Mapping[str, str] = field(default_factory=dict)
+    secret_files: tuple[str, ...] = ()
+    secret_variables: Mapping[str, str] = field(default_factory=dict)
+
+    def stop_grace(self, settings: Mapping[str, str]) -> int:
+        """Return the seconds from the stop signal until the service is killed.
+
+        Args:
+            settings: values by name.
+        """
+        return int(settings[DRAIN_TIMEOUT]) + self.stop_margin
+
+    def arguments(self, settings: Mapping[str, str], device: str = "") -> list[str]:
+        """Return the arguments that settings fill, without `more_options`.
+
+        Args:
+            settings: values by name.
+            device: `gpu` or `cpu`.
+        """
+        given = (option for option in self.options if option.device in ("", device) and settings[option.setting])
+        return [part for option in given for part in (option.flag, settings[option.setting])]
+
+
+def size(text: str) -> int:
+    """Return the bytes of a size such as `512mb` or `2g`.
+
+    Raises:
+        ValueError: it is no size.
+    """
+    found = SIZE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a size such as 512mb")
+    return int(found[1]) * FACTORS[found[2].lower()]
+
+
+SCORING_SECRETS = tuple(
+    name for name, setting in TABLE.items() if setting.secret and {"rules", "worker"} & {*setting.readers}
+)
+"""Secrets of the reward server and its workers."""
+REDIS_PROBE = Probe(command=("sh", "-c", "redis-cli ping | grep -Eq 'PONG|NOAUTH'"))
+"""A Redis that asks for a password is healthy."""
+
+SERVICES = {
+    service.name: service
+    for service in (
+        # It evicts and keeps nothing on disk: its contents can be computed again.
+        Service(
+            "cache",
+            start_order=10,
+            command=("redis-server", "{config}"),
+            options=(Option("--maxmemory", "CACHE_MAX_MEMORY"),),
+            port=6379,
+            probe=REDIS_PROBE,
+            memory=Memory("CACHE_MAX_MEMORY", 2),
+        ),
+        # It never evicts; a job is on disk before its 202.
+        Service(
+            "queue",
+            start_order=10,
+            command=("redis-server", "{config}"),
+            options=(Option("--maxmemory", "QUEUE_MAX_MEMORY"),),
+            port=6379,
+            probe=REDIS_PROBE,
+            memory=Memory("QUEUE_MAX_MEMORY", 3),
+        ),
+        Service(
+            "rules",
+            start_order=20,
+            command=("gunicorn", "--config", "python:rewardstack_rules.http.gunicorn_conf"),
+            port=6000,
+            probe=Probe("/ready", "/health", ("python", "-m", "rewardstack_rules.http.healthcheck")),
+            stop_margin=15,
+            memory=Memory("RULES_MEMORY"),
+            secret_files=SCORING_SECRETS,
+        ),
+        Service(
+            "judge",
+            start_order=20,
+            command=("vllm", "serve", "{model}", "--config", "{config}"),
+            options=(
+                Option("--shutdown-timeout", DRAIN_TIMEOUT),
+                Option("--dtype", "JUDGE_DTYPE"),
+                Option("--max-model-len", "JUDGE_MAX_MODEL_LEN"),
+                Option("--tensor-parallel-size", "JUDGE_TENSOR_PARALLEL_SIZE", "gpu"),
+                Option("--gpu-memory-utilization", "JUDGE_GPU_MEMORY_UTILIZATION", "gpu"),
+            ),
+            more_options="JUDGE_VLLM_ARGS",
+            port=8000,
+            probe=Probe("/health", "/health"),
+            startup_timeout="MODEL_UP_TIMEOUT",
+            stop_margin=30,
+            environment={"VLLM_NO_USAGE_STATS": "1"},
+            # Bound to cores, the replicas of a machine would all choose the same ones.
+            cpu_environment={"VLLM_CPU_OMP_THREADS_BIND": "nobind"},
+            secret_variables={"VLLM_API_KEY": "LLM_JUDGE_SERVER_API_KEY", "HF_TOKEN": "HF_TOKEN"},
+        ),
+        Service(
+            "embedding",
+            start_order=20,
+            command=("text-embeddings-router", "--model-id", "{model}"),
+            port=8080,
+            probe=Probe("/health", "/health"),
+            startup_timeout="MODEL_UP_TIMEOUT",
+            stop_margin=30,
+            secret_variables={"API_KEY": "EMBEDDING_SERVER_API_KEY", "HF_TOKEN": "HF_TOKEN"},
+        ),
+        Service(
+            "worker",
+            start_order=25,
+            command=("python", "-m", "rewardstack_rules.jobs.worker"),
+            probe=Probe(command=("python", "-m", "rewardstack_rules.jobs.health")),
+            stop_margin=15,
+            memory=Memory("RULES_MEMORY"),
+            secret_files=tuple(name for name in SCORING_SECRETS if "worker" in TABLE[name].readers),
+        ),
+        # It starts last and stops first, so what is behind it finishes what it has sent there.
+        Service(
+            "gateway",
+            start_order=30,
+            command=("nginx", "-c", "nginx.conf", "-e", "stderr"),
+            probe=Probe("/gateway/health", "/gateway/health"),
+            stop_signal="QUIT",
+            memory=Memory("GATEWAY_MEMORY"),
+        ),
+    )
+}
