@@ -49,18 +49,18 @@ def servers(settings: Settings, default: str) -> list[ModelServer]:
 
 
 def to_be_started(settings: Settings) -> list[NamedJudge]:
-    """The judges of the file without an address, in its order.
+    """The judges of the file without a `base_url`, in its order.
 
     Raises:
         StackError: as `servers` does.
     """
-    found = [judge for judge in _judges(settings) if not judge.address]
+    found = [judge for judge in _judges(settings) if not judge.base_url]
     for judge in found:
         if not NAME.fullmatch(judge.name):
             raise StackError(
                 f"judges.{judge.name}: the name of a judge that make up starts is that of a server: up to 63 small "
                 "letters, digits, `_` and `-`, a letter or a digit first",
-                "give it another name, or an address",
+                "give it another name, or a base_url",
             )
     return found
 
@@ -73,13 +73,13 @@ def keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[st
     """
     found = {}
     for judge in _judges(settings):
-        variable = judge.api_key_variable
+        variable = judge.api_key_env
         if not variable:
             continue
         try:
             key = key_in(variable, {variable: settings[variable]} if variable in KEYS else environ)
         except SettingsError as error:
-            raise StackError(f"judges.{judge.name}.api_key_variable: {error}", f"export {variable}=...") from None
+            raise StackError(f"judges.{judge.name}.api_key_env: {error}", f"export {variable}=...") from None
         if variable not in KEYS:
             found[variable] = key
     return found

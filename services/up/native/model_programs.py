@@ -73,7 +73,7 @@ class Installed:
         if model is None:
             raise StackError(
                 f"judges.{judge.judges[0]}.model: no model hub can be reached and {judge.model} is not in its cache",
-                "name a folder, or give the judge an address",
+                "name a folder, or give the judge a base_url",
             )
         return model
 

@@ -44,7 +44,7 @@ def test_options(judge: FaultServer) -> None:
 
 def test_options_of_a_named_judge(judge: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the routes file says of a judge is told as the file's, whatever the sample says, and the rest as before."""
-    file = {"address": judge.url, "model": "m", "template": "binary", "options": {"temperature": 0.5}}
+    file = {"base_url": judge.url, "model": "m", "template": "binary", "options": {"temperature": 0.5}}
     (tmp_path / "routes.json").write_text(json.dumps({"judges": {"small": file}}))
     monkeypatch.setenv("REWARDSTACK_ROUTES", str(tmp_path / "routes.json"))
     given = sample(temperature=1, top_p=0.5, prompt_template="rubric", model_name="other")

@@ -16,7 +16,7 @@ from rewardstack.scorers.names import JUDGE_OPTIONS
 from rewardstack.settings import Settings, key_in
 
 BELOW = "judges"
-"""Below an address of the environment's: where judges without an address of their own are, each by its name."""
+"""Below a URL of the environment's: where judges without a `base_url` are, each by its name."""
 TEMPLATES = ("prompt_template", "prompt_template_path")
 MODELS = ("model_name", "model")
 MOVING = ("server_url", "api_key", *MODELS)
@@ -37,9 +37,9 @@ class Named:
     def __init__(self, judge: NamedJudge) -> None:
         self.name = judge.name
         self.source = f"llm_judge:{judge.name}"
-        self.address = f"judges.{judge.name}.address" if judge.address else "LLM_JUDGE_SERVER_URL"
-        self.key = judge.api_key_variable or f"the variable that judges.{judge.name}.api_key_variable names"
-        if not judge.address:
+        self.address = f"judges.{judge.name}.base_url" if judge.base_url else "LLM_JUDGE_SERVER_URL"
+        self.key = judge.api_key_env or f"the variable that judges.{judge.name}.api_key_env names"
+        if not judge.base_url:
             self.key = "LLM_JUDGE_SERVER_API_KEY"
         self.model = f"judges.{judge.name}.model"
         self._judge = judge
@@ -54,12 +54,12 @@ class Named:
     @property
     def is_below(self) -> bool:
         """Whether it is asked below an address of the environment's."""
-        return not self._judge.address
+        return not self._judge.base_url
 
     def addresses(self, settings: Settings) -> tuple[str, ...]:
         """Base URLs of the servers that are asked; none where the environment would have to name them."""
         below = (f"{url}/{BELOW}/{self.name}" for url in settings.judge_urls)
-        return self._judge.address or tuple(below)
+        return self._judge.base_url or tuple(below)
 
     def settings(self, settings: Settings) -> Settings:
         """Those of the environment with this judge in place of its own.
@@ -69,10 +69,10 @@ class Named:
         """
         judge = self._judge
         own = replace(settings, judge_urls=self.addresses(settings), judge_model=judge.model)
-        if not judge.address:
+        if not judge.base_url:
             return own
-        own = replace(own, judge_api_key=key_in(judge.api_key_variable) if judge.api_key_variable else "")
-        known = set(judge.address) <= set(settings.judge_urls)
+        own = replace(own, judge_api_key=key_in(judge.api_key_env) if judge.api_key_env else "")
+        known = set(judge.base_url) <= set(settings.judge_urls)
         return own if known else replace(own, judge_headers=(), judge_query=())
 
     def extra(self, extra: Mapping[str, Any]) -> Mapping[str, Any]:
