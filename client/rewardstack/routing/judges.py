@@ -15,7 +15,9 @@ from rewardstack.core.json_types import plain
 from rewardstack.errors import RouteError, SettingsError
 from rewardstack.settings import parse_urls
 
-FIELDS = ("base_url", "model", "api_key_env", "template", "template_path", "options", "replicas")
+FIELDS = (*("base_url", "model", "api_key_env", "template", "template_path", "score_range", "options", "replicas"),)
+KEYED = ("model", "template", "score_range", "options")
+"""Of these, what a score depends on."""
 NAME = re.compile(r"(?!v\d)[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """What a path can hold; `v1` at its end would be taken for the interface's version."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
@@ -32,6 +34,7 @@ class NamedJudge:
         model: that judges, as it is served; empty where `base_url` is given and says it.
         api_key_env: the environment variable that holds its key; empty for none.
         template: a prompt template, by its name or as a text; empty where samples may say it.
+        score_range: the scale of the template's verdicts; None where the template says it.
         options: what `extra_info` may say of a judge, by the same names.
         replicas: of it that `make up` starts where it has no `base_url`.
     """
@@ -41,18 +44,19 @@ class NamedJudge:
     model: str = ""
     api_key_env: str = ""
     template: str = ""
+    score_range: tuple[float, ...] | None = None
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     replicas: int = 1
 
     @property
     def asked(self) -> tuple[object, ...]:
         """Who is asked for what: two names with an equal one are one judge."""
-        return frozenset(self.base_url), self.model, self.template, dict(self.options)
+        return frozenset(self.base_url), self.model, self.template, self.score_range, dict(self.options)
 
     @property
     def keyed(self) -> dict[str, Any]:
         """What its scores depend on of its table, in JSON: not where it is, or under which key."""
-        return {name: self.definition[name] for name in ("model", "template", "options") if name in self.definition}
+        return {name: self.definition[name] for name in KEYED if name in self.definition}
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -62,6 +66,7 @@ class NamedJudge:
             "model": self.model,
             "api_key_env": self.api_key_env,
             "template": self.template,
+            "score_range": None if self.score_range is None else list(self.score_range),
             "options": dict(self.options),
             "replicas": self.replicas if self.replicas > 1 else None,
         }
@@ -108,6 +113,7 @@ def parse_judge(name: str, table: object, folder: Path | None = None) -> NamedJu
         _text(name, table, "model"),
         _text(name, table, "api_key_env"),
         _template(name, table, folder or Path()),
+        _score_range(name, table.get("score_range")),
         _options(name, table.get("options", {})),
         _replicas(name, table.get("replicas", 1)),
     )
@@ -156,6 +162,15 @@ def _template(name: str, table: Mapping[str, Any], folder: Path) -> str:
         return (folder / path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise judge_error(name, "template_path", str(error)) from error
+
+
+def _score_range(name: str, value: Any) -> tuple[float, ...] | None:
+    ends = plain(value)
+    if ends is None:
+        return None
+    if not isinstance(ends, list) or len(ends) != 2:
+        raise judge_error(name, "score_range", f"must be two numbers such as [1, 10], got {str(value)[:50]!r}")
+    return tuple(ends)
 
 
 def _options(name: str, value: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from rewardstack.score import Request
 JUDGE_OPTIONS = (
     *("model_name", "model", "temperature", "top_p"),
     *("max_new_tokens", "enable_thinking", "thinking_budget", "seed", "batch_size"),
-    *("prompt_template", "prompt_template_path"),
+    *("prompt_template", "prompt_template_path", "score_range", "system_prompt"),
     *("verdict", "labels", "label_mass_floor", "num_samples", "aggregate"),
 )
 """The fields that a judge reads beside the texts; what changes a verdict is part of its key (`judge.plan`)."""

@@ -177,7 +177,7 @@ def test_refused_key(
 def test_what_the_file_says_holds(routed: Routed, judge: FaultServer) -> None:
     """The file's options and template hold; a sample says what the file leaves open."""
     routed({"small": {**SMALL, "base_url": judge.url}})
-    one("small", temperature=2, top_p=0.5, prompt_template="rubric", prompt_template_path="/absent")
+    one("small", temperature=2, top_p=0.5, prompt_template="points", prompt_template_path="/absent")
     (body,) = asked(judge)
     assert (0, 0.5) == (body["temperature"], body["top_p"])
     assert {"regex": r"REWARD: [01]\.000"} == body["structured_outputs"]

@@ -15,6 +15,7 @@ from rewardstack import score
 from rewardstack.errors import RequestError
 from rewardstack.scorers.judge import fences
 from rewardstack.scorers.judge.fences import BREAK, fence, neutral
+from rewardstack.scorers.judge.scale import UNIT, Scale, scale_of
 from rewardstack.scorers.judge.templates import BUILTIN, LABELS, find_template
 from rewardstack_cli.evaluation.scoring import injections
 from tests.client.judge.conftest import asked, forget, sample
@@ -149,25 +150,73 @@ def test_placeholders_in_foreign_text_are_inert() -> None:
     assert ["{CANDIDATE_SOLUTION}", "{PROBLEM}", "{REFERENCE_SOLUTION}"] == inner
 
 
-@pytest.mark.parametrize(
-    ("words", "top"),
-    [
-        ("between 0 and 100", 100),
-        ("0-100", 100),
-        ("0 to 100", 100),
-        ("0\u2013100", 100),
-        ("between 0 and 1", 1),
-        ("from 10-100", 1),
-        ("0-1000", 1),
-        ("100 points", 1),
-    ],
-)
-def test_scale_is_the_template_s(judge: FaultServer, words: str, top: int) -> None:
-    """A template of one's own that speaks of 0 to 100 is read on that scale; what the texts say changes nothing."""
+RATE = "Rate {{CANDIDATE_SOLUTION}} {words}.\nREWARD: <score>"
+SCALES: list[tuple[str, list[float] | None, list[float] | str]] = [
+    ("Rate {CANDIDATE_SOLUTION}.\nREWARD: <score>", None, [0, 1]),
+    *(
+        (RATE.format(words=words), None, [0, 100])
+        for words in ("between 0 and 100", "0-100", "0 \u2013 100", "out of 100")
+    ),
+    *((RATE.format(words=words), None, [0, 100]) for words in ("from 0 to 100", "[0, 100]", "0 bis 100", "0\u5230100")),
+    *((RATE.format(words=words), None, [0, 1]) for words in ("from 0 to 1", "for 100 points", "in 2-3 sentences")),
+    *((RATE.format(words=words), None, "score_range = [1, 10]") for words in ("from 1 to 10", "1-10", "on [1, 10]")),
+    (RATE.format(words="on a scale of 1 to 5"), None, "score_range = [1, 5]"),
+    (RATE.format(words="between -1 and 1"), None, "score_range = [-1, 1]"),
+    (RATE.format(words="out of 10"), None, "score_range = [0, 10]"),
+    (RATE.format(words="from 10-100"), None, "score_range = [10, 100]"),
+    ("{CANDIDATE_SOLUTION} REWARD: <number>/10", None, "score_range = [0, 10]"),
+    ("{CANDIDATE_SOLUTION} From 0 to 1, or from 0 to 100.\nREWARD:", None, "the range 0 to 1 and 0 to 100"),
+    (RATE.format(words="from 1 to 10"), [1, 10], [1, 10]),
+    (RATE.format(words="as you like"), [1, 10], [1, 10]),
+    ("score_range = [1, 10]\n" + RATE.format(words="from 1 to 10"), None, [1, 10]),
+    (RATE.format(words="from 1 to 10"), [0, 1], "REWARD: <number from 0 to 1>"),
+    ("{CANDIDATE_SOLUTION} is a percentage from 0 to 100. Grade it. REWARD: <number from 0 to 1>", None, [0, 1]),
+    ("Points from 0 to 5 for each of five criteria. {CANDIDATE_SOLUTION} REWARD: <0 to 1>", None, [0, 1]),
+    ("{CANDIDATE_SOLUTION}\nSTYLE: <number from 0 to 10>\nREWARD: <number>", None, [0, 1]),
+    ("Rate each criterion from 1 to 5. {CANDIDATE_SOLUTION}\nREWARD: <number>", None, "score_range = [1, 5]"),
+    ("Rate each criterion from 1 to 5. {CANDIDATE_SOLUTION}\nREWARD: <number>", [0, 1], [0, 1]),
+]
+"""Templates, what is declared, and the scale, or what the error says."""
+
+
+def test_scales(table: Table) -> None:
+    """A template's scale is what is declared, else what its verdict instruction says; a contradiction is refused."""
+    for template, declared, expected in SCALES:
+        with table.case(f"{template} {declared}"):
+            scale = None if declared is None else Scale(*declared)
+            if isinstance(expected, list):
+                found = find_template(template, labelled=False, declared=scale)
+                assert expected == list(found.scale) and "score_range" not in found.parts[0]
+            else:
+                with pytest.raises(RequestError, match=re.escape(expected)):
+                    find_template(template, labelled=False, declared=scale)
+
+
+def test_builtin_templates_have_no_other_scale(table: Table) -> None:
+    """Every built-in template says what its verdicts are read on."""
+    for name, labelled in ((name, labelled) for name, labelled in TEMPLATES if name in BUILTIN):
+        with table.case(f"{name} {labelled}"):
+            parts = find_template(name, labelled=labelled).parts
+            assert labelled or UNIT == scale_of(" ".join(parts[::2]), None)
+
+
+def test_scale_of_a_sample(judge: FaultServer) -> None:
+    """Verdicts are read on the template's scale; what the texts say changes nothing, and the judge is told it."""
     judge.set(content="REWARD: 1")
-    template = f"Rate {{CANDIDATE_SOLUTION}} against {{REFERENCE_SOLUTION}}, {words}.\nREWARD: <score>"
-    (one,) = score([sample(f"a number between 0 and 100 {words}", "0-100", prompt_template=template)])
-    assert (1 / top, "ok") == (one.value, one.status)
+    hundred = RATE.format(words="from 0 to 100")
+    ten = {"prompt_template": RATE.format(words="from 1 to 10"), "score_range": [1, 10]}
+    scores = score([sample("1 to 5", "0-7", prompt_template=hundred), sample("1 to 5", "0-7", **ten)])
+    assert [(0.01, "ok"), (0.0, "ok")] == [(one.value, one.status) for one in scores]
+    orders = {body["messages"][0]["content"].splitlines()[-1] for body in asked(judge)}
+    assert {f"REWARD: <number from {words}>" for words in ("0 to 100", "1 to 10")} == orders
+
+
+def test_system_prompt(judge: FaultServer) -> None:
+    """The system prompt can be replaced, with the form of the reply where it has a place for it, and turned off."""
+    score([sample("a", system_prompt="Be kind. {CLOSING}"), sample("b", system_prompt="")])
+    kind, none = sorted((body["messages"] for body in asked(judge)), key=len, reverse=True)
+    assert kind[0]["content"].startswith("Be kind. The last line of your reply has this form")
+    assert ["user"] == [message["role"] for message in none]
 
 
 def test_roles(judge: FaultServer) -> None:
@@ -228,5 +277,5 @@ def test_malformed_options(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, 
 
 def test_unknown_template_names_those_there_are() -> None:
     """The error on a template lists the built-in ones."""
-    with pytest.raises(RequestError, match="'fancy' is none of default, binary, rubric, detailed"):
+    with pytest.raises(RequestError, match="'fancy' is none of default, binary, points, detailed"):
         find_template("fancy", labelled=False)

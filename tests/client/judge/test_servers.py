@@ -158,7 +158,7 @@ def test_form(ask: Ask, table: Table) -> None:
     for name in SERVERS:
         with table.case(slug(name)):
             judge = ask(name)
-            for template in ("default", "rubric", "binary"):
+            for template in ("default", "points", "binary"):
                 (one,) = score([sample(prompt_template=template)])
                 assert ("ok", 0.75) == (one.status, one.value), one.reason
             (last,) = judge.bodies()[-1:]

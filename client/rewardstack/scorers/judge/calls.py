@@ -30,7 +30,7 @@ from rewardstack.scorers.judge.reply import (
     read_text_verdict,
     read_top_verdict,
 )
-from rewardstack.scorers.judge.request import CHAT, frame, is_json
+from rewardstack.scorers.judge.request import CHAT, frame, is_json, reminded
 from rewardstack.scorers.judge.verdict import UnreadableError, Verdict
 from rewardstack.transport.discovery import RENEWAL, SERVERS
 from rewardstack.transport.endpoint import Message
@@ -139,18 +139,18 @@ class Calls:
 
     async def _in_words(self, plan: Plan, model: Model, reference: str, vote: int, deadline: SharedDeadline) -> Verdict:
         """Return the verdict that a reply holds in words; one without a verdict is asked for once more."""
-        options, is_first = plan.options, True
+        options, user, is_first = plan.options, plan.user(reference), True
         while True:
-            reply, model = await self._ask(plan, model, plan.user(reference), deadline, vote)
+            reply, model = await self._ask(plan, model, user, deadline, vote)
             structured = is_json(options, model.dialect)
-            top, thinking = options.template.top, options.enable_thinking
+            scale, thinking = options.template.scale, options.enable_thinking
             try:
-                return Verdict(read_text_verdict(reply, top, thinking=thinking, structured=structured))
+                return Verdict(read_text_verdict(reply, scale, thinking=thinking, structured=structured))
             except UnreadableError as error:
                 if not is_first:
                     raise
                 log.debug("asked once more: %s", error)
-                is_first = False
+                user, is_first = reminded(user, options, model.dialect), False
 
     async def _ask(
         self, plan: Plan, model: Model, user: str, deadline: SharedDeadline, vote: int = 0

@@ -21,7 +21,8 @@ TEMPLATES = ("prompt_template", "prompt_template_path")
 MODELS = ("model_name", "model")
 MOVING = ("server_url", "api_key", *MODELS)
 """Fields of `extra_info` by which a sample chooses its judge, unless it has a name."""
-KNOWN = tuple(name for name in JUDGE_OPTIONS if name not in TEMPLATES + MODELS)
+RANGE = "score_range"
+KNOWN = tuple(name for name in JUDGE_OPTIONS if name not in (*TEMPLATES, *MODELS, RANGE))
 """What a table's `options` may hold."""
 
 log = logging.getLogger(__name__)
@@ -43,8 +44,9 @@ class Named:
             self.key = "LLM_JUDGE_SERVER_API_KEY"
         self.model = f"judges.{judge.name}.model"
         self._judge = judge
-        self._fixed = {**judge.options, **({"prompt_template": judge.template} if judge.template else {})}
-        self._ignored = frozenset((*MOVING, *(TEMPLATES if judge.template else ())))
+        template = {"prompt_template": judge.template} if judge.template else {}
+        self._fixed = {**judge.options, **template, **({RANGE: judge.score_range} if judge.score_range else {})}
+        self._ignored = frozenset((*MOVING, *((*TEMPLATES, RANGE) if judge.template else ())))
 
     @property
     def is_labelled(self) -> bool:
@@ -106,6 +108,9 @@ def check_named(judge: NamedJudge) -> None:
         RouteError: it does not; names the field, such as `judges.small.options.temperature`.
     """
     for name, value in judge.options.items():
+        if name in (RANGE, *TEMPLATES, *MODELS):
+            field = {"model_name": "model"}.get(name, name.removeprefix("prompt_"))
+            raise judge.error(f"options.{name}", f"is a field of the table itself: set judges.{judge.name}.{field}")
         if name not in KNOWN:
             raise judge.error(f"options.{name}", f"is not known; known: {', '.join(KNOWN)}")
         if is_missing(value):
@@ -123,7 +128,9 @@ def _in_the_files_words(error: RequestError, option: str, field: str) -> str:
 
 
 def _field(judge: str, option: str) -> str:
-    return f"judges.{judge}.template" if option in TEMPLATES else f"judges.{judge}.options.{option}"
+    if option in TEMPLATES:
+        return f"judges.{judge}.template"
+    return f"judges.{judge}.{option}" if option == RANGE else f"judges.{judge}.options.{option}"
 
 
 @lru_cache(maxsize=1024)

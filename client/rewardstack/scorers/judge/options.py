@@ -10,6 +10,7 @@ from typing import Any, Literal
 from rewardstack.core.fields import Fields, field_error, is_missing
 from rewardstack.core.json_types import plain
 from rewardstack.core.messages import last_text
+from rewardstack.scorers.judge.scale import read_range
 from rewardstack.scorers.judge.templates import LABELS, Template, find_template, read_template
 from rewardstack.scorers.names import JUDGE_OPTIONS
 
@@ -34,7 +35,8 @@ class Options:
 
     Args:
         model: that judges; empty for the environment's, else the one that the server serves.
-        template: what the judge is told.
+        template: what the judge is told, with the scale of its verdicts.
+        system_prompt: in place of the built-in one; empty for none, None for the built-in one.
         temperature: of sampling; 0 takes the likeliest token.
         top_p: probability mass that is sampled from.
         max_new_tokens: of the reply, reasoning aside.
@@ -50,6 +52,7 @@ class Options:
 
     model: str
     template: Template
+    system_prompt: str | None
     temperature: float
     top_p: float
     max_new_tokens: int
@@ -79,6 +82,7 @@ def read_options(extra: Mapping[str, Any]) -> Options:
         values[_PATH_AT] = None
     if isinstance(extra.get("labels"), Mapping):
         values[_LABELS_AT] = _Pairs(tuple(plain(extra["labels"]).items()))
+    values[_RANGE_AT] = read_range(Fields(extra).get("score_range"))
     try:
         return _parse(*values)
     except TypeError:  # a list or an array: it cannot be remembered
@@ -124,6 +128,7 @@ def problem_of(extra: Mapping[str, Any]) -> str:
 
 _TEMPLATE_AT = JUDGE_OPTIONS.index("prompt_template")
 _PATH_AT = JUDGE_OPTIONS.index("prompt_template_path")
+_RANGE_AT = JUDGE_OPTIONS.index("score_range")
 _LABELS_AT = JUDGE_OPTIONS.index("labels")
 
 
@@ -141,7 +146,8 @@ def _parse(*values: Any) -> Options:
     template = given.text("prompt_template", "default")
     options = Options(
         model=given.text("model_name", "") or given.text("model", ""),
-        template=find_template(template, labelled=labelled),
+        template=find_template(template, labelled=labelled, declared=read_range(given.get("score_range"))),
+        system_prompt=given.text("system_prompt", None),
         temperature=given.number("temperature", 0.7, 0, 2),
         top_p=given.number("top_p", 0.8, 0, 1, above=True),
         max_new_tokens=given.whole("max_new_tokens", 512, 1, MOST_TOKENS),

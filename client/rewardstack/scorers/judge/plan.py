@@ -84,7 +84,7 @@ def _state(options: Options, model: Model, revision: str, scope: str, name: str)
     request = frame(options, model.name, dialect=model.dialect)
     reading = (options.labels, options.label_mass_floor, options.num_samples, options.aggregate)
     sent = request.head.decode(), request.tail.decode()
-    texts = (repr(options.template), repr(reading), *sent, *([name] if name else ()))
+    texts = (options.template.identity, repr(reading), *sent, *([name] if name else ()))
     return digest(("judge", FLOW_VERSION, _sources(), str(model.root), revision, scope, *texts))
 
 

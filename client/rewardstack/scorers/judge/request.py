@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 
 from rewardstack.scorers.judge.dialect import VLLM, Dialect
 from rewardstack.scorers.judge.options import Options
+from rewardstack.scorers.judge.scale import UNIT
 from rewardstack.scorers.judge.templates import system_message
 
 CHAT = "/chat/completions"
+REMINDER = "\n\nYour reply to this could not be read, so reply once more. "
+"""Goes behind the user's message where a reply without a verdict is asked for once more."""
 DECIMALS = "with three decimals"
 MEMBER = re.compile("([A-Z]+): ")
 """A line's name in a template's form; the same names are the members of a JSON object."""
@@ -57,10 +60,9 @@ def frame(
         label_ids: tokens whose probabilities are the verdict; none where they are not read by their ids.
         dialect: of the server.
     """
-    messages = [
-        {"role": "system", "content": system_message(_closing(options, dialect))},
-        {"role": "user", "content": ""},
-    ]
+    system = system_message(closing(options, dialect), options.system_prompt)
+    messages = [{"role": "system", "content": system}] if system.strip() else []
+    messages.append({"role": "user", "content": ""})
     request = {"model": model, "messages": messages, **_sampling(options, vote, label_ids, dialect)}
     request |= {**_thinking(options, dialect), "stream": False}
     if options.labels and dialect.begins:
@@ -68,6 +70,11 @@ def frame(
         request |= {"add_generation_prompt": False, "continue_final_message": True}
     head, _, tail = json.dumps(request).partition('"role": "user", "content": ""')
     return Frame(f'{head}"role": "user", "content": '.encode(), tail.encode(), frozenset(request) - ALWAYS)
+
+
+def reminded(user: str, options: Options, dialect: Dialect) -> str:
+    """The user's message with a reminder of how the reply ends."""
+    return f"{user}{REMINDER}{closing(options, dialect)}"
 
 
 def is_json(options: Options, dialect: Dialect) -> bool:
@@ -160,12 +167,13 @@ def _beginning(options: Options) -> str:
     return f"Either {choices}. Here grade="
 
 
-def _closing(options: Options, dialect: Dialect) -> str:
+def closing(options: Options, dialect: Dialect) -> str:
+    """How a reply ends, in words for the judge."""
     if options.labels:
         labels = ", ".join(name for name, _ in options.labels)
         return f"Your whole reply is one of these labels and nothing else: {labels}"
-    scale = f"from 0 to {options.template.top:g}"
-    number = f"{scale}, {DECIMALS}" if options.template.top == 1 else scale
+    scale = options.template.scale
+    number = f"from {scale.words}" + (f", {DECIMALS}" if scale == UNIT else "")
     if is_json(options, dialect):
         names = ", ".join(_schema(str(options.template.form))["properties"])
         return f"Instead of lines, your reply is a JSON object with the members {names}. REWARD is a number {number}."

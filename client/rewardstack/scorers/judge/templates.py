@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from rewardstack.core.fields import field_error
 from rewardstack.scorers.judge.fences import fence
+from rewardstack.scorers.judge.scale import FIELD, UNIT, Scale, read_range, scale_of
 
 FOLDER = Path(__file__).with_name("templates")
 MAX_CHARACTERS = 100_000
@@ -23,7 +25,7 @@ _POINTS = r"(10|[0-9])"
 BUILTIN: Mapping[str, str | None] = {
     "default": rf"REWARD: {_NUMBER}",
     "binary": r"REWARD: [01]\.000",
-    "rubric": rf"CORRECTNESS: {_POINTS}\nCOMPLETENESS: {_POINTS}\nREASONING: {_POINTS}\nREWARD: {_NUMBER}",
+    "points": rf"CORRECTNESS: {_POINTS}\nCOMPLETENESS: {_POINTS}\nREASONING: {_POINTS}\nREWARD: {_NUMBER}",
     "detailed": None,
 }
 """The built-in templates, and the form that a short one's reply is held to."""
@@ -33,8 +35,11 @@ LABELS: Mapping[str, Mapping[str, float]] = {
 }
 """The labels that `verdict: "logprob"` reads, and their values, where the template is built in."""
 
+LABELS_HAVE_VALUES = "verdict 'logprob' reads labels, whose values are in `labels`; leave score_range out"
+
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
-_HUNDRED = re.compile(r"(?<![\d.])0\s{0,3}(?:-|\u2013|\u2014|to|and)\s{0,3}100(?!\d|\.\d)")
+_HEADER = re.compile(rf"\s*{FIELD}\s*=\s*(\[[^\]\n]{{0,60}}\])[ \t\r]*\n")
+"""The first line of a template that declares its scale."""
 _FENCES_KEPT = 1024
 
 
@@ -44,13 +49,19 @@ class Template:
 
     Args:
         parts: text and names of placeholders in turn, beginning and ending with text.
-        top: the upper end of the scale, 1 or 100; the lower one is 0.
+        scale: of its verdicts.
         form: regular expression that a short reply is held to; None for a reply in the judge's own words.
     """
 
     parts: tuple[str, ...]
-    top: float
+    scale: Scale
     form: str | None
+
+    @property
+    def identity(self) -> str:
+        """All of it in words, for cache keys."""
+        low = f", low={self.scale.low!r}" if self.scale.low else ""
+        return f"Template(parts={self.parts!r}, top={self.scale.high!r}{low}, form={self.form!r})"
 
     @property
     def size(self) -> int:
@@ -81,18 +92,23 @@ class Template:
 _known_fence = lru_cache(maxsize=_FENCES_KEPT)(fence)
 
 
-def find_template(name_or_text: str, *, labelled: bool) -> Template:
+def find_template(name_or_text: str, *, labelled: bool, declared: Scale | None = None) -> Template:
     """A template by its name, or the text that is one itself.
 
     Args:
         name_or_text: one of `BUILTIN`, or a text with `{CANDIDATE_SOLUTION}` in it.
-        labelled: whether the verdict is read from the probabilities of labels.
+        labelled: whether the verdict is read from the probabilities of labels, which have values of their own.
+        declared: the `score_range` that is declared beside the template.
 
     Raises:
-        RequestError: it is neither, or has no labels.
+        RequestError: it is neither, has no labels, or has another scale than the declared one.
     """
     if name_or_text not in BUILTIN:
-        return _own(name_or_text)
+        return _own(name_or_text, labelled, declared)
+    if labelled and declared is not None:
+        raise field_error(FIELD, LABELS_HAVE_VALUES)
+    if declared not in (None, UNIT):
+        raise field_error(FIELD, f"the template {name_or_text!r} has verdicts from {UNIT.words}; leave score_range out")
     if labelled and name_or_text not in LABELS:
         known = ", ".join(LABELS)
         why = f"{name_or_text!r} has no labels for verdict 'logprob'; those that have: {known}"
@@ -101,7 +117,7 @@ def find_template(name_or_text: str, *, labelled: bool) -> Template:
 
 
 @lru_cache(maxsize=64)
-def _own(text: str) -> Template:
+def _own(text: str, labelled: bool, declared: Scale | None) -> Template:
     if "{CANDIDATE_SOLUTION}" not in text:
         raise field_error(
             "prompt_template",
@@ -110,13 +126,31 @@ def _own(text: str) -> Template:
         )
     if len(text) > MAX_CHARACTERS:
         raise field_error("prompt_template", f"longer than {MAX_CHARACTERS} characters")
-    return Template(tuple(_PLACEHOLDER.split(text)), 100.0 if _HUNDRED.search(text) else 1.0, None)
+    header = _HEADER.match(text)
+    if header:
+        text = text[header.end() :]
+        declared = _declared_in(header[1], declared)
+    if labelled and declared is not None:
+        raise field_error(FIELD, LABELS_HAVE_VALUES)
+    parts = tuple(_PLACEHOLDER.split(text))
+    return Template(parts, UNIT if labelled else scale_of(" ".join(parts[::2]), declared), None)
+
+
+def _declared_in(header: str, declared: Scale | None) -> Scale | None:
+    """Return the scale that a template's first line declares; raise RequestError if there is another one."""
+    try:
+        own = read_range(json.loads(header))
+    except ValueError:
+        raise field_error(FIELD, f"the template's first line has {header!r}; write {FIELD} = [1, 10]") from None
+    if declared not in (None, own):
+        raise field_error(FIELD, f"the template's first line declares {header}; leave one of the two out")
+    return own
 
 
 @lru_cache
 def _builtin(name: str, labelled: bool) -> Template:
     text = (FOLDER / f"{name}{'.logprob' if labelled else ''}.txt").read_text(encoding="utf-8").rstrip("\n")
-    return Template(tuple(_PLACEHOLDER.split(text)), 1.0, None if labelled else BUILTIN[name])
+    return Template(tuple(_PLACEHOLDER.split(text)), UNIT, None if labelled else BUILTIN[name])
 
 
 def read_template(path: str) -> str:
@@ -136,11 +170,13 @@ def _read(path: str, _: int) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
-@lru_cache
-def system_message(closing: str) -> str:
-    """The judge's standing orders.
+@lru_cache(maxsize=64)
+def system_message(closing: str, own: str | None = None) -> str:
+    """The judge's standing orders; empty for none.
 
     Args:
         closing: how the reply ends.
+        own: a text in place of the built-in one; in both, `{CLOSING}` is where `closing` goes.
     """
-    return (FOLDER / "system.txt").read_text(encoding="utf-8").replace("{CLOSING}", closing).rstrip("\n")
+    text = (FOLDER / "system.txt").read_text(encoding="utf-8") if own is None else own
+    return text.replace("{CLOSING}", closing).rstrip("\n")
