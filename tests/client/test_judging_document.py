@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("needs_process")
 SECTIONS = sections("judging.md")
 REPLIES: dict[str, dict[str, Any]] = {
     "Grade on a scale from 1 to 10": {"content": "It says how long, but not how.\nREWARD: 8/10"},
+    "Grade by a rubric": {"met": ["Advises", "Mentions"]},
 }
 """What the judge of a section replies."""
 

@@ -272,4 +272,11 @@ class Pipeline:
     def _policy(self, route: Route, source: str) -> OnError:
         if route.on_error is not None:
             return route.on_error
-        return self._chain(route, route.target, source).scorer.on_error if isinstance(route.target, Leaf) else "zero"
+        return self._default_policy(route, source)
+
+    def _default_policy(self, route: Route, source: str) -> OnError:
+        """Return the scorer's policy; a composite raises if a part does, for its value may be below 0 as well."""
+        if isinstance(route.target, Leaf):
+            return self._chain(route, route.target, source).scorer.on_error
+        parts = (self._default_policy(self.routes.find(part), part) for part in routes_of(route.target))
+        return "raise" if "raise" in parts else "zero"

@@ -49,6 +49,11 @@ class NamedJudge:
     replicas: int = 1
 
     @property
+    def may_be_negative(self) -> bool:
+        """Whether its scores can be below 0, so that 0 is no score for a sample that has none."""
+        return self.options.get("clip_negative") is False
+
+    @property
     def asked(self) -> tuple[object, ...]:
         """Who is asked for what: two names with an equal one are one judge."""
         return frozenset(self.base_url), self.model, self.template, self.score_range, dict(self.options)

@@ -122,10 +122,29 @@ class RouteTable:
                 cast; names the route, and the parts.
         """
         for route in self:
+            if route.on_error == "zero" and self._may_be_negative(route):
+                why = "its judge's values can be below 0, and zero would be better than those; say raise or none"
+                raise RouteError(f"route {route.name!r}, on_error: {why}", "on_error")
             if not isinstance(route.target, Leaf):
                 self._check_twins(route.name, routes_of(route.target))
             if isinstance(route.target, Cascade):
                 self._check_votes(route.name, route.target)
+
+    def _may_be_negative(self, route: Route) -> bool:
+        """Whether a judge of the route, or of a part of it, gives values below 0."""
+        seen: dict[str, Route] = {}
+        routes = [route]
+        while routes:
+            one = routes.pop()
+            if one.name in seen:
+                continue
+            seen[one.name] = one
+            if isinstance(one.target, Leaf):
+                if one.target.judge is not None and one.target.judge.may_be_negative:
+                    return True
+            else:
+                routes += filter(None, map(self._taking, routes_of(one.target)))
+        return False
 
     def _check_twins(self, name: str, parts: Sequence[str]) -> None:
         asked = [(part, leaf.asked) for part in parts if (leaf := self._leaf(part)) and leaf.kind == "judge"]

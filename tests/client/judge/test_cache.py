@@ -22,6 +22,7 @@ from tests.support.servers import FaultServer, Redis
 
 CASES = Path(__file__).parents[2] / "cases"
 BASE: dict[str, Any] = {"temperature": 0, "problem": "p"}
+RUBRIC: list[dict[str, Any]] = [{"criterion": "Is polite", "points": 2}, {"criterion": "Is rude", "points": -2}]
 CHANGES: dict[str, dict[str, Any]] = {
     "problem": {"problem": "q"},
     "model": {"model": "other"},
@@ -38,6 +39,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "a scale from 1": {"prompt_template": "{CANDIDATE_SOLUTION} REWARD:", "score_range": [0.5, 1]},
     "system prompt": {"system_prompt": "Be kind. {CLOSING}"},
     "no system prompt": {"system_prompt": ""},
+    "rubric": {"verdict": "rubric", "rubrics": RUBRIC},
+    "another rubric": {"verdict": "rubric", "rubrics": [*RUBRIC, "Ends with a joke"]},
+    "other points": {"verdict": "rubric", "rubrics": [{**RUBRIC[0], "points": 1}, RUBRIC[1]]},
+    "criteria in parts": {"verdict": "rubric", "rubrics": RUBRIC, "max_criteria": 1},
     "votes": {"num_samples": 3, "temperature": 0.5, "seed": 1},
     "aggregate": {"num_samples": 3, "temperature": 0.5, "seed": 1, "aggregate": "median"},
     "labels": {"verdict": "logprob"},
@@ -51,6 +56,7 @@ UNCHANGED = {
     "model_name": "stands for model",
     "prompt_template_path": "read into prompt_template",
     "batch_size": "says how many are sent at a time",
+    "clip_negative": "for judges by name: tests/client/judge/test_rubric.py",
 }
 """Options that have no change of their own above, and why."""
 
@@ -70,7 +76,8 @@ def cached(**extra: Any) -> bool:
 
 def test_every_option_counts(judge: FaultServer) -> None:
     """No option's verdict is taken for another's, and each is remembered."""
-    judge.set(models=[{"id": "small", "root": "/m"}, {"id": "other", "root": "/o"}], chances={"9": 0.9})
+    models = [{"id": "small", "root": "/m"}, {"id": "other", "root": "/o"}]
+    judge.set(models=models, chances={"9": 0.9}, met=["polite"])
     everything = [{"model": "small", **change} for change in ({}, *CHANGES.values())]
     assert [False] * len(everything) == [cached(**extra) for extra in everything]
     assert [True] * len(everything) == [cached(**extra) for extra in everything]

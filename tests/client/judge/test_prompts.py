@@ -16,7 +16,7 @@ from rewardstack.errors import RequestError
 from rewardstack.scorers.judge import fences
 from rewardstack.scorers.judge.fences import BREAK, fence, neutral
 from rewardstack.scorers.judge.scale import UNIT, Scale, scale_of
-from rewardstack.scorers.judge.templates import BUILTIN, LABELS, find_template
+from rewardstack.scorers.judge.templates import BUILTIN, LABELS, Kind, find_template
 from rewardstack_cli.evaluation.scoring import injections
 from tests.client.judge.conftest import asked, forget, sample
 from tests.support.servers import FaultServer
@@ -29,7 +29,12 @@ CONTROL = sorted(
 )
 TAG = re.compile(r"</?(?:problem|reference|candidate)-[0-9a-f]{16}>")
 OWN = "Compare {REFERENCE_SOLUTION} with {CANDIDATE_SOLUTION}.\nREWARD: <score>"
-TEMPLATES = [*((name, False) for name in BUILTIN), *((name, True) for name in LABELS), (OWN, False)]
+TEMPLATES: list[tuple[str, Kind]] = [
+    *((name, "text") for name in BUILTIN),
+    *((name, "logprob") for name in LABELS),
+    ("default", "rubric"),
+    (OWN, "text"),
+]
 
 
 def structure(text: str) -> tuple[list[str], list[str], int]:
@@ -46,9 +51,9 @@ def test_suite_is_large() -> None:
 
 def test_no_candidate_changes_the_structure(table: Table) -> None:
     """Whatever candidate, reference or problem hold, the prompt has the structure that it has for plain ones."""
-    for (name, candidate), (template, labelled) in product(CANDIDATES.items(), TEMPLATES):
-        with table.case(f"{name} in {template[:20]}{', labelled' * labelled}"):
-            found = find_template(template, labelled=labelled)
+    for (name, candidate), (template, verdict) in product(CANDIDATES.items(), TEMPLATES):
+        with table.case(f"{name} in {template[:20]}, {verdict}"):
+            found = find_template(template, verdict=verdict)
             plain = structure(found.render("What?", "42", "It is 42."))
             assert plain == structure(found.render("What?", "42", candidate))
             assert plain == structure(found.render(candidate, candidate, candidate))
@@ -127,23 +132,22 @@ def test_text_that_holds_its_tag(monkeypatch: pytest.MonkeyPatch) -> None:
         assert tag_of(f"{at} {every}") in {f"{one:02x}" for one in range(250, 256)}
 
 
-@pytest.mark.parametrize(("template", "labelled"), TEMPLATES)
-def test_order(template: str, labelled: bool) -> None:
+@pytest.mark.parametrize(("template", "verdict"), TEMPLATES)
+def test_order(template: str, verdict: Kind) -> None:
     """Samples of one problem share the prompt up to the candidate, which comes last in the built-in templates."""
-    found = find_template(template, labelled=labelled)
+    found = find_template(template, verdict=verdict)
     first, second = (found.render("What is 6 times 7?", "42", candidate) for candidate in ("first try", "second try"))
     shared = next(at for at, (one, other) in enumerate(zip(first, second, strict=False)) if one != other)
     assert first[:shared].endswith("<candidate-") or "<candidate-" in first[shared - 20 : shared]
     if template in BUILTIN:
-        assert first.index("What is 6 times 7?") < first.index("\n42\n") < shared
+        assert first.index("What is 6 times 7?") < shared
+        assert verdict == "rubric" or first.index("What is 6 times 7?") < first.index("\n42\n") < shared
         assert re.fullmatch(r"first try\n</candidate-[0-9a-f]{16}>", first[first.index("first try") :])
 
 
 def test_placeholders_in_foreign_text_are_inert() -> None:
     """Substitution is done in one pass, and braces of any other kind stand for themselves."""
-    template = find_template(
-        r"{PROBLEM} \frac{a}{b} {x} {0} {REFERENCE_SOLUTION} {CANDIDATE_SOLUTION} %s", labelled=False
-    )
+    template = find_template(r"{PROBLEM} \frac{a}{b} {x} {0} {REFERENCE_SOLUTION} {CANDIDATE_SOLUTION} %s")
     text = template.render("{CANDIDATE_SOLUTION}", "{PROBLEM}", "{REFERENCE_SOLUTION}")
     assert r" \frac{a}{b} {x} {0} " in text and text.endswith(" %s")
     inner = re.findall(r"\n(\{.*\})\n", text)
@@ -185,19 +189,18 @@ def test_scales(table: Table) -> None:
         with table.case(f"{template} {declared}"):
             scale = None if declared is None else Scale(*declared)
             if isinstance(expected, list):
-                found = find_template(template, labelled=False, declared=scale)
+                found = find_template(template, declared=scale)
                 assert expected == list(found.scale) and "score_range" not in found.parts[0]
             else:
                 with pytest.raises(RequestError, match=re.escape(expected)):
-                    find_template(template, labelled=False, declared=scale)
+                    find_template(template, declared=scale)
 
 
 def test_builtin_templates_have_no_other_scale(table: Table) -> None:
     """Every built-in template says what its verdicts are read on."""
-    for name, labelled in ((name, labelled) for name, labelled in TEMPLATES if name in BUILTIN):
-        with table.case(f"{name} {labelled}"):
-            parts = find_template(name, labelled=labelled).parts
-            assert labelled or UNIT == scale_of(" ".join(parts[::2]), None)
+    for name in BUILTIN:
+        with table.case(name):
+            assert UNIT == scale_of(" ".join(find_template(name).parts[::2]), None)
 
 
 def test_scale_of_a_sample(judge: FaultServer) -> None:
@@ -278,4 +281,4 @@ def test_malformed_options(judge: FaultServer, monkeypatch: pytest.MonkeyPatch, 
 def test_unknown_template_names_those_there_are() -> None:
     """The error on a template lists the built-in ones."""
     with pytest.raises(RequestError, match="'fancy' is none of default, binary, points, detailed"):
-        find_template("fancy", labelled=False)
+        find_template("fancy")

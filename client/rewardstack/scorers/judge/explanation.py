@@ -24,8 +24,9 @@ from rewardstack.scorers.judge.reply import (
     reasoning_of,
 )
 from rewardstack.scorers.judge.request import CHAT, REMINDER
+from rewardstack.scorers.judge.rubric import pairs_in
 from rewardstack.scorers.judge.templates import BUILTIN
-from rewardstack.scorers.judge.verdict import verdict_line
+from rewardstack.scorers.judge.verdict import UnreadableError, verdict_line
 
 WRITTEN = {"model": ("model_name", "model"), "template": ("prompt_template", "prompt_template_path")}
 """The fields of `extra_info` that an option is given by, where it is not by its own name."""
@@ -76,7 +77,8 @@ def explained(plan: Plan, exchange: Exchange) -> Step:
     if user == TRIAL:
         return exchange.step("trial", {"note": "shows what the judge takes; scores nothing"})
     first_asked, again, _ = user.partition(REMINDER)
-    asked = next((at for at, one in enumerate(plan.references, 1) if plan.user(one) == first_asked), 0)
+    known_users = {plan.user(one, chunk): at for at, one in enumerate(plan.references, 1) for chunk in plan.chunks}
+    asked = known_users.get(first_asked, len(plan.references) if again else 0)
     facts: Record = {"reference": f"{asked} of {len(plan.references)}", "fields": request, "system": system}
     facts = known({**facts, "user": user, "asked once more": True if again else None, "the reply is begun": begun})
     if not exchange.received:
@@ -100,6 +102,8 @@ def _reply(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
         choice, text, facts = {}, "", {"reply": received.decode("utf-8", "replace")}
     if plan.options.labels:
         facts["probabilities"] = _probabilities(plan, request, choice)
+    elif plan.options.verdict == "rubric":
+        facts["answers read"] = _pairs(text)
     elif text:
         facts["line read"] = verdict_line(text) or "none begins with REWARD:"
     try:
@@ -110,6 +114,8 @@ def _reply(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
 
 def _verdict(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
     options = plan.options
+    if options.verdict == "rubric":
+        return {}
     if not options.labels:
         structured = (request.get("response_format") or {}).get("type") == "json_schema"
         thinking = options.enable_thinking
@@ -123,6 +129,13 @@ def _verdict(plan: Plan, request: Mapping[str, Any], received: bytes) -> Record:
     else:
         value, mass = read_top_verdict(received, names, values, options.label_mass_floor)
     return {"verdict": value, "label mass": mass}
+
+
+def _pairs(text: str) -> Record:
+    try:
+        return {str(number): word for number, word in pairs_in(text)}
+    except UnreadableError as error:
+        return {"none": str(error)}
 
 
 def _probabilities(plan: Plan, request: Mapping[str, Any], choice: Mapping[str, Any]) -> Record | None:

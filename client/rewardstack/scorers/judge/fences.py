@@ -62,7 +62,7 @@ _CONTROL = re.compile(
       | /?[A-Za-z]\w{{0,30}}_\w{{0,30}}[^<>]{{0,60}}{_GT}   # <start_of_turn>, <tool_call>
       | /?[A-Za-z]\w{{0,30}}:\w{{1,40}}{_END}               # <seed:think>, <minimax:tool_call>
       | /?(?:unused|0x)\w{{1,30}}{_GT}                      # <unused7>
-      | /?(?i:problem|reference|candidate)-[0-9A-Fa-f]      # our own fences
+      | /?(?i:problem|reference|candidate|criteria|tool)-[0-9A-Fa-f]      # our own fences
     )
     | (?<=\[)(?=
         {_BAR}[^|\uff5c\n]{{1,40}}{_BAR}\]                  # [|user|]

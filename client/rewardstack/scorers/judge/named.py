@@ -12,6 +12,7 @@ from rewardstack.core.fields import Fields, is_missing
 from rewardstack.errors import RequestError, RouteError
 from rewardstack.routing.judges import NamedJudge
 from rewardstack.scorers.judge.options import read_options
+from rewardstack.scorers.judge.rubric import read_rubric
 from rewardstack.scorers.names import JUDGE_OPTIONS
 from rewardstack.settings import Settings, key_in
 
@@ -22,7 +23,7 @@ MODELS = ("model_name", "model")
 MOVING = ("server_url", "api_key", *MODELS)
 """Fields of `extra_info` by which a sample chooses its judge, unless it has a name."""
 RANGE = "score_range"
-KNOWN = tuple(name for name in JUDGE_OPTIONS if name not in (*TEMPLATES, *MODELS, RANGE))
+KNOWN = (*(name for name in JUDGE_OPTIONS if name not in (*TEMPLATES, *MODELS, RANGE)), "rubrics")
 """What a table's `options` may hold."""
 
 log = logging.getLogger(__name__)
@@ -52,6 +53,11 @@ class Named:
     def is_labelled(self) -> bool:
         """Whether its verdicts are always read from probabilities."""
         return self._judge.options.get("verdict") == "logprob"
+
+    @property
+    def may_be_negative(self) -> bool:
+        """Whether its scores can be below 0."""
+        return self._judge.may_be_negative
 
     @property
     def is_below(self) -> bool:
@@ -116,7 +122,9 @@ def check_named(judge: NamedJudge) -> None:
         if is_missing(value):
             raise judge.error(f"options.{name}", "has no value; leave it out")
     try:
-        read_options(Named(judge).extra({}))
+        extra = Named(judge).extra({})
+        read_options(extra)
+        read_rubric(extra)
     except RequestError as error:
         name = (error.field or "").removeprefix("extra_info.")
         field = _field(judge.name, name)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from rewardstack.scorers.judge.dialect import VLLM, Dialect
 from rewardstack.scorers.judge.options import Options
+from rewardstack.scorers.judge.rubric import Answers, closing_of, form_of, schema_of
 from rewardstack.scorers.judge.scale import UNIT
 from rewardstack.scorers.judge.templates import system_message
 
@@ -16,6 +17,8 @@ CHAT = "/chat/completions"
 REMINDER = "\n\nYour reply to this could not be read, so reply once more. "
 """Goes behind the user's message where a reply without a verdict is asked for once more."""
 DECIMALS = "with three decimals"
+TOKENS_PER_CRITERION = 8
+"""Of a rubric's reply, at most."""
 MEMBER = re.compile("([A-Z]+): ")
 """A line's name in a template's form; the same names are the members of a JSON object."""
 ALWAYS = frozenset({"model", "messages", "stream"})
@@ -46,7 +49,12 @@ class Frame(NamedTuple):
 
 @lru_cache(maxsize=512)
 def frame(
-    options: Options, model: str, vote: int = 0, label_ids: tuple[int, ...] = (), dialect: Dialect = VLLM
+    options: Options,
+    model: str,
+    vote: int = 0,
+    label_ids: tuple[int, ...] = (),
+    dialect: Dialect = VLLM,
+    answers: Answers = (),
 ) -> Frame:
     """The frame of requests with these options.
 
@@ -59,11 +67,12 @@ def frame(
         vote: which of several verdicts on one sample is asked for; moves the seed.
         label_ids: tokens whose probabilities are the verdict; none where they are not read by their ids.
         dialect: of the server.
+        answers: that there are to each criterion of a rubric; empty for another verdict.
     """
-    system = system_message(closing(options, dialect), options.system_prompt)
+    system = system_message(closing(options, dialect, answers), options.system_prompt)
     messages = [{"role": "system", "content": system}] if system.strip() else []
     messages.append({"role": "user", "content": ""})
-    request = {"model": model, "messages": messages, **_sampling(options, vote, label_ids, dialect)}
+    request = {"model": model, "messages": messages, **_sampling(options, vote, label_ids, dialect, answers)}
     request |= {**_thinking(options, dialect), "stream": False}
     if options.labels and dialect.begins:
         messages.append({"role": "assistant", "content": _beginning(options)})
@@ -72,14 +81,14 @@ def frame(
     return Frame(f'{head}"role": "user", "content": '.encode(), tail.encode(), frozenset(request) - ALWAYS)
 
 
-def reminded(user: str, options: Options, dialect: Dialect) -> str:
+def reminded(user: str, options: Options, dialect: Dialect, answers: Answers = ()) -> str:
     """The user's message with a reminder of how the reply ends."""
-    return f"{user}{REMINDER}{closing(options, dialect)}"
+    return f"{user}{REMINDER}{closing(options, dialect, answers)}"
 
 
-def is_json(options: Options, dialect: Dialect) -> bool:
+def is_json(options: Options, dialect: Dialect, answers: Answers = ()) -> bool:
     """Whether the reply is held to a JSON schema."""
-    return dialect.form == "json_schema" and _form(options) is not None
+    return dialect.form == "json_schema" and _form(options, answers) is not None
 
 
 def is_deterministic(options: Options, dialect: Dialect) -> bool:
@@ -90,12 +99,16 @@ def is_deterministic(options: Options, dialect: Dialect) -> bool:
     return cold or (options.seed is not None and "seed" not in dialect.without)
 
 
-def _form(options: Options) -> str | None:
+def _form(options: Options, answers: Answers) -> str | None:
     """The regular expression that the reply is held to; a model that thinks, or is read by its labels, has none."""
-    return None if options.enable_thinking or options.labels else options.template.form
+    if options.enable_thinking or options.labels:
+        return None
+    return form_of(answers) if answers else options.template.form
 
 
-def _sampling(options: Options, vote: int, label_ids: tuple[int, ...], dialect: Dialect) -> dict[str, Any]:
+def _sampling(
+    options: Options, vote: int, label_ids: tuple[int, ...], dialect: Dialect, answers: Answers
+) -> dict[str, Any]:
     if options.labels and dialect.labels == "top":
         top = {"top_logprobs": dialect.top_logprobs}
         sampling: dict[str, Any] = {"temperature": 0.0, dialect.limit: 1, "logprobs": True, **top}
@@ -103,20 +116,20 @@ def _sampling(options: Options, vote: int, label_ids: tuple[int, ...], dialect: 
         ids = {"logprob_token_ids": label_ids, "return_tokens_as_token_ids": True}
         sampling = {"temperature": 0.0, dialect.limit: 1, "logprobs": True, **ids}
     else:
-        sampling = _text_sampling(options, vote, dialect)
+        sampling = _text_sampling(options, vote, dialect, answers)
     return {name: value for name, value in sampling.items() if name not in dialect.without}
 
 
-def most_tokens(options: Options, dialect: Dialect) -> int:
+def most_tokens(options: Options, dialect: Dialect, answers: Answers = ()) -> int:
     """The most tokens that a reply may have; where the server takes no limit, what would be asked of it."""
-    return 1 if options.labels else int(_text_sampling(options, 0, dialect)[dialect.limit])
+    return 1 if options.labels else int(_text_sampling(options, 0, dialect, answers)[dialect.limit])
 
 
-def _text_sampling(options: Options, vote: int, dialect: Dialect) -> dict[str, Any]:
+def _text_sampling(options: Options, vote: int, dialect: Dialect, answers: Answers) -> dict[str, Any]:
     sampling: dict[str, Any] = {
         "temperature": options.temperature,
         "top_p": options.top_p,
-        dialect.limit: options.max_new_tokens,
+        dialect.limit: max(options.max_new_tokens, TOKENS_PER_CRITERION * len(answers)),
     }
     if options.seed is not None:
         sampling["seed"] = options.seed + vote
@@ -124,11 +137,11 @@ def _text_sampling(options: Options, vote: int, dialect: Dialect) -> dict[str, A
         sampling[dialect.limit] += options.thinking_budget
     if options.enable_thinking and dialect.budget:
         sampling["thinking_token_budget"] = options.thinking_budget
-    form = _form(options)
-    return sampling if form is None else {**sampling, **_held_to(form, dialect)}
+    form = _form(options, answers)
+    return sampling if form is None else {**sampling, **_held_to(form, dialect, answers)}
 
 
-def _held_to(form: str, dialect: Dialect) -> dict[str, Any]:
+def _held_to(form: str, dialect: Dialect, answers: Answers) -> dict[str, Any]:
     """The field that holds a reply to its form."""
     if dialect.form == "structured_outputs":
         return {"structured_outputs": {"regex": form}}
@@ -137,7 +150,7 @@ def _held_to(form: str, dialect: Dialect) -> dict[str, Any]:
     if dialect.form == "regex_format":
         return {"response_format": {"type": "regex", "value": form}}
     if dialect.form == "json_schema":
-        schema = {"name": "verdict", "strict": True, "schema": _schema(form)}
+        schema = {"name": "verdict", "strict": True, "schema": schema_of(answers) if answers else _schema(form)}
         return {"response_format": {"type": "json_schema", "json_schema": schema}}
     return {}
 
@@ -167,8 +180,10 @@ def _beginning(options: Options) -> str:
     return f"Either {choices}. Here grade="
 
 
-def closing(options: Options, dialect: Dialect) -> str:
+def closing(options: Options, dialect: Dialect, answers: Answers = ()) -> str:
     """How a reply ends, in words for the judge."""
+    if answers:
+        return closing_of(answers, is_json=is_json(options, dialect, answers))
     if options.labels:
         labels = ", ".join(name for name, _ in options.labels)
         return f"Your whole reply is one of these labels and nothing else: {labels}"

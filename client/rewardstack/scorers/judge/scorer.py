@@ -74,6 +74,7 @@ class Judge(Relayable[Plan]):
         self._named = named
         if named is not None:
             self.source = named.source
+            self.on_error = "raise" if named.may_be_negative else "zero"
         self._servers = Servers(
             variable,
             settings.judge_urls,
@@ -105,7 +106,11 @@ class Judge(Relayable[Plan]):
         if not item.solution.strip():
             read_options(item.extra)  # where they are wrong, every sample says so
             return Score(0.0, reason="there is no answer", source=self.source)
-        return make_plan(item, destination)._replace(made_at=time.monotonic())
+        plan = make_plan(item, destination)._replace(made_at=time.monotonic())
+        if not plan.options.clip_negative and self.on_error != "raise":
+            why = "values below 0 are for a judge by name: set it in judges.NAME.options"
+            raise field_error("clip_negative", why)
+        return plan
 
     async def keys(self, samples: Sequence[Plan], context: Context) -> list[Key | None]:
         """Return a key for each sample, None if the judge does not say what it serves."""
@@ -162,6 +167,7 @@ class Judge(Relayable[Plan]):
         extra, model = self._own(item).extra, self._settings.judge_model
         options = options_that_hold(sample.options, extra, model, self._named)
         texts = {"problem": sample.problem, "references": list(sample.references), "candidate": sample.candidate}
+        texts |= {"criteria": [one.record() for one in sample.rubric]} if sample.rubric else {}
         return {"asked": list(sample.destination.urls), **texts, "options": options}
 
     def batch(self, sample: Plan) -> BatchKey:
@@ -172,7 +178,7 @@ class Judge(Relayable[Plan]):
 
     def portable(self, item: Item, sample: Plan) -> Item:
         """Return the item with what the judge reads of its `extra_info`, a template's file as its text."""
-        return replace(item, extra=portable_extra(self._own(item).extra, sample.problem))
+        return replace(item, extra=portable_extra(self._own(item).extra, sample.problem, sample.rubric))
 
     async def quote(self, samples: Sequence[Plan], context: Context) -> Usage:
         """Return what verdicts would cost, prompts counted by the judge's own `/tokenize` if it has it."""
@@ -224,8 +230,9 @@ class Judge(Relayable[Plan]):
     async def _score(self, plan: Plan, deadline: SharedDeadline) -> Score:
         started, meter = time.monotonic(), self._new_meter(self.source)
         try:
-            value, note, label_mass, agreement = await self._verdict(plan._replace(meter=meter), deadline)
-            score = Score(value, "ok", note, self.source, label_mass=label_mass, agreement=agreement)
+            found = await self._verdict(plan._replace(meter=meter), deadline)
+            score = Score(found.value, "ok", found.note, self.source, label_mass=found.label_mass)
+            score.agreement, score.parts = found.agreement, found.parts
         except RequestError as error:
             said = error if self._named is None else self._named.restated(error)
             if isinstance(error, NoLogprobsError) and plan.destination == self._servers.own:

@@ -41,16 +41,18 @@ class Verdict(NamedTuple):
     """What a judge decided.
 
     Args:
-        value: from 0 to 1.
+        value: from 0 to 1; of a rubric that is not clipped, also below 0.
         note: what else there is to say.
         label_mass: probability that it put on its labels; None for a verdict in words.
         agreement: the share of its votes that agree; None where there are not several.
+        parts: of a rubric, what the score's `parts` hold; None for others.
     """
 
     value: float
     note: str = ""
     label_mass: float | None = None
     agreement: float | None = None
+    parts: dict[str, float] | None = None
 
 
 class UnreadableError(ReplyError):
@@ -73,7 +75,7 @@ def read_verdict(text: str, scale: Scale, *, cut: bool = False) -> float:
     """
     if scale == UNIT and (plain := PLAIN.fullmatch(text)):
         return float(plain[1])
-    lines = _without_thinking(text, cut=cut).strip().split("\n")
+    lines = without_thinking(text, cut=cut).strip().split("\n")
     at, mark = _last_mark(lines)
     if mark is None:
         value = None if cut else read_json_verdict(text, scale)
@@ -123,7 +125,7 @@ def read_json_verdict(text: str, scale: Scale) -> float | None:
     Raises:
         UnreadableError: the object has no `REWARD`, or several, or one out of range.
     """
-    for found in _objects(_without_thinking(text, cut=False).strip()):
+    for found in _objects(without_thinking(text, cut=False).strip()):
         try:
             members: Any = json.loads(found, object_pairs_hook=list)
         except (ValueError, RecursionError):
@@ -143,7 +145,8 @@ def _objects(text: str) -> list[str]:
     return whole + FENCED.findall(text)[-1:]
 
 
-def _without_thinking(text: str, *, cut: bool) -> str:
+def without_thinking(text: str, *, cut: bool) -> str:
+    """The text of a reply behind its reasoning; raises UnreadableError if that does not end."""
     _, mark, tail = text.rpartition(END_OF_THINKING)
     if mark:
         return tail
