@@ -18,6 +18,8 @@ SECTIONS = sections("judging.md")
 REPLIES: dict[str, dict[str, Any]] = {
     "Grade on a scale from 1 to 10": {"content": "It says how long, but not how.\nREWARD: 8/10"},
     "Grade by a rubric": {"met": ["Advises", "Mentions"]},
+    "Show a conversation": {"content": "REWARD: 0.900"},
+    "Show images": {"content": "REWARD: 1.000"},
 }
 """What the judge of a section replies."""
 

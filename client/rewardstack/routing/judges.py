@@ -15,7 +15,10 @@ from rewardstack.core.json_types import plain
 from rewardstack.errors import RouteError, SettingsError
 from rewardstack.settings import parse_urls
 
-FIELDS = (*("base_url", "model", "api_key_env", "template", "template_path", "score_range", "options", "replicas"),)
+FIELDS = (
+    *("base_url", "model", "api_key_env", "template", "template_path", "score_range", "options", "replicas"),
+    "allow_image_urls",
+)
 KEYED = ("model", "template", "score_range", "options")
 """Of these, what a score depends on."""
 NAME = re.compile(r"(?!v\d)[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -36,6 +39,7 @@ class NamedJudge:
         template: a prompt template, by its name or as a text; empty where samples may say it.
         score_range: the scale of the template's verdicts; None where the template says it.
         options: what `extra_info` may say of a judge, by the same names.
+        allow_image_urls: whether samples may have URLs of images, which the judge then fetches.
         replicas: of it that `make up` starts where it has no `base_url`.
     """
 
@@ -47,6 +51,7 @@ class NamedJudge:
     score_range: tuple[float, ...] | None = None
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     replicas: int = 1
+    allow_image_urls: bool = False
 
     @property
     def may_be_negative(self) -> bool:
@@ -74,6 +79,7 @@ class NamedJudge:
             "score_range": None if self.score_range is None else list(self.score_range),
             "options": dict(self.options),
             "replicas": self.replicas if self.replicas > 1 else None,
+            "allow_image_urls": self.allow_image_urls,
         }
         return {name: value for name, value in given.items() if value}
 
@@ -121,6 +127,7 @@ def parse_judge(name: str, table: object, folder: Path | None = None) -> NamedJu
         _score_range(name, table.get("score_range")),
         _options(name, table.get("options", {})),
         _replicas(name, table.get("replicas", 1)),
+        _flag(name, table, "allow_image_urls"),
     )
     _check_together(judge, table)
     return judge
@@ -183,6 +190,13 @@ def _options(name: str, value: Any) -> dict[str, Any]:
         raise judge_error(name, "options", f"must be a table, got {type(value).__name__}")
     options: dict[str, Any] = plain(value)
     return options
+
+
+def _flag(name: str, table: Mapping[str, Any], field: str) -> bool:
+    value = table.get(field, False)
+    if not isinstance(value, bool):
+        raise judge_error(name, field, f"must be true or false, got {str(value)[:50]!r}")
+    return value
 
 
 def _replicas(name: str, value: Any) -> int:

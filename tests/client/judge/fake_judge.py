@@ -82,11 +82,17 @@ async def chat(request: web.Request) -> web.StreamResponse:
     for field in ("thinking_token_budget", "continue_final_message"):
         if field in body and field in STATE["ignores"]:
             return web.json_response({"error": {"message": f"{field} is set but ..."}}, status=400)
-    ANSWERED[body["messages"][-1]["content"]] += 1
+    ANSWERED[last_content(body)] += 1
     if STATE["raw"] is not None:
         return web.Response(body=STATE["raw"].encode(), content_type="application/json")
     reply = {"object": "chat.completion", "model": body["model"], "choices": [choice(body)]}
     return web.json_response(reply if STATE["usage"] is None else {**reply, "usage": STATE["usage"]})
+
+
+def last_content(body: dict[str, Any]) -> str:
+    """The content of the last message, of parts the text."""
+    content = body["messages"][-1]["content"]
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 async def together() -> None:
@@ -100,10 +106,10 @@ async def together() -> None:
 
 def choice(body: dict[str, Any]) -> dict[str, Any]:
     content = STATE["replies"].pop(0) if STATE["replies"] else STATE["by_model"].get(body["model"], STATE["content"])
-    if STATE["met"] is not None and (criteria := CRITERIA.search(body["messages"][-1]["content"])):
+    if STATE["met"] is not None and (criteria := CRITERIA.search(last_content(body))):
         content = rubric(criteria[1], STATE["faults"].pop(0) if STATE["faults"] else "", body)
     if content is None:
-        content = f"REWARD: 0.{zlib.crc32(body['messages'][-1]['content'].encode()) % 1000:03}"
+        content = f"REWARD: 0.{zlib.crc32(last_content(body).encode()) % 1000:03}"
     message = {"role": "assistant", "content": content or None, "reasoning": STATE["reasoning"]}
     logprobs = None
     if body.get("logprobs"):

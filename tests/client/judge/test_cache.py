@@ -23,6 +23,12 @@ from tests.support.servers import FaultServer, Redis
 CASES = Path(__file__).parents[2] / "cases"
 BASE: dict[str, Any] = {"temperature": 0, "problem": "p"}
 RUBRIC: list[dict[str, Any]] = [{"criterion": "Is polite", "points": 2}, {"criterion": "Is rude", "points": -2}]
+TRACE = [
+    {"role": "user", "content": "p"},
+    {"role": "system", "content": "Be brief."},
+    {"role": "assistant", "content": "<think>Hm.</think>I look.", "tool_calls": [{"function": {"name": "look"}}]},
+    {"role": "tool", "content": "It is there."},
+]
 CHANGES: dict[str, dict[str, Any]] = {
     "problem": {"problem": "q"},
     "model": {"model": "other"},
@@ -43,6 +49,12 @@ CHANGES: dict[str, dict[str, Any]] = {
     "another rubric": {"verdict": "rubric", "rubrics": [*RUBRIC, "Ends with a joke"]},
     "other points": {"verdict": "rubric", "rubrics": [{**RUBRIC[0], "points": 1}, RUBRIC[1]]},
     "criteria in parts": {"verdict": "rubric", "rubrics": RUBRIC, "max_criteria": 1},
+    "view": {"view": "full_trace", "messages": TRACE},
+    "reasoning": {"hide_reasoning": False},
+    "reasoning in a trace": {"view": "full_trace", "messages": TRACE, "hide_reasoning": False},
+    "a conversation": {"problem": TRACE[:2]},
+    "an image": {"images": [f"data:image/png;base64,{'A' * 8}"]},
+    "another image": {"images": [f"data:image/png;base64,{'B' * 8}"]},
     "votes": {"num_samples": 3, "temperature": 0.5, "seed": 1},
     "aggregate": {"num_samples": 3, "temperature": 0.5, "seed": 1, "aggregate": "median"},
     "labels": {"verdict": "logprob"},
@@ -69,7 +81,7 @@ def test_every_option_is_changed() -> None:
 
 def cached(**extra: Any) -> bool:
     """Whether the verdict on a sample is remembered."""
-    (one,) = score([sample("the same", **{**BASE, **extra})])
+    (one,) = score([sample("<think>Hm.</think>the same", **{**BASE, **extra})])
     assert "ok" == one.status, one.reason
     return one.cached
 
@@ -130,7 +142,7 @@ def test_another_model_without_cache(judge: FaultServer, monkeypatch: pytest.Mon
 def test_failures_are_not_remembered(judge: FaultServer) -> None:
     """What failed is asked for again."""
     judge.set(content="no")
-    assert "failed" == score([sample("the same", **BASE)])[0].status
+    assert "failed" == score([sample("<think>Hm.</think>the same", **BASE)])[0].status
     judge.set(content="REWARD: 0.500")
     assert not cached()
 

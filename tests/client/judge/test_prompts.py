@@ -245,12 +245,8 @@ def test_template_file(judge: FaultServer, tmp_path: Path) -> None:
 
 
 def test_problem_from_the_prompt(judge: FaultServer) -> None:
-    """Without a `problem`, `prompt` stands for it, else verl's `question`: a text, or the user's last message."""
-    messages = [
-        {"role": "user", "content": "first"},
-        {"role": "assistant", "content": "x"},
-        {"role": "user", "content": "last"},
-    ]
+    """Without a `problem`, `prompt` stands for it, else verl's `question`: a text, or a user's only message."""
+    messages = [{"role": "user", "content": "last"}]
     score(
         [
             sample("a", problem=None, prompt="as text"),

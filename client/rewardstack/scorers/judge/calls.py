@@ -19,6 +19,7 @@ from rewardstack.errors import RejectedError, RequestError, ServiceError
 from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination
 from rewardstack.scorers.judge.api import Api, below
+from rewardstack.scorers.judge.conversation import Shown
 from rewardstack.scorers.judge.labels import LabelTokens
 from rewardstack.scorers.judge.models import Model, Models
 from rewardstack.scorers.judge.plan import Plan
@@ -103,7 +104,7 @@ class Calls:
             short = replace(plan.options, max_new_tokens=TRIAL_TOKENS, thinking_budget=TRIAL_TOKENS)
             try:
                 with suppress(NoLogprobsError):  # that there are none has then been found out
-                    trial = plan._replace(options=short, meter=None)
+                    trial = plan._replace(options=short, meter=None, shown=Shown("", ""))
                     await self._ask(trial, model, TRIAL, deadline, answers=plan.answers(plan.chunks[0]))
             except RejectedError as error:
                 if error.status not in (400, 422):
@@ -203,7 +204,7 @@ class Calls:
             ids = await self._label_ids(plan, model, deadline) if plan.options.labels else ()
             request = frame(plan.options, model.name, vote, ids, model.dialect, answers)
             try:
-                reply = await self._completion(plan, request.body(user), deadline)
+                reply = await self._completion(plan, request.body(user, plan.shown.images), deadline)
             except RejectedError as error:
                 better = self._models.learn(error, plan.destination, model, request.fields)
                 if better == model:

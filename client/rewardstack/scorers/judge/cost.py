@@ -12,9 +12,11 @@ from rewardstack.core.deadline import SharedDeadline
 from rewardstack.errors import ServiceError
 from rewardstack.score import Usage
 from rewardstack.scorers.judge.api import Api
+from rewardstack.scorers.judge.images import TOKENS
 from rewardstack.scorers.judge.labels import TOKENIZE
 from rewardstack.scorers.judge.models import Model
 from rewardstack.scorers.judge.plan import Plan
+from rewardstack.scorers.judge.reply import content_text
 from rewardstack.scorers.judge.request import frame, most_tokens
 from rewardstack.transport.endpoint import Message
 
@@ -28,7 +30,8 @@ def estimate(plan: Plan, model: Model) -> Usage:
     """Return what a verdict on one sample would cost, its prompts by their length."""
     requests = _requests(plan)
     texts = [text for sent in _sent(plan, model) for text in _texts(sent)]
-    prompt = sum(map(estimated_tokens, texts)) * _votes(plan)
+    images = TOKENS * len(plan.shown.images) * len(plan.references) * len(plan.chunks)
+    prompt = (sum(map(estimated_tokens, texts)) + images) * _votes(plan)
     return Usage(requests, prompt, _most_completion(plan, model), requests)
 
 
@@ -74,7 +77,9 @@ def _sent(plan: Plan, model: Model) -> list[dict[str, Any]]:
     options, dialect = plan.options, model.dialect
     return [
         json.loads(
-            frame(options, model.name, dialect=dialect, answers=plan.answers(chunk)).body(plan.user(reference, chunk))
+            frame(options, model.name, dialect=dialect, answers=plan.answers(chunk)).body(
+                plan.user(reference, chunk), plan.shown.images
+            )
         )
         for reference in plan.references
         for chunk in plan.chunks
@@ -82,4 +87,4 @@ def _sent(plan: Plan, model: Model) -> list[dict[str, Any]]:
 
 
 def _texts(sent: Mapping[str, Any]) -> list[str]:
-    return [message["content"] for message in sent["messages"]]
+    return [content_text(message["content"]) for message in sent["messages"]]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from rewardstack.core.json_types import brief
 from rewardstack.core.steps import Exchange, Step, known
 from rewardstack.core.wire import Record
 from rewardstack.errors import ServiceError
@@ -80,6 +81,7 @@ def explained(plan: Plan, exchange: Exchange) -> Step:
     known_users = {plan.user(one, chunk): at for at, one in enumerate(plan.references, 1) for chunk in plan.chunks}
     asked = known_users.get(first_asked, len(plan.references) if again else 0)
     facts: Record = {"reference": f"{asked} of {len(plan.references)}", "fields": request, "system": system}
+    facts["images"] = [brief(url) for url in plan.shown.images] or None
     facts = known({**facts, "user": user, "asked once more": True if again else None, "the reply is begun": begun})
     if not exchange.received:
         return exchange.step("request for a verdict", facts)

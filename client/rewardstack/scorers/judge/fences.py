@@ -15,6 +15,13 @@ from unicodedata import normalize
 
 from rewardstack.scorers.judge.verdict import MARK
 
+
+class Fenced(str):
+    """A text that has fences of its own."""
+
+    __slots__ = ()
+
+
 BREAK = "\u034f"
 """Combining grapheme joiner: of no width, and kept by tokenizers that drop U+200B and its like."""
 TAG_BYTES = 8

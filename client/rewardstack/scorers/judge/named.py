@@ -23,7 +23,7 @@ MODELS = ("model_name", "model")
 MOVING = ("server_url", "api_key", *MODELS)
 """Fields of `extra_info` by which a sample chooses its judge, unless it has a name."""
 RANGE = "score_range"
-KNOWN = (*(name for name in JUDGE_OPTIONS if name not in (*TEMPLATES, *MODELS, RANGE)), "rubrics")
+KNOWN = (*(name for name in JUDGE_OPTIONS if name not in (*TEMPLATES, *MODELS, RANGE)), "rubrics", "images")
 """What a table's `options` may hold."""
 
 log = logging.getLogger(__name__)
@@ -40,6 +40,7 @@ class Named:
         self.name = judge.name
         self.source = f"llm_judge:{judge.name}"
         self.address = f"judges.{judge.name}.base_url" if judge.base_url else "LLM_JUDGE_SERVER_URL"
+        self.allow_image_urls = judge.allow_image_urls
         self.key = judge.api_key_env or f"the variable that judges.{judge.name}.api_key_env names"
         if not judge.base_url:
             self.key = "LLM_JUDGE_SERVER_API_KEY"
@@ -119,6 +120,8 @@ def check_named(judge: NamedJudge) -> None:
             raise judge.error(f"options.{name}", f"is a field of the table itself: set judges.{judge.name}.{field}")
         if name not in KNOWN:
             raise judge.error(f"options.{name}", f"is not known; known: {', '.join(KNOWN)}")
+        if name == "images" and value is not False:
+            raise judge.error("options.images", "must be false, for a judge that is shown no images, or left out")
         if is_missing(value):
             raise judge.error(f"options.{name}", "has no value; leave it out")
     try:

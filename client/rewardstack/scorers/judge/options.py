@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from rewardstack.core.fields import Fields, field_error, is_missing
 from rewardstack.core.json_types import plain
-from rewardstack.core.messages import last_text
+from rewardstack.scorers.judge.conversation import VIEWS, Shown, View
+from rewardstack.scorers.judge.images import IMAGES
 from rewardstack.scorers.judge.rubric import FIELD as RUBRICS
 from rewardstack.scorers.judge.rubric import MOST_CRITERIA, Rubric
 from rewardstack.scorers.judge.scale import read_range
@@ -26,9 +27,6 @@ MOST_SAMPLES = 64
 MOST_LABELS = 32
 LABEL_MASS_FLOOR = 0.5
 """Probability that the labels must have together, unless told otherwise."""
-
-TASKS = ("prompt", "question")
-"""Fields that say what the task was where there is no `problem`, the more specific one first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +51,8 @@ class Options:
         aggregate: how they become one.
         max_criteria: of a rubric, in one request; None for all.
         clip_negative: whether a rubric's value below 0 becomes 0.
+        view: of the response: its last reply, or all turns.
+        hide_reasoning: whether the judge is not shown what the policy thought.
     """
 
     model: str
@@ -72,6 +72,8 @@ class Options:
     aggregate: Aggregate
     max_criteria: int | None
     clip_negative: bool
+    view: View
+    hide_reasoning: bool
 
 
 def read_options(extra: Mapping[str, Any]) -> Options:
@@ -97,12 +99,12 @@ def read_options(extra: Mapping[str, Any]) -> Options:
         return _parse.__wrapped__(*map(plain, values))
 
 
-def portable_extra(extra: Mapping[str, Any], problem: str, rubric: Rubric) -> dict[str, Any]:
+def portable_extra(extra: Mapping[str, Any], shown: Shown, rubric: Rubric) -> dict[str, Any]:
     """What the judge reads of `extra_info`, for another machine: the template's text in place of its path.
 
     Args:
         extra: a sample's own, which `read_options` has taken.
-        problem: what `problem_of` has found in it.
+        shown: the texts that `read_shown` has found.
         rubric: what `read_rubric` has.
 
     Raises:
@@ -114,27 +116,7 @@ def portable_extra(extra: Mapping[str, Any], problem: str, rubric: Rubric) -> di
         read["prompt_template"] = read_template(path)
     if rubric:
         read[RUBRICS] = [one.record() for one in rubric]
-    return {**read, "problem": problem}
-
-
-def problem_of(extra: Mapping[str, Any]) -> str:
-    """The task that the candidate was given: `problem`, else what `prompt` or else `question` says; else empty.
-
-    Each of the latter may be a text, or chat messages, of which the user's last one counts; another kind says nothing.
-    verl's preprocessing writes `question` beside its rows.
-
-    Raises:
-        RequestError: `problem` is no text.
-    """
-    problem = Fields(extra).text("problem", None)
-    if problem is not None:
-        return problem
-    for name in TASKS:
-        said = extra.get(name)
-        task = said if isinstance(said, str) else last_text(said, "user")
-        if task:
-            return task
-    return ""
+    return {**read, **({} if Fields(extra).get(IMAGES) is not False else {IMAGES: False}), **shown.portable}
 
 
 _TEMPLATE_AT = JUDGE_OPTIONS.index("prompt_template")
@@ -175,6 +157,8 @@ def _parse(*values: Any) -> Options:
         aggregate=given.choice("aggregate", AGGREGATES),
         max_criteria=most,
         clip_negative=given.flag("clip_negative", True),
+        view=given.choice("view", VIEWS),
+        hide_reasoning=given.flag("hide_reasoning", True),
     )
     _check_together(options)
     return options

@@ -17,8 +17,9 @@ from rewardstack.errors import RequestError
 from rewardstack.score import Item
 from rewardstack.scorers.budget import Meter
 from rewardstack.scorers.destination import Destination
+from rewardstack.scorers.judge.conversation import Shown, read_shown
 from rewardstack.scorers.judge.models import Model
-from rewardstack.scorers.judge.options import Options, problem_of, read_options
+from rewardstack.scorers.judge.options import Options, read_options
 from rewardstack.scorers.judge.request import frame, is_deterministic
 from rewardstack.scorers.judge.rubric import FIELD as RUBRICS
 from rewardstack.scorers.judge.rubric import Answers, Rubric, answers_of, listed, read_rubric
@@ -35,9 +36,8 @@ class Plan(NamedTuple):
 
     destination: Destination
     options: Options
-    problem: str
+    shown: Shown
     references: tuple[str, ...]
-    candidate: str
     meter: Meter | None = None
     rubric: Rubric = ()
     made_at: float = 0.0
@@ -46,7 +46,7 @@ class Plan(NamedTuple):
     @property
     def headers(self) -> Mapping[str, str]:
         """Of its requests: by them a gateway can send all samples of one problem to the same replica."""
-        return _affinity(self.problem or self.references[0])
+        return _affinity(self.shown.problem or self.references[0])
 
     @property
     def chunks(self) -> list[Rubric]:
@@ -56,22 +56,29 @@ class Plan(NamedTuple):
 
     def user(self, reference: str, criteria: Rubric = ()) -> str:
         """The user's message for one of the references, with these criteria."""
-        shown = listed(criteria, with_points=self.options.verdict != "rubric")
-        return self.options.template.render(self.problem, reference, self.candidate, shown)
+        listing = listed(criteria, with_points=self.options.verdict != "rubric")
+        return self.options.template.render(self.shown.problem, reference, self.shown.candidate, listing)
 
     def answers(self, criteria: Rubric) -> Answers:
         """What may be answered to each criterion; empty for a verdict that is no rubric's."""
         return answers_of(criteria) if self.options.verdict == "rubric" else ()
 
 
-def make_plan(item: Item, destination: Destination) -> Plan:
-    """Return the plan for a sample; raise RequestError if it cannot be judged."""
+def make_plan(item: Item, destination: Destination, *, allow_urls: bool = False) -> Plan:
+    """Return the plan for a sample; raise RequestError if it cannot be judged.
+
+    Args:
+        item: the sample.
+        destination: the judge.
+        allow_urls: whether images may be URLs, which the judge then fetches.
+    """
     options = read_options(item.extra)
+    shown = read_shown(item, options.view, hide=options.hide_reasoning, allow_urls=allow_urls)
     references = item.references if options.template.uses("REFERENCE_SOLUTION") else ("",)
     if not references:
         raise RequestError("ground_truth: the prompt template needs a reference, and there is none", "ground_truth")
     rubric = _rubric(options, item.extra)
-    return Plan(destination, options, problem_of(item.extra), references, item.solution, rubric=rubric)
+    return Plan(destination, options, shown, references, rubric=rubric)
 
 
 def _rubric(options: Options, extra: Mapping[str, Any]) -> Rubric:
@@ -114,7 +121,8 @@ def key_of(plan: Plan, model: Model, revision: str, run_id: str, name: str = "")
     scope = "" if deterministic else run_id or f"{_PROCESS}:{os.getpid()}"
     further = [repr(tuple(map(tuple, plan.rubric)))] if plan.rubric else []
     state = _state(options, model, revision, scope, name)
-    text = extended(state, plan.problem, plan.candidate, *plan.references, *further)
+    shown = plan.shown
+    text = extended(state, shown.problem, shown.candidate, *plan.references, *further, *shown.images)
     bounds = UNIT if options.clip_negative else ANY
     return Key(PREFIX + text, deterministic and options.num_samples == 1, bounds)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rewardstack.scorers.judge.dialect import VLLM, Dialect
+from rewardstack.scorers.judge.images import content_with
 from rewardstack.scorers.judge.options import Options
 from rewardstack.scorers.judge.rubric import Answers, closing_of, form_of, schema_of
 from rewardstack.scorers.judge.scale import UNIT
@@ -38,13 +40,14 @@ class Frame(NamedTuple):
     tail: bytes
     fields: frozenset[str]
 
-    def body(self, user: str) -> bytes:
+    def body(self, user: str, images: Sequence[str] = ()) -> bytes:
         """The whole request.
 
         Args:
             user: the user's message.
+            images: URLs of images that belong to it.
         """
-        return b"".join((self.head, json.dumps(user).encode(), self.tail))
+        return b"".join((self.head, json.dumps(content_with(images, user)).encode(), self.tail))
 
 
 @lru_cache(maxsize=512)

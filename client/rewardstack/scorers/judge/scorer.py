@@ -39,6 +39,8 @@ from rewardstack.transport.discovery import briefly
 VARIABLE = "LLM_JUDGE_SERVER_URL"
 TOO_LONG = ("maximum context length", "max_model_len", "maximum model length")
 """How vLLM says that a prompt does not fit."""
+NO_ANSWER = "there is no answer"
+"""Where the policy wrote nothing, or nothing but reasoning."""
 MOST_TIMES = 4096
 """Samples since the last line of the log whose times are remembered."""
 
@@ -103,10 +105,13 @@ class Judge(Relayable[Plan]):
                 below(destination.urls, CHAT)
             except SettingsError as error:
                 raise field_error("server_url", str(error)) from error
-        if not item.solution.strip():
-            read_options(item.extra)  # where they are wrong, every sample says so
-            return Score(0.0, reason="there is no answer", source=self.source)
-        plan = make_plan(item, destination)._replace(made_at=time.monotonic())
+        options = read_options(item.extra)  # where they are wrong, every sample says so
+        if options.view == "last_reply" and not item.solution.strip():
+            return Score(0.0, reason=NO_ANSWER, source=self.source)
+        allow_urls = self._named is not None and self._named.allow_image_urls
+        plan = make_plan(item, destination, allow_urls=allow_urls)._replace(made_at=time.monotonic())
+        if not plan.shown.candidate.strip():
+            return Score(0.0, reason=NO_ANSWER, source=self.source)
         if not plan.options.clip_negative and self.on_error != "raise":
             why = "values below 0 are for a judge by name: set it in judges.NAME.options"
             raise field_error("clip_negative", why)
@@ -166,19 +171,20 @@ class Judge(Relayable[Plan]):
         """Return who is asked, the texts of the prompt, and the options with where they come from."""
         extra, model = self._own(item).extra, self._settings.judge_model
         options = options_that_hold(sample.options, extra, model, self._named)
-        texts = {"problem": sample.problem, "references": list(sample.references), "candidate": sample.candidate}
-        texts |= {"criteria": [one.record() for one in sample.rubric]} if sample.rubric else {}
-        return {"asked": list(sample.destination.urls), **texts, "options": options}
+        shown = sample.shown
+        texts = {"problem": shown.problem, "references": list(sample.references), "candidate": shown.candidate}
+        further = {"criteria": [one.record() for one in sample.rubric]} if sample.rubric else {}
+        return {"asked": list(sample.destination.urls), **texts, **further, "options": options}
 
     def batch(self, sample: Plan) -> BatchKey:
         """One by one, those of one problem one after another, as many at a time as connections or `batch_size`."""
         destination, size = sample.destination, sample.options.batch_size
         width = size or len(destination.urls) * self._settings.max_connections
-        return BatchKey(1, (destination, size), width, sample.problem)
+        return BatchKey(1, (destination, size), width, sample.shown.problem)
 
     def portable(self, item: Item, sample: Plan) -> Item:
         """Return the item with what the judge reads of its `extra_info`, a template's file as its text."""
-        return replace(item, extra=portable_extra(self._own(item).extra, sample.problem, sample.rubric))
+        return replace(item, extra=portable_extra(self._own(item).extra, sample.shown, sample.rubric))
 
     async def quote(self, samples: Sequence[Plan], context: Context) -> Usage:
         """Return what verdicts would cost, prompts counted by the judge's own `/tokenize` if it has it."""
@@ -263,14 +269,22 @@ class Judge(Relayable[Plan]):
             if error.status == 404 and (served := ", ".join(self._models.served(plan.destination))):
                 where = "LLM_JUDGE_MODEL or model_name" if self._named is None else self._named.model
                 return Score.failed(f"{error}; set {where} to one of: {served}", self.source)
-        return Score.failed(str(error), self.source)
+        return Score.failed(f"{error}{_about_images(error, plan)}", self.source)
 
     def _too_long(self, error: RejectedError, plan: Plan) -> Score:
         """A prompt beyond the judge's context: no answer to speak of where the candidate is most of it."""
-        rest = len(plan.problem) + max(map(len, plan.references))
-        if len(plan.candidate) > rest + plan.options.template.size:
+        rest = len(plan.shown.problem) + max(map(len, plan.references))
+        if len(plan.shown.candidate) > rest + plan.options.template.size:
             return Score(0.0, reason="the candidate is longer than the judge's context", source=self.source)
         return Score.failed(f"{error}; raise the judge's MAX_MODEL_LEN, or lower max_new_tokens", self.source)
+
+
+def _about_images(error: ServiceError, plan: Plan) -> str:
+    """Return what to do where a judge refuses a sample with images, most likely because it cannot see."""
+    refused = isinstance(error, RejectedError) and error.status in (400, 415, 422)
+    if not plan.shown.images or not (refused or "image" in str(error).lower()):
+        return ""
+    return f"; the sample has {len(plan.shown.images)} images: name a judge that sees, or set images = false"
 
 
 def _kind(plan: Plan) -> Kind:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from rewardstack.core.fields import field_error
-from rewardstack.scorers.judge.fences import fence
+from rewardstack.scorers.judge.fences import Fenced, fence
 from rewardstack.scorers.judge.scale import FIELD, UNIT, Scale, read_range, scale_of
 
 Kind = Literal["text", "logprob", "rubric"]
@@ -98,9 +98,14 @@ class Template:
         pieces = list(self.parts)
         for at in range(1, len(pieces), 2):
             name = pieces[at]
-            wrap = fence if name == "CANDIDATE_SOLUTION" else _known_fence
-            pieces[at] = wrap(PLACEHOLDERS[name], texts[name]) if texts[name].strip() else "(none)"
+            pieces[at] = _wrapped(name, texts[name])
         return "".join(pieces)
+
+
+def _wrapped(placeholder: str, text: str) -> str:
+    if isinstance(text, Fenced) or not text.strip():
+        return text if text.strip() else "(none)"
+    return (fence if placeholder == "CANDIDATE_SOLUTION" else _known_fence)(PLACEHOLDERS[placeholder], text)
 
 
 _known_fence = lru_cache(maxsize=_FENCES_KEPT)(fence)
