@@ -20,6 +20,7 @@ REPLIES: dict[str, dict[str, Any]] = {
     "Grade by a rubric": {"met": ["Advises", "Mentions"]},
     "Show a conversation": {"content": "REWARD: 0.900"},
     "Show images": {"content": "REWARD: 1.000"},
+    "Keep to the limits of a paid judge": {"content": "REWARD: 0.800"},
 }
 """What the judge of a section replies."""
 

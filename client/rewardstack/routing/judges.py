@@ -17,7 +17,7 @@ from rewardstack.settings import parse_urls
 
 FIELDS = (
     *("base_url", "model", "api_key_env", "template", "template_path", "score_range", "options", "replicas"),
-    "allow_image_urls",
+    *("allow_image_urls", "requests_per_minute", "tokens_per_minute"),
 )
 KEYED = ("model", "template", "score_range", "options")
 """Of these, what a score depends on."""
@@ -25,6 +25,7 @@ NAME = re.compile(r"(?!v\d)[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """What a path can hold; `v1` at its end would be taken for the interface's version."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 MOST_REPLICAS = 1024
+MOST_PER_MINUTE = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class NamedJudge:
         template: a prompt template, by its name or as a text; empty where samples may say it.
         score_range: the scale of the template's verdicts; None where the template says it.
         options: what `extra_info` may say of a judge, by the same names.
+        requests_per_minute: that a process may send it; 0 for any number.
+        tokens_per_minute: that these may take; 0 for any number.
         allow_image_urls: whether samples may have URLs of images, which the judge then fetches.
         replicas: of it that `make up` starts where it has no `base_url`.
     """
@@ -52,6 +55,8 @@ class NamedJudge:
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     replicas: int = 1
     allow_image_urls: bool = False
+    requests_per_minute: int = 0
+    tokens_per_minute: int = 0
 
     @property
     def may_be_negative(self) -> bool:
@@ -80,6 +85,8 @@ class NamedJudge:
             "options": dict(self.options),
             "replicas": self.replicas if self.replicas > 1 else None,
             "allow_image_urls": self.allow_image_urls,
+            "requests_per_minute": self.requests_per_minute,
+            "tokens_per_minute": self.tokens_per_minute,
         }
         return {name: value for name, value in given.items() if value}
 
@@ -126,8 +133,10 @@ def parse_judge(name: str, table: object, folder: Path | None = None) -> NamedJu
         _template(name, table, folder or Path()),
         _score_range(name, table.get("score_range")),
         _options(name, table.get("options", {})),
-        _replicas(name, table.get("replicas", 1)),
+        _whole(name, table, "replicas", MOST_REPLICAS, 1),
         _flag(name, table, "allow_image_urls"),
+        _whole(name, table, "requests_per_minute", MOST_PER_MINUTE),
+        _whole(name, table, "tokens_per_minute", MOST_PER_MINUTE),
     )
     _check_together(judge, table)
     return judge
@@ -199,7 +208,10 @@ def _flag(name: str, table: Mapping[str, Any], field: str) -> bool:
     return value
 
 
-def _replicas(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_REPLICAS:
-        raise judge_error(name, "replicas", f"must be a whole number from 1 to {MOST_REPLICAS}")
+def _whole(name: str, table: Mapping[str, Any], field: str, most: int, default: int = 0) -> int:
+    value = table.get(field)
+    if field not in table:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise judge_error(name, field, f"must be a whole number from 1 to {most}")
     return value

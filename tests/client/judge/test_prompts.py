@@ -7,6 +7,7 @@ import re
 import unicodedata
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -155,7 +156,7 @@ def test_placeholders_in_foreign_text_are_inert() -> None:
 
 
 RATE = "Rate {{CANDIDATE_SOLUTION}} {words}.\nREWARD: <score>"
-SCALES: list[tuple[str, list[float] | None, list[float] | str]] = [
+SCALES: list[tuple[str, Any, Any]] = [
     ("Rate {CANDIDATE_SOLUTION}.\nREWARD: <score>", None, [0, 1]),
     *(
         (RATE.format(words=words), None, [0, 100])

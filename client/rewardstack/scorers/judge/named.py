@@ -40,6 +40,7 @@ class Named:
         self.name = judge.name
         self.source = f"llm_judge:{judge.name}"
         self.address = f"judges.{judge.name}.base_url" if judge.base_url else "LLM_JUDGE_SERVER_URL"
+        self.per_minute = judge.requests_per_minute, judge.tokens_per_minute
         self.allow_image_urls = judge.allow_image_urls
         self.key = judge.api_key_env or f"the variable that judges.{judge.name}.api_key_env names"
         if not judge.base_url:

@@ -31,6 +31,7 @@ from rewardstack.scorers.judge.options import Options, portable_extra, read_opti
 from rewardstack.scorers.judge.plan import Plan, key_of, make_plan
 from rewardstack.scorers.judge.request import CHAT
 from rewardstack.scorers.judge.verdict import UNREADABLE, Verdict
+from rewardstack.scorers.rate import RateLimit, Spending
 from rewardstack.scorers.reward_server import Relayable
 from rewardstack.settings import Settings
 from rewardstack.transport import ray_actor
@@ -58,6 +59,7 @@ class Judge(Relayable[Plan]):
         find_service: opens connections.
         new_meter: counts what requests cost.
         named: what a routes file says of it; None for the environment's judge.
+        rate: what it may be sent in a minute; None for any number.
 
     Raises:
         SettingsError: the judges' addresses do not go together.
@@ -67,13 +69,18 @@ class Judge(Relayable[Plan]):
     source = "llm_judge"
 
     def __init__(
-        self, settings: Settings, find_service: FindService, new_meter: NewMeter, named: Named | None = None
+        self,
+        settings: Settings,
+        find_service: FindService,
+        new_meter: NewMeter,
+        named: Named | None = None,
+        rate: RateLimit | None = None,
     ) -> None:
         variable = named.address if named is not None else VARIABLE
         check_addresses(settings, variable)
         self.timeout = settings.judge_timeout
         self._settings = settings
-        self._named = named
+        self._named, self._rate = named, rate
         if named is not None:
             self.source = named.source
             self.on_error = "raise" if named.may_be_negative else "zero"
@@ -177,9 +184,12 @@ class Judge(Relayable[Plan]):
         return {"asked": list(sample.destination.urls), **texts, **further, "options": options}
 
     def batch(self, sample: Plan) -> BatchKey:
-        """One by one, those of one problem one after another, as many at a time as connections or `batch_size`."""
+        """One by one, those of one problem one after another, as many at a time as connections or `batch_size`.
+
+        With a rate limit, all wait there, where the wait does not use up their timeout.
+        """
         destination, size = sample.destination, sample.options.batch_size
-        width = size or len(destination.urls) * self._settings.max_connections
+        width = size or (math.inf if self._rate else len(destination.urls) * self._settings.max_connections)
         return BatchKey(1, (destination, size), width, sample.shown.problem)
 
     def portable(self, item: Item, sample: Plan) -> Item:
@@ -234,7 +244,9 @@ class Judge(Relayable[Plan]):
         return self._models.choose(plan.options.model or self._settings.judge_model, plan.destination)
 
     async def _score(self, plan: Plan, deadline: SharedDeadline) -> Score:
-        started, meter = time.monotonic(), self._new_meter(self.source)
+        meter = self._new_meter(self.source)
+        spending = await self._turn(plan, deadline)
+        started = time.monotonic()
         try:
             found = await self._verdict(plan._replace(meter=meter), deadline)
             score = Score(found.value, "ok", found.note, self.source, label_mass=found.label_mass)
@@ -253,7 +265,18 @@ class Judge(Relayable[Plan]):
         self._answered_in.append(ended - started)
         score.latency_ms = (ended - plan.made_at) * 1000
         score.usage = meter.take()
+        if self._rate is not None and spending is not None:
+            spent = score.usage or Usage()
+            known = None if spent.uncounted else spent.prompt_tokens + spent.completion_tokens
+            self._rate.correct(spending, spent.requests, known)
         return score
+
+    async def _turn(self, plan: Plan, deadline: SharedDeadline) -> Spending | None:
+        """Wait for the sample's turn where the judge has a rate limit."""
+        if self._rate is None:
+            return None
+        cost = estimate(plan, self._model(plan))
+        return await self._rate.turn(cost.requests, cost.prompt_tokens + cost.completion_tokens, deadline)
 
     async def _verdict(self, plan: Plan, deadline: SharedDeadline) -> Verdict:
         """Return the best verdict over the references."""
