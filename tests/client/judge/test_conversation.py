@@ -69,6 +69,7 @@ TASKS: dict[str, tuple[dict[str, Any], str]] = {
     "messages": ({"messages": [*TASK[1:2], {"role": "assistant", "content": "x"}]}, "I am pregnant."),
     "messages before a reply": ({"messages": TASK[1:2]}, "I am pregnant."),
     "none": ({"problem": "", "messages": []}, ""),
+    "messages that nobody needs": ({"problem": "p", "messages": "the trainer's own"}, "p"),
 }
 
 

@@ -84,7 +84,8 @@ def read_shown(item: Item, view: View, *, hide: bool, allow_urls: bool) -> Shown
         RequestError: the task, the messages or an image cannot be read; names the field.
     """
     problem, task = _task(item.extra, hide=hide)
-    messages = _turns(item.extra.get(MESSAGES), MESSAGES, hide=hide)
+    is_needed = view == "full_trace" or not (problem or task)
+    messages = _turns(item.extra.get(MESSAGES), MESSAGES, hide=hide) if is_needed else ()
     if not task and messages and not problem:
         task = _before(messages, _trace(item, messages, (), hide=hide) if view == "full_trace" else messages[-1:])
     trace = _trace(item, messages, task, hide=hide) if view == "full_trace" else ()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from rewardstack.core.fields import field_error
 from rewardstack.core.json_types import is_finite, is_list, plain
@@ -44,13 +45,23 @@ UNIT = Scale()
 HUNDRED = Scale(0.0, 100.0)
 
 _NUMBER = r"(-?\d{1,4}(?:\.\d{1,3})?)"
-_JOINERS = r"\s{0,3}(?:-|\u2013|\u2014|~|\.\.|to|bis|\u5230|\u81f3|\u304b\u3089)\s{0,3}"
+_NOTE = r"\s{0,3}(?:\([^()\n]{0,80}\)\s{0,3})?"
+"""What an end of the scale stands for, as in "from 1 (useless) to 10 (perfect)"."""
+_JOINERS = rf"{_NOTE}(?:-|\u2013|\u2014|~|\.\.|to|through|up to|bis|\u5230|\u81f3|\u304b\u3089)\s{{0,3}}"
+_IS = r"\s{0,3}(?:is|means|being|stands for|=)\s"
 _MENTION = re.compile(
-    rf"(?<![A-Za-z0-9.\-])(?:{_NUMBER}{_JOINERS}{_NUMBER}|between\s{{1,3}}{_NUMBER}\s{{1,3}}and\s{{1,3}}{_NUMBER}"
-    rf"|\[\s{{0,3}}{_NUMBER}\s{{0,3}},\s{{0,3}}{_NUMBER}\s{{0,3}}\]|out\s{{1,3}}of\s{{1,3}}{_NUMBER})"
-    r"(?![A-Za-z0-9]|\.\d)(?!\s{0,3}(?:sentence|word|line|paragraph|step|token|character)s?\b)",
+    rf"(?<![A-Za-z0-9.\-])(?:{_NUMBER}{_JOINERS}{_NUMBER}|between\s{{1,3}}{_NUMBER}{_NOTE}and\s{{1,3}}{_NUMBER}"
+    rf"|\[\s{{0,3}}{_NUMBER}\s{{0,3}},\s{{0,3}}{_NUMBER}\s{{0,3}}\]"
+    rf"|{_NUMBER}{_IS}[^.\n]{{1,80}}?\s{_NUMBER}(?={_IS}))"
+    r"(?![A-Za-z0-9]|\.\d)(?!\s{0,3}(?:sentence|word|line|paragraph|step|token|character)s?\b)"
+    rf"|\bout\s{{1,3}}of\s{{1,3}}(?P<of>\d{{1,4}})(?![A-Za-z0-9]|\.\d)|\b(?P<points>\d{{1,3}})[- ]point\s",
     re.IGNORECASE,
 )
+_LIKERT = re.compile(r"^\W{0,4}(?:score|rating|grade|level)?\s{0,3}(\d{1,3})\s{0,3}[:=]", re.IGNORECASE | re.MULTILINE)
+"""A line of a list of grades, such as `Score 5: perfect`."""
+_SPELLED = (*("zero", "one", "two", "three", "four", "five"), *("six", "seven", "eight", "nine", "ten"))
+_WORDS = {word: str(at) for at, word in enumerate(_SPELLED)}
+_WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 _DENOMINATOR = re.compile(r"[>\])}_]\s?/\s?(\d{1,4})(?!\d)")
 """As in `REWARD: <number>/10`."""
 _SENTENCE = re.compile(r"\n|(?<=[.!?;\u3002\uff01\uff1f])\s")
@@ -101,6 +112,7 @@ def scale_of(text: str, declared: Scale | None) -> Scale:
 
 def _named(text: str, *, with_criteria: bool) -> set[Scale]:
     """Return the ranges that the verdict instruction names, else those of the other sentences that may mean it."""
+    text = _WORD.sub(lambda word: _WORDS[word[0].lower()], normalize("NFKC", text))
     sentences = [one for one in _SENTENCE.split(text) if one.strip()]
     verdict = [(one, _REWARD.search(one)) for one in sentences]
     ranges = set(_ranges(one[found.start() :] for one, found in verdict if found))
@@ -111,18 +123,26 @@ def _named(text: str, *, with_criteria: bool) -> set[Scale]:
     others = [one for one, found in verdict if not found and not _LABEL.match(one)]
     if not with_criteria:
         others = [one for one in others if _RATING.search(one) and not _CRITERION.search(one)]
-    return set(_ranges(others))
+    return set(_ranges(others)) or _grades(text)
 
 
 def _ranges(texts: Iterable[str]) -> Iterable[Scale]:
     for text in texts:
         for found in _MENTION.finditer(text):
-            ends = [float(end) for end in found.groups() if end is not None]
-            scale = Scale(*ends) if len(ends) == 2 else Scale(0.0, ends[0])
-            if scale.low < scale.high:
-                yield scale
+            ends = sorted(float(end) for end in found.groups()[:-2] if end is not None)
+            if found["of"] or found["points"]:
+                ends = [0.0, float(found["of"])] if found["of"] else [1.0, float(found["points"])]
+            if ends[0] < ends[1]:
+                yield Scale(*ends)
         if _REWARD.match(text):
             yield from (Scale(0.0, float(found[1])) for found in _DENOMINATOR.finditer(text) if float(found[1]))
+
+
+def _grades(text: str) -> set[Scale]:
+    """Return the range of a list of at least three grades in a row."""
+    numbers = sorted({int(found[1]) for found in _LIKERT.finditer(text)})
+    is_list = len(numbers) > 2 and numbers == [*range(numbers[0], numbers[-1] + 1)]
+    return {Scale(float(numbers[0]), float(numbers[-1]))} if is_list else set()
 
 
 def _contradiction(declared: Scale, named: set[Scale]) -> Exception:
