@@ -48,7 +48,7 @@ SAMPLES: list[dict[str, Any]] = [
     {"problem": "p", "prompt_template": TEMPLATE, "score_range": [1, 10], "rubrics": RUBRICS},
 ]
 VALUES = [1.0, 0.5, 0.5]
-ITEMS = [
+ITEMS: list[dict[str, Any]] = [
     {
         "data_source": JUDGE,
         "solution_str": "A dot." if "messages" in extra else TRACE,

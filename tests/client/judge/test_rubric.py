@@ -174,6 +174,32 @@ def test_incomplete_replies(judge: FaultServer, monkeypatch: pytest.MonkeyPatch,
     assert len(asked(judge)) == 2
 
 
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ({"replies": ["1: yes\n2: no\n3: ye", "1: ye"], "finish": "length"}, "no answer for 1 of 3 criteria: 3"),
+        (
+            {"content": "", "finish": "length"},
+            "no answer for 3 of 3 criteria: 1, 2, 3; it was cut before its first word",
+        ),
+        ({"raw": '{"choices": [{"message": {"refusal": "No."}}]}'}, "the judge refused: 'No.'"),
+        ({"content": [{"type": "text", "text": "1: yes\n"}]}, "no answer for 2 of 3 criteria: 2, 3"),
+    ],
+)
+def test_replies_that_are_cut_or_refused(judge: FaultServer, state: dict[str, Any], why: str) -> None:
+    """A line that a cut may have shortened is no answer; a refusal is none to any criterion."""
+    judge.set(**state)
+    [one] = score([rubric_sample()])
+    assert one.status == "failed" and why in one.reason
+
+
+def test_reply_in_parts(judge: FaultServer) -> None:
+    """Answers in several parts are read together."""
+    texts = [{"type": "text", "text": text} for text in ("1: yes\n2:", " no\n3: yes")]
+    judge.set(content=texts)
+    assert score([rubric_sample()])[0].value == 1.0
+
+
 def test_only_what_is_missing_is_asked_again(judge: FaultServer) -> None:
     """The second request has the criteria without an answer, and a reminder."""
     judge.set(met=["Names"], faults=["drop"])

@@ -166,6 +166,18 @@ def test_form(ask: Ask, table: Table) -> None:
             assert bool(judge.server["forms"]) == bool(held)
 
 
+def test_rubrics(ask: Ask, table: Table) -> None:
+    """Every server decides a rubric in one request, held to a form where the server can do so."""
+    for name in SERVERS:
+        with table.case(slug(name)):
+            judge = ask(name)
+            (one,) = score([sample(verdict="rubric", rubrics=["Says 6", "Says 7", "Says 42"])])
+            assert ("ok", 1.0, "3 of 3 met") == (one.status, one.value, one.reason), one.reason
+            (last,) = judge.bodies()[-1:]
+            held = {"structured_outputs", "guided_regex", "regex", "response_format"} & set(last)
+            assert bool(judge.server["forms"]) == bool(held)
+
+
 def test_cache(ask: Ask, table: Table) -> None:
     """A deterministic verdict is remembered from the first one on."""
     for name in SERVERS:
