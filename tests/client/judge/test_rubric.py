@@ -180,10 +180,10 @@ def test_incomplete_replies(judge: FaultServer, monkeypatch: pytest.MonkeyPatch,
         ({"replies": ["1: yes\n2: no\n3: ye", "1: ye"], "finish": "length"}, "no answer for 1 of 3 criteria: 3"),
         (
             {"content": "", "finish": "length"},
-            "no answer for 3 of 3 criteria: 1, 2, 3; it was cut before its first word",
+            "criteria: 1, 2, 3; it was cut before its first word",
         ),
         ({"raw": '{"choices": [{"message": {"refusal": "No."}}]}'}, "the judge refused: 'No.'"),
-        ({"content": [{"type": "text", "text": "1: yes\n"}]}, "no answer for 2 of 3 criteria: 2, 3"),
+        ({"content": "2: yes"}, "no answer for 1 of 3 criteria: 1"),
     ],
 )
 def test_replies_that_are_cut_or_refused(judge: FaultServer, state: dict[str, Any], why: str) -> None:
