@@ -307,7 +307,9 @@ def _about_images(error: ServiceError, plan: Plan) -> str:
     refused = isinstance(error, RejectedError) and error.status in (400, 415, 422)
     if not plan.shown.images or not (refused or "image" in str(error).lower()):
         return ""
-    return f"; the sample has {len(plan.shown.images)} images: name a judge that sees, or set images = false"
+    count = len(plan.shown.images)
+    shown = f"{count} images" if count > 1 else "an image"
+    return f"; the sample has {shown}: name a judge that sees, or set images = false"
 
 
 def _kind(plan: Plan) -> Kind:
