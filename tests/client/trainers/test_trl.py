@@ -45,7 +45,7 @@ async def test_values_and_counts(server: FaultServer, blocking: bool) -> None:
 async def test_tokens() -> None:
     """TRL's completion ids are counted, so that `overlong` needs no column."""
     limits = {"max_response_length": 4, "overlong_buffer": 2}
-    function = reward_func("overlong", reference=None, extra_info=limits)
+    function: Any = reward_func("overlong", reference=None, extra_info=limits)
     given = {"prompts": ["p"] * 2, "completions": ["a", "b"], "completion_ids": [[1, 2], [1, 2, 3, 4]]}
     assert [0.0, -1.0] == await function(**given)
 
