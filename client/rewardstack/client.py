@@ -95,6 +95,7 @@ def route_table(settings: Settings) -> RouteTable:
     routes.check()
     _check_judges(routes.judges.values())
     routes.check_judges()
+    routes.check_policies()
     return routes
 
 

@@ -12,12 +12,13 @@ from rewardstack.core.imports import importing
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.routing.composite import Cascade, Composite, routes_of
 from rewardstack.routing.judges import NamedJudge
+from rewardstack.routing.shaping import NOT_NEGATIVE, RULE_BOUNDS, UNIT, Bounds, Shaping, composite_bounds
 from rewardstack.routing.sources import BEGINNINGS, EMBEDDING, JUDGE, NAMES, RULE_PREFIX, why_unserved
 from rewardstack.score import OnError
 
 RULES = (
     *("exact_match", "gsm8k", "math", "math_verifier", "multiple_choice"),
-    *("json_schema", "length", "regex_format", "repetition"),
+    *("json_schema", "length", "overlong", "regex_format", "repetition"),
     *("example_coding", "example_math", "example_safety"),
 )
 """The reward functions every reward server has; a test holds this list to its registry."""
@@ -25,6 +26,7 @@ RULE_OPTIONS = (
     *("method", "format_score", "ngram_size", "repetition_unit", "pattern", "pattern_match", "schema"),
     *("target_length", "min_length", "max_length", "length_buffer", "length_unit"),
     *("extraction", "tolerance", "simplified"),
+    *("completion_tokens", "max_response_length", "overlong_buffer", "overlong_penalty"),
 )
 """The fields of `extra_info` that those functions read; a test holds this list to their registry, too."""
 REMEMBERED = 4096
@@ -61,6 +63,7 @@ class Route:
         target: what scores.
         on_error: what a sample without a score is worth; None for the scorer's own.
         gives_way: to another route of that name, which then takes its place.
+        shaping: of its values; None for none.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Route:
     exact: bool = True
     on_error: OnError | None = None
     gives_way: bool = False
+    shaping: Shaping | None = None
 
     @property
     def pattern(self) -> str:
@@ -183,6 +187,22 @@ class RouteTable:
             except UnknownSourceError as error:
                 raise RouteError(f"route {route.name!r}: {error}", route.name) from error
 
+    def bounds(self, source: str) -> Bounds:
+        """Return the lowest and the highest value that the route of `source` can give; raise as `find` does."""
+        route = self.find(source)
+        if isinstance(route.target, Leaf):
+            found = _leaf_bounds(route.target, source[len(route.name) :])
+        else:
+            found = composite_bounds(route.target, map(self.bounds, routes_of(route.target)))
+        return found if route.shaping is None else route.shaping.bounds(found)
+
+    def check_policies(self) -> None:
+        """Raise RouteError if a route that can go below 0 has the policy `zero`, which would be no low score there."""
+        for route in self:
+            if route.on_error == "zero" and (low := self.bounds(route.name)[0]) < 0:
+                why = f"its values go down to {low:g}, so zero would be a good score; choose raise or none, or clip"
+                raise RouteError(f"route {route.name!r}, on_error: {why}", "on_error")
+
     def _check(self, route: Route, above: tuple[str, ...]) -> None:
         """Every part of a composite has a route, and none leads back to it."""
         if route.name in above:
@@ -215,6 +235,13 @@ class RouteTable:
         """The route that takes a source, None where none does."""
         taking = (route for route in self._routes.values() if route.takes(source))
         return max(taking, key=lambda route: len(route.name), default=None)
+
+
+def _leaf_bounds(leaf: Leaf, suffix: str) -> Bounds:
+    """Return the bounds of what one scorer gives; `suffix` is what follows the route's name."""
+    if leaf.kind == "rule":
+        return RULE_BOUNDS.get(leaf.target or suffix, NOT_NEGATIVE)
+    return UNIT
 
 
 def builtin_routes() -> list[Route]:

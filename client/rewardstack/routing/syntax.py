@@ -14,6 +14,8 @@ from rewardstack.errors import RouteError
 from rewardstack.routing.composite import FAILED_PART, Cascade, Composite, Gate, Majority, Part, WeightedSum, routes_of
 from rewardstack.routing.judges import NamedJudge, parse_judge
 from rewardstack.routing.routes import Leaf, Route, RouteTable
+from rewardstack.routing.shaping import FIELDS as SHAPING
+from rewardstack.routing.shaping import Shaping
 from rewardstack.score import ON_ERROR
 
 if sys.version_info >= (3, 11):
@@ -110,7 +112,7 @@ def parse_route(name: str, spec: object) -> Route:
 
     Args:
         name: the `data_source`, or its beginning before an underscore.
-        spec: another route's name, or a table with one of `KINDS`, and optionally `on_error`.
+        spec: another route's name, or a table with one of `KINDS`, and optionally `on_error` and `SHAPING`.
 
     Raises:
         RouteError: the definition is malformed; names the field.
@@ -125,7 +127,8 @@ def parse_route(name: str, spec: object) -> Route:
     on_error = fields.pop("on_error", None)
     if on_error is not None and on_error not in ON_ERROR:
         raise RouteError(f"route {name!r}: on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}", name)
-    return Route(name, parse_composite(name, fields), on_error=on_error)
+    shaping = _Parser(name, {field: fields.pop(field) for field in SHAPING if field in fields}).shaping()
+    return Route(name, parse_composite(name, fields), on_error=on_error, shaping=shaping)
 
 
 def definition(route: Route) -> dict[str, Any]:
@@ -147,6 +150,8 @@ def definition(route: Route) -> dict[str, Any]:
         written = {"cascade": [_written(part) for part in target.parts]}
     if not isinstance(target, Leaf):
         written["failed_part"] = target.failed_part
+    if route.shaping is not None:
+        written |= route.shaping.definition
     return written if route.on_error is None else {**written, "on_error": route.on_error}
 
 
@@ -198,6 +203,16 @@ class _Parser:
     def __init__(self, name: str, fields: dict[str, Any]) -> None:
         self._name = name
         self._fields = fields
+
+    def shaping(self) -> Shaping | None:
+        if not self._fields:
+            return None
+        given = {
+            field: self._number(field, self._fields[field]) for field in ("scale", "shift") if field in self._fields
+        }
+        if given.get("scale") == 0:
+            raise self._error("scale", "must not be 0, which would make all values equal")
+        return Shaping(**given, clip=self._bounds("clip", self._fields["clip"]) if "clip" in self._fields else None)
 
     def composite(self) -> Composite:
         failed_part = self._fields.pop("failed_part", "fail")

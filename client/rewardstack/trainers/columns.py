@@ -15,6 +15,8 @@ from rewardstack.settings import Settings
 
 SOURCE, EXTRA = "data_source", "extra_info"
 """Columns of verl's data sets, which the other integrations read as well."""
+TOKENS = "completion_tokens"
+"""The field of `extra_info` with the number of tokens that the policy wrote, by the trainer's own count."""
 REMEDIES = {
     SOURCE: "name a route as the first argument, or give the data set such a column",
     "reference": "name the column with the references, or give reference=None if the route needs none",
@@ -124,7 +126,11 @@ class Columns:
     remedy: str = ""
 
     def requests(
-        self, prompts: Sequence[Any], completions: Sequence[Any], given: Mapping[str, Sequence[Any]]
+        self,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        given: Mapping[str, Sequence[Any]],
+        token_ids: Sequence[Any] | None = None,
     ) -> list[Request]:
         """Return a request for each row.
 
@@ -135,6 +141,7 @@ class Columns:
             prompts: strings or chat messages.
             completions: strings or chat messages.
             given: the columns by name.
+            token_ids: those of each completion, which are counted as `completion_tokens`; None if nobody says.
 
         Raises:
             RequestError: a column is missing or has another length.
@@ -144,6 +151,8 @@ class Columns:
         truths = self._column(given, self.reference, count, "reference") if self.reference else [None] * count
         extras = column_of(given.get(EXTRA), count, EXTRA)
         fields = {name: self._column(given, name, count, "columns") for name in self.fields}
+        if token_ids is not None:
+            fields[TOKENS] = [None if ids is None else len(ids) for ids in column_of(token_ids, count, "token ids")]
         rows = zip(sources, completions, truths, column_of(prompts, count, "prompts"), extras, strict=True)
         return [
             Request(source, completion, truth, self._extra(prompt, extra, {name: fields[name][at] for name in fields}))
