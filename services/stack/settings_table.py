@@ -265,6 +265,7 @@ ORDER = (
     "Jobs",
     "Reward server",
     "LLM judge",
+    "Reward model",
     "Embedding server",
     "Monitoring",
     "Containers",

@@ -238,7 +238,9 @@ class Pipeline:
     def _stage(self, route: Route, source: str) -> Stage:
         stage: Stage
         if isinstance(route.target, Leaf):
-            stage = self._chain(route, route.target, source)
+            stage = chain = self._chain(route, route.target, source)
+            if chain.scorer.is_shaped:
+                return stage
         else:
             parts = {part: self.routes.find(part) for part in routes_of(route.target)}
             stage = Compose(route, route.target, {part: (one, self._stage(one, part)) for part, one in parts.items()})

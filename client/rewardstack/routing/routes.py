@@ -12,6 +12,7 @@ from rewardstack.core.imports import importing
 from rewardstack.errors import RouteError, UnknownSourceError
 from rewardstack.routing.composite import Cascade, Composite, routes_of
 from rewardstack.routing.judges import NamedJudge
+from rewardstack.routing.reward_models import DEFAULT_FLOOR, REWARD_MODEL, RewardModel
 from rewardstack.routing.shaping import NOT_NEGATIVE, RULE_BOUNDS, UNIT, Bounds, Shaping, composite_bounds
 from rewardstack.routing.sources import BEGINNINGS, EMBEDDING, JUDGE, NAMES, RULE_PREFIX, why_unserved
 from rewardstack.score import OnError
@@ -41,11 +42,13 @@ class Leaf:
         kind: of the scorer, such as `rule`.
         target: what the scorer is asked for, such as a reward function's name.
         judge: the judge that a routes file names; None for the environment's, and where the kind is another.
+        reward_model: the reward model; None where the kind is another.
     """
 
     kind: str
     target: str
     judge: NamedJudge | None = None
+    reward_model: RewardModel | None = None
 
     @property
     def asked(self) -> tuple[object, ...]:
@@ -117,6 +120,12 @@ class RouteTable:
         """Those that have a name, by it."""
         leaves = [route.target for route in self._routes.values() if isinstance(route.target, Leaf)]
         return {leaf.target: leaf.judge for leaf in leaves if leaf.judge is not None}
+
+    @property
+    def reward_models(self) -> dict[str, RewardModel]:
+        """The reward models by name."""
+        leaves = [route.target for route in self._routes.values() if isinstance(route.target, Leaf)]
+        return {leaf.target: leaf.reward_model for leaf in leaves if leaf.reward_model is not None}
 
     def check_judges(self) -> None:
         """Returns where parts that ask judges can do what their composites are for.
@@ -241,6 +250,8 @@ def _leaf_bounds(leaf: Leaf, suffix: str) -> Bounds:
     """Return the bounds of what one scorer gives; `suffix` is what follows the route's name."""
     if leaf.kind == "rule":
         return RULE_BOUNDS.get(leaf.target or suffix, NOT_NEGATIVE)
+    if leaf.reward_model is not None:
+        return leaf.reward_model.bounds
     return UNIT
 
 
@@ -253,4 +264,10 @@ def builtin_routes() -> list[Route]:
         Route(RULE_PREFIX, Leaf("rule", ""), exact=False),
         Route(JUDGE, Leaf("judge", JUDGE), exact=False),
         Route(EMBEDDING, Leaf("embedding", EMBEDDING), exact=False),
+        Route(
+            REWARD_MODEL,
+            Leaf("reward_model", REWARD_MODEL, reward_model=RewardModel(REWARD_MODEL)),
+            gives_way=True,
+            shaping=Shaping(floor=DEFAULT_FLOOR),
+        ),
     ]
