@@ -282,11 +282,5 @@ def serve(model: Any, settings: Namespace) -> None:
     host = settings.hostname
     shown = own_address() if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     ready = f"Ready: export EMBEDDING_SERVER_URL=http://{shown}:{settings.port}"
-    options: dict[str, Any] = {
-        "access_log": None,
-        "handler_cancellation": True,
-        "auto_decompress": False,
-        "backlog": 1024,
-    }
-    server = Server(model, settings)
-    web.run_app(server.application, host=host, port=settings.port, print=lambda _: log.info(ready), **options)
+    run = partial(web.run_app, access_log=None, handler_cancellation=True, auto_decompress=False, backlog=1024)
+    run(Server(model, settings).application, host=host, port=settings.port, print=lambda _: log.info(ready))
