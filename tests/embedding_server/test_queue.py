@@ -189,6 +189,16 @@ async def test_a_failing_model_is_reported_as_tei_reports_it(client: Client, mod
     assert await ask(client, "GET", "/health") == (503, health)
 
 
+async def test_what_is_left_of_a_failed_request_is_dropped(client: Client, model: FakeModel) -> None:
+    """A request of several passes that fails in one of them does not go through all."""
+    model.broken = RuntimeError("out of memory")
+    texts = [" ".join("d" * length) for length in (1, 2000, 4000, 8000, 16000)]
+    assert (await embed(client, *texts))[0] == 424
+    model.broken = None
+    assert (await embed(client, "a"))[0] == 200
+    assert len(model.batches) < len(texts)
+
+
 @pytest.mark.parametrize("broken", [RuntimeError("out of memory"), math.nan, math.inf])
 async def test_a_model_that_recovers_is_healthy(client: Client, model: FakeModel, broken: Exception | float) -> None:
     """A model that raises, or returns no numbers, fails the requests it works on; health tries it again."""

@@ -256,8 +256,8 @@ async def _read(request: web.Request, kind: type[pydantic.BaseModel]) -> Any:
         return kind.model_validate(value)
     except pydantic.ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        name = str(first["loc"][0]) if first["loc"] else "the body"
-        expected = kind.model_fields[name].description if first["loc"] and first["type"] != "missing" else None
+        name = str((first["loc"] or ["body"])[0])
+        expected = kind.model_fields[name].description if first["loc"] else "must be a JSON object with the fields"
         raise TeiError(422, "Validation", f"`{name}`: {expected or first['msg']}") from None
     except (ValueError, RecursionError) as error:
         raise TeiError(400, "Validation", f"the body is not JSON: {error}") from None
