@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -36,8 +35,6 @@ from services.stack.rundir import RunDir  # noqa: E402
 from services.stack.settings import Settings, by_name, load  # noqa: E402
 
 WILDCARDS = ("0.0.0.0", "::", "")
-ANY_OTHER_HOST = ("192.0.2.1", 9)
-"""An address of a network for documentation: no packet is sent to it."""
 
 
 def main(arguments: list[str]) -> int:
@@ -141,7 +138,7 @@ class Judge:
             f"  export LLM_JUDGE_SERVER_URL=http://{on_this}:{self.port}",
         ]
         if self.host in WILDCARDS:
-            lines += ["\nOn other nodes:\n", f"  export LLM_JUDGE_SERVER_URL=http://{_own_address()}:{self.port}"]
+            lines += ["\nOn other nodes:\n", f"  export LLM_JUDGE_SERVER_URL=http://{ports.own_address()}:{self.port}"]
         if self.settings["LLM_JUDGE_SERVER_API_KEY"]:
             lines += ["  export LLM_JUDGE_SERVER_API_KEY=...    # as it is set here"]
         elif self.host in WILDCARDS:
@@ -167,16 +164,6 @@ def _vllm(models: Models, yes: bool) -> Vllm:
     if found := engine.find(models.python):
         return found
     raise StackError(f"{models.venv} has no vLLM", f"remove {models.venv}, then try again")
-
-
-def _own_address() -> str:
-    """The address by which other machines reach this one, its name where it has none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(ANY_OTHER_HOST)
-        except OSError:
-            return socket.gethostname()
-        return str(probe.getsockname()[0])
 
 
 if __name__ == "__main__":

@@ -79,6 +79,16 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
         raise StackError("\n  ".join(problems), f"{_stop(holders)}choose other ports:{COMMAND}{choices} make up")
 
 
+def own_address() -> str:
+    """Return the address by which other machines reach this one; its name if it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # an address for documentation; sends nothing, only finds the route
+        except OSError:
+            return socket.gethostname()
+        return str(probe.getsockname()[0])
+
+
 def free(address: str = LOOPBACK) -> int:
     """A port of this machine's address that nobody listens on."""
     with socket.socket(_family(address)) as probe:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from services.embedding.tei_python.model_source import CARRIED, ON_GPU
+from services.embedding.tei_python.settings import CARRIED, ON_GPU
 from services.judge import model
 from services.models import environment, machine
 from services.models.environment import Models
