@@ -1,7 +1,7 @@
 """The Python environment of the model servers: PyTorch, vLLM and sentence-transformers.
 
-It is in MODELS_DIR (`.models/` at the root; several checkouts may share one) and not in `.venv`, because its packages are
-large and pin versions that trainers and the reward server must be free to choose.
+It is in MODELS_DIR (`.models/` at the root; several checkouts may share one) and not in `.venv`, because its packages
+are large and pin versions that trainers and the reward server must be free to choose.
 """
 
 from __future__ import annotations

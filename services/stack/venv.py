@@ -1,4 +1,4 @@
-"""Make virtual environments and install packages into them, with uv where PyPI has it for this machine, else with pip."""
+"""Make virtual environments and install packages into them: with uv, or with pip where uv does not work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VENV = ROOT / ".venv"
 CONSTRAINTS = ROOT / "constraints.txt"
 DEV_REQUIREMENTS = ROOT / "tests/requirements.txt"
 BYTES, TEMPORARY_BYTES = GIB, GIB // 4
-"""Disk for the packages of `.venv` (0.6 GiB with the tools of the tests), and for temporary files during installation."""
+"""Disk for `.venv` (0.6 GiB with the tools of the tests), and for temporary files during installation."""
 DISTRIBUTIONS = ("verifier", "client", "cli", "services/rules")
 SOURCES = (CONSTRAINTS, DEV_REQUIREMENTS, *(ROOT / folder / "pyproject.toml" for folder in DISTRIBUTIONS))
 TOOLS = ("psutil>=7", "supervisor>=4.3")

@@ -60,7 +60,7 @@ def test_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     said = f"error: {caught.value}"
     assert [line.partition(" ")[2].partition(":")[0] for line in said.splitlines() if line.startswith("error: ")] == [
         f"{os.environ['RUN_DIR']} need {2**30:.1f} GiB of disk, and 5.0 are free",
-        "missing",
+        "missing packages",
         "REWARD_PORT",
         "EMBEDDING=on",
     ]

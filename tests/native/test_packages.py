@@ -34,14 +34,15 @@ def root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_cannot_be_installed(bare: Path, monkeypatch: pytest.MonkeyPatch, table: Table) -> None:
-    """Without apt-get, without root or with INSTALL=never the error names the packages and the command; nothing is run."""
+    """Without apt-get, without root or with INSTALL=never, nothing is run and the error names the command."""
     missing = "missing packages: nginx, redis-server"
-    command = "run this, then try again:\n      "
+    by_root = "run this, then try again:\n      apt-get install nginx redis-server"
+    by_user = by_root.replace("apt-get", "sudo apt-get")
     rows = [
         ("no apt-get", 0, "auto", "there is no apt-get here", "install nginx, redis-server with the package manager"),
-        ("no root", 1000, "auto", "only root can install packages", f"{command}sudo apt-get install nginx redis-server"),
-        ("never", 0, "never", "INSTALL=never", f"{command}apt-get install nginx redis-server"),
-        ("never, no root", 1000, "never", "INSTALL=never", f"{command}sudo apt-get install nginx redis-server"),
+        ("no root", 1000, "auto", "only root can install packages", by_user),
+        ("never", 0, "never", "INSTALL=never", by_root),
+        ("never, no root", 1000, "never", "INSTALL=never", by_user),
     ]
     for name, user, setting, reason, remedy in rows:
         with table.case(name):

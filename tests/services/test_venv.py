@@ -20,7 +20,7 @@ if words[:3] == ["pip", "config", "list"]:
     print({settings!r})
     sys.exit()
 program = words[0] if words[-1] != "uv" else "bootstrap"
-names = sorted(name for name in os.environ if name.startswith(("UV_", "PIP_")) or name in ("SSL_CERT_FILE", "ALL_PROXY"))
+names = sorted(name for name in os.environ if name.startswith(("UV_", "PIP_", "SSL_CERT_FILE", "ALL_PROXY")))
 print(program, *(f"{{name}}={{os.environ[name]}}" for name in names))
 if "--reinstall" in words:
     print("again")
@@ -65,7 +65,7 @@ def test_pip_settings(fake: Fake, table: Table) -> None:
     """uv gets pip's settings by its own names; the environment beats `install`, and that `global`."""
     cases = {
         "": [],
-        "global.index-url='https://a/simple'\n:env:.index-url='https://b/simple'": ["UV_DEFAULT_INDEX=https://b/simple"],
+        "global.index-url='https://a'\n:env:.index-url='https://b'": ["UV_DEFAULT_INDEX=https://b"],
         "install.index-url='https://i'\nglobal.index-url='https://g'": ["UV_DEFAULT_INDEX=https://i"],
         "global.extra-index-url='\\nhttps://a\\nhttps://b'": ["UV_INDEX=https://a https://b"],
         "global.find-links='/a /b'": ["UV_FIND_LINKS=/a,/b"],
