@@ -153,17 +153,27 @@ def install(venv: Path, *arguments: str, cache: Path | None = None) -> None:
 def _uv_settings(python: str, cache: Path | None) -> dict[str, str] | None:
     """Return the variables that give uv the settings of pip; None if pip has one that uv does not support."""
     listed = subprocess.run([python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
-    pairs = [line.partition("=") for line in listed.stdout.splitlines() if "=" in line]
-    # A line is `global.index-url='…'`; `install.…` overrides `global.…`, and the environment (`:env:.…`) both.
-    order = ("global", "install", ":env:")
-    rows = [(*key.split(".", 1), " ".join(ast.literal_eval(value).split())) for key, _, value in pairs]
-    settings = {name: value for section in order for found, name, value in rows if found == section}
+    settings = read_pip_settings(listed.stdout)
     if listed.returncode != 0 or settings.keys() - {*UV_VARIABLES, *NOT_FOR_UV}:
         return None
     if "find-links" in settings:
         settings["find-links"] = settings["find-links"].replace(" ", ",")
     translated = {UV_VARIABLES[name]: value for name, value in settings.items() if name in UV_VARIABLES}
     return {**UV_LIKE_PIP, **translated, **({"UV_CACHE_DIR": str(cache)} if cache else {})}
+
+
+def read_pip_settings(listed: str) -> dict[str, str]:
+    """Return the settings of `pip install` by name.
+
+    Args:
+        listed: what `pip config list` prints: lines such as `global.index-url='…'`, where `install.…` overrides
+            `global.…`, and the environment (`:env:.…`) both.
+    """
+    pairs = [line.partition("=") for line in listed.splitlines() if "=" in line]
+    rows = [(*key.split(".", 1), " ".join(ast.literal_eval(value).split())) for key, _, value in pairs]
+    return {
+        name: value for section in ("global", "install", ":env:") for found, name, value in rows if found == section
+    }
 
 
 def _is_moved(venv: Path) -> bool:
