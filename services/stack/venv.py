@@ -120,6 +120,8 @@ def create(venv: Path, interpreter: str = sys.executable) -> None:
 def install(venv: Path, *arguments: str, cache: Path | None = None) -> None:
     """Install packages into a virtual environment: with uv, and with pip if there is no uv or it fails.
 
+    Stamps of earlier installations (`.installed-…`) are removed first.
+
     Args:
         venv: its folder; the output goes to `install.log` there.
         arguments: those of `pip install`; relative paths start at the root of the tree.
@@ -132,6 +134,8 @@ def install(venv: Path, *arguments: str, cache: Path | None = None) -> None:
     # uv takes a package for installed when some of its files are there.
     again = ["--reinstall"] if unfinished.exists() else []
     unfinished.touch()
+    for stamp in venv.glob(".installed-*"):
+        stamp.unlink()
     python = str(venv / "bin/python")
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check"]
     uv = [python, "-m", "uv", "pip", "install", "--python", str(venv), *again]

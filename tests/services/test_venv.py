@@ -144,6 +144,14 @@ def test_its_python_is_gone(tmp_path: Path) -> None:
         venv.create(tmp_path)
 
 
+def test_stamps(fake: Fake) -> None:
+    """An installation removes the stamps of earlier ones, whose packages it may replace."""
+    environment = fake()
+    (environment / ".installed-1").touch()
+    venv.install(environment, "anything")
+    assert not (environment / ".installed-1").exists()
+
+
 @pytest.mark.nightly
 def test_make(needs_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second call does nothing; an environment of another path is made again, and so is one without pip."""
