@@ -15,10 +15,9 @@ PROCESS_MARKERS := process or stack or engine or model
 TEST_WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 5 / 2)))
 PYTHON_CODE := client cli verifier services tests benchmarks
 
-# Commands on a running stack: where .venv is not whole, any Python can stop and clean away what it started.
+# Commands on a running stack: any Python can stop and remove what .venv's has started.
 define services
-@python=$(BIN)/python; "$$python" -c '' 2>/dev/null || python=$$(sh services/stack/find_python.sh any) || \
-	{ echo "no Python >= 3.10 was found, which asks and stops what runs here"; exit $(2); }; \
+@python=$$(sh services/stack/find_python.sh any) || { echo "no Python >= 3.10 was found"; exit $(2); }; \
 PYTHONPATH=client exec "$$python" -m services.up $(1)
 endef
 
@@ -179,11 +178,11 @@ clean: ## stop the stack and remove all that make has made: volumes and jobs too
 	find $(wildcard $(PYTHON_CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +; } 2>&1) || \
 	{ echo "error: $$said" | head -n 1; echo "  remedy: whose these are, or root (sudo make clean), can remove them"; exit 1; } >&2
 
-# Nothing is installed before this has looked, with the Python that vLLM would be installed for.
+# The preflight check comes before any Python package is installed.
 .PHONY: beforehand
 beforehand:
-	@python=$(BIN)/python; "$$python" -c '' 2>/dev/null || python=$$(sh services/stack/find_python.sh any) || \
-	python=$$(sh services/stack/find_python.sh) && PYTHONPATH=client "$$python" -m services.up beforehand
+	@python=$$(sh services/stack/find_python.sh any || sh services/stack/find_python.sh) && \
+	PYTHONPATH=client "$$python" -m services.up beforehand
 
 .PHONY: setup
 setup:

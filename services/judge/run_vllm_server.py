@@ -155,7 +155,7 @@ def _vllm(models: Models, yes: bool) -> Vllm:
     if found := engine.find(sys.executable):
         return found
     if not environment.ready(models):
-        if reason := environment.obstacle(models):
+        if reason := environment.unsupported_reason(models):
             raise StackError(reason)
         question = f"vLLM is not installed here. Install it into {models.venv} (some gigabytes)? [y/N] "
         if not yes and not (sys.stdin.isatty() and input(question).strip().lower() in ("y", "yes")):

@@ -83,6 +83,9 @@ STACK = Section("The stack", [
     Setting("RUN_DIR", ".run", PATH, BOTH,
             "private directory of the running stack, relative to the root of the tree; `make status`, `logs` and "
             "`down` need the same value"),
+    Setting("INSTALL", "auto", OneOf("auto", "never"), UP,
+            "missing system packages (nginx, redis-server, libnuma1, python3-venv): `auto`: on Debian as root, `make "
+            "up` installs them; `never`, or elsewhere: it prints the command that does, and stops"),
     Setting("UP_TIMEOUT", "120", SECONDS, BOTH,
             "seconds to wait until every service is well, and until the samples are scored"),
     Setting("MODEL_UP_TIMEOUT", "1800", SECONDS, (*BOTH, *VLLM_LAUNCHERS, "tei-docker"),

@@ -50,7 +50,7 @@ def look() -> None:
         return
     way, _ = choose(settings, run)
     checks: list[Callable[[], None]] = [partial(_require_makeable, run.path)]
-    checks.append(partial(space.require, {**venv.needs(), run.path: RUN_BYTES}))
+    checks.append(partial(space.require, {**venv.disk_bytes(), run.path: RUN_BYTES}))
     if way == "compose":
         checks += _of_containers(settings, run)
     else:
@@ -85,7 +85,7 @@ def _require_makeable(path: Path) -> None:
 
 def _of_processes(settings: Settings) -> Iterator[Callable[[], None]]:
     """What is looked at where the services are local processes."""
-    yield lambda: packages.require_right(packages.missing_packages())
+    yield lambda: packages.require_installable(packages.missing_programs())
     chosen = model_servers.choose(settings, (), SERVERS).chosen
     yield partial(ports.require_free, model_servers.wanted_ports(settings, chosen))
     for server in chosen:

@@ -58,7 +58,7 @@ SERVERS = (JUDGE, EMBEDDING)
 def obstacle(server: ModelServer, settings: Settings) -> str:
     """Why a model server cannot run here as a local process; empty where it can."""
     spread = settings.number("JUDGE_TENSOR_PARALLEL_SIZE") if kind_of(server.name) == JUDGE.name else 1
-    return engine.obstacle(spread) or environment.obstacle(Models(Path(settings["MODELS_DIR"])))
+    return engine.obstacle(spread) or environment.unsupported_reason(Models(Path(settings["MODELS_DIR"])))
 
 
 @dataclass(frozen=True)

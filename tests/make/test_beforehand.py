@@ -32,7 +32,7 @@ def free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     values = {"STACK": "native", "JUDGE": "off", "EMBEDDING": "off", "RUN_DIR": str(tmp_path / "run")}
     for name, value in {**values, "REWARD_PORT": str(free_port())}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(packages, "missing_packages", list)
+    monkeypatch.setattr(packages, "missing_programs", list)
     monkeypatch.setattr(machine, "free_memory", lambda: 8 * GIB)
     return tmp_path / "run"
 
@@ -46,11 +46,12 @@ def test_well(free: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.usefixtures("free")
 def test_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that is wrong is said at once, each with its remedy."""
-    monkeypatch.setattr(packages, "missing_packages", lambda: ["nginx"])
+    monkeypatch.setattr(packages, "missing_programs", lambda: ["nginx"])
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(beforehand, "RUN_BYTES", 2**60)
+    monkeypatch.setattr(venv, "disk_bytes", dict)
     monkeypatch.setattr(space, "free", lambda path: 5 * GIB)
-    monkeypatch.setattr(environment, "obstacle", lambda models: "vLLM needs a processor with AVX2")
+    monkeypatch.setattr(environment, "unsupported_reason", lambda models: "vLLM needs a processor with AVX2")
     monkeypatch.setenv("EMBEDDING", "on")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         monkeypatch.setenv("REWARD_PORT", str(taken.getsockname()[1]))
@@ -59,7 +60,7 @@ def test_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     said = f"error: {caught.value}"
     assert [line.partition(" ")[2].partition(":")[0] for line in said.splitlines() if line.startswith("error: ")] == [
         f"{os.environ['RUN_DIR']} need {2**30:.1f} GiB of disk, and 5.0 are free",
-        "missing",
+        "missing packages",
         "REWARD_PORT",
         "EMBEDDING=on",
     ]
@@ -169,7 +170,7 @@ def test_paths(monkeypatch: pytest.MonkeyPatch, path: str, codeset: str, words: 
     """A path that not every part can have is refused, whichever way the stack runs and before `.venv` is made."""
     monkeypatch.setattr(locale, "nl_langinfo", lambda _: codeset)
     monkeypatch.setattr(venv, "ROOT", Path(path))
-    monkeypatch.setattr(venv, "needs", dict)
+    monkeypatch.setattr(venv, "disk_bytes", dict)
     monkeypatch.setattr(venv, "_stamp", lambda kind: ROOT)
     if not words:
         require_plain(Path(path))

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from services.stack import rundir, venv
-from services.stack.errors import StackError
+from services.stack import rundir
 from services.stack.rundir import RunDir
 from tests.native.test_stack import working_in
 from tests.native.tree import Tree
@@ -20,14 +19,6 @@ from tests.support.waiting import eventually
 
 STATUS = {"status": 2, "logs": 2, "down": 0, "clean": 0}
 """Of make; an error of its commands is 2."""
-
-UNDOING = """
-import os, signal, time
-os.kill(os.getppid(), signal.SIGINT)
-time.sleep(0.5)
-print("undone")
-"""
-"""Instead of pip: it interrupts who started it, and takes its time."""
 
 
 def half_make(tree: Tree) -> None:
@@ -148,25 +139,6 @@ def test_unreadable(tmp_path: Path) -> None:
     (tmp_path / "running.json").mkdir()
     with pytest.raises(IsADirectoryError):
         run.recall()
-
-
-def test_an_environment_without_its_interpreter(tmp_path: Path) -> None:
-    """An environment whose interpreter was removed, as by an upgrade of the system, is named with the remedy."""
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/python").symlink_to("/nowhere/python3")
-    with pytest.raises(StackError, match=f"{tmp_path}: the Python .* is gone\n  remedy: rm -r {tmp_path}, then"):
-        venv.create(tmp_path)
-
-
-def test_interrupted_installation(needs_process: None, tmp_path: Path) -> None:
-    """What installs hears Ctrl-C itself and undoes what it has begun, before the command that started it ends."""
-    (tmp_path / "bin").mkdir()
-    pip = tmp_path / "bin/python"
-    pip.write_text(f"#!{sys.executable}\n{UNDOING}")
-    pip.chmod(0o755)
-    with pytest.raises(KeyboardInterrupt):
-        venv.pip_install(tmp_path, "anything")
-    assert (tmp_path / "install.log").read_text() == "undone\n"
 
 
 @pytest.mark.parametrize("room", [0, -1])

@@ -28,7 +28,7 @@ def test_choice(case: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each case starts what it names, says why the others are left out, and warns of what may not fit."""
     monkeypatch.setattr(machine, "free_memory", lambda: int(case.get("free_gib", 64) * GIB))
     monkeypatch.setattr(machine, "shared_memory", lambda: case.get("shared_mib", 1024) * 2**20)
-    monkeypatch.setattr(environment, "obstacle", lambda models: case.get("obstacle", ""))
+    monkeypatch.setattr(environment, "unsupported_reason", lambda models: case.get("obstacle", ""))
     choice = model_servers.choose(load(**case.get("settings", {})), case.get("running", ()))
     assert [server.name for server in choice.chosen] == case["started"]
     assert choice.left_out.keys() == {"judge", "embedding"} - {*case["started"]}

@@ -87,7 +87,7 @@ def table(name: str, judge: str, replicas: int) -> str:
 def test_choice(case: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each case starts the servers that it names, with models, replicas and names, and says why not the others."""
     monkeypatch.setattr(machine, "free_memory", lambda: case.get("free_gib", 64) * GIB)
-    monkeypatch.setattr(environment, "obstacle", lambda models: "")
+    monkeypatch.setattr(environment, "unsupported_reason", lambda models: "")
     text = "".join(table(name, *judge) for name, judge in case["judges"].items())
     settings = load(REWARDSTACK_ROUTES=routes(tmp_path, text), **case.get("settings", {}))
     choice = model_servers.choose(settings, (), named_judges.servers(settings, "org/default"))

@@ -10,19 +10,12 @@ from pathlib import Path
 import pytest
 
 from services.models import machine
-from services.stack import settings, venv
+from services.stack import settings
 from services.stack.rundir import ROOT, RunDir
 from services.up import choice
 from services.up.compose import engine
 from tests.native.test_half_made import make
 from tests.native.tree import Tree
-
-SAYING_WHERE_TO = """
-import os
-named = ("PIP_PREFIX", "PIP_ROOT", "PIP_TARGET", "PIP_USER")
-print({name: os.environ[name] for name in named if name in os.environ})
-"""
-"""Instead of pip."""
 
 
 @pytest.fixture
@@ -57,19 +50,6 @@ def test_of_another_python(needs_process: None, tmp_path: Path, name: str) -> No
     tree.environment[name] = str(elsewhere)
     done = make(tree, "beforehand")
     assert (done.returncode, done.stdout) == (0, "")
-
-
-def test_pip_installs_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables that have a user's pip install into another place do not have the stack's do so."""
-    (tmp_path / "bin").mkdir()
-    pip = tmp_path / "bin/python"
-    pip.write_text(f"#!{sys.executable}\n{SAYING_WHERE_TO}")
-    pip.chmod(0o755)
-    for name in ("PIP_PREFIX", "PIP_ROOT", "PIP_TARGET"):
-        monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
-    monkeypatch.setenv("PIP_USER", "1")
-    venv.pip_install(tmp_path, "anything")
-    assert (tmp_path / "install.log").read_text() == "{'PIP_USER': '0'}\n"
 
 
 @pytest.mark.usefixtures("needs_process", "asked_anew")
