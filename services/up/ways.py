@@ -17,7 +17,7 @@ from services.up.apptainer.plan import plan as plan_apptainer
 from services.up.choice import choose, running_way
 from services.up.commands import Commands
 from services.up.compose import commands as compose
-from services.up.compose import up as containers
+from services.up.compose.images import make_image
 from services.up.compose.plan import plan as plan_compose
 from services.up.native import commands as native
 from services.up.native.plan import plan as plan_native
@@ -83,4 +83,4 @@ def images(registry: str) -> None:
     settings = load(ROOT)
     run = RunDir(settings["RUN_DIR"])
     run.make()
-    containers.build_alone(settings, run, registry)
+    make_image(settings, run, registry)
