@@ -13,7 +13,7 @@ from services.stack.settings import Settings, load, misspelt
 from services.up import consistency
 from services.up.apptainer import commands as apptainer
 from services.up.apptainer import shell
-from services.up.apptainer.plan import plan as plan_apptainer
+from services.up.apptainer.up import plan as plan_apptainer
 from services.up.choice import choose, running_way
 from services.up.commands import Commands
 from services.up.compose import commands as compose
