@@ -12,8 +12,10 @@ from services.stack.listeners import Listener, listener
 from services.stack.settings import Settings
 
 LOOPBACK = "127.0.0.1"
-GATEWAY = {"rules": "REWARD_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
+GATEWAY = {"rules": "REWARD_PORT", "page": "PAGE_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
 """The setting of a service's port at the gateway."""
+REWARDS = ("REWARD_PORT", "PAGE_PORT")
+"""Those of the reward server."""
 EMBEDDING_BACKEND = "EMBEDDING_BACKEND_PORT"
 """Under which the embedding server's own port is kept beside the gateway's; no setting."""
 MONITORING = ("PROMETHEUS_PORT", "GRAFANA_PORT")
@@ -28,7 +30,7 @@ def published(settings: Settings, names: Iterable[str]) -> dict[str, tuple[str, 
     return {name: (settings["BIND_ADDRESS"], settings.number(name)) for name in names}
 
 
-def wanted(settings: Settings, gateway: Sequence[str] = ("REWARD_PORT",)) -> dict[str, tuple[str, int]]:
+def wanted(settings: Settings, gateway: Sequence[str] = REWARDS) -> dict[str, tuple[str, int]]:
     """Address and port by the name of the setting, where the services are local processes.
 
     Args:

@@ -29,7 +29,7 @@ def taken() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-GATEWAY = ("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
+GATEWAY = ("REWARD_PORT", "PAGE_PORT", "JUDGE_PORT", "EMBEDDING_PORT")
 NAMES = (*GATEWAY, "CACHE_PORT", "QUEUE_PORT")
 """Every setting of a port that the native stack can have."""
 
@@ -96,7 +96,7 @@ def test_holder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_ports_of_containers() -> None:
     """Containers publish the gateway's ports, the cache's with its password alone, and those of monitoring."""
     plain = ports.composed(settings.load(ROOT, {"CACHE_PORT": "6379", "BIND_ADDRESS": "0.0.0.0"}))
-    assert plain == {name: ("0.0.0.0", port) for name, port in zip(GATEWAY, (6000, 8000, 8080), strict=True)}
+    assert plain == {name: ("0.0.0.0", port) for name, port in zip(GATEWAY, (6000, 8600, 8000, 8080), strict=True)}
     values = {"CACHE_PORT": "6379", "CACHE_PASSWORD": "sesame", "MONITORING": "on"}
     assert {*ports.composed(settings.load(ROOT, values))} - {*GATEWAY} == {"CACHE_PORT", *ports.MONITORING}
 
