@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import os
 import socket
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from services.stack.errors import COMMAND, StackError
 from services.stack.listeners import Listener, listener
-from services.stack.settings import Settings
+from services.stack.settings import Settings, repeated
 
 LOOPBACK = "127.0.0.1"
 GATEWAY = {"rules": "REWARD_PORT", "page": "PAGE_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
@@ -75,10 +74,8 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
         used = {*others.values(), *(its for _, its in ports.values())}
         others[name] = _another(address, port, used)
     if problems:
-        # One that is given with the command is given again: without it a stack that runs would be changed.
-        run_dir = {name: value for name, value in os.environ.items() if name == "RUN_DIR"}
-        choices = " ".join(f"{name}={value}" for name, value in {**run_dir, **others}.items())
-        raise StackError("\n  ".join(problems), f"{_stop(holders)}choose other ports:{COMMAND}{choices} make up")
+        again = repeated(**{name: str(port) for name, port in others.items()})
+        raise StackError("\n  ".join(problems), f"{_stop(holders)}choose other ports:{COMMAND}{again}")
 
 
 def free(address: str = LOOPBACK) -> int:
