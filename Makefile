@@ -19,7 +19,7 @@ PYTHON_CODE := client cli verifier services tests benchmarks
 define services
 @python=$(BIN)/python; "$$python" -c '' 2>/dev/null || python=$$(sh services/stack/find_python.sh any) || \
 	{ echo "no Python >= 3.10 was found, which asks and stops what runs here"; exit $(2); }; \
-PYTHONPATH=client exec "$$python" -m services.up $(1)
+PYTHONPATH=client:services/rules exec "$$python" -m services.up $(1)
 endef
 
 .PHONY: help
@@ -183,7 +183,7 @@ clean: ## stop the stack and remove all that make has made: volumes and jobs too
 .PHONY: beforehand
 beforehand:
 	@python=$(BIN)/python; "$$python" -c '' 2>/dev/null || python=$$(sh services/stack/find_python.sh any) || \
-	python=$$(sh services/stack/find_python.sh) && PYTHONPATH=client "$$python" -m services.up beforehand
+	python=$$(sh services/stack/find_python.sh) && PYTHONPATH=client:services/rules "$$python" -m services.up beforehand
 
 .PHONY: setup
 setup:

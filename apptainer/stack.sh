@@ -61,14 +61,14 @@ any_python() {
 plain() {
     found=$python
     "$found" -c '' 2>/dev/null || found=$(any_python)
-    PYTHONPATH=client exec "$found" -m services.up "$@"
+    PYTHONPATH=client:services/rules exec "$found" -m services.up "$@"
 }
 
 # A Python without pip, as Debian's is without python3-venv, is lent the one in the image of the reward server.
 lend_pip() {
     found=$(any_python)
     if [ -e .venv/bin/pip ] || "$found" -c 'import ensurepip' 2>/dev/null; then return; fi
-    image=$(PYTHONPATH=client "$found" -m services.up sif --where rules)
+    image=$(PYTHONPATH=client:services/rules "$found" -m services.up sif --where rules)
     [ -f "$image" ] || fail "$found has no pip, and $image is not there to lend its own" "apptainer/stack.sh build rules"
     "$found" -m venv --without-pip .venv
     # Apptainer makes no folder in the home.

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from services.gateway.tls import Tls
 from services.stack.rundir import CHART_FILES
+from services.stack.services_table import SERVICES
 from services.stack.settings import Settings
 from services.stack.template import fill
 
@@ -106,10 +107,10 @@ def servers_file(service: str, settings: Settings) -> str:
 
 
 def command(nginx: str, folder: Path) -> list[str]:
-    """The command that starts the gateway.
+    """Return the command that starts the gateway.
 
     Args:
         nginx: the program.
         folder: that holds its files.
     """
-    return [nginx, "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
+    return [nginx, "-p", str(folder), *SERVICES["gateway"].command[1:]]

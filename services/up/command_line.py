@@ -1,6 +1,6 @@
 """The commands of `python -m services.up`.
 
-A `.venv` that is not whole keeps no stack from being stopped or cleaned away: what needs packages is imported last.
+What needs packages is imported last: with a broken `.venv` a stack can still be asked, stopped and cleaned away.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import load, run_dir
 from services.up.apptainer import images, shell
-from services.up.commands import Commands, clean
-from services.up.half_made import HalfMade
+from services.up.commands import clean, commands
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,12 +63,12 @@ def main() -> None:
     if arguments.command == "env":
         print(shell.exports(run))
     elif arguments.command == "status":
-        _acting(run).status(run, arguments.json)
+        commands(run).status(run, arguments.json)
     elif arguments.command == "logs":
-        _acting(run).logs(run, arguments.service, arguments.follow)
+        commands(run).logs(run, arguments.service, arguments.follow)
     else:
         with run.lock():
-            _acting(run).down(run) if arguments.command == "down" else clean(run, _acting(run))
+            commands(run).down(run) if arguments.command == "down" else clean(run, commands(run))
 
 
 def _starting(arguments: argparse.Namespace) -> Callable[[], None]:
@@ -87,15 +86,6 @@ def _starting(arguments: argparse.Namespace) -> Callable[[], None]:
     if arguments.command == "images":
         return partial(ways.images, arguments.registry)
     return {"up": ways.up, "plan": ways.plan, "models": model_servers.prepare}[arguments.command]
-
-
-def _acting(run: RunDir) -> Commands:
-    """The commands on the stack of this directory, those that need no packages where one cannot be loaded."""
-    try:
-        from services.up import ways
-    except Exception as error:  # noqa: BLE001 - what is half written fails in every way
-        return HalfMade(_why(error))
-    return ways.commands(run)
 
 
 def _why(error: Exception) -> str:

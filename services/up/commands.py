@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from services.stack.rundir import RunDir
+from services.up.apptainer import commands as apptainer
+from services.up.choice import running_way
 from services.up.compose import commands as compose
 from services.up.compose import record
+from services.up.native import commands as native
 
 
 class Commands(Protocol):
@@ -17,6 +20,14 @@ class Commands(Protocol):
     def logs(self, run: RunDir, service: str = "", follow: bool = False) -> None: ...
 
     def down(self, run: RunDir) -> None: ...
+
+
+COMMANDS: dict[str, Commands] = {"compose": compose, "native": native, "apptainer": apptainer}
+
+
+def commands(run: RunDir) -> Commands:
+    """Return the commands of the deployment that runs in this directory; the native ones say so where none does."""
+    return COMMANDS[running_way(run) or "native"]
 
 
 def clean(run: RunDir, commands: Commands) -> None:

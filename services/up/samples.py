@@ -14,8 +14,8 @@ from urllib.request import getproxies, proxy_bypass
 from services.gateway import tls
 from services.stack.console import say
 from services.stack.errors import StackError
-from services.stack.given import FROM_THE_SYSTEM, from_environment
 from services.stack.rundir import ROOT, RunDir
+from services.stack.service_env import SYSTEM_VARIABLES, from_environment
 from services.stack.settings import Settings
 
 SAMPLES = {
@@ -56,7 +56,7 @@ def score(
     seconds = settings.number("MODEL_UP_TIMEOUT" if "judge" in services else "UP_TIMEOUT")
     keys = [KEYS[name] for name in addresses if name in KEYS]
     environment = {
-        **from_environment(*FROM_THE_SYSTEM, *TERMINAL),
+        **from_environment(*SYSTEM_VARIABLES, *TERMINAL),
         **addresses,
         **({tls.TRUST: trusted} if (trusted := tls.trusted(settings)) else {}),
         **{key: settings[source].split(",")[0].strip() for key, source in keys},

@@ -11,25 +11,15 @@ from services.stack.console import say
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import Settings, load, misspelt
 from services.up import consistency
-from services.up.apptainer import commands as apptainer
 from services.up.apptainer import shell
 from services.up.apptainer.plan import plan as plan_apptainer
-from services.up.choice import choose, running_way
-from services.up.commands import Commands
-from services.up.compose import commands as compose
+from services.up.choice import choose
 from services.up.compose import up as containers
 from services.up.compose.plan import plan as plan_compose
-from services.up.native import commands as native
 from services.up.native.plan import plan as plan_native
 from services.up.plan import Plan
 
-COMMANDS: dict[str, Commands] = {"compose": compose, "native": native, "apptainer": apptainer}
 PLAN = {"compose": plan_compose, "native": plan_native, "apptainer": plan_apptainer}
-
-
-def commands(run: RunDir) -> Commands:
-    """The commands of the way that the stack of this directory runs; the native ones say so where none does."""
-    return COMMANDS[running_way(run) or "native"]
 
 
 def plan() -> None:

@@ -1,7 +1,7 @@
 """The file that says where the stack is: what trainers follow, with a heartbeat.
 
-`python -m services.up.apptainer.endpoints RUN_DIR` is what supervisord starts; it writes the file anew every few
-seconds, so that whoever reads it elsewhere can tell a stack that was killed.
+The native stack's `watch` writes it again every few seconds, so that readers on other nodes notice a stack that was
+killed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,7 +17,7 @@ from typing import Any
 
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
-from services.up.native import ownership
+from services.up.native import health
 from services.up.services import remedy
 
 VERSION = 1
@@ -91,7 +90,7 @@ def published(run: RunDir) -> dict[str, Any] | None:
 def taken(run: RunDir) -> str:
     """Who answers at a port of the gateway in its place; empty where nobody does."""
     running = run.recall()
-    return ownership.stranger("gateway", run, running) if running else ""
+    return health.port_conflict("gateway", run, running) if running else ""
 
 
 def _unlink(said: Mapping[str, Any]) -> None:
@@ -109,23 +108,3 @@ def _replace(file: Path, text: str) -> None:
     with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
         opened.write(text)
     half.replace(file)
-
-
-def main(folder: str) -> None:
-    """Listen to supervisord's clock until it ends."""
-    from services.up.native.events import listen, log
-
-    run = RunDir(folder)
-
-    def beat_once(_: str) -> None:
-        try:
-            if problem := beat(run):
-                log(f"the endpoints are withheld: {problem}")
-        except OSError as error:
-            log(f"the endpoints are not written: {error}")
-
-    listen(beat_once)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

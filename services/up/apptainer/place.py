@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,14 +14,14 @@ from services.judge import engine
 from services.judge.model import Model
 from services.models.machine import Gpu, gpus
 from services.stack.errors import StackError
-from services.stack.rundir import ROOT, RunDir
+from services.stack.rundir import CHART_FILES, RunDir
 from services.stack.settings import USERS_FILES, Settings
 from services.up import model_servers
 from services.up.apptainer import named
 from services.up.apptainer.images import IMAGES, Image, runtime
 from services.up.model_servers import EMBEDDING, ModelServer, copies, elsewhere
 from services.up.native.programs import IN_IMAGE, Program
-from services.up.native.stack import Place
+from services.up.native.stack import Runtime
 from services.up.services import LOADING, kind_of
 
 WAY = "apptainer"
@@ -49,7 +50,7 @@ class FromImages:
 
     def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
         """That of the image, which knows all flags: it is as new as its setting names it."""
-        return engine.Vllm(PYTHON, "" if gpus else "cpu", template_defaults=True)
+        return engine.Vllm(PYTHON, "" if gpus else "cpu")
 
     def model(self, judge: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
         """The one that is asked for: a folder, or a name that the server itself looks for on the hub."""
@@ -58,11 +59,12 @@ class FromImages:
         # Relative links in it begin where it really is.
         return Model(os.path.realpath(name) if local else name, name, local)
 
-    def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], options: engine.Options) -> list[str]:
+    def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings) -> list[str]:
         """As `vllm serve` takes it."""
         # It works in another folder there.
-        further = tuple(map(named.absolute, options.further))
-        return [ENTRY_POINT, *engine.arguments(vllm, model, listen, replace(options, further=further))]
+        further = map(named.absolute, shlex.split(settings["JUDGE_VLLM_ARGS"]))
+        own = Settings({**settings, "JUDGE_VLLM_ARGS": shlex.join(further)})
+        return [ENTRY_POINT, *engine.arguments(vllm, model, listen, own)]
 
     def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
         """As TEI takes it; it shows its metrics at that port, too, and the kernel chooses the one for them alone."""
@@ -161,7 +163,7 @@ class Inside:
 
     def _binds(self, program: Program) -> Iterator[str]:
         """The folders that a program sees; the run directory comes last, for it may be in one of the others."""
-        yield _read_only(ROOT / "services")
+        yield _read_only(CHART_FILES)
         kind = kind_of(program.name)
         if IMAGE.get(kind) == "rules":
             for path in dict.fromkeys(self._users()):
@@ -192,14 +194,14 @@ def _has_gpu(program: Program) -> bool:
     return bool(program.environment.get("CUDA_VISIBLE_DEVICES"))
 
 
-def place(settings: Settings, run: RunDir) -> Place:
+def runtime_of(settings: Settings, run: RunDir) -> Runtime:
     """Where programs run.
 
     Raises:
         StackError: Apptainer is not installed.
     """
     programs = {"nginx": "nginx", "redis-server": "redis-server"}
-    return Place(programs, FromImages(), Inside(settings, run, runtime()), WAY)
+    return Runtime(programs, FromImages(), Inside(settings, run, runtime()), WAY)
 
 
 def _read_only(path: Path) -> str:

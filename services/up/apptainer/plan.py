@@ -10,11 +10,11 @@ from services.stack.settings import Settings
 from services.up import model_servers, named_judges
 from services.up.apptainer import node
 from services.up.apptainer.images import runtime
-from services.up.apptainer.place import WAY, default_model, image_of, obstacle, place
+from services.up.apptainer.place import WAY, default_model, image_of, obstacle, runtime_of
 from services.up.apptainer.up import up
 from services.up.model_servers import EMBEDDING, ModelServer
 from services.up.native.plan import changes
-from services.up.native.supervision import Supervision
+from services.up.native.supervisor import Supervisor
 from services.up.plan import Plan, Service, in_gib
 
 SERVICES = ("cache", "gateway", "queue", "rules", "worker")
@@ -34,9 +34,9 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     """
     node.require_local(run.path)
     runtime()
-    last, supervision = run.recall(), Supervision(run)
-    running = last.services if last and supervision.states() else []
-    left = bool(running or supervision.members())
+    last, supervisor = run.recall(), Supervisor(run)
+    running = last.services if last and supervisor.states() else []
+    left = bool(running or supervisor.members())
     settings = node.with_ports(settings, last if left else None)
     servers = named_judges.servers(settings, default_model(settings))
     choice = model_servers.choose(settings, running, servers, partial(obstacle, servers=servers))
@@ -52,7 +52,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
         left_out=choice.left_out,
         warnings=[*choice.warnings, *outdated(settings, [*names, *(one.name for one in choice.chosen)])],
         carry_out=partial(up, settings, run, choice.chosen),
-        changes=partial(changes, full, run, place(full, run), choice.chosen, last) if last and running else None,
+        changes=partial(changes, full, run, runtime_of(full, run), choice.chosen, last) if last and running else None,
     )
 
 

@@ -13,10 +13,10 @@ from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import Settings
 from services.up import samples
 from services.up.apptainer import endpoints, node
-from services.up.apptainer.place import place
+from services.up.apptainer.place import runtime_of
 from services.up.model_servers import SERVERS, ModelServer
 from services.up.native.stack import Stack
-from services.up.native.supervision import Supervision
+from services.up.native.supervisor import Supervisor
 from services.up.native.up import start
 
 
@@ -36,14 +36,14 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
         raise StackError(
             f"ENDPOINTS_FILE: {file.parent} is no folder that you may write to", "make it, or name another"
         )
-    if not Supervision(run).states():
+    if not Supervisor(run).states():
         endpoints.withdraw(run)  # of a stack that was killed
     node.keep_secret(run)
     settings = node.with_keys(settings, run)
     try:
-        stack = start(settings, run, place(settings, run), chosen)
+        stack = start(settings, run, runtime_of(settings, run), chosen)
     except StackError:
-        if not Supervision(run).states():
+        if not Supervisor(run).states():
             endpoints.withdraw(run)  # nobody beats any more
         raise
     endpoints.publish(run, file, servers(settings, stack), tls.trusted(settings))
