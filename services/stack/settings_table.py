@@ -129,7 +129,7 @@ CACHE = Section("Result cache", [
     Setting("CACHE_PORT", "", Maybe(PORT), BOTH,
             "port at which the cache listens on `BIND_ADDRESS`, for clients that score directly; empty for none. In "
             "containers only with `CACHE_PASSWORD`"),
-    Setting("CACHE_PASSWORD", "", PASSWORD, BOTH,
+    Setting("CACHE_PASSWORD", "", PASSWORD, UP,
             "password for that port: letters, digits and `. _ ~ -`; empty: local processes generate one", secret=True),
     Setting("CACHE_MAX_MEMORY", "512mb", REDIS_SIZE, ("cache",),
             "memory for results; past it the least recently used go first"),

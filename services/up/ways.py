@@ -14,7 +14,7 @@ from services.up import consistency
 from services.up.apptainer import shell
 from services.up.apptainer.plan import plan as plan_apptainer
 from services.up.choice import choose
-from services.up.compose import up as containers
+from services.up.compose.images import make_image
 from services.up.compose.plan import plan as plan_compose
 from services.up.native.plan import plan as plan_native
 from services.up.plan import Plan
@@ -73,4 +73,4 @@ def images(registry: str) -> None:
     settings = load(ROOT)
     run = RunDir(settings["RUN_DIR"])
     run.make()
-    containers.build_alone(settings, run, registry)
+    make_image(settings, run, registry)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from services.stack.rundir import RunDir
 from services.stack.settings import Settings
@@ -15,12 +17,12 @@ from services.up.compose.up import up
 from services.up.plan import Plan, Service, in_gib
 from services.up.services import kind_of
 
-MODEL = {"judge": 0, "embedding": 1}
-"""Where the model stands in the command of the services that serve one."""
+MODEL_ARGUMENT = {"judge": 0, "embedding": 1}
+"""Where the model is in the command of a model server's container."""
 
 
 def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
-    """What `make up` does; nothing is changed by asking.
+    """Return what `make up` does; nothing is changed.
 
     Args:
         settings: of the stack.
@@ -28,7 +30,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
         reason: for containers.
 
     Raises:
-        StackError: no engine answers, or it cannot be carried out here.
+        StackError: no engine answers, or it cannot be done here.
     """
     project = Project(require(), project_name())
     require_own(project, run)
@@ -36,12 +38,12 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     running = {container.service for container in containers if container.state == "running"}
     default = composition.judge_model(settings, composition.usable_gpus(project.engine))
     choice = model_servers.choose(settings, running, named_judges.servers(settings, default), lambda *_: "")
-    described = composition.describe(settings, run, project, choice.chosen).read()
+    described = composition.describe(settings, run, project, choice.chosen)
     unused = composition.unused_gpus(project.engine)
     return Plan(
         way="compose",
         reason=reason,
-        services=[_service(name, described, settings) for name in described.services],
+        services=[_service(name, row, described, settings) for name, row in described.services.items()],
         running=running,
         ports=described.ports,
         held={port for container in containers for port in container.ports},
@@ -51,16 +53,15 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     )
 
 
-def _service(name: str, described: Composition, settings: Settings) -> Service:
-    configured = described.configured[name]
-    runs = configured["image"]
-    if "build" in configured:
+def _service(name: str, row: Mapping[str, Any], described: Composition, settings: Settings) -> Service:
+    runs = row["image"]
+    if "build" in row:
         runs += " (built here)"
     elif not has_image(described.project.engine, runs):
         runs += " (to be fetched)"
-    if kind_of(name) in MODEL and configured.get("command"):
-        runs += f", {configured['command'][MODEL[kind_of(name)]]}"
+    if kind_of(name) in MODEL_ARGUMENT and row.get("command"):
+        runs += f", {row['command'][MODEL_ARGUMENT[kind_of(name)]]}"
     server = next((server for server in described.chosen if server.name == name), None)
+    limit = int(row.get("mem_limit", 0))
     needs = f"about {in_gib(model_servers.memory(server, settings))}" if server else ""
-    bound = int(configured.get("mem_limit", 0))
-    return Service(name, runs, configured.get("scale", 1), needs or (f"up to {in_gib(bound)}" if bound else ""))
+    return Service(name, runs, row.get("scale", 1), needs or (f"up to {in_gib(limit)}" if limit else ""))

@@ -16,7 +16,7 @@ class Composed:
     Args:
         project: its name at the engine.
         services: names of them.
-        up: whether it was not stopped since; its volumes stay until `make clean`.
+        up: False once it was stopped; its volumes stay until `make clean`.
     """
 
     project: str
@@ -25,12 +25,12 @@ class Composed:
 
 
 def remember(run: RunDir, composed: Composed) -> None:
-    """Keep what was started."""
+    """Save what was started."""
     _file(run).write_text(json.dumps(asdict(composed)), encoding="utf-8")
 
 
 def recall(run: RunDir) -> Composed | None:
-    """What was started last, None where nothing ever was.
+    """Return what was started last; None where nothing ever was.
 
     Raises:
         OSError: the run directory cannot be read.
