@@ -18,8 +18,7 @@ unset PYTHONHOME PYTHONPATH PYTHONSAFEPATH
 export PYTHONNOUSERSITE=1 STACK=apptainer
 
 fail() {
-    echo "error: $1" >&2
-    echo "  remedy: $2" >&2
+    echo "ERROR: $1 — $2" >&2
     exit 1
 }
 
@@ -31,9 +30,9 @@ from_here() {
     esac
 }
 
-# What .env says of the run folder; not its default, which is in the tree, where that may be shared.
+# What .env.local or .env says of the run folder; not its default, which is in the tree, where that may be shared.
 written_run_dir() {
-    sed -n "s/^[[:space:]]*RUN_DIR=[\"']\{0,1\}\([^\"'#]*[^\"'#[:space:]]\).*/\1/p" .env 2>/dev/null | grep -vx '[.]run' || true
+    sed -n "s/^[[:space:]]*RUN_DIR=[\"']\{0,1\}\([^\"'#]*[^\"'#[:space:]]\).*/\1/p" .env.local .env 2>/dev/null | grep -vx '[.]run' | head -n 1 || true
 }
 
 # A folder of the node: the job's own where Slurm makes one, and short, for the names of sockets are.
@@ -118,7 +117,7 @@ case $command in
     setup) setup ;;
     up | plan)
         [ "$command" = plan ] || (clear_leftovers)
-        (plain beforehand)
+        (plain preflight)
         setup
         exec "$python" -m services.up "$command"
         ;;

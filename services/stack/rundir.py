@@ -48,6 +48,7 @@ WRITTEN = (
     "lock",
     "running.json",
     "samples.jsonl",
+    "settings.json",
     *PUBLISHED,
 )
 """The files that a stack leaves beside its folders."""
@@ -120,6 +121,7 @@ class RunDir:
         self.caches = self.path / "caches"
         self.supervisor_socket = self.path / "supervisor.sock"
         self.published = self.path / "published.json"
+        self.settings = self.path / "settings.json"
         self._state = self.path / "running.json"
         for used in (ROOT, self.path):
             require_plain(used)

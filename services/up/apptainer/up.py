@@ -5,23 +5,26 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 
 from services.gateway import tls
 from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import Settings
-from services.up import samples
 from services.up.apptainer import endpoints, node
 from services.up.apptainer.place import runtime_of
 from services.up.model_servers import SERVERS, ModelServer
 from services.up.native.stack import Stack
 from services.up.native.supervisor import Supervisor
 from services.up.native.up import start
+from services.up.plan import Started
+from services.up.summary import KEYS
 
 
-def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
-    """Start what does not run yet, wait until it is well, score the shipped samples, and publish where it is.
+def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Started:
+    """Start what does not run yet, and wait until it is healthy; its summary publishes where it is.
 
     Args:
         settings: of the stack, with the ports that it takes.
@@ -29,7 +32,7 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
         chosen: model servers.
 
     Raises:
-        StackError: a service does not come up, or a sample is not scored.
+        StackError: a service does not become healthy.
     """
     file = ROOT / (settings["ENDPOINTS_FILE"] or run.path / "endpoints.json")
     if not os.access(file.parent, os.W_OK):
@@ -46,10 +49,17 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
         if not Supervisor(run).states():
             endpoints.withdraw(run)  # nobody beats any more
         raise
+    return stack.started(settings, partial(_publish, settings, run, stack, file))
+
+
+def _publish(settings: Settings, run: RunDir, stack: Stack, file: Path) -> None:
+    """Write the endpoints file, and print how trainers use it."""
     endpoints.publish(run, file, servers(settings, stack), tls.trusted(settings))
     say(f"\nThe stack is up; {file} says where, and in the shell of your trainer:\n")
     say(f'  eval "$({ROOT}/apptainer/stack.sh env --run {run.path})"', whole=True)
-    say(f"\nLogs are in {run.logs}")
+    if "PAGE_PORT" in stack.ports:
+        say(f"\nstatus page  {_url(settings, 'PAGE_PORT')}/", whole=True)
+    say(f"logs         {run.logs}")
 
 
 def servers(settings: Settings, stack: Stack) -> dict[str, str]:
@@ -64,7 +74,7 @@ def servers(settings: Settings, stack: Stack) -> dict[str, str]:
     for url, port in own.items():
         if port not in stack.ports:
             continue
-        key, source = samples.KEYS[url]
+        key, source = KEYS[url]
         found[url] = _url(settings, port)
         found[key] = settings[source].split(",")[0].strip()
     return found

@@ -24,6 +24,7 @@ from services.up.native.models import INSTALLED, Launcher
 from services.up.native.programs import Inputs, Program
 from services.up.native.redis import Redis, redis
 from services.up.native.replicas import DISCOVERY
+from services.up.plan import Started
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,16 @@ class Stack:
     def names(self) -> list[str]:
         """The names of the services."""
         return [program.name for program in self.programs]
+
+    def started(self, settings: Settings, summarize: Callable[[], None]) -> Started:
+        """Return what check and summary of `make up` need of it.
+
+        Args:
+            settings: of the stack.
+            summarize: prints how to reach it.
+        """
+        addresses = {**self.urls, **({"REWARD_CACHE_URL": self.cache.url} if self.cache else {})}
+        return Started(settings, self.names, addresses, self.judge_model, summarize)
 
     @property
     def judge_model(self) -> str:

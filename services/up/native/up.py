@@ -1,8 +1,7 @@
-"""`make up`: from the settings to a table of scored samples.
+"""`make up` with local processes.
 
 `describe` (stack.py) decides what runs, without changing anything. Here its files and secrets are written, supervisord
-is started or told of what has changed (supervisor.py), every service is waited for (health.py), and the shipped samples
-are scored. supervisord then keeps the services running, with the help of `watch`.
+is started or told of what has changed (supervisor.py), and every service is waited for (health.py). supervisord then keeps the services running, with the help of `watch`.
 """
 
 from __future__ import annotations
@@ -11,20 +10,22 @@ import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from services.stack import packages, processes, template
-from services.stack.console import first_error, say, step, tail
+from services.stack.console import done, first_error, say, step, tail
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir, Running
 from services.stack.service_env import SYSTEM_VARIABLES, from_environment
 from services.stack.services_table import SERVICES
 from services.stack.settings import Settings
-from services.up import model_servers, samples
+from services.up import model_servers, summary
 from services.up.model_servers import ModelServer
 from services.up.native import config, health
 from services.up.native.programs import Program
 from services.up.native.stack import Runtime, Stack, describe
 from services.up.native.supervisor import State, Supervisor
+from services.up.plan import Started
 from services.up.services import TAKEN, kind_of, remedy, service_of
 
 FUNCTIONS_SECONDS = 10.0
@@ -48,8 +49,8 @@ class StartupTimeout(StackError):
         self.service, self.healthy = service, healthy
 
 
-def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
-    """Start what does not run yet, wait until it is healthy, and score the shipped samples.
+def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Started:
+    """Start what does not run yet, and wait until it is healthy.
 
     Args:
         settings: of the stack.
@@ -57,11 +58,12 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
         chosen: model servers.
 
     Raises:
-        StackError: a service does not become healthy, or a sample is not scored.
+        StackError: a service does not become healthy.
     """
     runtime, chosen = Runtime(packages.require()), model_servers.install(chosen, settings)
     stack = start(settings, run, runtime, chosen)
-    samples.farewell(settings, stack.urls, str(run.logs), stack.cache.published if stack.cache else "")
+    cache = stack.cache.published if stack.cache else ""
+    return stack.started(settings, partial(summary.farewell, settings, stack.urls, str(run.logs), cache))
 
 
 def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[ModelServer]) -> Stack:
@@ -85,14 +87,10 @@ def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[Mo
         require_functions(settings, stack.programs)
         apply(supervisor, run, stack, from_environment(*SYSTEM_VARIABLES))
         try:
-            with step("waiting until every service is healthy"):
-                Startup(run, settings, logged).wait()
+            Startup(run, settings, logged).wait()
             break
         except StartupTimeout as error:
             chosen = _left(error, chosen, settings, supervisor)
-    with step("scoring the shipped samples"):
-        addresses = {**stack.urls, **({"REWARD_CACHE_URL": stack.cache.url} if stack.cache else {})}
-        samples.score(settings, run, stack.names, addresses, stack.judge_model)
     return stack
 
 
@@ -169,12 +167,12 @@ def _update(supervisor: Supervisor, run: RunDir, wanted: Running, running: Runni
             supervisor.remove(name)
             supervisor.add(name)
     for name in added:
-        say(f"==> starting {name}")
+        say(f"starting {name}")
         supervisor.add(name)
     started = {*added, *changed, *supervisor.start_stopped()}
     run.remember(replace(wanted, well=sorted(healthy - started)))
     if not started and wanted == replace(running, well=[]):
-        say("==> the services run already, with these settings")
+        say("the services run already, with these settings")
 
 
 @dataclass
@@ -212,14 +210,14 @@ class Startup:
                 if why := self._failed(name, name in ended, problem):
                     raise StartupTimeout(name, f"{why}: {self._cause(name) or problem}", running.well)
                 if not problem:
-                    say(f"    {name}: healthy ({self._passed:.1f} s)")
+                    done(f"{name} healthy", self._passed)
                     waiting.remove(name)
                     if name not in running.well:
                         running.well.append(name)
                         self.run.remember(running)
             if waiting and self._passed - printed > SAY_SECONDS:
                 printed = self._passed
-                say(f"    {', '.join(waiting)}: still starting after {printed:.0f} s (make logs s={waiting[0]})")
+                say(f"  {', '.join(waiting)}: still starting after {printed:.0f} s (make logs s={waiting[0]})")
             time.sleep(POLL_SECONDS if waiting else 0)
 
     @property
@@ -282,5 +280,5 @@ def _without(
     left = model_servers.without(chosen, service)
     if any(settings[server.switch] == "on" for server in chosen if server not in left) or len(left) == len(chosen):
         raise error
-    say(f"==> no {error}")
+    say(f"no {error}")
     return left
