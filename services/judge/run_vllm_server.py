@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     try:
         _serve(arguments)
     except (StackError, OSError) as error:
-        print(f"error: {refusal(error)}", file=sys.stderr)
+        print(f"ERROR: {refusal(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         say("the judge is stopped")

@@ -41,7 +41,7 @@ def main(folder: str) -> int:
     try:
         _serve(run)
     except (StackError, OSError) as error:
-        print(f"error: {refusal(error)}", file=sys.stderr)
+        print(f"ERROR: {refusal(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         say("the judge is stopped")
