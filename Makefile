@@ -19,7 +19,7 @@ PYTHON_CODE := client cli verifier services tests benchmarks
 define services
 @python=$(BIN)/python; "$$python" -c '' 2>/dev/null || python=$$(sh services/stack/find_python.sh any) || \
 	{ echo "no Python >= 3.10 was found, which asks and stops what runs here"; exit $(2); }; \
-PYTHONPATH=client exec "$$python" -m services.up $(1)
+PYTHONPATH=client:services/rules exec "$$python" -m services.up $(1)
 endef
 
 .PHONY: help
@@ -27,7 +27,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: beforehand setup ## start the stack, wait until it is well, score the shipped samples
+up: preflight setup ## start the stack, wait until it is well, score the shipped samples
 	@$(SERVICES) up
 
 .PHONY: plan
@@ -177,13 +177,13 @@ clean: ## stop the stack and remove all that make has made: volumes and jobs too
 	$(call services,clean,0)
 	@said=$$({ rm -rf .run .models .ray .trainers .venv benchmarks/results .pytest_cache .mypy_cache .ruff_cache && \
 	find $(wildcard $(PYTHON_CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +; } 2>&1) || \
-	{ echo "error: $$said" | head -n 1; echo "  remedy: whose these are, or root (sudo make clean), can remove them"; exit 1; } >&2
+	{ echo "ERROR: $$(echo "$$said" | head -n 1) — their owner, or root (sudo make clean), can remove them"; exit 1; } >&2
 
 # Nothing is installed before this has looked, with the Python that vLLM would be installed for.
-.PHONY: beforehand
-beforehand:
+.PHONY: preflight
+preflight:
 	@python=$(BIN)/python; "$$python" -c '' 2>/dev/null || python=$$(sh services/stack/find_python.sh any) || \
-	python=$$(sh services/stack/find_python.sh) && PYTHONPATH=client "$$python" -m services.up beforehand
+	python=$$(sh services/stack/find_python.sh) && PYTHONPATH=client:services/rules "$$python" -m services.up preflight
 
 .PHONY: setup
 setup:

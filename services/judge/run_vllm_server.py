@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 
 from services.judge import engine, foreground  # noqa: E402 - the root is on the path only now
 from services.judge.arguments import parse  # noqa: E402
-from services.judge.engine import Options, Vllm  # noqa: E402
+from services.judge.engine import Vllm  # noqa: E402
 from services.judge.model import Model, default, resolve  # noqa: E402
 from services.models import environment, machine  # noqa: E402
 from services.models.environment import Models  # noqa: E402
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     try:
         _serve(arguments)
     except (StackError, OSError) as error:
-        print(f"error: {refusal(error)}", file=sys.stderr)
+        print(f"ERROR: {refusal(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         say("the judge is stopped")
@@ -54,15 +54,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve(arguments: list[str]) -> None:
-    settings = load(ROOT)
-    wanted, options = parse(arguments, settings)
+    wanted, settings = parse(arguments, load(ROOT))
     ports.require_one_free("--port", wanted.host, wanted.port)
     models = Models(Path(settings["MODELS_DIR"]))
     gpus = machine.gpus()
-    shares = machine.shares(gpus, wanted.replicas, options.tensor_parallel_size)
+    shares = machine.shares(gpus, wanted.replicas, wanted.tensor_parallel_size)
     found = _vllm(models, wanted.yes)
     model = resolve(wanted.model or default(gpus), found.python, models)
-    judge = Judge(found, model, options, wanted.host, wanted.port, settings)
+    judge = Judge(found, model, wanted.host, wanted.port, settings)
     say(f"==> vLLM {found.version} on {_devices(found, gpus)}: loading {model.name}")
     if len(shares) == 1:
         judge.serve_here(shares[0])
@@ -76,7 +75,6 @@ class Judge:
 
     vllm: Vllm
     model: Model
-    options: Options
     host: str
     port: int
     settings: Settings
@@ -88,10 +86,11 @@ class Judge:
         if key := self.settings["LLM_JUDGE_SERVER_API_KEY"]:
             given["VLLM_API_KEY"] = key
         foreground.serve(
-            engine.command(self.vllm, self.model, listen, self.options),
+            engine.command(self.vllm, self.model, listen, self.settings),
             given,
             f"{self._here}:{self.port}",
-            self.settings.number("MODEL_UP_TIMEOUT"),
+            self.settings.number(engine.JUDGE.startup_timeout),
+            engine.JUDGE.stop_grace(self.settings),
             lambda: say(self._announcement()),
         )
 
@@ -103,7 +102,7 @@ class Judge:
         names = [engine.replica_name(number) for number in range(1, len(shares) + 1)]
         replicas = [
             {
-                "command": engine.command(self.vllm, self.model, ["--uds", str(run.socket(name))], self.options),
+                "command": engine.command(self.vllm, self.model, ["--uds", str(run.socket(name))], self.settings),
                 "environment": self._environment(share),
             }
             for name, share in zip(names, shares, strict=True)

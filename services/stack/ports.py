@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import errno
-import os
 import socket
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from services.stack.errors import COMMAND, StackError
 from services.stack.listeners import Listener, listener
-from services.stack.settings import Settings
+from services.stack.settings import Settings, repeated
 
 LOOPBACK = "127.0.0.1"
-GATEWAY = {"rules": "REWARD_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
+GATEWAY = {"rules": "REWARD_PORT", "page": "PAGE_PORT", "judge": "JUDGE_PORT", "embedding": "EMBEDDING_PORT"}
 """The setting of a service's port at the gateway."""
+REWARDS = ("REWARD_PORT", "PAGE_PORT")
+"""Those of the reward server."""
 EMBEDDING_BACKEND = "EMBEDDING_BACKEND_PORT"
 """Under which the embedding server's own port is kept beside the gateway's; no setting."""
 MONITORING = ("PROMETHEUS_PORT", "GRAFANA_PORT")
@@ -28,7 +29,7 @@ def published(settings: Settings, names: Iterable[str]) -> dict[str, tuple[str, 
     return {name: (settings["BIND_ADDRESS"], settings.number(name)) for name in names}
 
 
-def wanted(settings: Settings, gateway: Sequence[str] = ("REWARD_PORT",)) -> dict[str, tuple[str, int]]:
+def wanted(settings: Settings, gateway: Sequence[str] = REWARDS) -> dict[str, tuple[str, int]]:
     """Address and port by the name of the setting, where the services are local processes.
 
     Args:
@@ -73,10 +74,8 @@ def require_free(ports: Mapping[str, tuple[str, int]], held: Collection[int] = (
         used = {*others.values(), *(its for _, its in ports.values())}
         others[name] = _another(address, port, used)
     if problems:
-        # One that is given with the command is given again: without it a stack that runs would be changed.
-        run_dir = {name: value for name, value in os.environ.items() if name == "RUN_DIR"}
-        choices = " ".join(f"{name}={value}" for name, value in {**run_dir, **others}.items())
-        raise StackError("\n  ".join(problems), f"{_stop(holders)}choose other ports:{COMMAND}{choices} make up")
+        again = repeated(**{name: str(port) for name, port in others.items()})
+        raise StackError("\n  ".join(problems), f"{_stop(holders)}choose other ports:{COMMAND}{again}")
 
 
 def free(address: str = LOOPBACK) -> int:

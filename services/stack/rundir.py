@@ -29,7 +29,7 @@ TEMPORARY_NAME = len("/vllm_dist_") + 32
 LINKED = "rewardstack-"
 """Begins the name of that folder where it is not in the run directory itself."""
 DEFAULT = ".run"
-SUPERVISOR = "services.up.native.supervisord"
+SUPERVISOR = "supervisor.supervisord"
 """The module that leads the session of a stack's processes; `--configuration` in the run directory ends its command."""
 MOUNTING = ("squashfuse", "squashfuse_ll", "fuse-overlayfs")
 """What mounts an image where nobody is root; it outlives a program that is killed, in a process group of its own."""
@@ -48,6 +48,7 @@ WRITTEN = (
     "lock",
     "running.json",
     "samples.jsonl",
+    "settings.json",
     *PUBLISHED,
 )
 """The files that a stack leaves beside its folders."""
@@ -120,6 +121,7 @@ class RunDir:
         self.caches = self.path / "caches"
         self.supervisor_socket = self.path / "supervisor.sock"
         self.published = self.path / "published.json"
+        self.settings = self.path / "settings.json"
         self._state = self.path / "running.json"
         for used in (ROOT, self.path):
             require_plain(used)

@@ -109,6 +109,8 @@ GATEWAY = Section("Gateway", [
             "address to listen on; `0.0.0.0` opens the gateway to other machines"),
     Setting("JUDGE_PORT", "8000", PORT, (*BOTH, "vllm-python"), "port of the gateway for the judge"),
     Setting("EMBEDDING_PORT", "8080", PORT, BOTH, "port of the gateway for embeddings"),
+    Setting("PAGE_PORT", "8600", PORT, BOTH,
+            "port of the gateway for the [status page](operations.md#the-status-page); browsers block port 6000"),
     Setting("GATEWAY_TIMEOUT", "300", SECONDS, ("gateway",),
             "seconds a backend may stay silent before the gateway gives up on it"),
     Setting("GATEWAY_CLIENT_REQUESTS", "4096", Whole(1, 65535), ("gateway",),

@@ -131,7 +131,7 @@ def wanted_ports(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str,
     names = [server.port for server in at_gateway(settings, chosen)]
     if settings["RULES"] == "off":
         return ports.published(settings, names)
-    return ports.wanted(settings, ["REWARD_PORT", *names])
+    return ports.wanted(settings, [*ports.REWARDS, *names])
 
 
 def judges(chosen: Iterable[ModelServer]) -> list[ModelServer]:

@@ -143,7 +143,7 @@ def test_killed(node: Node) -> None:
     """
     assert node.status("up-again") == 0, node.said("up-again")[-3000:]
     assert "6000 is taken by" in node.said("up-again")
-    (port,) = re.findall(r"^==> REWARD_PORT=(\d+): ", node.said("up-again"), re.MULTILINE)
+    (port,) = re.findall(r"^REWARD_PORT=(\d+): ", node.said("up-again"), re.MULTILINE)
     told = json.loads((node.folder / "endpoints-again").read_text())
     assert told["servers"]["REWARD_SERVER_URL"] == f"http://127.0.0.1:{port}"
     assert not (node.folder / "endpoints.json").exists()

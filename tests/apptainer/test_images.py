@@ -137,7 +137,7 @@ def test_killed_build(empty: Settings) -> None:
 
 def test_unknown(empty: Settings) -> None:
     """A name that is no image is refused with those that are."""
-    with pytest.raises(StackError, match=r"no image 'judges'\n  remedy: the images are rules, redis"):
+    with pytest.raises(StackError, match=r"no image 'judges' — the images are rules, redis"):
         images.build(empty, ["judges"])
 
 

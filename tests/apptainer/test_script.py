@@ -48,7 +48,7 @@ def test_run_directory(environment: dict[str, str], expected: str) -> None:
     """It is a short folder of the node, the job's own where there is one, and not in the home."""
     assert said("env", folder=ROOT, script=SCRIPT, **environment) == (
         1,
-        f"error: no stack is up in {expected}\n  remedy: apptainer/stack.sh up\n",
+        f"ERROR: no stack is up in {expected} — apptainer/stack.sh up\n",
     )
 
 
@@ -79,7 +79,7 @@ def test_run_option(tmp_path_factory: pytest.TempPathFactory) -> None:
 def test_mistyped(arguments: list[str]) -> None:
     """A command or an option that there is not is refused, with those that there are."""
     status, words = said(*arguments)
-    assert (status, "error: there is no" in words, "remedy: " in words) == (1, True, True)
+    assert (status, "ERROR: there is no" in words, " — " in words) == (1, True, True)
 
 
 def test_pythonpath(tmp_path: Path) -> None:

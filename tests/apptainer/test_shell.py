@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.stack.rundir import RunDir
-from services.up import consistency
+from services.up import preflight
 from services.up.apptainer import endpoints, shell
 from services.up.model_servers import JUDGE, elsewhere
 from services.up.native import session
@@ -73,7 +73,7 @@ def test_up_in_that_shell(up: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     made, ignored = shell.without_own(given, up, environ)
     assert ignored == {"LLM_JUDGE_SERVER_URL": "http://127.0.0.1:41233"}
     assert not elsewhere(JUDGE, made)
-    consistency.require(made)
+    preflight.require_consistent(made)
 
 
 def test_other_servers(up: RunDir, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from services.stack import compose_files, dotenv, settings
-from services.stack.given import GIVEN_TO
 from services.stack.rundir import ROOT
+from services.stack.service_env import READ_BY
 from services.stack.services_table import SERVICES
 from services.stack.settings_table import read_by
 from tests.compose.config import COMMON, FILES, config, services
@@ -146,7 +146,7 @@ def test_variables_are_settings() -> None:
 @pytest.mark.parametrize("name", ["rules", "worker"])
 def test_settings_reach_the_reward_server(name: str) -> None:
     """The reward server and the worker are given every setting that the native ones are, with the values of `.env`."""
-    wanted = set(GIVEN_TO["rules"]) - UNNEEDED
+    wanted = set(READ_BY["rules"]) - UNNEEDED
     found = services()[name]["environment"]
     assert not wanted - found.keys()
     shipped = dotenv.read(ROOT / ".env")

@@ -73,5 +73,5 @@ def test_malformed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(("name", "value"), [("PORT", "tcp"), ("GPU_MEMORY_UTILIZATION", "90"), ("DTYPE", "two words")])
 def test_malformed_variable(name: str, value: str) -> None:
     """So is a malformed variable, by the table of settings."""
-    with pytest.raises(StackError, match=f"environment: {name}: '{value}' is not .*\n  remedy: unset {name}"):
+    with pytest.raises(StackError, match=f"environment: {name}: '{value}' is not .* — unset {name}"):
         parse([], settings(), {name: value})

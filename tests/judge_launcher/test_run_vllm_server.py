@@ -154,7 +154,7 @@ def test_dies(folder: Path, model: str, replicas: int, logs: list[str]) -> None:
     """A vLLM that dies while it loads ends the script at once, with what it said last; the logs of several stay."""
     status, said = Launched(folder, "--model", model, "--replicas", str(replicas), STUB_VLLM="die").end()
     assert (status, "the stub is out of memory" in said) == (1, True)
-    assert re.search("error: judge(-2)?: it end(s|ed) while it (was|is) starting", said)
+    assert re.search("ERROR: judge(-2)?: it end(s|ed) while it (was|is) starting", said)
     left = {path.name for path in (folder / "tmp").glob("judge-*/logs/*")}
     assert sorted(name for name in left if name.startswith("judge")) == logs
 
@@ -184,5 +184,5 @@ def test_not_installed(folder: Path, model: str) -> None:
     """Without vLLM, and nobody to ask, it says what to do rather than install gigabytes."""
     launched = Launched(folder, "--model", model, PYTHONPATH="", MODELS_DIR=str(folder / "none"))
     status, said = launched.end()
-    assert (status, "error: vLLM is not installed here" in said, "--yes" in said) == (1, True, True)
+    assert (status, "ERROR: vLLM is not installed here" in said, "--yes" in said) == (1, True, True)
     assert not (folder / "none").exists()

@@ -43,7 +43,7 @@ def test_killed_supervisor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     """Services that outlive their supervisord are not taken for nothing."""
     supervision = SimpleNamespace(states=list, members=lambda: [4711])
     monkeypatch.setattr(native, "Supervision", lambda run: supervision)
-    with pytest.raises(StackError, match="services run here, and their supervisord does not answer\n  remedy: make up"):
+    with pytest.raises(StackError, match="services run here, and their supervisord does not answer — make up"):
         native.status(RunDir(str(tmp_path)))
 
 

@@ -10,7 +10,7 @@ from services.gateway import tls
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
 from services.stack.settings import Settings, load
-from services.up import consistency
+from services.up import preflight
 from tests.support.certificates import Certificate, certificate
 
 pytestmark = pytest.mark.usefixtures("needs_openssl")
@@ -42,14 +42,14 @@ def settings(**values: object) -> Settings:
 def refusal(**values: object) -> str:
     """What is said of settings that are refused."""
     with pytest.raises(StackError) as caught:
-        consistency.require(settings(**values))
+        preflight.require_consistent(settings(**values))
     return f"{caught.value}"
 
 
 def test_own_certificate(own: Certificate) -> None:
     """One that signs itself is what clients must trust, and addresses begin with https; without one nothing is."""
     given = settings(**own.settings)
-    consistency.require(given)
+    preflight.require_consistent(given)
     assert (tls.trusted(given), given.url()) == (str(own.certificate), "https://localhost:6000")
     assert (tls.trusted(settings()), settings().url()) == ("", "http://localhost:6000")
 
@@ -67,7 +67,7 @@ def test_name(other: Certificate) -> None:
     said = refusal(**other.settings)
     assert "TLS_CERTIFICATE" in said and "'localhost'" in said and "set TLS_NAME to a name in it" in said
     given = settings(**other.settings, TLS_NAME="rewards.example")
-    consistency.require(given)
+    preflight.require_consistent(given)
     assert given.url("JUDGE_PORT") == "https://rewards.example:8000"
 
 

@@ -69,7 +69,7 @@ def test_nothing_runs(bare: Tree, made: str) -> None:
     said = {target: make(bare, target) for target in STATUS}
     assert {target: done.returncode for target, done in said.items()} == STATUS
     assert "Traceback" not in "".join(done.stdout for done in said.values())
-    assert said["status"].stdout.startswith("error: nothing runs here\n  remedy: make up\n")
+    assert said["status"].stdout.startswith("ERROR: nothing runs here — make up\n")
     assert (said["down"].stdout, said["clean"].stdout) == ("nothing runs here\n", "")
     assert not (bare.path / ".venv").exists() and not (bare.path / ".run").exists()
 
@@ -96,7 +96,7 @@ def test_what_cannot_be_removed(bare: Tree, tmp_path: Path) -> None:
     bare.environment["PATH"] = f"{tmp_path}:{bare.environment['PATH']}"
     done = make(bare, "clean")
     assert done.returncode == 2
-    assert done.stdout.startswith("error: rm: not .venv/a\n  remedy: whose these are, or root (sudo make clean), ")
+    assert done.stdout.startswith("ERROR: rm: not .venv/a — their owner, or root (sudo make clean), ")
 
 
 @pytest.mark.nightly
@@ -137,7 +137,7 @@ def test_full_disk(tree: Tree, needs_mount: None, tmp_path: Path) -> None:
         tree.environment["RUN_DIR"] = f"{disk.path}/run"
         up = tree.run("up")
         assert (up.returncode, "Traceback" in up.stdout) == (1, False)
-        assert f"error: the disk of {disk.path}/run" in up.stdout and " is full\n  remedy: make room" in up.stdout
+        assert f"ERROR: the disk of {disk.path}/run" in up.stdout and " is full — make room" in up.stdout
         assert tree.run("clean").returncode == 0
         assert not Path(tree.environment["RUN_DIR"]).exists()
 
@@ -154,7 +154,7 @@ def test_an_environment_without_its_interpreter(tmp_path: Path) -> None:
     """An environment whose interpreter was removed, as by an upgrade of the system, is named with the remedy."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").symlink_to("/nowhere/python3")
-    with pytest.raises(StackError, match=f"{tmp_path}: the Python .* is gone\n  remedy: rm -r {tmp_path}, then"):
+    with pytest.raises(StackError, match=f"{tmp_path}: the Python .* is gone — rm -r {tmp_path}, then"):
         venv.create(tmp_path)
 
 

@@ -117,7 +117,7 @@ def test_changed_under_load(stack: Tree) -> None:
     after = pids(stack, (*SERVICES, "judge"))
     assert (load.failed, load.scored > 50) == ([], True)
     assert [name for name in before if after[name] != before[name]] == ["judge"]
-    assert "==> restarting judge (changed: its command)" in said and "==> starting judge-2" in said
+    assert "restarting judge (changed: its command)" in said and "starting judge-2" in said
     replies = [told(stack) for _ in range(8)]
     assert len({reply["pid"] for reply in replies}) == 2
     assert {reply["arguments"][-1] for reply in replies} == {"7"}
@@ -154,14 +154,14 @@ def test_named_judges(stack: Tree) -> None:
     assert [f"{name} " in plan for name in ("judge.small x2", "judge.large")] == [True, True]
     said = up(stack, REWARDSTACK_ROUTES=str(file))
     after = pids(stack, names)
-    assert "==> starting judge.small.2" in said and sorted(after) == sorted(names)
+    assert "starting judge.small.2" in said and sorted(after) == sorted(names)
     assert [name for name in names if before.get(name) == after[name]] == ["cache", "queue", "gateway", "judge"]
     assert len({told(stack, "/judges/small")["pid"] for _ in range(8)}) == 2
     assert [told(stack, f"/judges/{name}")["arguments"][1] for name in models] == [str(one) for one in models.values()]
     assert score(stack, "small") == ("ok", 0.5)
     assert "the stub begins" in stack.run("logs", "--service", "judge.small.2").stdout
     file.write_text(tables["small"] + "replicas = 2\n")
-    assert "==> stopping judge.large" in up(stack, REWARDSTACK_ROUTES=str(file))
+    assert "stopping judge.large" in up(stack, REWARDSTACK_ROUTES=str(file))
     last = pids(stack, names)
     assert [last.get(name) == after[name] for name in names[5:]] == [True, True, True, False]
 
@@ -172,7 +172,7 @@ def test_never_well(stack: Tree) -> None:
     behave(stack, "die")
     said = up(stack, JUDGE="auto", JUDGE_VLLM_ARGS="--seed 8")
     ended = "it ends while it is starting: RuntimeError: the stub is out of memory"
-    assert f"==> no judge: {ended}" in said and "JUDGE=off leaves the judge out" in said
+    assert f"no judge: {ended}" in said and "JUDGE=off leaves the judge out" in said
     assert "export LLM_JUDGE_SERVER_URL" not in said
     assert sorted(pids(stack, (*SERVICES, "judge"))) == sorted(SERVICES)
     assert [process for process in working_in(stack) if "vllm" in " ".join(process.cmdline())] == []
@@ -187,7 +187,7 @@ def test_never_well_and_asked_for(stack: Tree) -> None:
     behave(stack, "die")
     result = stack.run("up", JUDGE_VLLM_ARGS="--seed 9", JUDGE_REPLICAS="2")
     assert result.returncode == 1
-    assert re.search(r"error: judge(-2)?: it ends while it is starting: RuntimeError", result.stdout), result.stdout
+    assert re.search(r"ERROR: judge(-2)?: it ends while it is starting: RuntimeError", result.stdout), result.stdout
     states = {state.name: state.state for state in Supervision(RunDir(str(stack.path / ".run"))).states()}
     assert (states["judge"], states["judge-2"]) == ("STOPPED", "STOPPED")
     behave(stack, "well")
@@ -204,5 +204,5 @@ def test_interrupted_while_it_dies(stack: Tree) -> None:
         process.communicate(timeout=60)
     said = up(stack, JUDGE="auto", JUDGE_VLLM_ARGS="--seed 10")
     behave(stack, "well")
-    assert "==> no judge: it ends while it is starting" in said
+    assert "no judge: it ends while it is starting" in said
     assert "judge" not in pids(stack, (*SERVICES, "judge"))

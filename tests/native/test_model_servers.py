@@ -46,7 +46,7 @@ def test_install_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
     monkeypatch.setattr(environment, "make", fail)
     assert model_servers.install([JUDGE, EMBEDDING], load()) == []
-    assert "==> no judge and no embedding: pip install failed" in capsys.readouterr().out
+    assert "no judge and no embedding: pip install failed" in capsys.readouterr().out
     with pytest.raises(StackError, match="pip install failed"):
         model_servers.install([JUDGE, EMBEDDING], load(EMBEDDING="on"))
 

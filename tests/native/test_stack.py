@@ -154,7 +154,7 @@ def test_changed_setting(stack: Tree) -> None:
     said = up(stack, CACHE_MAX_MEMORY="64mb", JUDGE_TIMEOUT="500")
     after = pids(stack)
     assert [name for name in SERVICES if after[name] != before[name]] == ["cache"]
-    assert "==> restarting cache (changed: cache.conf)\n" in said
+    assert "restarting cache (changed: cache.conf) (" in said
 
 
 def test_changed_port(stack: Tree) -> None:
@@ -225,7 +225,7 @@ def test_a_reward_function_that_cannot_be_loaded(stack: Tree) -> None:
     before = pids(stack)
     (stack.path / "broken.py").write_text("\ndef broken(response:\n")
     result = stack.run("up", REWARD_FUNCTIONS="broken.py")
-    assert (result.returncode, "error: REWARD_FUNCTIONS: " in result.stdout) == (1, True), result.stdout
+    assert (result.returncode, "ERROR: REWARD_FUNCTIONS: " in result.stdout) == (1, True), result.stdout
     assert "SyntaxError" in result.stdout and "(broken.py, line 2)" in result.stdout
     assert "Traceback" not in result.stdout and pids(stack) == before
     (stack.path / "broken.py").write_text("NOTHING = 1\n")
@@ -285,7 +285,7 @@ def test_service_that_does_not_come_up(stack: Tree) -> None:
     broken.write_text("no JSON\n")
     result = stack.run("up", DATASET_PATH=str(broken))
     assert result.returncode == 1
-    ended = r"error: (rules|worker): it ends while it is starting: .*DATASET_PATH: (.|\n)*remedy: .*REWARD_FUNCTIONS"
+    ended = r"ERROR: (rules|worker): it ends while it is starting: .*DATASET_PATH: (.|\n)* — .*REWARD_FUNCTIONS"
     assert re.search(ended, result.stdout) and "--- last lines of " in result.stdout
 
 
@@ -296,17 +296,17 @@ def test_service_that_takes_too_long(stack: Tree) -> None:
     slow.write_text("import time\ntime.sleep(60)\n")
     result = stack.run("up", REWARD_FUNCTIONS=str(slow), UP_TIMEOUT="8")
     assert result.returncode == 1
-    assert "error: rules: not well after 8 s (UP_TIMEOUT)" in result.stdout, result.stdout
+    assert "ERROR: rules: not healthy after 8 s (UP_TIMEOUT)" in result.stdout, result.stdout
 
 
 def test_interrupted(tree: Tree) -> None:
     """Ctrl-C while `make up` waits says what to do, and `make down` then stops everything."""
     with tree.start("up") as process:
         assert process.stdout is not None
-        line = next(line for line in process.stdout if line.startswith("==> waiting"))
+        line = next(line for line in process.stdout if " healthy (" in line)
         process.send_signal(signal.SIGINT)
         shown = line + process.stdout.read()
-    assert (process.returncode, "interrupted; make down stops whatever runs" in shown) == (130, True)
+    assert (process.returncode, "interrupted; make down stops what runs" in shown) == (130, True)
     assert tree.run("down").returncode == 0
     assert working_in(tree) == []
     assert tree.run("down").stdout == "nothing runs here\n"

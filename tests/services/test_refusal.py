@@ -21,11 +21,11 @@ from services.stack.rundir import ROOT
 from tests.support.disk import Disk
 
 WORDS = [
-    (errno.EACCES, "error: {path}: permission denied\n  remedy: chmod u+rwx {folder} {path}\n"),
-    (errno.ENOSPC, "error: the disk of {path} is full\n  remedy: make room there (df -h {path}), then try again\n"),
-    (errno.EDQUOT, "error: the disk of {path} is full\n"),
-    (errno.EROFS, "error: {path} is on a file system that cannot be written to\n  remedy: work in a copy of the tree"),
-    (errno.EEXIST, "error: {path}: File exists\n"),
+    (errno.EACCES, "ERROR: {path}: permission denied — chmod u+rwx {folder} {path}\n"),
+    (errno.ENOSPC, "ERROR: the disk of {path} is full — make room there (df -h {path}), then try again\n"),
+    (errno.EDQUOT, "ERROR: the disk of {path} is full — "),
+    (errno.EROFS, "ERROR: {path} is on a file system that cannot be written to — work in a copy of the tree"),
+    (errno.EEXIST, "ERROR: {path}: File exists\n"),
 ]
 
 
@@ -54,14 +54,14 @@ def test_another_users(tmp_path: Path, capsys: pytest.CaptureFixture[str], monke
     owner = pwd.getpwuid(os.geteuid()).pw_name
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "not/there"))
-    assert f"; {tmp_path} belongs to {owner}\n  remedy: do this as {owner}" in said(error, capsys)
+    assert f"; {tmp_path} belongs to {owner} — do this as {owner}" in said(error, capsys)
 
 
 def test_a_link_that_leads_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a link the folder that it leads to is looked at, which need not be there."""
     (tmp_path / "link").symlink_to(tmp_path / "not/there")
     error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "link"))
-    assert said(error, capsys).startswith(f"error: {tmp_path}/link: permission denied")
+    assert said(error, capsys).startswith(f"ERROR: {tmp_path}/link: permission denied")
 
 
 def test_a_full_disk_without_a_path(
@@ -71,7 +71,7 @@ def test_a_full_disk_without_a_path(
     with Disk(tmp_path, "2m") as disk:
         disk.fill()
         monkeypatch.setenv("RUN_DIR", str(tmp_path))
-        assert f"error: the disk of {tmp_path} is full\n" in said(OSError(errno.ENOSPC, "No space left"), capsys)
+        assert f"ERROR: the disk of {tmp_path} is full — " in said(OSError(errno.ENOSPC, "No space left"), capsys)
 
 
 def test_an_environment_on_a_full_disk(needs_mount: None, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_an_environment_on_a_full_disk(needs_mount: None, tmp_path: Path) -> Non
     with Disk(tmp_path, "2m") as disk:
         (tmp_path / "venv").mkdir()
         disk.fill()
-        with pytest.raises(StackError, match=f"the disk of {tmp_path}/venv is full\n  remedy: make room"):
+        with pytest.raises(StackError, match=f"the disk of {tmp_path}/venv is full — make room"):
             venv.create(tmp_path / "venv")
 
 
@@ -90,8 +90,7 @@ def test_what_is_said_has_no_room() -> None:
         done = saying(full)
     assert (done.returncode, done.stderr) == (
         1,
-        "error: what is said here cannot be written: No space left on device\n"
-        "  remedy: make room where it goes, or send it elsewhere\n",
+        "ERROR: cannot write the output: No space left on device — make room where it goes, or send it somewhere else\n",
     )
 
 

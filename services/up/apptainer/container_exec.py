@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,13 +15,13 @@ from services.judge import engine
 from services.judge.model import Model
 from services.models.machine import Gpu, gpus
 from services.stack.errors import StackError
-from services.stack.rundir import ROOT, RunDir
+from services.stack.rundir import CHART_FILES, ROOT, RunDir
 from services.stack.settings import USERS_FILES, Settings
 from services.up import model_servers
 from services.up.apptainer.images import IMAGES, Image, runtime
 from services.up.model_servers import EMBEDDING, ModelServer, copies, elsewhere
 from services.up.native.programs import IN_IMAGE, Program
-from services.up.native.stack import Place
+from services.up.native.stack import Runtime
 from services.up.services import LOADING, kind_of
 
 BACKEND = "apptainer"
@@ -51,7 +52,7 @@ class ImageLauncher:
 
     def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
         """Return that of the image, which knows all flags: it is as new as its setting names it."""
-        return engine.Vllm(PYTHON, "" if gpus else "cpu", template_defaults=True)
+        return engine.Vllm(PYTHON, "" if gpus else "cpu")
 
     def model(self, judge: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
         """Return the model that is asked for: a folder, or a name that the server itself looks for on the hub."""
@@ -60,10 +61,11 @@ class ImageLauncher:
         # Relative links in it begin where it really is.
         return Model(os.path.realpath(name) if local else name, name, local)
 
-    def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], options: engine.Options) -> list[str]:
+    def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings) -> list[str]:
         """Return the command as `vllm serve` takes it; files among its flags by absolute paths."""
-        further = tuple(map(_absolute, options.further))
-        return [ENTRY_POINT, *engine.arguments(vllm, model, listen, replace(options, further=further))]
+        further = shlex.join(map(_absolute, shlex.split(settings["JUDGE_VLLM_ARGS"])))
+        own = Settings({**settings, "JUDGE_VLLM_ARGS": further})
+        return [ENTRY_POINT, *engine.arguments(vllm, model, listen, own)]
 
     def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
         """Return the command as TEI takes it; it shows its metrics at that port, and the other one is the kernel's."""
@@ -154,14 +156,14 @@ class ContainerExec:
 
     def _binds(self, program: Program) -> Iterator[str]:
         """Yield the folders that a program sees; the run directory comes last, for it may be in one of the others."""
-        yield _read_only(ROOT / "services")
+        yield _read_only(CHART_FILES)
         kind = kind_of(program.name)
         if IMAGE.get(kind) == "rules":
             for path in dict.fromkeys(self._users()):
                 yield _read_only(path)
         elif kind in LOADING:
             for path in paths_in(program.command[1:]):
-                if not path.is_relative_to(self.run.path):
+                if not any(path.is_relative_to(seen) for seen in (self.run.path, CHART_FILES)):
                     yield _read_only(path)
             own = program.environment.get("HF_HUB_CACHE")
             for hub in dict.fromkeys([self._hub(), Path(own) if own else self._hub()]):
@@ -181,14 +183,14 @@ class ContainerExec:
         return Path(os.environ.get("HF_HOME") or self.run.caches / "huggingface").absolute()
 
 
-def images_runtime(settings: Settings, run: RunDir) -> Place:
+def images_runtime(settings: Settings, run: RunDir) -> Runtime:
     """Return where programs run: each in its image.
 
     Raises:
         StackError: Apptainer is not installed.
     """
     programs = {"nginx": "nginx", "redis-server": "redis-server"}
-    return Place(programs, ImageLauncher(), ContainerExec(settings, run, runtime()), BACKEND)
+    return Runtime(programs, ImageLauncher(), ContainerExec(settings, run, runtime()), BACKEND)
 
 
 def paths_in(arguments: Iterable[str]) -> list[Path]:

@@ -1,7 +1,7 @@
 """The file that says where the stack is: trainers follow it, and a heartbeat writes it again and again.
 
-`python -m services.up.apptainer.endpoints RUN_DIR` is the heartbeat, which supervisord starts: readers elsewhere can
-tell a stack that was killed.
+The native deployment's `watch` writes it again every few seconds, so that readers on other nodes notice a stack that was
+killed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,7 +17,7 @@ from typing import Any
 
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
-from services.up.native import ownership
+from services.up.native import health
 from services.up.services import remedy
 
 VERSION = 1
@@ -90,7 +89,7 @@ def published(run: RunDir) -> dict[str, Any] | None:
 def port_conflict(run: RunDir) -> str:
     """Return which other process has a port of the gateway; empty where none has."""
     running = run.recall()
-    return ownership.stranger("gateway", run, running) if running else ""
+    return health.port_conflict("gateway", run, running) if running else ""
 
 
 def _unlink(record: Mapping[str, Any]) -> None:
@@ -108,23 +107,3 @@ def _replace(file: Path, text: str) -> None:
     with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
         opened.write(text)
     half.replace(file)
-
-
-def main(folder: str) -> None:
-    """Beat by supervisord's clock until it ends."""
-    from services.up.native.events import listen, log
-
-    run = RunDir(folder)
-
-    def beat_once(_: str) -> None:
-        try:
-            if problem := beat(run):
-                log(f"the endpoints are withheld: {problem}")
-        except OSError as error:
-            log(f"the endpoints are not written: {error}")
-
-    listen(beat_once)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -12,8 +12,8 @@ from services.stack.errors import StackError
 from services.stack.rundir import RunDir, Running
 from services.stack.secrets import KEY, Secrets
 from services.stack.settings import SETTINGS, Settings
-from services.up import samples
 from services.up.model_servers import SERVERS, elsewhere
+from services.up.summary import KEYS
 
 MOUNTS = Path("/proc/self/mountinfo")
 SHARED = {
@@ -51,7 +51,7 @@ def _port(name: str, settings: Settings) -> int:
     else:
         return usual
     port = ports.free(settings["BIND_ADDRESS"])
-    say(f"==> {name}={port}: {why}")
+    say(f"{name}={port}: {why}")
     return port
 
 
@@ -63,7 +63,7 @@ def with_keys(settings: Settings, run: RunDir) -> Settings:
         run: its directory, from whose own secret the keys follow.
     """
     secrets, here = Secrets(run), [server.url for server in SERVERS if not elsewhere(server, settings)]
-    names = [samples.KEYS[url][1] for url in ("REWARD_SERVER_URL", *here)]
+    names = [KEYS[url][1] for url in ("REWARD_SERVER_URL", *here)]
     made = {name: secrets.generate(name.lower()) for name in names if not settings[name]}
     return Settings({**settings, **made})
 

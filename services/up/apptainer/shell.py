@@ -15,7 +15,7 @@ from services.stack.rundir import RunDir
 from services.stack.settings import Settings
 from services.up.apptainer import endpoints
 from services.up.model_servers import SERVERS
-from services.up.native import session
+from services.up.native.supervisor import Supervisor
 from services.up.services import remedy
 
 MARK = "REWARDSTACK_ENV_OF"
@@ -33,7 +33,7 @@ def exports(run: RunDir, environ: Mapping[str, str] = os.environ) -> str:
     Raises:
         StackError: the stack is not up, or another process has its port.
     """
-    published = endpoints.published(run) if session.members(run) else None
+    published = endpoints.published(run) if Supervisor(run).members() else None
     if published is None:
         raise StackError(f"no stack is up in {run.path}", "apptainer/stack.sh up")
     if problem := endpoints.port_conflict(run):
@@ -74,7 +74,7 @@ def _is_over(name: str, run: RunDir) -> bool:
         return True
     node, _, folder = name.partition(":")
     try:
-        return node == socket.gethostname() and not session.members(RunDir(folder))
+        return node == socket.gethostname() and not Supervisor(RunDir(folder)).members()
     except (StackError, OSError):
         return False
 

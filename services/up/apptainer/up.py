@@ -6,22 +6,24 @@ import os
 import socket
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 
 from services.gateway import tls
 from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import Settings
-from services.up import model_servers, named_judges, samples
+from services.up import model_servers, named_judges
 from services.up.apptainer import endpoints, node
 from services.up.apptainer.container_exec import BACKEND, default_model, image_of, images_runtime, unsupported_reason
 from services.up.apptainer.images import runtime
 from services.up.model_servers import EMBEDDING, SERVERS, ModelServer
 from services.up.native.plan import changes
 from services.up.native.stack import Stack
-from services.up.native.supervision import Supervision
+from services.up.native.supervisor import Supervisor
 from services.up.native.up import start
-from services.up.plan import Plan, Service, in_gib
+from services.up.plan import Plan, Service, Started, in_gib
+from services.up.summary import KEYS
 
 SERVICES = ("cache", "gateway", "queue", "rules", "worker")
 MODELS_ALONE = ("gateway",)
@@ -40,9 +42,9 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     """
     node.require_local(run.path)
     runtime()
-    last, supervision = run.recall(), Supervision(run)
-    running = last.services if last and supervision.states() else []
-    left = bool(running or supervision.members())
+    last, supervisor = run.recall(), Supervisor(run)
+    running = last.services if last and supervisor.states() else []
+    left = bool(running or supervisor.members())
     settings = node.with_ports(settings, last if left else None)
     servers = named_judges.servers(settings, default_model(settings))
     choice = model_servers.choose(settings, running, servers, partial(unsupported_reason, servers=servers))
@@ -64,8 +66,8 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     )
 
 
-def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
-    """Start what does not run yet, wait until it is healthy, score the shipped samples, and publish where it is.
+def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Started:
+    """Start what does not run yet, and wait until it is healthy; its summary publishes where it is.
 
     Args:
         settings: of the stack, with the ports that it takes.
@@ -73,27 +75,34 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> None:
         chosen: model servers.
 
     Raises:
-        StackError: a service does not start, or a sample is not scored.
+        StackError: a service does not become healthy.
     """
     file = ROOT / (settings["ENDPOINTS_FILE"] or run.path / "endpoints.json")
     if not os.access(file.parent, os.W_OK):
         raise StackError(
             f"ENDPOINTS_FILE: {file.parent} is no folder that you may write to", "make it, or name another"
         )
-    if not Supervision(run).states():
+    if not Supervisor(run).states():
         endpoints.withdraw(run)  # of a stack that was killed
     node.keep_secret(run)
     settings = node.with_keys(settings, run)
     try:
         stack = start(settings, run, images_runtime(settings, run), chosen)
     except StackError:
-        if not Supervision(run).states():
+        if not Supervisor(run).states():
             endpoints.withdraw(run)  # there is no heartbeat any more
         raise
+    return stack.started(settings, partial(_publish, settings, run, stack, file))
+
+
+def _publish(settings: Settings, run: RunDir, stack: Stack, file: Path) -> None:
+    """Write the endpoints file, and print how trainers use it."""
     endpoints.publish(run, file, servers(settings, stack), tls.trusted(settings))
     say(f"\nThe stack is up; {file} says where, and in the shell of your trainer:\n")
     say(f'  eval "$({ROOT}/apptainer/stack.sh env --run {run.path})"', whole=True)
-    say(f"\nLogs are in {run.logs}")
+    if "PAGE_PORT" in stack.ports:
+        say(f"\nstatus page  {_url(settings, 'PAGE_PORT')}/", whole=True)
+    say(f"logs         {run.logs}")
 
 
 def servers(settings: Settings, stack: Stack) -> dict[str, str]:
@@ -103,7 +112,7 @@ def servers(settings: Settings, stack: Stack) -> dict[str, str]:
     for url, port in own.items():
         if port not in stack.ports:
             continue
-        key, source = samples.KEYS[url]
+        key, source = KEYS[url]
         found |= {url: _url(settings, port), key: settings[source].split(",")[0].strip()}
     return found
 

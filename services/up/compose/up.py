@@ -1,9 +1,10 @@
-"""`make up` with containers: from the plan to a table of scored samples."""
+"""`make up` with containers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 from services.stack.console import TAIL_LINES, error_in, say, step
@@ -11,7 +12,7 @@ from services.stack.errors import StackError
 from services.stack.rundir import RunDir
 from services.stack.services_table import SERVICES
 from services.stack.settings import Settings
-from services.up import model_servers, samples
+from services.up import model_servers, summary
 from services.up.compose import composition as composing
 from services.up.compose import mounts, record
 from services.up.compose.composition import Composition
@@ -20,6 +21,7 @@ from services.up.compose.images import build
 from services.up.compose.project import Project, file_options
 from services.up.compose.record import Composed
 from services.up.model_servers import ModelServer
+from services.up.plan import Started
 from services.up.services import kind_of, remedy
 
 SPARE_SECONDS = 120
@@ -40,8 +42,8 @@ class StartFailure(StackError):
         self.services = services
 
 
-def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> None:
-    """Build and start what does not run yet, wait until it is healthy, and score the shipped samples.
+def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Started:
+    """Build and start what does not run yet, and wait until it is healthy.
 
     A model server that fails to start and may be left out is left out.
 
@@ -52,7 +54,7 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
         chosen: model servers.
 
     Raises:
-        StackError: an image cannot be had, a service does not start, or a sample is not scored.
+        StackError: an image cannot be had, or a service does not start.
     """
     while True:
         composition = composing.describe(settings, run, project, chosen)
@@ -65,14 +67,13 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
             lost = [server for server in chosen if server.name in failure.services and settings[server.switch] != "on"]
             if not lost:
                 raise
-            say(f"==> no {failure}")
+            say(f"no {failure}")
         for server in lost:
             chosen = model_servers.without(chosen, server.name)
-    with step("scoring the shipped samples"):
-        _score(settings, run, composition)
     cache = f"redis://:$(cat {run.secrets}/cache_password)@{settings.host}:{settings['CACHE_PORT']}/0"
-    published = composing.is_cache_published(settings)
-    samples.farewell(settings, composition.urls, "the containers", cache if published else "")
+    published = cache if composing.is_cache_published(settings) else ""
+    summarize = partial(summary.farewell, settings, composition.urls, "the containers", published)
+    return _started(settings, composition, summarize)
 
 
 def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
@@ -136,11 +137,11 @@ def _timeout(service: str) -> str:
     return row.startup_timeout if row else "UP_TIMEOUT"
 
 
-def _score(settings: Settings, run: RunDir, composition: Composition) -> None:
-    """Score directly where the cache is published, else through the reward server, which has it beside itself."""
+def _started(settings: Settings, composition: Composition, summarize: Callable[[], None]) -> Started:
+    """Have samples scored directly where the cache is published, else by the reward server, which has it beside it."""
     seconds = 2 * float(settings["LLM_JUDGE_SERVER_TIMEOUT"])
     addresses = {"REWARD_SERVER_URL": composition.urls["REWARD_SERVER_URL"], "REWARD_SERVER_TIMEOUT": f"{seconds:g}"}
     if composing.is_cache_published(settings):
         addresses |= {**composition.urls, "REWARD_CACHE_URL": settings.cache_url}
     judge = composing.judge_model(settings, composing.usable_gpus(composition.project.engine))
-    samples.score(settings, run, ["rules", *(server.name for server in composition.chosen)], addresses, judge)
+    return Started(settings, ["rules", *(server.name for server in composition.chosen)], addresses, judge, summarize)

@@ -1,4 +1,4 @@
-"""Scores the shipped samples at the end of `make up`, and says how to reach what was started."""
+"""The end of `make up`: score the bundled samples, and print how to reach what was started."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import re
 import shlex
 import subprocess
 import sysconfig
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.request import getproxies, proxy_bypass
 
 from services.gateway import tls
 from services.stack.console import say
 from services.stack.errors import StackError
-from services.stack.given import FROM_THE_SYSTEM, from_environment
 from services.stack.rundir import ROOT, RunDir
+from services.stack.service_env import SYSTEM_VARIABLES, from_environment
 from services.stack.settings import Settings
+from services.up.plan import Started
 
 SAMPLES = {
     "rules": ROOT / "examples/samples.jsonl",
@@ -36,28 +37,24 @@ KEYS = {
 """Of each address: the variable of what clients need beside it, and the setting that this comes from."""
 
 
-def score(
-    settings: Settings, run: RunDir, services: Collection[str], addresses: Mapping[str, str], judge_model: str = ""
-) -> None:
-    """Score the shipped samples of the services that run with the command line, as a user would.
+def score(started: Started, run: RunDir) -> None:
+    """Score the bundled samples of the services that run with the command line, as a user would.
 
     Args:
-        settings: of the stack.
-        run: its directory.
-        services: names of what runs.
-        addresses: of servers and cache, by the client's variable.
-        judge_model: that the judge serves, empty where there is none.
+        started: what runs.
+        run: directory of the stack.
 
     Raises:
         StackError: a sample has a status other than `ok`.
     """
+    settings, services = started.settings, started.services
     samples = run.path / "samples.jsonl"
     samples.write_text("".join(path.read_text() for service, path in SAMPLES.items() if service in services))
     seconds = settings.number("MODEL_UP_TIMEOUT" if "judge" in services else "UP_TIMEOUT")
-    keys = [KEYS[name] for name in addresses if name in KEYS]
+    keys = [KEYS[name] for name in started.addresses if name in KEYS]
     environment = {
-        **from_environment(*FROM_THE_SYSTEM, *TERMINAL),
-        **addresses,
+        **from_environment(*SYSTEM_VARIABLES, *TERMINAL),
+        **started.addresses,
         **({tls.TRUST: trusted} if (trusted := tls.trusted(settings)) else {}),
         **{key: settings[source].split(",")[0].strip() for key, source in keys},
     }
@@ -67,10 +64,9 @@ def score(
         done = subprocess.run(command, env=environment, timeout=seconds, check=False, start_new_session=True)
     except subprocess.TimeoutExpired:
         raise StackError(f"the samples are not scored after {seconds} s", "make logs") from None
-    if "judge" in services and is_small(judge_model):
+    if "judge" in services and is_small(started.judge_model):
         say(
-            f"    the judge's rows are by {judge_model}, a small model that shows that judging works: its verdicts "
-            "mean little (JUDGE_MODEL names another)"
+            f"judge: {started.judge_model} is a demo model; its scores are not meaningful. Set JUDGE_MODEL for real use"
         )
     if done.returncode != 0:
         raise StackError("not every sample has the status ok", "see the table, and make logs s=rules")
@@ -83,14 +79,14 @@ def is_small(model: str) -> bool:
 
 
 def _export(what: str, why: str = "") -> None:
-    """Say what is to be copied, after a comment of why."""
+    """Print a line that can be copied, after a comment."""
     if why:
         say(f"  # {why}:")
     say(f"  export {what}", whole=True)
 
 
 def farewell(settings: Settings, urls: Mapping[str, str], logs: str, cache: str = "") -> None:
-    """Say what to export, and where the logs are.
+    """Print what to export, the status page's address, and where the logs are.
 
     Args:
         settings: of the stack.
@@ -115,15 +111,25 @@ def farewell(settings: Settings, urls: Mapping[str, str], logs: str, cache: str 
     if cache:
         _export(f"REWARD_CACHE_URL={cache}", "for trainers that score directly")
         if settings["REWARD_CACHE_SECRET"]:
-            _export("REWARD_CACHE_SECRET=...", "for them too: what they keep is sealed with it")
+            _export("REWARD_CACHE_SECRET=...", "it signs their cached results")
     asked = {"all", "https" if settings.tls else "http"} & getproxies().keys()
     if asked and not proxy_bypass(settings.gateway_name):
-        _export(f'no_proxy="{settings.gateway_name},127.0.0.1,$no_proxy"', "curl and others would ask the proxy")
+        _export(f'no_proxy="{settings.gateway_name},127.0.0.1,$no_proxy"', "or curl and others ask the proxy")
     _export(f'PATH="{sysconfig.get_path("scripts")}:$PATH"')
-    say(f"\nLogs are in {logs} (make logs), health: make status, stop: make down")
+    say()
+    if "REWARD_SERVER_URL" in urls:
+        say(f"status page  {settings.url('PAGE_PORT')}/", whole=True)
+    say(f"logs         make logs, in {logs}")
+    say("health       make status")
+    say("stop         make down")
+    _warn_open(settings, urls)
+
+
+def _warn_open(settings: Settings, urls: Mapping[str, str]) -> None:
+    """Warn about services that other machines reach and that ask for no key."""
     if settings.gateway_host in ("127.0.0.1", "[::1]"):
         return
     for url in urls:
         source = KEYS[url][1]
         if not settings[source]:
-            say(f"warning: {source} is empty: whoever reaches BIND_ADDRESS may use that service")
+            say(f"warning: {source} is empty: everybody who reaches BIND_ADDRESS may use that service")

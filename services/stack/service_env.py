@@ -1,4 +1,4 @@
-"""What each service is given of the settings and the environment: its own part, as a container would be."""
+"""What each service reads of the settings and the environment: only its own part, as a container would."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import os
 from services.stack.rundir import RunDir
 from services.stack.settings_table import read_by
 
-FROM_THE_SYSTEM = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
+SYSTEM_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
+"""What every service is given as it is."""
 
 HUB = (
     "HF_ENDPOINT",
@@ -22,7 +23,7 @@ HUB = (
     "http_proxy",
     "no_proxy",
 )
-"""What a server takes to find a model on a hub, from the environment as it is."""
+"""What a server needs to find a model on a hub, from the environment as it is."""
 
 CACHES = {
     "XDG_CACHE_HOME": "",
@@ -35,18 +36,18 @@ CACHES = {
 }
 """By variable, the folder among the caches for what vLLM, PyTorch and their kernels would write into the home."""
 
-GIVEN_TO = {
+READ_BY = {
     # A local reward server listens on a socket, and REWARD_PORT is the gateway's.
     "rules": tuple(name for name in read_by("rules") if name != "REWARD_PORT"),
     "worker": tuple(name for name in read_by("worker") if name != "WORKER_METRICS_PORT"),
 }
-"""The settings that whoever scores reads."""
+"""The settings that the services which score read."""
 
 
 def of_model_servers(run: RunDir) -> dict[str, str]:
-    """Where model servers leave files, all in the run directory; models of a hub stay where the user has them.
+    """Return where model servers leave files, all in the run directory; models of a hub stay where the user has them.
 
-    Compiled code survives `make down`, for the next start is quicker by it.
+    Compiled code survives `make down`, which makes the next start quicker.
     """
     caches = {name: str(run.caches / folder) for name, folder in CACHES.items()}
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -54,5 +55,5 @@ def of_model_servers(run: RunDir) -> dict[str, str]:
 
 
 def from_environment(*names: str) -> dict[str, str]:
-    """Those of these variables that are set, as they are."""
+    """Return those of these variables that are set, as they are."""
     return {name: os.environ[name] for name in names if name in os.environ}

@@ -20,7 +20,7 @@ from services.models.machine import GIB
 from services.stack import packages, rundir, space, venv
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir, Running, boot_id, require_plain
-from services.up import beforehand
+from services.up import preflight
 from services.up import command_line as commands
 from services.up.compose import engine
 from tests.support.servers import free_port
@@ -33,13 +33,14 @@ def free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, value in {**values, "REWARD_PORT": str(free_port())}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(packages, "missing_packages", list)
+    monkeypatch.setattr(venv, "needs", dict)
     monkeypatch.setattr(machine, "free_memory", lambda: 8 * GIB)
     return tmp_path / "run"
 
 
 def test_well(free: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where nothing is wrong nothing is said, and nothing is written."""
-    beforehand.look()
+    preflight.check()
     assert capsys.readouterr().out == "" and not free.exists()
 
 
@@ -48,30 +49,30 @@ def test_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that is wrong is said at once, each with its remedy."""
     monkeypatch.setattr(packages, "missing_packages", lambda: ["nginx"])
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(beforehand, "RUN_BYTES", 2**60)
+    monkeypatch.setattr(preflight, "RUN_BYTES", 2**60)
     monkeypatch.setattr(space, "free", lambda path: 5 * GIB)
     monkeypatch.setattr(environment, "obstacle", lambda models: "vLLM needs a processor with AVX2")
     monkeypatch.setenv("EMBEDDING", "on")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         monkeypatch.setenv("REWARD_PORT", str(taken.getsockname()[1]))
         with pytest.raises(StackError) as caught:
-            beforehand.look()
-    said = f"error: {caught.value}"
-    assert [line.partition(" ")[2].partition(":")[0] for line in said.splitlines() if line.startswith("error: ")] == [
+            preflight.check()
+    said = f"ERROR: {caught.value}"
+    assert [line.partition(" ")[2].partition(" — ")[0].partition(":")[0] for line in said.splitlines() if line.startswith("ERROR: ")] == [
         f"{os.environ['RUN_DIR']} need {2**30:.1f} GiB of disk, and 5.0 are free",
         "missing",
         "REWARD_PORT",
         "EMBEDDING=on",
     ]
-    assert said.count("\n  remedy: ") == 4
+    assert said.count(" — ") == 4
 
 
 @pytest.mark.usefixtures("free")
 def test_little_memory(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Memory that may not do is warned of."""
     monkeypatch.setattr(machine, "free_memory", lambda: GIB // 5)
-    beforehand.look()
-    assert "warning: 0.2 GiB of memory are free, and the services take 0.5" in capsys.readouterr().out
+    preflight.check()
+    assert "warning: 0.2 GiB of memory are free, and the services need 0.5" in capsys.readouterr().out
 
 
 def test_running(free: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +82,7 @@ def test_running(free: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run.remember(Running(1, boot=boot_id(), gateway="", host="", ports={}, services=["cache"]))
     with socket.create_server(("127.0.0.1", 0)) as own:
         monkeypatch.setenv("REWARD_PORT", str(own.getsockname()[1]))
-        beforehand.look()
+        preflight.check()
 
 
 @pytest.mark.usefixtures("free")
@@ -96,9 +97,9 @@ def test_few_processes(monkeypatch: pytest.MonkeyPatch, may_raise: bool) -> None
     monkeypatch.setattr(resource, "getrlimit", lambda limit: (100, 100 if limit == resource.RLIMIT_NPROC else -1))
     monkeypatch.setattr(resource, "setrlimit", refused)
     if may_raise:
-        return beforehand.look()
-    with pytest.raises(StackError, match="^ulimit -Hu allows 100 processes and threads, and the services need 200\n"):
-        beforehand.look()
+        return preflight.check()
+    with pytest.raises(StackError, match="^ulimit -Hu allows 100 processes and threads, and the services need 200 — "):
+        preflight.check()
 
 
 @pytest.mark.usefixtures("free")
@@ -107,14 +108,14 @@ def test_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STACK", "compose")
     monkeypatch.setattr(engine, "find", lambda: (None, "docker is not installed"))
     with pytest.raises(StackError, match="no container engine: docker is not installed"):
-        beforehand.look()
+        preflight.check()
 
 
 @pytest.mark.usefixtures("free")
 def test_with_python_alone() -> None:
     """It needs no package: it runs with an interpreter that has none, whatever it finds."""
-    command = [sys.executable, "-S", "-m", "services.up", "beforehand"]
-    environment = {**os.environ, "PYTHONPATH": "client"}
+    command = [sys.executable, "-S", "-m", "services.up", "preflight"]
+    environment = {**os.environ, "PYTHONPATH": "client:services/rules"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode in (0, 1), "Traceback" in done.stderr) == (True, False), done.stderr
 
@@ -124,9 +125,9 @@ def test_on_no_disk(free: Path, monkeypatch: pytest.MonkeyPatch, folder: str) ->
     """A run directory where nothing can be made is refused as such, not for want of room."""
     monkeypatch.setenv("RUN_DIR", folder)
     with pytest.raises(
-        StackError, match=r"^RUN_DIR: nothing can be made in /\w+, which .*\n  remedy: name another .*$"
+        StackError, match=r"^RUN_DIR: no file can be created in /\w+, which .* — name another .*$"
     ):
-        beforehand.look()
+        preflight.check()
 
 
 def test_of_another(free: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,13 +138,13 @@ def test_of_another(free: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refused)
     with pytest.raises(StackError, match=f"^{free}: permission denied"):
-        beforehand.look()
+        preflight.check()
 
 
 def test_order(needs_process: None) -> None:
     """`make up` looks first, and installs then."""
     done = subprocess.run(["make", "--dry-run", "up"], cwd=ROOT, capture_output=True, text=True, check=True)
-    steps = [done.stdout.index(step) for step in ("services.up beforehand", "services.stack setup", "services.up up")]
+    steps = [done.stdout.index(step) for step in ("services.up preflight", "services.stack setup", "services.up up")]
     assert steps == sorted(steps)
 
 

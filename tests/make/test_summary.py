@@ -6,7 +6,7 @@ import pytest
 
 from services.stack.rundir import ROOT
 from services.stack.settings import load
-from services.up import samples
+from services.up import summary
 from tests.support.secret_settings import all_secrets
 
 URLS = {"REWARD_SERVER_URL": "http://localhost:6000", "LLM_JUDGE_SERVER_URL": "http://localhost:8000"}
@@ -14,7 +14,7 @@ URLS = {"REWARD_SERVER_URL": "http://localhost:6000", "LLM_JUDGE_SERVER_URL": "h
 
 def said(capsys: pytest.CaptureFixture[str], **values: str) -> str:
     """By a stack with these settings."""
-    samples.farewell(load(ROOT, values), URLS, "somewhere")
+    summary.farewell(load(ROOT, values), URLS, "somewhere")
     return capsys.readouterr().out
 
 
@@ -81,4 +81,4 @@ def test_a_proxy(
 )
 def test_a_small_judge(model: str, small: bool) -> None:
     """A model is small where its name gives it less than two billion parameters."""
-    assert samples.is_small(model) == small
+    assert summary.is_small(model) == small

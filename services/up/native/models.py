@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -13,44 +12,39 @@ from services.judge.model import Model, default, find, resolve
 from services.models import machine
 from services.models.environment import Models
 from services.models.machine import Gpu
-from services.stack import ports
 from services.stack.errors import StackError
-from services.stack.given import of_model_servers
-from services.stack.rundir import ROOT, RunDir, Running
+from services.stack.rundir import ROOT, RunDir
+from services.stack.service_env import of_model_servers
 from services.stack.settings import Settings
 from services.up import model_servers
 from services.up.model_servers import EMBEDDING, ModelServer
-from services.up.native.environments import Environments
-from services.up.native.programs import Program
+from services.up.native.programs import Inputs, Program, program
 
-PRIORITY = 20
-START_SECONDS = 5
-STOP_SECONDS = 30
 EMBEDDING_SERVER = ROOT / "services/embedding/run_tei_python.py"
 
 
 class Launcher(Protocol):
-    """How model servers are started: as they are installed here, or out of images."""
+    """How model servers are started: as installed here, or from images."""
 
     def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
-        """The vLLM that judges run.
+        """Return the vLLM that judges run.
 
         Raises:
             StackError: there is none.
         """
 
     def model(self, judge: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
-        """The model of a judge.
+        """Return the model of a judge.
 
         Raises:
-            StackError: it cannot be had.
+            StackError: it is not available.
         """
 
-    def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], options: engine.Options) -> list[str]:
-        """The command of a judge; arguments as those of `engine.command`."""
+    def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings) -> list[str]:
+        """Return the command of a judge; arguments as those of `engine.command`."""
 
     def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
-        """The command of the embedding server, which listens on a port of loopback and has these GPUs."""
+        """Return the command of the embedding server, which listens on a port of loopback and has these GPUs."""
 
 
 class Installed:
@@ -65,7 +59,7 @@ class Installed:
         return found
 
     def model(self, judge: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
-        """The model of a judge; a named one is asked for its own, for which no other stands in."""
+        """As the protocol says; no other model replaces that of a named judge."""
         models = Models(Path(settings["MODELS_DIR"]))
         if not judge.model:
             return resolve(settings["JUDGE_MODEL"] or default(gpus), models.python, models)
@@ -77,16 +71,15 @@ class Installed:
             )
         return model
 
-    def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], options: engine.Options) -> list[str]:
+    def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings) -> list[str]:
         """As the protocol says."""
-        return engine.command(vllm, model, listen, options)
+        return engine.command(vllm, model, listen, settings)
 
     def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
         """As the protocol says."""
         models = Models(Path(settings["MODELS_DIR"]))
         model = ["--model-id", settings["EMBEDDING_MODEL"]] if settings["EMBEDDING_MODEL"] else []
-        listen = ["--hostname", "127.0.0.1", "--port", str(port)]
-        return [models.python, str(EMBEDDING_SERVER), *model, *listen]
+        return [models.python, str(EMBEDDING_SERVER), *model, "--hostname", "127.0.0.1", "--port", str(port)]
 
 
 INSTALLED = Installed()
@@ -96,30 +89,34 @@ def programs(
     settings: Settings,
     run: RunDir,
     chosen: Sequence[ModelServer],
-    backend: int,
-    given: Environments,
+    backend_port: int,
+    inputs: Inputs,
     launcher: Launcher = INSTALLED,
 ) -> list[Program]:
-    """The programs of the chosen servers.
+    """Return the programs of the chosen servers.
 
     Args:
         settings: of the stack.
         run: where their sockets will be.
         chosen: servers.
-        backend: the embedding server's own port.
-        given: variables, secrets and versions.
+        backend_port: the embedding server's own port.
+        inputs: variables, secrets and versions.
         launcher: says how they are started.
 
     Raises:
-        StackError: there are too few GPUs, or a model cannot be had.
+        StackError: there are too few GPUs, or a model is not available.
     """
     gpus = machine.gpus()
     judges = model_servers.judges(chosen)
-    made = _judges(judges, settings, run, gpus, given, launcher) if judges else []
+    made = _judges(judges, settings, run, gpus, inputs, launcher) if judges else []
     if EMBEDDING in chosen:
-        taken = {name for program in made for name in program.environment.get("CUDA_VISIBLE_DEVICES", "").split(",")}
-        left = [gpu.name for gpu in gpus if gpu.name not in taken]
-        made.append(_embedding(settings, run, backend, left[:1], given, launcher))
+        taken = {name for one in made for name in one.environment.get("CUDA_VISIBLE_DEVICES", "").split(",")}
+        left = [gpu.name for gpu in gpus if gpu.name not in taken][:1]
+        hub, keys, versions = inputs.model_server("embedding")
+        environment = {**hub, **of_model_servers(run), "CUDA_VISIBLE_DEVICES": ",".join(left)}
+        started = launcher.embedding(settings, backend_port, left)
+        fields = {"environment": environment, "keys": keys, "versions": versions}
+        made.append(program("embedding", started, settings, server=f"127.0.0.1:{backend_port}", **fields))
     return made
 
 
@@ -128,71 +125,37 @@ def _judges(
     settings: Settings,
     run: RunDir,
     gpus: list[Gpu],
-    given: Environments,
+    inputs: Inputs,
     launcher: Launcher,
 ) -> list[Program]:
     """The replicas of each judge, all of which share the machine's GPUs."""
     found = launcher.vllm(settings, gpus)
-    options = engine.Options(
-        dtype=settings["JUDGE_DTYPE"],
-        max_model_len=settings["JUDGE_MAX_MODEL_LEN"],
-        gpu_memory_utilization=settings["JUDGE_GPU_MEMORY_UTILIZATION"],
-        tensor_parallel_size=settings.number("JUDGE_TENSOR_PARALLEL_SIZE"),
-        further=tuple(shlex.split(settings["JUDGE_VLLM_ARGS"])),
-    )
     copies = [model_servers.copies(judge, settings) for judge in judges]
-    shares = iter(machine.shares(gpus, sum(copies), options.tensor_parallel_size))
-    hub, keys, versions = given.model_server("judge")
+    shares = iter(machine.shares(gpus, sum(copies), settings.number("JUDGE_TENSOR_PARALLEL_SIZE")))
+    hub, keys, versions = inputs.model_server("judge")
     made = []
     for judge, count in zip(judges, copies, strict=True):
         model = launcher.model(judge, settings, gpus)
         for number, share in enumerate(islice(shares, count), start=1):
             name = engine.replica_name(number, judge.name)
-            command = launcher.judge(found, model, ["--uds", str(run.socket(name))], options)
+            started = launcher.judge(found, model, ["--uds", str(run.socket(name))], settings)
             own = engine.environment(found, model, share, settings["VLLM_CPU_KVCACHE_SPACE"])
-            made.append(replica(name, command, run, {**hub, **of_model_servers(run), **own}, keys, versions))
+            environment = {**hub, **of_model_servers(run), **own}
+            made.append(
+                replica(name, started, settings, run, environment, keys, {**versions, **engine.versions(found)})
+            )
     return made
 
 
 def replica(
     name: str,
     command: Sequence[str],
+    settings: Settings,
     run: RunDir,
     environment: Mapping[str, str],
     keys: Mapping[str, Path],
     versions: Mapping[str, str],
 ) -> Program:
-    """A replica of the judge, which listens on the socket of its name."""
-    return Program(
-        name,
-        command,
-        PRIORITY,
-        server=f"unix:{run.socket(name)}",
-        start_seconds=START_SECONDS,
-        stop_seconds=STOP_SECONDS,
-        environment=environment,
-        keys=keys,
-        versions=versions,
-    )
-
-
-def _embedding(
-    settings: Settings, run: RunDir, port: int, gpus: list[str], given: Environments, launcher: Launcher
-) -> Program:
-    hub, keys, versions = given.model_server("embedding")
-    return Program(
-        "embedding",
-        launcher.embedding(settings, port, gpus),
-        PRIORITY,
-        server=f"127.0.0.1:{port}",
-        start_seconds=START_SECONDS,
-        stop_seconds=STOP_SECONDS,
-        environment={**hub, **of_model_servers(run), "CUDA_VISIBLE_DEVICES": ",".join(gpus)},
-        keys=keys,
-        versions=versions,
-    )
-
-
-def backend_port(running: Running | None) -> int:
-    """The port behind the gateway: the one that runs keeps its own."""
-    return (running.ports.get(ports.EMBEDDING_BACKEND) if running else None) or ports.free()
+    """Return a replica of the judge, which listens on the socket of its name."""
+    fields = {"environment": environment, "keys": keys, "versions": versions}
+    return program(name, command, settings, server=f"unix:{run.socket(name)}", **fields)
