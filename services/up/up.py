@@ -20,7 +20,7 @@ from services.stack.console import say, step
 from services.stack.rundir import RunDir
 from services.stack.settings import SECRETS, SETTINGS, Settings
 from services.up import deployment, summary
-from services.up.apptainer.plan import plan as plan_apptainer
+from services.up.apptainer.up import plan as plan_apptainer
 from services.up.compose.images import make_image
 from services.up.compose.plan import plan as plan_compose
 from services.up.native.plan import plan as plan_native

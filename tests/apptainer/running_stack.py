@@ -100,7 +100,7 @@ def test_built(node: Node) -> None:
     said = node.said("build")
     assert node.status("build") == 0, said[-3000:]
     assert said.count("Running testscript") == said.count("Build complete") == len(node.images)
-    assert node.said("again").count("is there, built from the same") == len(node.images)
+    assert node.said("again").count("is up to date") == len(node.images)
 
 
 def test_up(node: Node) -> None:

@@ -17,7 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from services.up.compose import engine, images
+from services.up.compose import engine
+from services.up.compose.composition import Composition, use_entry_points
+from services.up.compose.project import Project
 from tests.native.test_stack import A_REWARD_FUNCTION, SAMPLES, statuses
 from tests.native.tree import Tree
 from tests.support.servers import free_port
@@ -99,7 +101,7 @@ def test_status(stack: Containers) -> None:
     assert [line.split()[0] for line in shown.stdout.splitlines() if "(healthy)" in line] == list(SERVICES)
     docker("stop", stack.ids()["worker"])
     shown = stack.run("status")
-    assert (shown.returncode, "ERROR: not well: worker" in shown.stdout) == (1, True)
+    assert (shown.returncode, "ERROR: unhealthy: worker" in shown.stdout) == (1, True)
     assert (again := stack.run("up")).returncode == 0, again.stdout
 
 
@@ -242,12 +244,18 @@ def test_settings_that_became_wrong(stack: Containers) -> None:
 
 
 def test_programs_of_images(stack: Containers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the judge's image starts is read from it, unless the environment says so."""
+    """The script that sets a judge's keys starts what the judge's image starts, unless the environment names it."""
     image = docker("inspect", "--format", "{{.Config.Image}}", stack.ids()["cache"]).strip()
-    entrypoint = json.loads(docker("image", "inspect", "--format", "{{json .Config.Entrypoint}}", image))
-    assert images.programs(engine.require(), {"judge": {"image": image}}) == {"VLLM_PROGRAM": " ".join(entrypoint)}
-    monkeypatch.setenv("VLLM_PROGRAM", "mine")
-    assert images.programs(engine.require(), {"judge": {"image": image}}) == {}
+    entry_point = json.loads(docker("image", "inspect", "--format", "{{json .Config.Entrypoint}}", image))
+    given = ["sh", "/with_keys.sh", "KEY=/run/secrets/key"]
+    judge = {"image": image, "entrypoint": [*given, "vllm", "serve"]}
+    made = Composition(Project(engine.require(), "mine"), {"services": {"judge": judge}}, {}, {}, [])
+    monkeypatch.setenv("VLLM_PROGRAM", "vllm serve")
+    use_entry_points(made)
+    assert judge["entrypoint"] == [*given, "vllm", "serve"]
+    monkeypatch.delenv("VLLM_PROGRAM")
+    use_entry_points(made)
+    assert judge["entrypoint"] == [*given, *entry_point]
 
 
 def test_down_and_clean(stack: Containers) -> None:

@@ -24,7 +24,7 @@ SHARED = {
 
 
 def with_ports(settings: Settings, running: Running | None, environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings with ports that are free: nodes are shared, and another user's stack has the usual ones.
+    """Return the settings with ports that are free: nodes are shared, and another user's stack has the usual ones.
 
     A port that is set stays; so does the one that the stack has already.
 
@@ -56,7 +56,7 @@ def _port(name: str, settings: Settings) -> int:
 
 
 def with_keys(settings: Settings, run: RunDir) -> Settings:
-    """The settings with a key for each server that runs here: other users of the node reach its loopback.
+    """Return the settings with a key for each server that runs here: other users of the node reach its loopback.
 
     Args:
         settings: of the stack.
@@ -69,13 +69,13 @@ def with_keys(settings: Settings, run: RunDir) -> Settings:
 
 
 def keep_secret(run: RunDir) -> None:
-    """Have the directory hold the secret that keys follow from, so that they are the same each time."""
+    """Write the secret that keys are derived from, so that they are the same each time."""
     if not (run.secrets / KEY).is_file():
         Secrets(run).write()
 
 
 def require_local(path: Path) -> None:
-    """See that sockets can be in a folder.
+    """Check that sockets can be in a folder.
 
     Args:
         path: of it; it need not be there yet.
@@ -91,13 +91,8 @@ def require_local(path: Path) -> None:
         )
 
 
-def is_shared(path: Path) -> bool:
-    """Whether a path is on a file system that several machines share."""
-    return _file_system(path.resolve()) in SHARED
-
-
 def _file_system(path: Path) -> str:
-    """The kind of file system that a path is on, as mounts are listed; the last one listed hides those before."""
+    """Return the kind of file system of a path; of mounts at one path the last one listed counts."""
     best, kind = -1, ""
     for line in MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
         before, _, after = line.partition(" - ")

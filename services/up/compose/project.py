@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +66,10 @@ class Project:
 
     def run(self, *arguments: str, environment: Mapping[str, str] | None = None) -> bool:
         """Run `docker compose` with its output shown to the user; return whether it succeeded."""
-        command, env = self.command(*arguments), steered(environment or {})
+        # Where there is no terminal these print a line for each change of state.
+        is_quiet = not sys.stdout.isatty() and {"up", "stop", "down"} & {*arguments}
+        quiet = ["--progress=quiet"] if is_quiet else []
+        command, env = self.command(*quiet, *arguments), steered(environment or {})
         return subprocess.run(command, cwd="/", env=env, stdin=subprocess.DEVNULL, check=False).returncode == 0
 
     def config(self, files: Sequence[Path], environment: Mapping[str, str]) -> dict[str, Any]:
@@ -106,13 +110,11 @@ class Project:
         """Return the names of its volumes."""
         return ask(self.engine.docker, "volume", "ls", "--quiet", f"--filter=label={LABEL}={self.name}").split()
 
-    def logs(self, service: str, since: str) -> str:
-        """Return what the containers of a service have printed since a time (ISO 8601)."""
-        command = self.command("logs", "--no-log-prefix", f"--since={since}", f"--tail={LOG_LINES}", service)
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
-        )
-        return done.stdout
+    def log(self, container: Container, since: str) -> str:
+        """Return what a container has printed since a time (ISO 8601)."""
+        command = [self.engine.docker, "logs", f"--since={since}", f"--tail={LOG_LINES}", container.id]
+        output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout
+        return output.decode(errors="replace")
 
     def set_restart_policy(self, containers: Iterable[Container], policy: str = "unless-stopped") -> None:
         """Have the engine restart these containers whenever they end, also after a reboot."""

@@ -18,7 +18,7 @@ from services.up.compose import mounts, record
 from services.up.compose.composition import Composition
 from services.up.compose.engine import has_image
 from services.up.compose.images import build
-from services.up.compose.project import Container, Project, file_options
+from services.up.compose.project import Project, file_options
 from services.up.compose.record import Composed
 from services.up.model_servers import ModelServer
 from services.up.plan import Started
@@ -26,6 +26,20 @@ from services.up.services import kind_of, remedy
 
 SPARE_SECONDS = 120
 """Beyond its timeout, in which the health check of a service that does not start fails by itself."""
+
+
+class StartFailure(StackError):
+    """Services that did not start.
+
+    Args:
+        problem: the cause of the first one.
+        remedy: what the user can do.
+        services: names of all of them.
+    """
+
+    def __init__(self, problem: str, remedy: str, services: Sequence[str]) -> None:
+        super().__init__(problem, remedy)
+        self.services = services
 
 
 def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Started:
@@ -45,22 +59,21 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
     while True:
         composition = composing.describe(settings, run, project, chosen)
         file = prepare(composition, settings, run)
-        with step(f"starting {', '.join(composition.services)}; waiting until every one is healthy"):
-            error, failed = _start(composition, file, settings)
-        if error is None:
+        try:
+            with step(f"starting {', '.join(composition.services)}; waiting until every one is healthy"):
+                start(composition, file, settings)
             break
-        lost = [server for server in chosen if server.name in failed and settings[server.switch] != "on"]
-        if not lost:
-            raise error
-        say(f"no {error}")
+        except StartFailure as failure:
+            lost = [server for server in chosen if server.name in failure.services and settings[server.switch] != "on"]
+            if not lost:
+                raise
+            say(f"no {failure}")
         for server in lost:
             chosen = model_servers.without(chosen, server.name)
     cache = f"redis://:$(cat {run.secrets}/cache_password)@{settings.host}:{settings['CACHE_PORT']}/0"
-    published = composing.is_cache_published(settings)
-    farewell = partial(
-        summary.farewell, settings, composition.urls, "the containers", cache if published else ""
-    )
-    return _started(settings, composition, farewell)
+    published = cache if composing.is_cache_published(settings) else ""
+    summarize = partial(summary.farewell, settings, composition.urls, "the containers", published)
+    return _started(settings, composition, summarize)
 
 
 def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
@@ -86,43 +99,42 @@ def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
     return composition.write(run)
 
 
-def _start(composition: Composition, file: Path, settings: Settings) -> tuple[StackError | None, list[str]]:
-    """Have Compose start the services and wait until they are healthy.
+def start(composition: Composition, file: Path, settings: Settings) -> None:
+    """Have Compose start the services and wait until they are healthy; they are kept running from then on.
 
-    Returns:
-        The error of the service that failed first and the names of all that failed; None where all are healthy.
+    Raises:
+        StartFailure: a service ended or is not healthy in time.
+        StackError: Compose failed otherwise.
     """
-    project, since = composition.project, datetime.now(timezone.utc)
-    timeouts = {SERVICES[kind].startup_timeout for name in composition.services if (kind := kind_of(name)) in SERVICES}
-    seconds = max(settings.number(timeout) for timeout in timeouts) + SPARE_SECONDS
+    project, since = composition.project, datetime.now(timezone.utc).isoformat()
+    seconds = max(settings.number(_timeout(name)) for name in composition.services) + SPARE_SECONDS
     wait = ["up", "--detach", "--remove-orphans", "--wait", "--wait-timeout", str(seconds)]
-    started = project.run(*file_options([file]), *wait)
+    is_started = project.run(*file_options([file]), *wait)
     containers = project.containers()
     project.set_restart_policy(container for container in containers if container.is_healthy)
-    if started:
-        return None, []
-    failed = [container for container in containers if container.has_failed] or [
-        container for container in containers if container.state == "running" and not container.is_healthy
-    ]
+    if is_started:
+        return
+    failed = [one for one in containers if one.has_failed]
+    failed = failed or [one for one in containers if one.state == "running" and not one.is_healthy]
     if not failed:
         raise StackError("docker compose up failed", "the lines above say why; then make up again")
-    return _failure(project, failed, since.isoformat(), settings), [container.service for container in failed]
-
-
-def _failure(project: Project, failed: Sequence[Container], since: str, settings: Settings) -> StackError:
-    """Print the last lines of each service that failed; return the error of the first one."""
-    logs = {}
-    for service in sorted({container.service for container in failed}):
-        logs[service] = project.logs(service, since)
-        tail = "\n".join(logs[service].splitlines()[-TAIL_LINES:])
-        say(f"--- last lines of {service}\n{tail}\n---")
-    first = next((container for container in failed if container.state != "running"), failed[0])
-    timeout = SERVICES[kind_of(first.service)].startup_timeout if kind_of(first.service) in SERVICES else "UP_TIMEOUT"
+    logs = {one.service: project.log(one, since) for one in failed}
+    for service, log in logs.items():
+        say("\n".join([f"--- last lines of {service}", *log.splitlines()[-TAIL_LINES:], "---"]))
+    first = next((one for one in failed if one.state != "running"), failed[0])
+    timeout = _timeout(first.service)
     why = f"not healthy after {settings[timeout]} s ({timeout})"
     if first.state != "running":
         why = "it ends while it is starting"
     cause = error_in(logs[first.service]) or project.problem(first)
-    return StackError(f"{first.service}: {why}: {cause}", f"{remedy(first.service, cause)}; then make up again")
+    help_ = f"{remedy(first.service, cause)}; then make up again"
+    raise StartFailure(f"{first.service}: {why}: {cause}", help_, [*logs])
+
+
+def _timeout(service: str) -> str:
+    """Return the setting of the seconds that a service may take to become healthy."""
+    row = SERVICES.get(kind_of(service))
+    return row.startup_timeout if row else "UP_TIMEOUT"
 
 
 def _started(settings: Settings, composition: Composition, summarize: Callable[[], None]) -> Started:

@@ -11,8 +11,8 @@ import pytest
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import Settings
-from services.up.apptainer import place as module
-from services.up.apptainer.place import ENTRY_POINT, FromImages, Inside, obstacle
+from services.up.apptainer import container_exec as module
+from services.up.apptainer.container_exec import ENTRY_POINT, ContainerExec, ImageLauncher, unsupported_reason
 from services.up.model_servers import EMBEDDING, JUDGE
 from services.up.native import stack
 from services.up.native.programs import IN_IMAGE, Program
@@ -33,7 +33,7 @@ def gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 def described(settings: Settings, run: RunDir) -> dict[str, Program]:
     """The programs of a whole stack, by name."""
-    place = Place(PROGRAMS, FromImages(), Inside(settings, run, APPTAINER), "apptainer")
+    place = Place(PROGRAMS, ImageLauncher(), ContainerExec(settings, run, APPTAINER), "apptainer")
     made = stack.describe(settings, run, place, [JUDGE, EMBEDDING], None)
     assert made.way == made.running(1).way == "apptainer"
     return {program.name: program for program in made.programs}
@@ -168,7 +168,7 @@ def test_no_image(settings: Settings, run: RunDir, tmp_path: Path) -> None:
     """A model server without its image is left out, another service is an error; both name the file and the remedy."""
     for image in tmp_path.glob("*.sif"):
         image.unlink()
-    assert "make sif t=judge" in obstacle(JUDGE, settings)
+    assert "make sif t=judge" in unsupported_reason(JUDGE, settings)
     with pytest.raises(StackError, match=r"redis.sif is not there — make sif t=redis"):
         described(settings, run)
 
@@ -176,10 +176,10 @@ def test_no_image(settings: Settings, run: RunDir, tmp_path: Path) -> None:
 def test_judges_take_all_gpus(settings: Settings, run: RunDir, gpus: int) -> None:
     """Where judges take all GPUs the embedding server's image is that for processors; without it a line says which."""
     (Path(settings["SIF_DIR"]) / "embedding-cpu.sif").unlink()
-    said = obstacle(EMBEDDING, settings, [JUDGE, EMBEDDING])
+    said = unsupported_reason(EMBEDDING, settings, [JUDGE, EMBEDDING])
     assert [bool(said), "no GPU is left for it" in said] == [gpus < 2, gpus == 1]
     settings["JUDGE"] = "off"
-    assert bool(obstacle(EMBEDDING, settings, [JUDGE, EMBEDDING])) == (gpus == 0)
+    assert bool(unsupported_reason(EMBEDDING, settings, [JUDGE, EMBEDDING])) == (gpus == 0)
 
 
 def test_path_that_cannot_be_bound(settings: Settings, run: RunDir, tmp_path: Path) -> None:
