@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from services.stack import dotenv, settings
-from services.stack.service_env import READ_BY
 from services.stack.rundir import ROOT
+from services.stack.service_env import READ_BY
 from services.stack.settings_table import read_by
 from services.up.compose import limits
 from tests.compose.config import COMMON, FILES, config, services

@@ -170,7 +170,7 @@ class Inside:
                 yield _read_only(path)
         elif kind in LOADING:
             for path in named.named(program.command[1:]):
-                if not path.is_relative_to(self.run.path):
+                if not any(path.is_relative_to(seen) for seen in (self.run.path, CHART_FILES)):
                     yield _read_only(path)
             own = program.environment.get("HF_HUB_CACHE")
             for hub in dict.fromkeys([self._hub(), Path(own) if own else self._hub()]):
