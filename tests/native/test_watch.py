@@ -37,7 +37,10 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     def started(seconds: int) -> tuple[RunDir, Running]:
         made = described(run, seconds)
-        begin(run, replace(made, programs=[one for one in made.programs if one.name == "cache"]))
+        made = replace(made, programs=[one for one in made.programs if one.name == "cache"])
+        made.secrets.write()
+        template.write(made.files(run), run.path)
+        supervisor.start(dict(os.environ), made.running)
         running = run.recall()
         assert running
         eventually(lambda: not problem("cache", run, running))
@@ -51,15 +54,6 @@ def described(run: RunDir, unhealthy_timeout: int = 0) -> Stack:
     """Return a stack without model servers."""
     run.make()
     return stack.describe(load(UNHEALTHY_TIMEOUT=unhealthy_timeout), run, Runtime(packages.find()), [], None)
-
-
-def begin(run: RunDir, made: Stack) -> Supervisor:
-    """Start a stack."""
-    made.secrets.write()
-    template.write(made.files(run), run.path)
-    supervisor = Supervisor(run)
-    supervisor.start(dict(os.environ), made.running)
-    return supervisor
 
 
 def pid(run: RunDir) -> int:

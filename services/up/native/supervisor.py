@@ -253,7 +253,9 @@ class _UnixTransport(Transport):
         self._socket = run.supervisor_socket
 
     def make_connection(self, host: object) -> HTTPConnection:
-        return UnixConnection(self._socket, None)
+        connection = UnixConnection(self._socket, None)
+        self._connection = host, connection  # which `close` closes
+        return connection
 
 
 def _is_image(process: Process) -> bool:
