@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from services.stack.errors import StackError
-from services.stack.rundir import ROOT, RunDir
+from services.stack.rundir import CHART_FILES, ROOT, RunDir
 from services.stack.settings import Settings
 from services.up.apptainer import container_exec as module
 from services.up.apptainer.container_exec import ENTRY_POINT, ContainerExec, ImageLauncher, unsupported_reason
 from services.up.model_servers import EMBEDDING, JUDGE
 from services.up.native import stack
 from services.up.native.programs import IN_IMAGE, Program
-from services.up.native.stack import Place
+from services.up.native.stack import Runtime
 
 PROGRAMS = {"nginx": "nginx", "redis-server": "redis-server"}
 APPTAINER = "/usr/bin/apptainer"
@@ -33,9 +33,9 @@ def gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 def described(settings: Settings, run: RunDir) -> dict[str, Program]:
     """The programs of a whole stack, by name."""
-    place = Place(PROGRAMS, ImageLauncher(), ContainerExec(settings, run, APPTAINER), "apptainer")
-    made = stack.describe(settings, run, place, [JUDGE, EMBEDDING], None)
-    assert made.way == made.running(1).way == "apptainer"
+    runtime = Runtime(PROGRAMS, ImageLauncher(), ContainerExec(settings, run, APPTAINER), "apptainer")
+    made = stack.describe(settings, run, runtime, [JUDGE, EMBEDDING], None)
+    assert made.backend == made.running(1).way == "apptainer"
     return {program.name: program for program in made.programs}
 
 
@@ -64,7 +64,7 @@ def test_nothing_of_the_machine(settings: Settings, run: RunDir, gpus: int, monk
     for name, program in described(settings, run).items():
         said = str(program.description)
         assert sys.executable not in said and "sesame" not in said
-        own = {str(run.path), str(run.temporary), f"{ROOT}/services:{ROOT}/services:ro"}
+        own = {str(run.path), str(run.temporary), f"{CHART_FILES}:{CHART_FILES}:ro"}
         more = {str(run.path.parent / "models")} if name in ("judge", "embedding") else set()
         assert {*binds(program)} == own | more
         assert program.environment[f"{IN_IMAGE}PYTHONNOUSERSITE"] == "1"

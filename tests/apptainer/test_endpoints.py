@@ -13,7 +13,7 @@ import pytest
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir, Running, boot_id
 from services.up.apptainer import commands, endpoints, shell
-from services.up.native import session
+from services.up.native.supervisor import Supervisor
 from tests.support.snippets import block
 
 SERVERS = {"REWARD_SERVER_URL": "http://n1:6000", "REWARD_SERVER_API_KEY": "it's $HOME; `id`"}
@@ -79,7 +79,7 @@ def test_another_stack(run: RunDir, file: Path) -> None:
 
 def test_stranger(run: RunDir, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While somebody else has the gateway's port the file is away and no shell is given a key; then it is back."""
-    monkeypatch.setattr(session, "members", lambda run: [1])
+    monkeypatch.setattr(Supervisor, "members", lambda self: [1])
     with socket.create_server(("127.0.0.1", 0)) as server:
         ports = {"REWARD_PORT": server.getsockname()[1]}
         here = Running(os.getsid(0), boot_id(), "", "127.0.0.1", ports=ports, services=["gateway"], way="apptainer")

@@ -12,7 +12,7 @@ from services.stack.rundir import RunDir
 from services.up import preflight
 from services.up.apptainer import endpoints, shell
 from services.up.model_servers import JUDGE, elsewhere
-from services.up.native import session
+from services.up.native.supervisor import Supervisor
 from tests.native.nginx import load
 
 SERVERS = {
@@ -25,7 +25,7 @@ SERVERS = {
 @pytest.fixture
 def up(run: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
     """A stack that is up, and has published its servers."""
-    monkeypatch.setattr(session, "members", lambda run: [1])
+    monkeypatch.setattr(Supervisor, "members", lambda self: [1])
     endpoints.publish(run, tmp_path / "shared.json", {**SERVERS, "X=1; echo injected; Y": "1"})
     return run
 
@@ -87,7 +87,7 @@ def test_other_servers(up: RunDir, tmp_path_factory: pytest.TempPathFactory, mon
     environ = exported(up)
     mine = load(LLM_JUDGE_SERVER_URL="http://n9:8000")
     assert shell.without_own(mine, up, {**environ, "LLM_JUDGE_SERVER_URL": "http://n9:8000"})[1] == {}
-    monkeypatch.setattr(session, "members", lambda run: [])
+    monkeypatch.setattr(Supervisor, "members", lambda self: [])
     assert {*shell.without_own(given, other, environ)[1]} == {"LLM_JUDGE_SERVER_URL"}
 
 

@@ -18,7 +18,7 @@ from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import load as load_settings
 from services.up import model_servers, named_judges, ways
 from services.up.model_servers import EMBEDDING, ModelServer
-from services.up.native import stack
+from services.up.native import config, stack
 from services.up.native.stack import Stack
 from services.up.services import kind_of, service_of
 from tests.native.nginx import load
@@ -56,7 +56,7 @@ def run(tmp_path: Path) -> RunDir:
 @pytest.fixture(autouse=True)
 def vllm(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vLLM for GPUs, a hub that has every model, and a machine without GPUs; no process is started."""
-    monkeypatch.setattr(engine, "find", lambda python: Vllm(sys.executable, "0.32.0", template_defaults=True))
+    monkeypatch.setattr(engine, "find", lambda python: Vllm(sys.executable, "0.32.0"))
     monkeypatch.setattr(model, "_where", lambda asked, python: "reachable")
     monkeypatch.setattr(machine, "gpus", list)
 
@@ -161,7 +161,7 @@ def test_key_and_template(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [path for path in run.path.rglob("*") if path.is_file() and KEY in path.read_text()] == [file]
     template.write_text("second")
     monkeypatch.setenv("HOSTED_KEY", "another")
-    changes = {program.name: program.changes(run) for program in described(run, ELSEWHERE)[0].programs}
+    changes = {program.name: config.changes(program, run) for program in described(run, ELSEWHERE)[0].programs}
     assert changes["rules"] == changes["worker"] == sorted([str(template), "HOSTED_KEY"])
 
 
