@@ -16,7 +16,7 @@ import pytest
 
 from services.models.environment import Models, requirements_digest
 from services.stack.rundir import RunDir
-from services.up.native.supervision import Supervision
+from services.up.native.supervisor import Supervisor
 from tests.native.test_stack import SERVICES, pids, statuses, up, working_in
 from tests.native.tree import ROOT, Tree
 
@@ -132,7 +132,7 @@ def test_key(stack: Tree) -> None:
     after = pids(stack, (*SERVICES, "judge"))
     assert sorted(name for name in before if after[name] != before[name]) == ["judge", "rules", "worker"]
     assert told(stack)["environment"]["VLLM_API_KEY"] == KEY
-    assert KEY not in said + "".join(str(process.cmdline()) for process in working_in(stack))
+    assert KEY not in said + "".join(str(process.command) for process in working_in(stack))
 
 
 @pytest.mark.nightly
@@ -175,7 +175,7 @@ def test_never_well(stack: Tree) -> None:
     assert f"no judge: {ended}" in said and "JUDGE=off leaves the judge out" in said
     assert "export LLM_JUDGE_SERVER_URL" not in said
     assert sorted(pids(stack, (*SERVICES, "judge"))) == sorted(SERVICES)
-    assert [process for process in working_in(stack) if "vllm" in " ".join(process.cmdline())] == []
+    assert [process for process in working_in(stack) if "vllm" in " ".join(process.command)] == []
     behave(stack, "well")
     assert {status for status, _ in statuses(up(stack))} == {"ok"}
     assert "judge" in pids(stack, ("judge",))
@@ -188,7 +188,7 @@ def test_never_well_and_asked_for(stack: Tree) -> None:
     result = stack.run("up", JUDGE_VLLM_ARGS="--seed 9", JUDGE_REPLICAS="2")
     assert result.returncode == 1
     assert re.search(r"ERROR: judge(-2)?: it ends while it is starting: RuntimeError", result.stdout), result.stdout
-    states = {state.name: state.state for state in Supervision(RunDir(str(stack.path / ".run"))).states()}
+    states = {state.name: state.state for state in Supervisor(RunDir(str(stack.path / ".run"))).states()}
     assert (states["judge"], states["judge-2"]) == ("STOPPED", "STOPPED")
     behave(stack, "well")
 

@@ -13,15 +13,14 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 import redis
 
 from services.stack import processes
 from services.stack.errors import COMMAND
+from services.stack.processes import Process
 from services.stack.rundir import RunDir
-from services.up.native.session import directory
-from services.up.native.supervision import Supervision
+from services.up.native.supervisor import Supervisor
 from tests.native.test_jobs import submit, write_rows
 from tests.native.tree import ROOT, Tree
 from tests.support.servers import free_port
@@ -72,24 +71,24 @@ def statuses(table: str) -> list[tuple[str, str]]:
 
 def pids(stack: Tree, services: tuple[str, ...] = SERVICES) -> dict[str, int]:
     """Return the process id of each service that has a process."""
-    states = Supervision(RunDir(str(stack.path / ".run"))).states()
+    states = Supervisor(RunDir(str(stack.path / ".run"))).states()
     return {state.name: state.pid for state in states if state.name in services and state.pid}
 
 
-def wait_until_well(stack: Tree, seconds: float = SECONDS) -> None:
-    """Returns when `make status` finds every service well."""
+def wait_until_healthy(stack: Tree, seconds: float = SECONDS) -> None:
+    """Returns when `make status` finds every service healthy."""
     eventually(lambda: stack.run("status").returncode == 0, lambda: stack.run("status").stdout, seconds)
 
 
 def wait_for_another(stack: Tree, service: str, process: int, seconds: float = SECONDS) -> None:
-    """Returns when a service that ran as `process` runs as another one, and every service is well."""
+    """Returns when a service that ran as `process` runs as another one, and every service is healthy."""
     eventually(lambda: process not in pids(stack, (service,)).values(), seconds=seconds)
-    wait_until_well(stack, seconds)
+    wait_until_healthy(stack, seconds)
 
 
-def working_in(tree: Tree) -> list[psutil.Process]:
+def working_in(tree: Tree) -> list[Process]:
     """The processes whose working directory is in the tree."""
-    directories = ((process, directory(process.pid)) for process in psutil.process_iter())
+    directories = ((process, process.directory) for process in processes.every())
     return [process for process, at in directories if at and at.is_relative_to(tree.path)]
 
 
@@ -127,18 +126,18 @@ def test_a_job_comes_back(stack: Tree, tmp_path: Path) -> None:
 )
 def test_killed_service_comes_back(stack: Tree, service: str) -> None:
     """A service whose main process is killed is started again, and the children it left are ended."""
-    wait_until_well(stack)
+    wait_until_healthy(stack)
     before, session = pids(stack), int((stack.path / ".run/supervisord.pid").read_text())
     os.kill(before[service], signal.SIGKILL)
     wait_for_another(stack, service, before[service])
-    assert list(processes.members(session, before[service])) == []
+    assert processes.members(session, before[service]) == []
     assert before.items() - pids(stack).items() == {(service, before[service])}
 
 
 @pytest.mark.nightly
 def test_killed_supervisor(stack: Tree) -> None:
     """`make up` ends what a killed supervisord left behind, and starts anew on the same ports."""
-    wait_until_well(stack)
+    wait_until_healthy(stack)
     leader = int((stack.path / ".run/supervisord.pid").read_text())
     orphans = [process for process in working_in(stack) if process.pid != leader]
     os.kill(leader, signal.SIGKILL)
@@ -154,7 +153,7 @@ def test_changed_setting(stack: Tree) -> None:
     said = up(stack, CACHE_MAX_MEMORY="64mb", JUDGE_TIMEOUT="500")
     after = pids(stack)
     assert [name for name in SERVICES if after[name] != before[name]] == ["cache"]
-    assert "restarting cache (changed: cache.conf) (" in said
+    assert "restarting cache (changed: its command) (" in said
 
 
 def test_changed_port(stack: Tree) -> None:
@@ -266,7 +265,7 @@ def test_secrets(stack: Tree) -> None:
     assert "export REWARD_CACHE_SECRET=" in said
     assert post(stack.environment["REWARD_PORT"], b"{}") == 401
     shown = said + stack.run("status").stdout + stack.run("logs").stdout
-    lines = [" ".join(processes.command(process)) for process in working_in(stack)]
+    lines = [" ".join(process.command) for process in working_in(stack)]
     assert len(lines) >= 7 and "sesame" not in shown + "".join(lines)
     exported = next(line for line in said.splitlines() if "export REWARD_CACHE_URL" in line)
     shell = ["sh", "-c", f"{exported}\necho $REWARD_CACHE_URL"]

@@ -1,4 +1,4 @@
-"""The programs of the stack, from the table of services: commands, and what each reads of settings, secrets and files."""
+"""The programs of the stack, from the table of services: commands, and what each reads of settings and secrets."""
 
 from __future__ import annotations
 

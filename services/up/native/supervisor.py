@@ -209,9 +209,11 @@ class Supervisor:
     def _abandon(self, names: list[str]) -> None:
         """End model servers that were never healthy: vLLM ignores SIGTERM while it loads, and has nothing to finish."""
         running = self._run.recall()
-        for state in self.states() if running else ():
-            loads = state.name in names and state.name in running.services and state.name not in running.well
-            if loads and kind_of(state.name) in LOADING and state.pid:
+        if running is None:
+            return
+        loading = {name for name in names if kind_of(name) in LOADING} & {*running.services} - {*running.well}
+        for state in self.states() if loading else ():
+            if state.name in loading and state.pid:
                 self._call("stopProcess", state.name, False)
                 processes.end_group(state.pid, running.session)
 
@@ -251,7 +253,9 @@ class _UnixTransport(Transport):
         self._socket = run.supervisor_socket
 
     def make_connection(self, host: object) -> HTTPConnection:
-        return UnixConnection(self._socket, None)
+        connection = UnixConnection(self._socket, None)
+        self._connection = host, connection  # which `close` closes
+        return connection
 
 
 def _is_image(process: Process) -> bool:

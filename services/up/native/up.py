@@ -195,7 +195,7 @@ class Startup:
         """Wait until every service is healthy; prints each as it becomes so.
 
         Raises:
-            StartupTimeout: one ended or took too long, after its last log lines are printed; or its port is not its own.
+            StartupTimeout: one ended or took too long, its last log lines are printed first; or its port is taken.
         """
         supervisor, running = Supervisor(self.run), self.run.recall()
         waiting, printed = list(running.services if running else ()), 0.0

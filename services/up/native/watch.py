@@ -1,8 +1,8 @@
 """Watches the services while they run: `python -m services.up.native.watch RUN_DIR UNHEALTHY_TIMEOUT`.
 
-supervisord starts it beside them, and starts again what has ended. This does what supervisord cannot, every few seconds:
-it starts what supervisord has given up, ends a service that hangs, tells the gateway which model servers of other nodes
-live, renews the file of endpoints that trainers follow, and rotates the logs.
+supervisord starts it beside them, and itself restarts what has ended. Every few seconds this does the rest: it starts
+what supervisord has given up, kills a service that hangs, tells the gateway which model servers of other nodes are
+alive, renews the file of endpoints that trainers read, and rotates the logs.
 """
 
 from __future__ import annotations

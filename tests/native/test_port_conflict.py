@@ -1,4 +1,4 @@
-"""A service is well only where its own processes hold its port: another user of the machine may have taken it."""
+"""A service is healthy only where its own processes hold its port: another user of the machine may have it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ import pytest
 
 from services.stack import listeners, packages, template
 from services.stack.rundir import RunDir, Running, boot_id
-from services.up.native import ownership, stack
-from services.up.native.health import probe
-from services.up.native.supervision import State, Supervision
-from services.up.native.up import start
-from services.up.native.waiting import NeverWell, Watch
+from services.up.native import health, stack
+from services.up.native.supervisor import State, Supervisor
+from services.up.native.up import Startup, StartupTimeout, start
 from tests.native.nginx import load
 from tests.support.servers import free_port, wait_for_port
 from tests.support.waiting import eventually
@@ -34,7 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 
 @pytest.fixture
 def stranger(needs_process: None, tmp_path: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """A process of somebody else's, and the port at which it says that it is well."""
+    """A process of somebody else's, and the port at which it says that it is healthy."""
     (tmp_path / "gateway").mkdir()
     (tmp_path / "gateway/health").write_text("ok")
     port = free_port()
@@ -50,39 +48,41 @@ def gateway(
     needs_stack: None, run: RunDir, stranger: tuple[int, subprocess.Popen[bytes]]
 ) -> Iterator[tuple[RunDir, Running]]:
     """A gateway under supervisord, whose port was taken after it was chosen."""
-    described = stack.describe(load(REWARD_PORT=stranger[0]), run, stack.Place(packages.find()), [], None)
+    described = stack.describe(load(REWARD_PORT=stranger[0]), run, stack.Runtime(packages.find()), [], None)
     described = replace(described, programs=[one for one in described.programs if one.name == "gateway"])
     described.secrets.write()
     template.write(described.files(run), run.path)
-    supervision = Supervision(run)
-    supervision.start(dict(os.environ), described.running)
+    supervisor = Supervisor(run)
+    supervisor.start(dict(os.environ), described.running)
     running = run.recall()
     assert running
     yield run, running
-    supervision.stop()
+    supervisor.stop()
 
 
 def test_taken_while_it_starts(gateway: tuple[RunDir, Running], stranger: tuple[int, subprocess.Popen[bytes]]) -> None:
     """A port that is lost between look and bind ends `up`, with its holder, though health is answered there.
 
-    Once the stranger is gone the gateway has its port, and is well.
+    Once the stranger is gone the gateway has its port, and is healthy.
     """
     (run, running), (port, process) = gateway, stranger
-    with pytest.raises(NeverWell, match=rf"REWARD_PORT: port {port} is taken by .*\(pid {process.pid}\)") as caught:
-        Watch(run, load(UP_TIMEOUT=10)).wait()
+    with pytest.raises(
+        StartupTimeout, match=rf"REWARD_PORT: port {port} is taken by .*\(pid {process.pid}\)"
+    ) as caught:
+        Startup(run, load(UP_TIMEOUT=10)).wait()
     assert "give the stack another port" in str(caught.value)
-    assert "is taken by" in probe("gateway", run, running)
+    assert "is taken by" in health.problem("gateway", run, running)
     process.kill()
     process.wait()
-    eventually(lambda: not probe("gateway", run, running))
+    eventually(lambda: not health.problem("gateway", run, running))
 
 
 @pytest.mark.usefixtures("needs_stack")
 def test_nothing_goes_on(run: RunDir, stranger: tuple[int, subprocess.Popen[bytes]]) -> None:
     """A stack whose port somebody else has is stopped, for its workers would send that one keys and prompts."""
-    with pytest.raises(NeverWell, match=f"REWARD_PORT: port {stranger[0]} is taken by"):
-        start(load(REWARD_PORT=stranger[0]), run, stack.Place(packages.find()), [])
-    assert Supervision(run).members() == [] and run.recall() is None
+    with pytest.raises(StartupTimeout, match=f"REWARD_PORT: port {stranger[0]} is taken by"):
+        start(load(REWARD_PORT=stranger[0]), run, stack.Runtime(packages.find()), [])
+    assert Supervisor(run).members() == [] and run.recall() is None
 
 
 def running(port: int) -> Running:
@@ -95,13 +95,13 @@ def test_whose(run: RunDir) -> None:
     """A port is a service's own where its process group holds it, else a stranger's; nobody's where none listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         here = running(server.getsockname()[1])
-        assert f"(pid {os.getpid()})" in ownership.stranger("gateway", run, here)
+        assert f"(pid {os.getpid()})" in health.port_conflict("gateway", run, here)
         run.group_file("gateway").write_text(str(os.getpgrp()))
-        assert ownership.unbound("gateway", run, here) == ""
-        assert ownership.unbound("gateway", run, replace(here, host="localhost")) == ""
-        assert ownership.stranger("gateway", run, replace(here, session=1)) != ""
-    assert ownership.stranger("gateway", run, here) == ""
-    assert "nobody listens" in ownership.unbound("gateway", run, here)
+        assert health.unbound("gateway", run, here) == ""
+        assert health.unbound("gateway", run, replace(here, host="localhost")) == ""
+        assert health.port_conflict("gateway", run, replace(here, session=1)) != ""
+    assert health.port_conflict("gateway", run, here) == ""
+    assert "nobody listens" in health.unbound("gateway", run, here)
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6 here")
@@ -118,7 +118,7 @@ def test_addresses() -> None:
         assert len(listeners.answering("127.0.0.1", every.getsockname()[1])) == 1
 
 
-@pytest.mark.parametrize(("state", "well"), [("RUNNING", True), ("STARTING", False), ("BACKOFF", False)])
-def test_state(state: str, well: bool) -> None:
-    """What supervisord does not have as running is not well, whatever is answered at its port."""
-    assert (State("gateway", state, 1, 1).problem == "") == well
+@pytest.mark.parametrize(("state", "healthy"), [("RUNNING", True), ("STARTING", False), ("BACKOFF", False)])
+def test_state(state: str, healthy: bool) -> None:
+    """What supervisord does not have as running is not healthy, whatever is answered at its port."""
+    assert (State("gateway", state, 1, 1).problem == "") == healthy

@@ -1,6 +1,6 @@
-"""The gateway follows model servers of other nodes as they come and go.
+"""The gateway asks model servers of other nodes as they come and go.
 
-supervisord's clock has it look every five seconds; in `make test` it looks when the test says so.
+`watch` checks every five seconds; in `make test` the test itself checks.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from xmlrpc.client import ServerProxy
 
 import pytest
-from supervisor.xmlrpc import SupervisorTransport
 
 from services.stack import packages, template
 from services.stack.rundir import RunDir
 from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
 from services.up.native import stack
-from services.up.native.stack import Place
-from services.up.native.supervision import Supervision
+from services.up.native.programs import Program
+from services.up.native.stack import Runtime
+from services.up.native.supervisor import Supervisor
+from services.up.native.watch import Discovery
 from tests.native.nginx import load
 from tests.support import replicas
 from tests.support.servers import FaultServer, free_port
@@ -62,12 +63,12 @@ class Replica:
 
 
 class Scene:
-    """A gateway that follows a folder of the replicas of a service."""
+    """A gateway before the replicas of a service that a folder names."""
 
     def __init__(self, run: RunDir, folder: Path, port: int, ends: ExitStack, service: ModelServer) -> None:
-        self.log, self._folder, self._port, self._ends = run.log("supervisord-following"), folder, port, ends
+        self.log, self._folder, self._port, self._ends = run.log("watch"), folder, port, ends
         self.path, self._variable = PATHS[service.name], service.url
-        self.look: Callable[[], object] = lambda: None
+        self.check: Callable[[], object] = lambda: None
 
     def add(self, name: str) -> Replica:
         """Start a replica."""
@@ -89,7 +90,7 @@ class Scene:
 
     def eventually(self, holds: Callable[[], bool]) -> None:
         """Wait until something holds."""
-        eventually(lambda: (self.look(), holds())[1], self.log.read_text)
+        eventually(lambda: (self.check(), holds())[1], self.log.read_text)
 
     def answers(self, *expected: Replica) -> None:
         """Wait until these answer and no other."""
@@ -97,40 +98,36 @@ class Scene:
         self.eventually(lambda: {self.ask() for _ in range(4)} == ports)
 
 
-CLOCK = "events = TICK_5"
 NIGHTLY = pytest.mark.nightly
 
 
 @pytest.fixture(
     params=[
-        pytest.param((JUDGE, "events = REMOTE_COMMUNICATION"), id="judge"),
-        pytest.param((JUDGE, CLOCK), id="judge by the clock", marks=NIGHTLY),
-        pytest.param((EMBEDDING, CLOCK), id="embedding by the clock", marks=NIGHTLY),
+        pytest.param((JUDGE, False), id="judge"),
+        pytest.param((JUDGE, True), id="judge by the clock", marks=NIGHTLY),
+        pytest.param((EMBEDDING, True), id="embedding by the clock", marks=NIGHTLY),
     ]
 )
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
     """A supervised gateway before nobody."""
     service: ModelServer = request.param[0]
+    by_the_clock: bool = request.param[1]
     folder, run, port = tmp_path / "replicas", RunDir(str(tmp_path / "run")), free_port()
     folder.mkdir()
     run.make()
     settings = load(**{"RULES": "off", service.switch: "off", service.port: port, service.folder: folder})
-    made = stack.describe(settings, run, Place(packages.find()), [], None)
+    made = stack.describe(settings, run, Runtime(packages.find()), [], None)
+    if not by_the_clock:
+        made = replace(made, watch=Program("watch", ["/bin/sleep", "1000"], 40))
     made.secrets.write()
-    files = made.files(run)
-    assert CLOCK in files["supervisord.conf"]
-    files["supervisord.conf"] = files["supervisord.conf"].replace(CLOCK, request.param[1])
-    template.write(files, run.path)
-    supervision = Supervision(run)
+    template.write(made.files(run), run.path)
+    supervisor = Supervisor(run)
     with ExitStack() as ends:
-        ends.callback(supervision.stop)
-        supervision.start(dict(os.environ), made.running)
+        ends.callback(supervisor.stop)
+        supervisor.start(dict(os.environ), made.running)
         one = Scene(run, folder, port, ends, service)
-        if request.param[1] != CLOCK:
-            transport = SupervisorTransport(serverurl=f"unix://{run.supervisor_socket}")
-            ends.callback(transport.close)
-            supervisor = ServerProxy("http://localhost", transport=transport).supervisor
-            one.look = lambda: supervisor.sendRemoteCommEvent("look", "")
+        if not by_the_clock:
+            one.check = Discovery(run).check
         yield one
 
 
@@ -144,7 +141,6 @@ def test_coming_and_going(scene: Scene) -> None:
     first.remove()
     scene.answers(second)
     second.remove()
-    scene.eventually(lambda: scene.log.read_text().endswith("replicas: nobody\n"))
     scene.eventually(lambda: scene.ask() == 502)
 
 
