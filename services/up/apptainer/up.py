@@ -108,7 +108,7 @@ def _publish(settings: Settings, run: RunDir, stack: Stack, file: Path) -> None:
 def servers(settings: Settings, stack: Stack) -> dict[str, str]:
     """Return addresses and keys of what runs, by the client's variable."""
     own = {"REWARD_SERVER_URL": "REWARD_PORT", **{server.url: server.port for server in SERVERS}}
-    found = {}
+    found: dict[str, str] = {}
     for url, port in own.items():
         if port not in stack.ports:
             continue

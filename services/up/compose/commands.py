@@ -40,11 +40,9 @@ def status(run: RunDir, as_json: bool = False) -> None:
     sick = [one for one in containers if not one.is_healthy]
     problems = {one.name: project.problem(one) for one in sick}
     if as_json:
-        fields = ("service", "state", "status", "ports")
-        rows = [
-            {"container": one.name, "health": problems.get(one.name, "ok"), **{name: asdict(one)[name] for name in fields}}
-            for one in containers
-        ]
+        shown = {one.name: {**asdict(one), "health": problems.get(one.name, "ok")} for one in containers}
+        fields = ("service", "state", "status", "health", "ports")
+        rows = [{"container": name, **{field: row[field] for field in fields}} for name, row in shown.items()]
         say(json.dumps({"way": "compose", "services": rows}, indent=1))
     else:
         project.run("ps", "--all", "--format", ROWS)
