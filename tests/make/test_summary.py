@@ -26,6 +26,13 @@ def test_open_without_keys(capsys: pytest.CaptureFixture[str]) -> None:
     assert "warning" not in said(capsys)
 
 
+def test_status_page(capsys: pytest.CaptureFixture[str]) -> None:
+    """The status page's address is on the port that browsers open, and missing where there is no reward server."""
+    assert "status page  http://localhost:8601/\n" in said(capsys, PAGE_PORT="8601")
+    summary.farewell(load(ROOT, {}), {"LLM_JUDGE_SERVER_URL": "http://localhost:8000"}, "somewhere")
+    assert "status page" not in capsys.readouterr().out
+
+
 def test_no_key_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """It says which keys a client needs, and shows none."""
     shown = said(capsys, **all_secrets("sesame"))

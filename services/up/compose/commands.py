@@ -86,7 +86,7 @@ def down(run: RunDir) -> None:
     composed, project = _recall(run)
     running = {container.service for container in project.containers()}
     if running:
-        with step("stopping the containers"):
+        with step("stopping the containers", "containers stopped"):
             # Compose's own order stops judges at the same time, which the gateway does not depend on to start.
             if first := sorted(running & {*STOPPED_FIRST}):
                 project.run("stop", *first)
@@ -104,7 +104,7 @@ def clean(run: RunDir) -> None:
         StackError: something is left.
     """
     _, project = _recall(run)
-    with step("removing the containers and volumes"):
+    with step("removing the containers and volumes", "containers and volumes removed"):
         _remove(project, "--volumes")
     for volume in project.volumes():
         ask(project.engine.docker, "volume", "rm", volume)

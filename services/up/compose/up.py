@@ -60,7 +60,8 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
         composition = composing.describe(settings, run, project, chosen)
         file = prepare(composition, settings, run)
         try:
-            with step(f"starting {', '.join(composition.services)}; waiting until every one is healthy"):
+            names = ", ".join(composition.services)
+        with step(f"starting {names}", f"{names} started"):
                 start(composition, file, settings)
             break
         except StartFailure as failure:
@@ -87,7 +88,7 @@ def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
     file = composition.write(run)
     images = {service["image"] for service in composition.services.values() if "build" not in service}
     if missing := sorted(image for image in images if not has_image(project.engine, image)):
-        with step(f"fetching {', '.join(missing)}"):
+        with step(f"fetching {', '.join(missing)}", "images fetched"):
             if not project.run(*file_options([file]), "pull", "--ignore-buildable", "--policy", "missing"):
                 raise StackError(
                     "an image cannot be fetched: the lines above say why",

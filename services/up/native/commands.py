@@ -91,7 +91,7 @@ def down(run: RunDir) -> None:
     if not supervisor.states() and not supervisor.members():
         say("nothing runs here")
         return
-    with step("stopping the services"):
+    with step("stopping the services", "services stopped"):
         supervisor.stop()
         Secrets(run).remove()
     if left := supervisor.members():

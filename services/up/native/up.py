@@ -1,7 +1,8 @@
 """`make up` with local processes.
 
 `describe` (stack.py) decides what runs, without changing anything. Here its files and secrets are written, supervisord
-is started or told of what has changed (supervisor.py), and every service is waited for (health.py). supervisord then keeps the services running, with the help of `watch`.
+is started or told of what has changed (supervisor.py), and every service is waited for (health.py). supervisord then
+keeps the services running, with the help of `watch`.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ def apply(supervisor: Supervisor, run: RunDir, stack: Stack, environment: Mappin
     if running:
         _update(supervisor, run, stack.running(running.session), running, why)
         return
-    with step(f"starting {', '.join(stack.names)} under supervisord"):
+    with step(f"starting {', '.join(stack.names)}", f"{', '.join(stack.names)} started"):
         supervisor.start(environment, stack.running)
 
 
