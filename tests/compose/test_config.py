@@ -34,11 +34,12 @@ def written() -> dict[str, str]:
 
 
 def test_published_ports() -> None:
-    """Only the gateway publishes ports: its three, on BIND_ADDRESS."""
+    """Only the gateway publishes ports: its four, on BIND_ADDRESS."""
     published = {name: service["ports"] for name, service in services().items() if service.get("ports")}
     assert published.keys() == {"gateway"}
     assert {(port["published"], port["target"]) for port in published["gateway"]} == {
         ("6000", 6000),
+        ("8600", 8600),
         ("8000", 8000),
         ("8080", 8080),
     }

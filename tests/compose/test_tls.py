@@ -32,6 +32,7 @@ def test_published(run_dir: Path) -> None:
     gateway = services("compose.yaml", "compose.tls.yaml", RUN_DIR=str(run_dir))["gateway"]
     assert {(port["published"], port["target"]) for port in gateway["ports"]} == {
         ("6000", 6443),
+        ("8600", 8445),
         ("8000", 8443),
         ("8080", 8444),
     }

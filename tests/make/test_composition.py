@@ -145,10 +145,10 @@ def test_loopback(tmp_path: Path, host: str) -> None:
 
 
 def test_published_ports(tmp_path: Path) -> None:
-    """The gateway's three ports, the cache's with a password; monitoring stays on loopback."""
+    """The gateway's ports, the cache's with a password; monitoring stays on loopback."""
     cache = {"CACHE_PORT": "6379", "CACHE_PASSWORD": "word"}
     made = described(tmp_path, BOTH, {**cache, "MONITORING": "on", "BIND_ADDRESS": "0.0.0.0"})
-    everyone = dict.fromkeys(("REWARD_PORT", "JUDGE_PORT", "EMBEDDING_PORT", "CACHE_PORT"), "0.0.0.0")
+    everyone = dict.fromkeys(("REWARD_PORT", "PAGE_PORT", "JUDGE_PORT", "EMBEDDING_PORT", "CACHE_PORT"), "0.0.0.0")
     loopback = dict.fromkeys(("PROMETHEUS_PORT", "GRAFANA_PORT"), "127.0.0.1")
     assert {name: address for name, (address, _) in made.ports.items()} == everyone | loopback
 

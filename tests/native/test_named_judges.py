@@ -16,11 +16,12 @@ from services.models.machine import GIB, Gpu
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.stack.settings import load as load_settings
-from services.up import model_servers, named_judges, ways
+from services.up import model_servers, named_judges
 from services.up.model_servers import EMBEDDING, ModelServer
 from services.up.native import config, stack
 from services.up.native.stack import Stack
 from services.up.services import kind_of, service_of
+from services.up.up import PLAN
 from tests.native.nginx import load
 from tests.native.test_programs import FOUND, sections, write
 from tests.support.snippets import block
@@ -67,7 +68,7 @@ def test_the_document(run: RunDir, tmp_path: Path) -> None:
     [name] = set(re.findall(r"^REWARDSTACK_ROUTES=(\S+) make (?:plan|up)\b", commands, re.MULTILINE))
     (tmp_path / name).write_text(block("docs/judge.md", "toml", f"# {name}"))
     settings = load_settings(ROOT, {"REWARDSTACK_ROUTES": str(tmp_path / name), "JUDGE": "on"})
-    [small] = [one for one in ways.PLAN["native"](settings, run, "").services if one.name == "judge.small"]
+    [small] = [one for one in PLAN["native"](settings, run, "").services if one.name == "judge.small"]
     assert (small.copies, small.runs.split()[-1]) == (2, "Qwen/Qwen3-4B") and small.memory
 
 
