@@ -15,7 +15,7 @@ from services.models.machine import GIB
 from services.stack import ports
 from services.stack.console import say
 from services.stack.errors import StackError
-from services.stack.refusal import refusal
+from services.stack.os_errors import explain_os_error
 from services.stack.rundir import ROOT
 from services.stack.settings import Settings, load
 from services.up.services import kind_of
@@ -70,7 +70,7 @@ class Choice:
     warnings: list[str]
 
 
-def obstacle(server: ModelServer, settings: Settings) -> str:
+def unsupported_reason(server: ModelServer, settings: Settings) -> str:
     """Return why a model server cannot run here as a local process; empty where it can."""
     gpus = settings.number("JUDGE_TENSOR_PARALLEL_SIZE") if kind_of(server.name) == JUDGE.name else 1
     return engine.obstacle(gpus) or environment.obstacle(Models(Path(settings["MODELS_DIR"])))
@@ -80,7 +80,7 @@ def choose(
     settings: Settings,
     running: Collection[str],
     servers: Sequence[ModelServer] = SERVERS,
-    obstacle: Callable[[ModelServer, Settings], str] = obstacle,
+    obstacle: Callable[[ModelServer, Settings], str] = unsupported_reason,
 ) -> Choice:
     """Return the servers to start.
 
@@ -116,9 +116,9 @@ def _left_out(
         return f"{server.switch}=off"
     if switch == "on":
         return ""
-    if server in followed(settings):
+    if server in discovered(settings):
         return f"{server.folder} names where its replicas are"
-    if elsewhere(server, settings):
+    if is_external(server, settings):
         return f"{server.url} names an external one"
     if short:
         return f"it {short}; {server.switch}=on starts it all the same"
@@ -135,14 +135,14 @@ def copies(server: ModelServer, settings: Settings) -> int:
     return settings.number("JUDGE_REPLICAS") if server == JUDGE else server.replicas
 
 
-def followed(settings: Settings) -> list[ModelServer]:
+def discovered(settings: Settings) -> list[ModelServer]:
     """Return those with replicas on other nodes, which come and go."""
     return [server for server in SERVERS if settings[server.folder]]
 
 
 def at_gateway(settings: Settings, chosen: Sequence[ModelServer]) -> list[ModelServer]:
     """Return those that the gateway serves: the chosen ones, and those with replicas on other nodes alone."""
-    return [*chosen, *(server for server in followed(settings) if server not in chosen)]
+    return [*chosen, *(server for server in discovered(settings) if server not in chosen)]
 
 
 def wanted_ports(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, tuple[str, int]]:
@@ -168,7 +168,7 @@ def named(chosen: Iterable[ModelServer]) -> dict[str, str]:
     return {name: server.name for server in chosen for name in server.judges}
 
 
-def elsewhere(server: ModelServer, settings: Settings) -> bool:
+def is_external(server: ModelServer, settings: Settings) -> bool:
     """Return whether its URL names an external server, not the stack's own, which a user's shell may name already."""
     here = {"localhost", "127.0.0.1", "::1", settings["BIND_ADDRESS"], settings["TLS_NAME"], socket.gethostname()}
     urls = [urlsplit(url.strip()) for url in settings[server.url].split(",") if url.strip()]
@@ -181,7 +181,7 @@ def urls(settings: Settings, chosen: Sequence[ModelServer]) -> dict[str, str]:
     for server in SERVERS:
         if server in at_gateway(settings, chosen):
             found[server.url] = settings.url(server.port)
-        elif elsewhere(server, settings):
+        elif is_external(server, settings):
             found[server.url] = settings[server.url]
     return found
 
@@ -202,7 +202,7 @@ def install(chosen: Sequence[ModelServer], settings: Settings) -> list[ModelServ
     except (StackError, OSError) as error:
         if any(settings[server.switch] == "on" for server in chosen):
             raise
-        say(f"no {' and no '.join(server.name for server in chosen)}: {refusal(error)}")
+        say(f"no {' and no '.join(server.name for server in chosen)}: {explain_os_error(error)}")
         return []
     return [*chosen]
 

@@ -80,7 +80,7 @@ def test_running(free: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stack that runs has its ports, and is not asked for them."""
     run = RunDir(str(free))
     run.make()
-    run.remember(Running(1, boot=boot_id(), gateway="", host="", ports={}, services=["cache"]))
+    run.save(Running(1, boot=boot_id(), gateway="", host="", ports={}, services=["cache"]))
     with socket.create_server(("127.0.0.1", 0)) as own:
         monkeypatch.setenv("REWARD_PORT", str(own.getsockname()[1]))
         preflight.check()

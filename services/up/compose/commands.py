@@ -45,7 +45,7 @@ def status(run: RunDir, as_json: bool = False) -> None:
             {"container": one.name, "health": problems.get(one.name, "ok"), **{name: asdict(one)[name] for name in fields}}
             for one in containers
         ]
-        say(json.dumps({"way": "compose", "services": rows}, indent=1))
+        say(json.dumps({"deployment": "compose", "services": rows}, indent=1))
     else:
         project.run("ps", "--all", "--format", ROWS)
         for name, problem in problems.items():
@@ -94,7 +94,7 @@ def down(run: RunDir) -> None:
     else:
         say("nothing runs here")
     shutil.rmtree(run.secrets, ignore_errors=True)
-    record.remember(run, replace(composed, up=False))
+    record.save(run, replace(composed, up=False))
 
 
 def clean(run: RunDir) -> None:
@@ -119,7 +119,7 @@ def _remove(project: Project, *options: str) -> None:
 
 
 def _recall(run: RunDir) -> tuple[Composed, Project]:
-    composed = record.recall(run)
+    composed = record.load(run)
     if composed is None:
         raise StackError("nothing runs here", "make up")
     return composed, Project(require(), composed.project)

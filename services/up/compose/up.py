@@ -61,7 +61,7 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
         file = prepare(composition, settings, run)
         try:
             names = ", ".join(composition.services)
-        with step(f"starting {names}", f"{names} started"):
+            with step(f"starting {names}", f"{names} started"):
                 start(composition, file, settings)
             break
         except StartFailure as failure:
@@ -73,7 +73,7 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
             chosen = model_servers.without(chosen, server.name)
     cache = f"redis://:$(cat {run.secrets}/cache_password)@{settings.host}:{settings['CACHE_PORT']}/0"
     published = cache if composing.is_cache_published(settings) else ""
-    summarize = partial(summary.farewell, settings, composition.urls, "the containers", published)
+    summarize = partial(summary.print_summary, settings, composition.urls, "the containers", published)
     return _started(settings, composition, summarize)
 
 
@@ -96,7 +96,7 @@ def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
                 )
     build(project, settings["REWARDSTACK_IMAGE"], [file])
     composing.use_entry_points(composition)
-    record.remember(run, Composed(project.name, [*composition.services]))
+    record.save(run, Composed(project.name, [*composition.services]))
     return composition.write(run)
 
 
