@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from services.stack import probes
 from services.stack.errors import StackError
-from services.stack.interruption import undisturbed
 from services.stack.rundir import ROOT
+from services.stack.signals import defer_signals
 
 POLL_SECONDS = 0.5
 ABANDON_SECONDS = 5.0
@@ -42,7 +42,7 @@ def serve(
     """
     process, healthy = None, False
     try:
-        with undisturbed():
+        with defer_signals():
             # Not in the user's own directory, whose modules would come before those of vLLM.
             process = subprocess.Popen(
                 command, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL, start_new_session=True
@@ -60,7 +60,7 @@ def serve(
         raise StackError(f"judge: it ended{when}, with status {process.returncode}", "see the lines above")
     finally:
         if process:
-            with undisturbed():
+            with defer_signals():
                 _end(process, stop_grace if healthy else ABANDON_SECONDS)
 
 

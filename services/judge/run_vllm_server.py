@@ -31,7 +31,7 @@ from services.models.machine import Gpu  # noqa: E402
 from services.stack import ports, venv  # noqa: E402
 from services.stack.console import say  # noqa: E402
 from services.stack.errors import StackError  # noqa: E402
-from services.stack.refusal import refusal  # noqa: E402
+from services.stack.os_errors import explain_os_error  # noqa: E402
 from services.stack.rundir import RunDir  # noqa: E402
 from services.stack.settings import Settings, by_name, load  # noqa: E402
 
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     try:
         _serve(arguments)
     except (StackError, OSError) as error:
-        print(f"ERROR: {refusal(error)}", file=sys.stderr)
+        print(f"ERROR: {explain_os_error(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         say("the judge is stopped")

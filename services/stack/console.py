@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TextIO
 
 from services.stack.errors import COMMAND, StackError
-from services.stack.refusal import refusal
+from services.stack.os_errors import explain_os_error
 
 TICK = "✓"
 IN_ASCII = {TICK: "ok", "—": "-", "→": "->"}
@@ -90,7 +90,7 @@ def exit_status(command: Callable[[], None]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except (StackError, OSError) as error:
-        say(f"ERROR: {refusal(error)}", sys.stderr)
+        say(f"ERROR: {explain_os_error(error)}", sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\ninterrupted; make down stops what runs", file=sys.stderr)

@@ -35,10 +35,10 @@ class Listener(NamedTuple):
 
 def listener(port: int) -> Listener:
     """Who listens on a port."""
-    return holder({name: uid for name, uid, _ in _listening(port)})
+    return owner({name: uid for name, uid, _ in _listening(port)})
 
 
-def holder(sockets: Mapping[str, str]) -> Listener:
+def owner(sockets: Mapping[str, str]) -> Listener:
     """Who has one of these sockets, as `answering` names them."""
     for folder in PROC.glob("[0-9]*/fd"):
         with suppress(OSError):  # it is another user's, or has ended

@@ -66,8 +66,8 @@ class Running:
         ports: port by the name of its setting.
         services: names of what was started.
         tls: whether the gateway speaks TLS.
-        well: names of those services that were well since they were started.
-        way: the value of STACK that stands for how they run.
+        healthy: names of the services that have been healthy since they were started.
+        backend: the deployment, a value of STACK.
     """
 
     session: int
@@ -77,8 +77,8 @@ class Running:
     ports: dict[str, int]
     services: list[str]
     tls: bool = False
-    well: list[str] = field(default_factory=list)
-    way: str = "native"
+    healthy: list[str] = field(default_factory=list)
+    backend: str = "native"
 
 
 def require_plain(path: Path) -> None:
@@ -247,12 +247,12 @@ class RunDir:
                 raise StackError("another make up or make down is at work here", "wait until it ends") from None
             yield
 
-    def remember(self, running: Running) -> None:
+    def save(self, running: Running) -> None:
         """Keep what was started."""
         self._state.write_text(json.dumps(asdict(running)), encoding="utf-8")
 
-    def recall(self) -> Running | None:
-        """What was started last in this boot, None where nothing was or `forget` was called since.
+    def load(self) -> Running | None:
+        """What was started last in this boot, None where nothing was or `clear` was called since.
 
         Raises:
             OSError: the directory cannot be read.
@@ -283,7 +283,7 @@ class RunDir:
         with suppress(OSError):  # it is not there, or holds something else
             self.path.rmdir()
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Nothing runs any more."""
         self._state.unlink(missing_ok=True)
 

@@ -20,7 +20,7 @@ from rewardstack_settings.setting import SERVICE_LINK, Malformed
 from services.stack import dotenv
 from services.stack.console import say
 from services.stack.errors import StackError
-from services.stack.refusal import refusal
+from services.stack.os_errors import explain_os_error
 from services.stack.rundir import ROOT
 from services.stack.settings_table import TABLE, of
 
@@ -201,21 +201,20 @@ def _require_known(values: Iterable[str], source: str) -> None:
             raise StackError(f"{source}: {name} is no setting{_renamed(name)}", "docs/settings.md lists all of them")
 
 
-def repeated(command: str = "make up", environ: Mapping[str, str] = os.environ, **values: str) -> str:
-    """Return a command with the settings that the user set in the environment, so that it can be typed again.
+def make_up(values: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> str:
+    """Return `make up` with the settings that the user set in the environment, so that it can be typed again.
 
     Args:
-        command: that reads the settings.
-        environ: of the command that failed.
         values: further settings, which replace the user's.
+        environ: of the command that failed.
     """
     given = {name: value for name in (*SETTINGS, "COMPOSE_PROJECT_NAME") if (value := environ.get(name))}
     given = {name: value for name, value in given.items() if not value.startswith(SERVICE_LINK)}
     shown = {name: "..." if name in SECRETS else shlex.quote(value) for name, value in {**given, **values}.items()}
-    return " ".join([*(f"{name}={value}" for name, value in shown.items()), command])
+    return " ".join([*(f"{name}={value}" for name, value in shown.items()), "make up"])
 
 
-def misspelt(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def misspelled(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Variables that are most likely meant for settings, and the settings: `JUDGE_REPLICA` for `JUDGE_REPLICAS`.
 
     Only names that begin as ours do are looked at; a client's own variable is none of them.
@@ -236,7 +235,7 @@ def run_dir(root: Path, environ: Mapping[str, str] = os.environ) -> str:
     try:
         return dotenv.read_local(root).get("RUN_DIR") or dotenv.read(root / ".env").get("RUN_DIR") or default
     except (StackError, OSError) as error:
-        problem = refusal(error).problem
+        problem = explain_os_error(error).problem
         say(f"warning: {problem}; what runs is looked for in {default}, unless RUN_DIR says otherwise", sys.stderr)
         return default
 

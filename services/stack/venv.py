@@ -9,11 +9,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from services.stack import pip_errors, refusal, space
+from services.stack import os_errors, pip_errors, space
 from services.stack.console import say, step, tail
 from services.stack.errors import StackError
-from services.stack.interruption import undisturbed
 from services.stack.rundir import ROOT, require_plain
+from services.stack.signals import defer_signals
 from services.stack.space import GIB
 
 VENV = ROOT / ".venv"
@@ -117,14 +117,14 @@ def _run(venv: Path, command: list[str]) -> None:
     said = venv / "install.log"
     environ = {name: value for name, value in os.environ.items() if name not in ELSEWHERE} | {"PIP_USER": "0"}
     # The command hears Ctrl-C itself, and is given the time to undo what it has begun.
-    with said.open("w") as log, undisturbed():
+    with said.open("w") as log, defer_signals():
         done = subprocess.run(command, cwd=ROOT, env=environ, stdout=log, stderr=subprocess.STDOUT, check=False)
         if done.returncode == 0:
             return
     last = tail(said)
     say(last)
-    if refusal.is_full(venv):
-        raise refusal.full(venv)  # what was said may not have found room either
+    if os_errors.is_full(venv):
+        raise os_errors.full(venv)  # what was said may not have found room either
     raise StackError(
         f"{' '.join(command[1:4])} failed; its last lines stand above, all of them in {said}",
         pip_errors.remedy(last, venv),

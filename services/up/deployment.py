@@ -34,11 +34,11 @@ COMMANDS: dict[str, Commands] = {"compose": compose, "native": native, "apptaine
 
 def running(run: RunDir) -> str:
     """Return the deployment that runs in this directory, as STACK names it; empty where none does."""
-    composed = record.recall(run)
+    composed = record.load(run)
     if composed and composed.up:
         return "compose"
-    last = run.recall()
-    return last.way if last else ""
+    last = run.load()
+    return last.backend if last else ""
 
 
 def choose(settings: Settings, run: RunDir) -> tuple[str, str]:
@@ -71,6 +71,6 @@ def clean(run: RunDir) -> None:
         OSError: a file cannot be removed.
     """
     commands(run).down(run)
-    if record.recall(run):
+    if record.load(run):
         compose.clean(run)
     run.remove()

@@ -57,7 +57,7 @@ class Plan:
     """What `make up` does.
 
     Args:
-        way: the deployment, a value of STACK.
+        backend: the deployment, a value of STACK.
         reason: for that one.
         services: that are to run.
         running: names of those that run already.
@@ -65,11 +65,11 @@ class Plan:
         held: ports of what runs already.
         left_out: what is left out, and why.
         warnings: what may not fit this machine.
-        carry_out: starts it all and waits until it is healthy.
+        apply: starts it all and waits until it is healthy.
         changes: returns what becomes of a running stack, a line each; None where none runs, or it cannot be told.
     """
 
-    way: str
+    backend: str
     reason: str
     services: Sequence[Service]
     running: Collection[str]
@@ -77,12 +77,12 @@ class Plan:
     held: Collection[int]
     left_out: Mapping[str, str]
     warnings: Sequence[str]
-    carry_out: Callable[[], Started]
+    apply: Callable[[], Started]
     changes: Callable[[], Sequence[str]] | None = None
 
     def announce(self) -> None:
         """Print the deployment, what is left out, and what may not fit."""
-        say(f"deployment: {NAMES[self.way]} ({self.reason})")
+        say(f"deployment: {NAMES[self.backend]} ({self.reason})")
         for name, reason in self.left_out.items():
             say(f"no {name}: {reason}")
         for warning in self.warnings:

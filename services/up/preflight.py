@@ -18,9 +18,9 @@ from services.models.machine import GIB
 from services.stack import packages, ports, space, venv
 from services.stack.console import say
 from services.stack.errors import StackError
-from services.stack.refusal import refusal
+from services.stack.os_errors import explain_os_error
 from services.stack.rundir import ROOT, RunDir
-from services.stack.settings import Settings, load, misspelt
+from services.stack.settings import Settings, load, misspelled
 from services.up import deployment, model_servers
 from services.up.apptainer import shell
 from services.up.compose import engine
@@ -87,7 +87,7 @@ def read_settings(quiet: bool = False) -> tuple[Settings, RunDir]:
     if not quiet:
         for name, url in ignored.items():
             say(f"warning: {name}={url} comes from `stack.sh env` and names no external server; ignored")
-        for name, meant in misspelt().items():
+        for name, meant in misspelled().items():
             say(f"warning: {name} is no setting and has no effect; did you mean {meant}?")
     return settings, run
 
@@ -102,7 +102,7 @@ def require_consistent(settings: Settings) -> None:
         settings.files(name)
     tls.require(settings)
     for server in SERVERS:
-        external = model_servers.elsewhere(server, settings)
+        external = model_servers.is_external(server, settings)
         if settings[server.switch] == "on" and external:
             raise StackError(
                 f"{server.switch}=on starts a server here, and {server.url} names an external one",
@@ -129,7 +129,7 @@ def _require_writable(path: Path) -> None:
                 f"RUN_DIR: no file can be created in {at}, which is not on a disk",
                 f"name another folder, such as {Path(tempfile.gettempdir(), 'rewards')}",
             ) from None
-        raise refusal(OSError(error.errno, error.strerror, str(path))) from None
+        raise explain_os_error(OSError(error.errno, error.strerror, str(path))) from None
 
 
 def _of_processes(settings: Settings) -> Iterator[Callable[[], None]]:
@@ -162,5 +162,5 @@ def _require_limit(limit: int, needed: int, what: str, option: str) -> None:
 
 
 def _require_supported(server: ModelServer, settings: Settings) -> None:
-    if reason := model_servers.obstacle(server, settings):
+    if reason := model_servers.unsupported_reason(server, settings):
         raise StackError(f"{server.switch}=on: {reason}", f"{server.switch}=off leaves it out")

@@ -85,7 +85,7 @@ def _export(what: str, why: str = "") -> None:
     say(f"  export {what}", whole=True)
 
 
-def farewell(settings: Settings, urls: Mapping[str, str], logs: str, cache: str = "") -> None:
+def print_summary(settings: Settings, urls: Mapping[str, str], logs: str, cache: str = "") -> None:
     """Print what to export, the status page's address, and where the logs are.
 
     Args:

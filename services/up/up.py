@@ -46,7 +46,7 @@ def up() -> None:
             say(change)
         ports.require_free(plan.ports, plan.held)
         _save(settings, run)
-        started = plan.carry_out()
+        started = plan.apply()
         with step("scoring the bundled samples", "bundled samples scored"):
             summary.score(started, run)
         started.summarize()

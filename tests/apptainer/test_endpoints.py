@@ -64,7 +64,7 @@ def test_moved(run: RunDir, file: Path) -> None:
 def test_nothing_runs(run: RunDir, file: Path) -> None:
     """Of a stack whose processes are gone nobody is told, for its port may be another user's by now."""
     endpoints.publish(run, file, SERVERS)
-    run.remember(Running(os.getpid(), boot=boot_id(), gateway="", host="", ports={}, services=[], way="apptainer"))
+    run.save(Running(os.getpid(), boot=boot_id(), gateway="", host="", ports={}, services=[], backend="apptainer"))
     with pytest.raises(StackError, match="no stack is up"):
         shell.exports(run)
 
@@ -82,8 +82,8 @@ def test_stranger(run: RunDir, file: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Supervisor, "members", lambda self: [1])
     with socket.create_server(("127.0.0.1", 0)) as server:
         ports = {"REWARD_PORT": server.getsockname()[1]}
-        here = Running(os.getsid(0), boot_id(), "", "127.0.0.1", ports=ports, services=["gateway"], way="apptainer")
-        run.remember(here)
+        here = Running(os.getsid(0), boot_id(), "", "127.0.0.1", ports=ports, services=["gateway"], backend="apptainer")
+        run.save(here)
         with pytest.raises(StackError, match="is taken by"):
             endpoints.publish(run, file, SERVERS)
         assert not file.exists()

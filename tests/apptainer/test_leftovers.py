@@ -39,7 +39,7 @@ def test_abandoned(leader: subprocess.Popen[bytes]) -> None:
 
 def test_part_of_the_stack(leader: subprocess.Popen[bytes], run: RunDir) -> None:
     """Where supervisord was killed, what mounts its images is among what is left of the stack, and stopped with it."""
-    run.remember(Running(leader.pid, boot=boot_id(), gateway="", host="", ports={}, services=[], way="apptainer"))
+    run.save(Running(leader.pid, boot=boot_id(), gateway="", host="", ports={}, services=[], backend="apptainer"))
     leader.kill()
     leader.wait()
     assert len(Supervisor(run).members()) == 1

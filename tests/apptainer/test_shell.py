@@ -11,7 +11,7 @@ import pytest
 from services.stack.rundir import RunDir
 from services.up import preflight
 from services.up.apptainer import endpoints, shell
-from services.up.model_servers import JUDGE, elsewhere
+from services.up.model_servers import JUDGE, is_external
 from services.up.native.supervisor import Supervisor
 from tests.native.nginx import load
 
@@ -69,10 +69,10 @@ def test_up_in_that_shell(up: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stack's own addresses, on whatever ports they were, are no servers elsewhere to the next `up`."""
     environ = exported(up)
     given = load(JUDGE="on", **{name: value for name, value in environ.items() if name in SERVERS})
-    assert elsewhere(JUDGE, given)
+    assert is_external(JUDGE, given)
     made, ignored = shell.without_own(given, up, environ)
     assert ignored == {"LLM_JUDGE_SERVER_URL": "http://127.0.0.1:41233"}
-    assert not elsewhere(JUDGE, made)
+    assert not is_external(JUDGE, made)
     preflight.require_consistent(made)
 
 

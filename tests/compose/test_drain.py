@@ -53,6 +53,6 @@ def test_restart(stack: ComposeStack) -> None:
 def test_down(stack: ComposeStack, tmp_path: Path) -> None:
     """`make down` finishes the request, and removes every container."""
     run = RunDir(str(tmp_path))
-    record.remember(run, Composed(stack.environment["COMPOSE_PROJECT_NAME"], ["judge"]))
+    record.save(run, Composed(stack.environment["COMPOSE_PROJECT_NAME"], ["judge"]))
     assert status_across(stack, lambda: commands.down(run)) == 200
     assert stack.run("ps", "--all", "--quiet") == ""

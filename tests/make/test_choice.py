@@ -72,9 +72,9 @@ def test_what_runs_stays(run: RunDir, monkeypatch: pytest.MonkeyPatch, way: str)
     """A stack that runs keeps its way, whatever the engine does now; STACK cannot change it under way."""
     answering(monkeypatch, answers=way == "native")
     if way == "native":
-        run.remember(native())
+        run.save(native())
     else:
-        record.remember(run, Composed("rewardstack", ["rules"]))
+        record.save(run, Composed("rewardstack", ["rules"]))
     assert deployment.running(run) == deployment.choose(asked(), run)[0] == way
     other = {"compose": "native", "native": "compose"}[way]
     with pytest.raises(StackError, match=f"STACK={other}: the stack runs already, with STACK={way}"):
@@ -83,6 +83,6 @@ def test_what_runs_stays(run: RunDir, monkeypatch: pytest.MonkeyPatch, way: str)
 
 def test_stopped(run: RunDir) -> None:
     """A stack that was stopped runs no way, and its project is remembered for its volumes."""
-    record.remember(run, Composed("mine", ["rules"], up=False))
+    record.save(run, Composed("mine", ["rules"], up=False))
     assert deployment.running(run) == ""
-    assert (last := record.recall(run)) and last.project == "mine"
+    assert (last := record.load(run)) and last.project == "mine"

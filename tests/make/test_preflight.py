@@ -20,8 +20,8 @@ from services.models.machine import GIB
 from services.stack import packages, rundir, space, venv
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir, Running, boot_id, require_plain
-from services.up import preflight
 from services.up import command_line as commands
+from services.up import preflight
 from services.up.compose import engine
 from tests.support.servers import free_port
 
@@ -58,7 +58,8 @@ def test_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(StackError) as caught:
             preflight.check()
     said = f"ERROR: {caught.value}"
-    assert [line.partition(" ")[2].partition(" — ")[0].partition(":")[0] for line in said.splitlines() if line.startswith("ERROR: ")] == [
+    problems = [line.removeprefix("ERROR: ") for line in said.splitlines() if line.startswith("ERROR: ")]
+    assert [problem.partition(" — ")[0].partition(":")[0] for problem in problems] == [
         f"{os.environ['RUN_DIR']} need {2**30:.1f} GiB of disk, and 5.0 are free",
         "missing",
         "REWARD_PORT",
@@ -79,7 +80,7 @@ def test_running(free: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stack that runs has its ports, and is not asked for them."""
     run = RunDir(str(free))
     run.make()
-    run.remember(Running(1, boot=boot_id(), gateway="", host="", ports={}, services=["cache"]))
+    run.save(Running(1, boot=boot_id(), gateway="", host="", ports={}, services=["cache"]))
     with socket.create_server(("127.0.0.1", 0)) as own:
         monkeypatch.setenv("REWARD_PORT", str(own.getsockname()[1]))
         preflight.check()
@@ -124,9 +125,7 @@ def test_with_python_alone() -> None:
 def test_on_no_disk(free: Path, monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
     """A run directory where nothing can be made is refused as such, not for want of room."""
     monkeypatch.setenv("RUN_DIR", folder)
-    with pytest.raises(
-        StackError, match=r"^RUN_DIR: no file can be created in /\w+, which .* — name another .*$"
-    ):
+    with pytest.raises(StackError, match=r"^RUN_DIR: no file can be created in /\w+, which .* — name another .*$"):
         preflight.check()
 
 

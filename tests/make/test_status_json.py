@@ -20,10 +20,10 @@ from services.up.native.supervisor import State
 def test_local_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each service has state, process, uptime in seconds and health; one that is not healthy makes it fail."""
     states = [State("rules", "RUNNING", 17, 60), State("gateway", "FATAL", 0, 0)]
-    running = SimpleNamespace(services=["rules", "gateway", "judge"], ports={"REWARD_PORT": 6000}, way="apptainer")
+    running = SimpleNamespace(services=["rules", "gateway", "judge"], ports={"REWARD_PORT": 6000}, backend="apptainer")
     monkeypatch.setattr(native, "Supervisor", lambda run: SimpleNamespace(states=lambda: states))
     monkeypatch.setattr(native.health, "problem", lambda name, run, running: "" if name == "rules" else "it is gone")
-    monkeypatch.setattr(RunDir, "recall", lambda self: running)
+    monkeypatch.setattr(RunDir, "load", lambda self: running)
     with pytest.raises(StackError, match="unhealthy: gateway, judge"):
         native.status(RunDir(str(tmp_path)), True)
     said: dict[str, Any] = json.loads(capsys.readouterr().out)

@@ -14,7 +14,7 @@ URLS = {"REWARD_SERVER_URL": "http://localhost:6000", "LLM_JUDGE_SERVER_URL": "h
 
 def said(capsys: pytest.CaptureFixture[str], **values: str) -> str:
     """By a stack with these settings."""
-    summary.farewell(load(ROOT, values), URLS, "somewhere")
+    summary.print_summary(load(ROOT, values), URLS, "somewhere")
     return capsys.readouterr().out
 
 
@@ -24,6 +24,13 @@ def test_open_without_keys(capsys: pytest.CaptureFixture[str]) -> None:
     assert "warning: LLM_JUDGE_SERVER_API_KEY is empty" in open_to_all
     assert "warning: REWARD_SERVER_API_KEYS" not in open_to_all
     assert "warning" not in said(capsys)
+
+
+def test_status_page(capsys: pytest.CaptureFixture[str]) -> None:
+    """The status page's address is on the port that browsers open, and missing where there is no reward server."""
+    assert "status page  http://localhost:8601/\n" in said(capsys, PAGE_PORT="8601")
+    summary.print_summary(load(ROOT, {}), {"LLM_JUDGE_SERVER_URL": "http://localhost:8000"}, "somewhere")
+    assert "status page" not in capsys.readouterr().out
 
 
 def test_no_key_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

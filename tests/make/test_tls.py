@@ -39,7 +39,7 @@ def settings(**values: object) -> Settings:
     return load(ROOT, {name: str(value) for name, value in values.items()})
 
 
-def refusal(**values: object) -> str:
+def explain_os_error(**values: object) -> str:
     """What is said of settings that are refused."""
     with pytest.raises(StackError) as caught:
         preflight.require_consistent(settings(**values))
@@ -57,14 +57,14 @@ def test_own_certificate(own: Certificate) -> None:
 def test_certificate_of_an_authority(own: Certificate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that another signed is taken where that one is trusted, which is then what clients must trust."""
     signed = certificate(tmp_path, authority=own)
-    assert "unable to get" in refusal(**signed.settings)
+    assert "unable to get" in explain_os_error(**signed.settings)
     monkeypatch.setenv(tls.TRUST, str(own.certificate))
     assert tls.trusted(settings(**signed.settings)) == str(own.certificate)
 
 
 def test_name(other: Certificate) -> None:
     """A certificate for another name takes TLS_NAME, which addresses then have."""
-    said = refusal(**other.settings)
+    said = explain_os_error(**other.settings)
     assert "TLS_CERTIFICATE" in said and "'localhost'" in said and "set TLS_NAME to a name in it" in said
     given = settings(**other.settings, TLS_NAME="rewards.example")
     preflight.require_consistent(given)
@@ -75,14 +75,14 @@ def test_name(other: Certificate) -> None:
 def test_both_or_none(own: Certificate, alone: str) -> None:
     """One without the other is refused, and the missing one is named."""
     missing = "TLS_KEY" if alone == "TLS_CERTIFICATE" else "TLS_CERTIFICATE"
-    assert f"{alone} is set and {missing} is not" in refusal(**{alone: own.settings[alone]})
+    assert f"{alone} is set and {missing} is not" in explain_os_error(**{alone: own.settings[alone]})
 
 
 def test_files(own: Certificate, other: Certificate, tmp_path: Path) -> None:
     """A file that is not there, a key of another certificate, and what is no PEM are refused."""
-    assert "TLS_KEY: there is no file" in refusal(**{**own.settings, "TLS_KEY": tmp_path / "gone"})
-    assert "belong together" in refusal(**{**own.settings, "TLS_KEY": other.key})
-    assert "TLS_KEY" in refusal(**{**own.settings, "TLS_KEY": own.certificate})
+    assert "TLS_KEY: there is no file" in explain_os_error(**{**own.settings, "TLS_KEY": tmp_path / "gone"})
+    assert "belong together" in explain_os_error(**{**own.settings, "TLS_KEY": other.key})
+    assert "TLS_KEY" in explain_os_error(**{**own.settings, "TLS_KEY": own.certificate})
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"\xff")
-    assert "TLS_KEY" in refusal(**{**own.settings, "TLS_KEY": garbage})
+    assert "TLS_KEY" in explain_os_error(**{**own.settings, "TLS_KEY": garbage})

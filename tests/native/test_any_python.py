@@ -147,7 +147,7 @@ def test_unreadable(tmp_path: Path) -> None:
     run = RunDir(str(tmp_path))
     (tmp_path / "running.json").mkdir()
     with pytest.raises(IsADirectoryError):
-        run.recall()
+        run.load()
 
 
 def test_an_environment_without_its_interpreter(tmp_path: Path) -> None:

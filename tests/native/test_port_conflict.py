@@ -54,7 +54,7 @@ def gateway(
     template.write(described.files(run), run.path)
     supervisor = Supervisor(run)
     supervisor.start(dict(os.environ), described.running)
-    running = run.recall()
+    running = run.load()
     assert running
     yield run, running
     supervisor.stop()
@@ -82,7 +82,7 @@ def test_nothing_goes_on(run: RunDir, stranger: tuple[int, subprocess.Popen[byte
     """A stack whose port somebody else has is stopped, for its workers would send that one keys and prompts."""
     with pytest.raises(StartupTimeout, match=f"REWARD_PORT: port {stranger[0]} is taken by"):
         start(load(REWARD_PORT=stranger[0]), run, stack.Runtime(packages.find()), [])
-    assert Supervisor(run).members() == [] and run.recall() is None
+    assert Supervisor(run).members() == [] and run.load() is None
 
 
 def running(port: int) -> Running:

@@ -72,7 +72,7 @@ def test_renewal(supervisor: tuple[RunDir, Supervisor], tmp_path: Path) -> None:
     (run, supervised), port = supervisor, free_port()
     first = certificate(tmp_path)
     supervised.start(dict(os.environ), write(run, port, first).running)
-    running = run.recall()
+    running = run.load()
     assert running
     eventually(lambda: not health.problem("gateway", run, running))
     assert shown(port) == first.certificate.read_text()
@@ -100,7 +100,7 @@ def test_ciphers(supervisor: tuple[RunDir, Supervisor], tmp_path: Path, table: T
     """In TLS 1.2 the gateway takes ciphers with forward secrecy and authenticated encryption, and no others."""
     (run, supervised), port = supervisor, free_port()
     supervised.start(dict(os.environ), write(run, port, certificate(tmp_path)).running)
-    running = run.recall()
+    running = run.load()
     assert running
     eventually(lambda: not health.problem("gateway", run, running))
     for name in ("ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305"):

@@ -41,7 +41,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         made.secrets.write()
         template.write(made.files(run), run.path)
         supervisor.start(dict(os.environ), made.running)
-        running = run.recall()
+        running = run.load()
         assert running
         eventually(lambda: not problem("cache", run, running))
         return run, running

@@ -19,7 +19,7 @@ from services.stack.rundir import CHART_FILES, ROOT, RunDir
 from services.stack.settings import USERS_FILES, Settings
 from services.up import model_servers
 from services.up.apptainer.images import IMAGES, Image, runtime
-from services.up.model_servers import EMBEDDING, ModelServer, copies, elsewhere
+from services.up.model_servers import EMBEDDING, ModelServer, copies, is_external
 from services.up.native.programs import IN_IMAGE, Program
 from services.up.native.stack import Runtime
 from services.up.services import LOADING, kind_of
@@ -99,7 +99,7 @@ def unsupported_reason(server: ModelServer, settings: Settings, servers: Sequenc
 def _gpus_of_judges(settings: Settings, servers: Sequence[ModelServer]) -> int:
     """Return how many GPUs the judges among these take."""
     here = [judge for judge in model_servers.judges(servers) if not unsupported_reason(judge, settings)]
-    wanted = [judge for judge in here if settings[judge.switch] != "off" and not elsewhere(judge, settings)]
+    wanted = [judge for judge in here if settings[judge.switch] != "off" and not is_external(judge, settings)]
     return settings.number("JUDGE_TENSOR_PARALLEL_SIZE") * sum(copies(judge, settings) for judge in wanted)
 
 

@@ -87,7 +87,7 @@ def published(run: RunDir) -> dict[str, Any] | None:
 
 def port_conflict(run: RunDir) -> str:
     """Return which other process has a port of the gateway; empty where none has."""
-    running = run.recall()
+    running = run.load()
     return health.port_conflict("gateway", run, running) if running else ""
 
 

@@ -12,7 +12,7 @@ from services.stack.errors import StackError
 from services.stack.rundir import RunDir, Running
 from services.stack.secrets import KEY, Secrets
 from services.stack.settings import SETTINGS, Settings
-from services.up.model_servers import SERVERS, elsewhere
+from services.up.model_servers import SERVERS, is_external
 from services.up.summary import KEYS
 
 MOUNTS = Path("/proc/self/mountinfo")
@@ -46,7 +46,7 @@ def _port(name: str, settings: Settings) -> int:
     usual = settings.number(name)
     if settings["FREE_PORTS"] == "on":
         why = "FREE_PORTS=on"
-    elif who := ports.holder(name, settings["BIND_ADDRESS"], usual):
+    elif who := ports.port_owner(name, settings["BIND_ADDRESS"], usual):
         why = f"{usual} is taken by {who}"
     else:
         return usual
@@ -62,7 +62,7 @@ def with_keys(settings: Settings, run: RunDir) -> Settings:
         settings: of the stack.
         run: its directory, from whose own secret the keys follow.
     """
-    secrets, here = Secrets(run), [server.url for server in SERVERS if not elsewhere(server, settings)]
+    secrets, here = Secrets(run), [server.url for server in SERVERS if not is_external(server, settings)]
     names = [KEYS[url][1] for url in ("REWARD_SERVER_URL", *here)]
     made = {name: secrets.generate(name.lower()) for name in names if not settings[name]}
     return Settings({**settings, **made})

@@ -42,7 +42,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     """
     node.require_local(run.path)
     runtime()
-    last, supervisor = run.recall(), Supervisor(run)
+    last, supervisor = run.load(), Supervisor(run)
     running = last.services if last and supervisor.states() else []
     left = bool(running or supervisor.members())
     settings = node.with_ports(settings, last if left else None)
@@ -51,7 +51,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     full = node.with_keys(settings, run)
     names = SERVICES if settings["RULES"] == "on" else MODELS_ALONE
     return Plan(
-        way=BACKEND,
+        backend=BACKEND,
         reason=reason,
         services=[*(_service(settings, name) for name in names), *(_model(one, settings) for one in choice.chosen)],
         running=running,
@@ -59,7 +59,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
         held=last.ports.values() if last and left else (),
         left_out=choice.left_out,
         warnings=[*choice.warnings, *outdated(settings, [*names, *(one.name for one in choice.chosen)])],
-        carry_out=partial(up, settings, run, choice.chosen),
+        apply=partial(up, settings, run, choice.chosen),
         changes=partial(changes, full, run, images_runtime(full, run), choice.chosen, last)
         if last and running
         else None,

@@ -43,7 +43,7 @@ def status(run: RunDir, as_json: bool = False) -> None:
         shown = {one.name: {**asdict(one), "health": problems.get(one.name, "ok")} for one in containers}
         fields = ("service", "state", "status", "health", "ports")
         rows = [{"container": name, **{field: row[field] for field in fields}} for name, row in shown.items()]
-        say(json.dumps({"way": "compose", "services": rows}, indent=1))
+        say(json.dumps({"deployment": "compose", "services": rows}, indent=1))
     else:
         project.run("ps", "--all", "--format", ROWS)
         for name, problem in problems.items():
@@ -84,7 +84,7 @@ def down(run: RunDir) -> None:
     composed, project = _recall(run)
     running = {container.service for container in project.containers()}
     if running:
-        with step("stopping the containers"):
+        with step("stopping the containers", "containers stopped"):
             # Compose's own order stops judges at the same time, which the gateway does not depend on to start.
             if first := sorted(running & {*STOPPED_FIRST}):
                 project.run("stop", *first)
@@ -92,7 +92,7 @@ def down(run: RunDir) -> None:
     else:
         say("nothing runs here")
     shutil.rmtree(run.secrets, ignore_errors=True)
-    record.remember(run, replace(composed, up=False))
+    record.save(run, replace(composed, up=False))
 
 
 def clean(run: RunDir) -> None:
@@ -102,7 +102,7 @@ def clean(run: RunDir) -> None:
         StackError: something is left.
     """
     _, project = _recall(run)
-    with step("removing the containers and volumes"):
+    with step("removing the containers and volumes", "containers and volumes removed"):
         _remove(project, "--volumes")
     for volume in project.volumes():
         ask(project.engine.docker, "volume", "rm", volume)
@@ -117,7 +117,7 @@ def _remove(project: Project, *options: str) -> None:
 
 
 def _recall(run: RunDir) -> tuple[Composed, Project]:
-    composed = record.recall(run)
+    composed = record.load(run)
     if composed is None:
         raise StackError("nothing runs here", "make up")
     return composed, Project(require(), composed.project)

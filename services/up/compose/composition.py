@@ -248,7 +248,7 @@ def _external_url(server: ModelServer, settings: Settings, chosen: Sequence[Mode
     Raises:
         StackError: it is on this machine's loopback.
     """
-    if server in chosen or not model_servers.elsewhere(server, settings):
+    if server in chosen or not model_servers.is_external(server, settings):
         return ""
     for url in settings[server.url].split(","):
         if _is_loopback(urlsplit(url.strip()).hostname or ""):

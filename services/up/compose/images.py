@@ -25,7 +25,7 @@ def build(project: Project, image: str, files: Sequence[Path], environment: Mapp
     Raises:
         StackError: it could not be built.
     """
-    with step(f"building {image} (the first time takes minutes)"):
+    with step(f"building {image} (the first time takes minutes)", f"{image} built"):
         if not project.run(*file_options(files), "build", "rules", environment=environment):
             raise StackError(f"{image} could not be built", "the lines above say why; then make up again")
 
@@ -49,7 +49,7 @@ def make_image(settings: Settings, run: RunDir, registry: str) -> None:
         return
     docker, name = project.engine.docker, f"{registry}/{image.rpartition('/')[2]}"
     ask(docker, "tag", image, name)
-    with step(f"pushing {name}"):
+    with step(f"pushing {name}", f"{name} pushed"):
         if subprocess.run([docker, "push", name], cwd="/", stdin=subprocess.DEVNULL, check=False).returncode != 0:
             raise StackError(
                 f"{name} could not be pushed: the lines above say why",

@@ -41,7 +41,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     described = composition.describe(settings, run, project, choice.chosen)
     unused = composition.unused_gpus(project.engine)
     return Plan(
-        way="compose",
+        backend="compose",
         reason=reason,
         services=[_service(name, row, described, settings) for name, row in described.services.items()],
         running=running,
@@ -49,7 +49,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
         held={port for container in containers for port in container.ports},
         left_out={**({"GPU": unused} if unused else {}), **choice.left_out},
         warnings=choice.warnings,
-        carry_out=partial(up, settings, run, project, choice.chosen),
+        apply=partial(up, settings, run, project, choice.chosen),
     )
 
 

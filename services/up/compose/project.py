@@ -145,7 +145,7 @@ def require_own(project: Project, run: RunDir) -> None:
     Raises:
         StackError: they are not.
     """
-    folder, last = project.folder(), record.recall(run)
+    folder, last = project.folder(), record.load(run)
     if folder not in (None, ROOT, run.path):
         raise StackError(
             f"the project {project.name} runs already, from {folder}",

@@ -24,12 +24,12 @@ class Composed:
     up: bool = True
 
 
-def remember(run: RunDir, composed: Composed) -> None:
+def save(run: RunDir, composed: Composed) -> None:
     """Save what was started."""
     _file(run).write_text(json.dumps(asdict(composed)), encoding="utf-8")
 
 
-def recall(run: RunDir) -> Composed | None:
+def load(run: RunDir) -> Composed | None:
     """Return what was started last; None where nothing ever was.
 
     Raises:

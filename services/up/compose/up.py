@@ -60,7 +60,8 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
         composition = composing.describe(settings, run, project, chosen)
         file = prepare(composition, settings, run)
         try:
-            with step(f"starting {', '.join(composition.services)}; waiting until every one is healthy"):
+            names = ", ".join(composition.services)
+            with step(f"starting {names}", f"{names} started"):
                 start(composition, file, settings)
             break
         except StartFailure as failure:
@@ -72,7 +73,7 @@ def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[Model
             chosen = model_servers.without(chosen, server.name)
     cache = f"redis://:$(cat {run.secrets}/cache_password)@{settings.host}:{settings['CACHE_PORT']}/0"
     published = cache if composing.is_cache_published(settings) else ""
-    summarize = partial(summary.farewell, settings, composition.urls, "the containers", published)
+    summarize = partial(summary.print_summary, settings, composition.urls, "the containers", published)
     return _started(settings, composition, summarize)
 
 
@@ -87,7 +88,7 @@ def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
     file = composition.write(run)
     images = {service["image"] for service in composition.services.values() if "build" not in service}
     if missing := sorted(image for image in images if not has_image(project.engine, image)):
-        with step(f"fetching {', '.join(missing)}"):
+        with step(f"fetching {', '.join(missing)}", "images fetched"):
             if not project.run(*file_options([file]), "pull", "--ignore-buildable", "--policy", "missing"):
                 raise StackError(
                     "an image cannot be fetched: the lines above say why",
@@ -95,7 +96,7 @@ def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
                 )
     build(project, settings["REWARDSTACK_IMAGE"], [file])
     composing.use_entry_points(composition)
-    record.remember(run, Composed(project.name, [*composition.services]))
+    record.save(run, Composed(project.name, [*composition.services]))
     return composition.write(run)
 
 

@@ -27,7 +27,7 @@ def status(run: RunDir, as_json: bool = False) -> None:
     Raises:
         StackError: nothing runs, or a service is not healthy.
     """
-    running, supervisor = run.recall(), Supervisor(run)
+    running, supervisor = run.load(), Supervisor(run)
     states = {state.name: state for state in supervisor.states()}
     if not states and supervisor.members():
         raise StackError("services run here, and their supervisord does not answer", "make up, or make down")
@@ -38,7 +38,7 @@ def status(run: RunDir, as_json: bool = False) -> None:
     problems = {name: health.problem(name, run, running) or states[name].problem for name in running.services}
     if as_json:
         services = [_record(states[name], problem) for name, problem in problems.items()]
-        say(json.dumps({"way": running.way, "services": services, "ports": dict(running.ports)}, indent=1))
+        say(json.dumps({"deployment": running.backend, "services": services, "ports": dict(running.ports)}, indent=1))
     else:
         _print_rows(states, problems, running)
     if unhealthy := [name for name, problem in problems.items() if problem]:
@@ -70,7 +70,7 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
     Raises:
         StackError: there is no such service, or nothing has run here.
     """
-    running = run.recall()
+    running = run.load()
     names = running.services if running else sorted(log.stem for log in run.logs.glob("*.log"))
     if not names:
         raise StackError("nothing has run here", "make up")
@@ -91,7 +91,7 @@ def down(run: RunDir) -> None:
     if not supervisor.states() and not supervisor.members():
         say("nothing runs here")
         return
-    with step("stopping the services"):
+    with step("stopping the services", "services stopped"):
         supervisor.stop()
         Secrets(run).remove()
     if left := supervisor.members():

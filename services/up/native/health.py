@@ -88,7 +88,7 @@ def port_conflict(name: str, run: RunDir, running: Running) -> str:
     for setting, host, port in _ports(name, running):
         for sockets in _answering(host, port):
             if sockets and not _is_owned(sockets, name, run, running):
-                return f"{setting}: port {port} {TAKEN} {listeners.holder(sockets).who}, which answers in its place"
+                return f"{setting}: port {port} {TAKEN} {listeners.owner(sockets).who}, which answers in its place"
     return ""
 
 

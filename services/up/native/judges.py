@@ -19,11 +19,11 @@ from services.judge import engine
 from services.stack import packages
 from services.stack.console import say, step
 from services.stack.errors import StackError
-from services.stack.interruption import undisturbed
-from services.stack.refusal import refusal
+from services.stack.os_errors import explain_os_error
 from services.stack.rundir import ROOT, RunDir
 from services.stack.secrets import Secrets
 from services.stack.settings import Settings, load
+from services.stack.signals import defer_signals
 from services.up.native import programs
 from services.up.native.models import replica
 from services.up.native.replicas import DISCOVERY
@@ -41,7 +41,7 @@ def main(folder: str) -> int:
     try:
         _serve(run)
     except (StackError, OSError) as error:
-        print(f"ERROR: {refusal(error)}", file=sys.stderr)
+        print(f"ERROR: {explain_os_error(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         say("the judge is stopped")
@@ -63,7 +63,7 @@ def _serve(run: RunDir) -> None:
         raise StackError(error.problem, "see the lines above") from None
     finally:
         # vLLM does not hear SIGTERM while it loads its model, and has nothing to finish.
-        with undisturbed():
+        with defer_signals():
             supervisor.stop(gently=healthy)
 
 

@@ -33,14 +33,14 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
         run: its directory.
         reason: for local processes.
     """
-    last, supervisor = run.recall(), Supervisor(run)
+    last, supervisor = run.load(), Supervisor(run)
     running = last.services if last and supervisor.states() else []
     left = bool(running or supervisor.members())
     default = settings["JUDGE_MODEL"] or model.default(machine.gpus())
     choice = model_servers.choose(settings, running, named_judges.servers(settings, default))
     ready = not choice.chosen or environment.ready(Models(Path(settings["MODELS_DIR"])))
     return Plan(
-        way="native",
+        backend="native",
         reason=reason,
         services=[*_services(settings), *(_model_service(server, settings) for server in choice.chosen)],
         running=running,
@@ -48,7 +48,7 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
         held=last.ports.values() if last and left else (),
         left_out={**choice.left_out, **({"monitoring": NO_MONITORING} if settings["MONITORING"] == "on" else {})},
         warnings=choice.warnings,
-        carry_out=partial(up, settings, run, choice.chosen),
+        apply=partial(up, settings, run, choice.chosen),
         changes=partial(changes, settings, run, Runtime(packages.find()), choice.chosen, last)
         if last and running and ready
         else None,

@@ -105,7 +105,7 @@ class Stack:
         loaded = programs.digest(part for file in self.gateway.items() for part in file)
         numbers = {name: port for name, (_, port) in self.ports.items()}
         has_tls = "tls.conf" in self.gateway
-        return Running(session, boot_id(), loaded, self.host, numbers, self.names, has_tls, way=self.backend)
+        return Running(session, boot_id(), loaded, self.host, numbers, self.names, has_tls, backend=self.backend)
 
 
 def describe(
@@ -197,7 +197,7 @@ def servers_of(behind: Sequence[Program], settings: Settings) -> dict[str, list[
     servers: dict[str, list[str]] = {}
     for program in behind:
         servers.setdefault(program.service, []).append(program.server)
-    for server in model_servers.followed(settings):
+    for server in model_servers.discovered(settings):
         servers.setdefault(server.name, [gateway.NOBODY])
     return servers
 
@@ -209,7 +209,7 @@ def _discovery(
 ) -> list[dict[str, Any]]:
     """The fields of `watch.Upstream` of each service with servers on other nodes."""
     found = []
-    for server in model_servers.followed(settings):
+    for server in model_servers.discovered(settings):
         variable, file = gateway.variable(server.name), gateway.servers_file(server.name, settings)
         text = files({**servers, server.name: [f"${{{variable}}}"]})[file]
         own = [one for one in servers[server.name] if one != gateway.NOBODY]

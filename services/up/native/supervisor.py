@@ -21,10 +21,10 @@ from xmlrpc.client import Error, ServerProxy, Transport
 from services.stack import processes
 from services.stack.console import tail
 from services.stack.errors import StackError
-from services.stack.interruption import undisturbed
 from services.stack.probes import UnixConnection
 from services.stack.processes import Process
 from services.stack.rundir import MOUNTING, ROOT, SUPERVISOR, RunDir, Running
+from services.stack.signals import defer_signals
 from services.up.services import LOADING, kind_of
 
 CONFIGURATION = "supervisord.conf"
@@ -86,7 +86,7 @@ class Supervisor:
             StackError: supervisord ended, or did not answer in time.
         """
         command = [sys.executable, "-m", SUPERVISOR, "--configuration", str(self._run.path / CONFIGURATION)]
-        with undisturbed():
+        with defer_signals():
             # What it cannot log it prints; where that goes to a file on a full disk, it ends.
             child = self._child = subprocess.Popen(
                 command,
@@ -97,7 +97,7 @@ class Supervisor:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            self._run.remember(describe(child.pid))
+            self._run.save(describe(child.pid))
         deadline = time.monotonic() + START_SECONDS
         while not self.states():
             if child.poll() is not None or time.monotonic() > deadline:
@@ -142,7 +142,7 @@ class Supervisor:
         self._abandon([name])
         self._call("stopProcessGroup", name)
         self._call("removeProcessGroup", name)
-        if running := self._run.recall():
+        if running := self._run.load():
             processes.end_group(self._run.process_group(name), running.session)
         self._run.group_file(name).unlink(missing_ok=True)
 
@@ -179,7 +179,7 @@ class Supervisor:
             gently: whether services finish what is in flight, for as long as their stop grace.
         """
         states = self.states()
-        leader = processes.find(running.session) if (running := self._run.recall()) else None
+        leader = processes.find(running.session) if (running := self._run.load()) else None
         if gently and states and leader:
             self._abandon([state.name for state in states])
             deadline = time.monotonic() + stop_seconds(self._run) + MARGIN_SECONDS
@@ -189,7 +189,7 @@ class Supervisor:
         processes.end(self.members)
         if self._child:
             self._child.wait()
-        self._run.forget()
+        self._run.clear()
 
     def members(self) -> list[Process]:
         """Return the processes of the stack, also those that outlive a supervisord that was killed.
@@ -197,7 +197,7 @@ class Supervisor:
         They are of supervisord's session and work in directories of the stack, or hold its images. A process id can
         come back: where another program leads the session of that number, it is none of ours.
         """
-        running = self._run.recall()
+        running = self._run.load()
         if running is None:
             return []
         leader = processes.find(running.session)
@@ -208,10 +208,10 @@ class Supervisor:
 
     def _abandon(self, names: list[str]) -> None:
         """End model servers that were never healthy: vLLM ignores SIGTERM while it loads, and has nothing to finish."""
-        running = self._run.recall()
+        running = self._run.load()
         if running is None:
             return
-        loading = {name for name in names if kind_of(name) in LOADING} & {*running.services} - {*running.well}
+        loading = {name for name in names if kind_of(name) in LOADING} & {*running.services} - {*running.healthy}
         for state in self.states() if loading else ():
             if state.name in loading and state.pid:
                 self._call("stopProcess", state.name, False)

@@ -1,7 +1,8 @@
 """`make up` with local processes.
 
 `describe` (stack.py) decides what runs, without changing anything. Here its files and secrets are written, supervisord
-is started or told of what has changed (supervisor.py), and every service is waited for (health.py). supervisord then keeps the services running, with the help of `watch`.
+is started or told of what has changed (supervisor.py), and every service is waited for (health.py). supervisord then
+keeps the services running, with the help of `watch`.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Starte
     runtime, chosen = Runtime(packages.require()), model_servers.install(chosen, settings)
     stack = start(settings, run, runtime, chosen)
     cache = stack.cache.published if stack.cache else ""
-    return stack.started(settings, partial(summary.farewell, settings, stack.urls, str(run.logs), cache))
+    return stack.started(settings, partial(summary.print_summary, settings, stack.urls, str(run.logs), cache))
 
 
 def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[ModelServer]) -> Stack:
@@ -83,7 +84,7 @@ def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[Mo
         with step("ending what a supervisord that was killed left"):
             supervisor.stop()
     while True:
-        stack, logged = describe(settings, run, runtime, chosen, run.recall()), run.log_sizes()
+        stack, logged = describe(settings, run, runtime, chosen, run.load()), run.log_sizes()
         require_functions(settings, stack.programs)
         apply(supervisor, run, stack, from_environment(*SYSTEM_VARIABLES))
         try:
@@ -140,22 +141,22 @@ def apply(supervisor: Supervisor, run: RunDir, stack: Stack, environment: Mappin
         stack: what is to run.
         environment: that supervisord is given where it is started.
     """
-    running = run.recall() if supervisor.states() else None
+    running = run.load() if supervisor.states() else None
     why = {program.name: ", ".join(config.changes(program, run)) for program in (*stack.programs, stack.watch)}
     stack.secrets.write()
     template.write(stack.files(run), run.path)
     if running:
         _update(supervisor, run, stack.running(running.session), running, why)
         return
-    with step(f"starting {', '.join(stack.names)} under supervisord"):
+    with step(f"starting {', '.join(stack.names)}", f"{', '.join(stack.names)} started"):
         supervisor.start(environment, stack.running)
 
 
 def _update(supervisor: Supervisor, run: RunDir, wanted: Running, running: Running, why: Mapping[str, str]) -> None:
     added, changed, removed = supervisor.reread()
     # What is started again has not been healthy since, also where this is interrupted.
-    healthy = {*running.well} - {*added, *changed, *removed}
-    run.remember(replace(running, well=sorted(healthy)))
+    healthy = {*running.healthy} - {*added, *changed, *removed}
+    run.save(replace(running, healthy=sorted(healthy)))
     if wanted.gateway != running.gateway:
         with step("the gateway loads its new configuration"):
             supervisor.reload_gateway()
@@ -170,8 +171,8 @@ def _update(supervisor: Supervisor, run: RunDir, wanted: Running, running: Runni
         say(f"starting {name}")
         supervisor.add(name)
     started = {*added, *changed, *supervisor.start_stopped()}
-    run.remember(replace(wanted, well=sorted(healthy - started)))
-    if not started and wanted == replace(running, well=[]):
+    run.save(replace(wanted, healthy=sorted(healthy - started)))
+    if not started and wanted == replace(running, healthy=[]):
         say("the services run already, with these settings")
 
 
@@ -197,24 +198,24 @@ class Startup:
         Raises:
             StartupTimeout: one ended or took too long, its last log lines are printed first; or its port is taken.
         """
-        supervisor, running = Supervisor(self.run), self.run.recall()
+        supervisor, running = Supervisor(self.run), self.run.load()
         waiting, printed = list(running.services if running else ()), 0.0
         while running and waiting:
             states = {state.name: state for state in supervisor.states()}
             ended = {state.name for state in states.values() if self._ended(state)}
             for name in list(waiting):
                 if conflict := health.port_conflict(name, self.run, running):
-                    raise StartupTimeout(name, conflict, running.well)
+                    raise StartupTimeout(name, conflict, running.healthy)
                 problem = health.problem(name, self.run, running)
                 problem = problem or states.get(name, State(name, "UNKNOWN", 0, 0)).problem
                 if why := self._failed(name, name in ended, problem):
-                    raise StartupTimeout(name, f"{why}: {self._cause(name) or problem}", running.well)
+                    raise StartupTimeout(name, f"{why}: {self._cause(name) or problem}", running.healthy)
                 if not problem:
                     done(f"{name} healthy", self._passed)
                     waiting.remove(name)
-                    if name not in running.well:
-                        running.well.append(name)
-                        self.run.remember(running)
+                    if name not in running.healthy:
+                        running.healthy.append(name)
+                        self.run.save(running)
             if waiting and self._passed - printed > SAY_SECONDS:
                 printed = self._passed
                 say(f"  {', '.join(waiting)}: still starting after {printed:.0f} s (make logs s={waiting[0]})")

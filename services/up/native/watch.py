@@ -23,7 +23,7 @@ from pathlib import Path
 
 from services.stack import processes, template
 from services.stack.errors import StackError
-from services.stack.refusal import refusal
+from services.stack.os_errors import explain_os_error
 from services.stack.rundir import RunDir, Running
 from services.up.apptainer import endpoints
 from services.up.native.health import hung
@@ -59,7 +59,7 @@ class HungServices:
 
     def check(self) -> None:
         """Ask every service that runs, and end those that hang."""
-        running = self.run.recall()
+        running = self.run.load()
         if running is None or not self.seconds:
             return
         states = [state for state in Supervisor(self.run).states() if state.state == "RUNNING"]
@@ -165,7 +165,7 @@ def _repeat(task: Callable[[], None]) -> None:
         try:
             task()
         except (StackError, OSError) as error:
-            log(str(refusal(error)))
+            log(str(explain_os_error(error)))
         except Exception:  # noqa: BLE001 - of whatever kind
             traceback.print_exc(file=sys.stdout)
             os._exit(1)

@@ -18,7 +18,7 @@ NO_ROOM = 2**20
 """Bytes; a disk that has less is full."""
 
 
-def refusal(error: OSError | StackError) -> StackError:
+def explain_os_error(error: OSError | StackError) -> StackError:
     """What is said of an error of the system: the path, and the remedy; one of the stack says it itself."""
     if isinstance(error, StackError):
         return error

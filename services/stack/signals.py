@@ -10,7 +10,7 @@ HEARD = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def defer_signals() -> Iterator[None]:
     """Within it such a signal waits for the end.
 
     Raises:
