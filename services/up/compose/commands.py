@@ -12,10 +12,8 @@ from dataclasses import asdict, replace
 from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
-from services.up.compose import record
 from services.up.compose.engine import ask, require
-from services.up.compose.project import Project
-from services.up.compose.record import Composed
+from services.up.compose.project import Composed, Project
 from services.up.services import LOG_LINES
 
 ROWS = "table {{.Service}}\t{{.Name}}\t{{.Status}}\t{{.Ports}}"
@@ -92,7 +90,7 @@ def down(run: RunDir) -> None:
     else:
         say("nothing runs here")
     shutil.rmtree(run.secrets, ignore_errors=True)
-    record.save(run, replace(composed, up=False))
+    replace(composed, up=False).save(run)
 
 
 def clean(run: RunDir) -> None:
@@ -117,7 +115,7 @@ def _remove(project: Project, *options: str) -> None:
 
 
 def _recall(run: RunDir) -> tuple[Composed, Project]:
-    composed = record.load(run)
+    composed = Composed.load(run)
     if composed is None:
         raise StackError("nothing runs here", "make up")
     return composed, Project(require(), composed.project)
