@@ -16,9 +16,6 @@ from services.up.compose import engine
 from services.up.compose.project import Composed
 from services.up.native import commands as native
 
-NAMES = {"compose": "containers", "native": "local processes", "apptainer": "Apptainer"}
-"""In words, by the value of STACK."""
-
 
 class Commands(Protocol):
     """The commands on a running stack; each raises `StackError` where it fails."""
