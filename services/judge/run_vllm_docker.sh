@@ -54,6 +54,7 @@ if [ -n "$secret" ]; then
         --volume "$secrets/$name:/run/secrets:ro" "$@"
 fi
 # <launcher container> written by `make settings`
+: "${DRAIN_TIMEOUT:=$(from_dotenv DRAIN_TIMEOUT)}"
 set -- --stop-timeout "$((DRAIN_TIMEOUT + 30))" "$@"
 set -- --env VLLM_NO_USAGE_STATS=1 "$@"
 [ -n "$gpu" ] || set -- --env VLLM_CPU_OMP_THREADS_BIND=nobind "$@"

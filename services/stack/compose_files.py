@@ -1,4 +1,4 @@
-"""What the compose files, and the launcher of a judge's container, have of the table of services, as lines of text."""
+"""What the compose files, and the launchers of single containers, have of the table of services, as lines of text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN = re.compile(r"[A-Za-z/][\w./-]*|-[A-Za-z]+")
 """A word that YAML needs no quotes for, within brackets."""
 CONDITION = {"": "", "gpu": '[ -z "$gpu" ] || ', "cpu": '[ -n "$gpu" ] || '}
 WIDTH = 110
-LAUNCHER = "services/judge/run_vllm_docker.sh"
+LAUNCHERS = ("services/judge/run_vllm_docker.sh", "services/embedding/run_tei_docker.sh")
 
 
 def parts() -> Mapping[str, Iterable[str]]:
@@ -42,7 +42,8 @@ def parts() -> Mapping[str, Iterable[str]]:
         "secrets touch": [f"#   touch .run/secrets/{name}" for name in files],
         "secrets files": [f'{name}: {{file: "${{RUN_DIR}}/secrets/{name}"}}' for name in files],
         "launcher options": _launcher_options(),
-        "launcher container": _launcher_container(),
+        "launcher container": _launcher_container(SERVICES["judge"]),
+        "launcher embedding": _launcher_container(SERVICES["embedding"]),
     }
 
 
@@ -137,12 +138,12 @@ def _launcher_options() -> list[str]:
     return lines
 
 
-def _launcher_container() -> list[str]:
-    """Return the lines of the launcher that put options of `docker run` before the image."""
-    judge = SERVICES["judge"]
-    environments = {"": judge.environment, "cpu": judge.cpu_environment}
+def _launcher_container(service: Service) -> list[str]:
+    """Return the lines of a launcher that put options of `docker run` before the image."""
+    environments = {"": service.environment, "cpu": service.cpu_environment}
     return [
-        f'set -- --stop-timeout "$((DRAIN_TIMEOUT + {judge.stop_margin}))" "$@"',
+        f': "${{{DRAIN_TIMEOUT}:=$(from_dotenv {DRAIN_TIMEOUT})}}"',
+        f'set -- --stop-timeout "$(({DRAIN_TIMEOUT} + {service.stop_margin}))" "$@"',
         *(
             f'{CONDITION[device]}set -- --env {name}={value} "$@"'
             for device, variables in environments.items()

@@ -50,7 +50,7 @@ def written(root: Path) -> dict[Path, str]:
     parts = {**variables(), **compose_files.parts()}
     for path in {*root.glob(COMPOSE_FILES)} - {root / USERS_FILE}:
         made[path] = DEFAULT.sub(_default, _with_parts(path, parts))
-    made[root / compose_files.LAUNCHER] = _with_parts(root / compose_files.LAUNCHER, parts)
+    made |= {root / name: _with_parts(root / name, parts) for name in compose_files.LAUNCHERS}
     return {**made, **chart.written(root)}
 
 

@@ -15,7 +15,7 @@ from services.stack import dotenv
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "services/judge/run_vllm_docker.sh"
 SHIPPED = dotenv.read(ROOT / ".env")
-NEEDED = ("sh", "sed", "grep", "cut", "dirname", "mkdir", "hostname", "sleep", "python3")
+NEEDED = ("sh", "sed", "grep", "head", "cut", "dirname", "mkdir", "hostname", "sleep", "python3")
 DOCKER = """
 printf '%s\\n' "$*" >>"$HERE/docker.log"
 case "$1" in
