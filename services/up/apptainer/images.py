@@ -1,16 +1,22 @@
-"""The images that Apptainer runs: where each is, and whether `apptainer/images.mk` would build it again."""
+"""The images that Apptainer runs: each is built where it is missing, or older than what it is built from.
+
+Building them takes nothing but Python and Apptainer.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.stack.console import say
+from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, require_plain
 from services.stack.settings import Settings
@@ -19,7 +25,13 @@ PROGRAM = "apptainer"
 OLDEST = (1, 2)
 """The first version that has `build --build-arg`; `exec --no-eval` is of 1.1."""
 VERSION = re.compile(rf"{PROGRAM} version (\d+)\.(\d+)\.(\d+)")
-MAKEFILE = "apptainer/images.mk"
+ARCHIVES = ("docker-archive", "oci-archive", "docker-daemon", "localimage")
+"""What an image can be built from instead of a registry, as Apptainer writes it: `docker-archive:/path/image.tar`."""
+CODE = ("constraints.txt", "verifier", "client", "cli", "services/rules")
+SUFFIXES = (".py", ".toml", ".txt", ".json", ".html")
+"""Of the files of the code that go into the image of the reward server."""
+KILLED_SECONDS = 24 * 3600.0
+"""After which an incomplete image is that of a build that was killed."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +46,80 @@ class Image:
     name: str
     setting: str
 
+    @property
+    def definition(self) -> Path:
+        """Its definition."""
+        return ROOT / f"apptainer/{self.name.removesuffix('-cpu')}.def"
+
     def file(self, settings: Settings) -> Path:
         """Return where it is."""
         return ROOT / settings["SIF_DIR"] / f"{self.name}.sif"
 
     def is_outdated(self, settings: Settings) -> bool:
-        """Return whether `make sif` would build it again, for a user who can."""
-        file = self.file(settings)
-        if not file.exists() or not os.access(file.parent, os.W_OK):
-            return False
-        return subprocess.run(_make(self, settings, "--question"), cwd=ROOT, capture_output=True).returncode == 1
+        """Return whether it is older than a file that it is built from, or built from another image than is set now.
+
+        Of an image that was copied here, it is not known from which one it was built.
+        """
+        file, record = self.file(settings), self._record(settings)
+        if record.exists() and record.read_text(encoding="utf-8") != settings[self.setting]:
+            return True
+        built = file.stat().st_mtime
+        return any(source.stat().st_mtime > built for source in self._sources(settings))
+
+    def build(self, settings: Settings) -> None:
+        """Build it under another name until it is complete: nodes share the folder.
+
+        The image that it replaces stays as NAME.before, for stacks that run out of it.
+
+        Raises:
+            StackError: it cannot be built.
+        """
+        file, (agent, source) = self.file(settings), _source(settings[self.setting])
+        incomplete = file.with_name(f".{self.name}-{socket.gethostname()}-{os.getpid()}.sif")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._remove_killed(file.parent)
+        arguments = {"BOOTSTRAP": agent, "FROM": source} | ({"ROOT": str(ROOT)} if self.name == "rules" else {})
+        command = [runtime(), "build", "--disable-cache", "--force"]
+        command += [part for name, value in arguments.items() for part in ("--build-arg", f"{name}={value}")]
+        # Apptainer makes no folder in the home; one that is there may hold the user's credentials.
+        own = {} if (Path.home() / ".apptainer").exists() else {"APPTAINER_CONFIGDIR": str(file.parent / ".apptainer")}
+        command += [str(incomplete), str(self.definition)]
+        try:
+            with step(f"building {file} from {settings[self.setting]}", f"{file} built"):
+                done = subprocess.run(command, cwd=ROOT, env={**own, **os.environ}, check=False)
+                if done.returncode != 0:
+                    raise StackError(
+                        f"{file.name} was not built: the lines above say why",
+                        f"check that {self.setting} names an image within reach, and that APPTAINER_TMPDIR has room "
+                        "for it unpacked and is on a disk of this node",
+                    )
+            if file.exists():
+                file.with_suffix(".before").unlink(missing_ok=True)
+                os.link(file, file.with_suffix(".before"))
+            incomplete.replace(file)
+        finally:
+            incomplete.unlink(missing_ok=True)
+        self._record(settings).write_text(settings[self.setting], encoding="utf-8")
+
+    def _record(self, settings: Settings) -> Path:
+        return self.file(settings).with_suffix(".from")
+
+    def _sources(self, settings: Settings) -> Iterator[Path]:
+        """Yield the files that it is built from."""
+        yield self.definition
+        archive = Path(_source(settings[self.setting])[1])
+        if archive.is_file():
+            yield archive
+        for source in map(ROOT.joinpath, CODE if self.name == "rules" else ()):
+            files = source.rglob("*") if source.is_dir() else [source]
+            yield from (file for file in files if file.suffix in SUFFIXES and not {"build", "dist"} & {*file.parts})
+
+    def _remove_killed(self, folder: Path) -> None:
+        """Remove what killed builds left, on any node."""
+        for left in folder.glob(f".{self.name}-*.sif"):
+            with suppress(FileNotFoundError):
+                if time.time() - left.stat().st_mtime > KILLED_SECONDS:
+                    left.unlink()
 
 
 IMAGES: Mapping[str, Image] = {
@@ -76,16 +152,11 @@ def build(settings: Settings, names: Sequence[str]) -> None:
     chosen = _named(names)
     require_plain(ROOT)
     runtime()
-    # Apptainer makes no folder in the home; one that is there may hold the user's credentials.
-    own = {"APPTAINER_CONFIGDIR": str(ROOT / settings["SIF_DIR"] / ".apptainer")}
-    environment = {**({} if (Path.home() / ".apptainer").exists() else own), **os.environ}
     for image in chosen:
-        if subprocess.run(_make(image, settings), cwd=ROOT, env=environment, check=False).returncode != 0:
-            raise StackError(
-                f"{image.name}.sif was not built: the lines above say why",
-                f"check that {image.setting} names an image within reach, and that APPTAINER_TMPDIR has room for it "
-                "unpacked and is on a disk of this node",
-            )
+        if image.file(settings).exists() and not image.is_outdated(settings):
+            say(f"{image.file(settings)} is up to date")
+        else:
+            image.build(settings)
 
 
 def where(settings: Settings, names: Sequence[str]) -> None:
@@ -123,14 +194,7 @@ def _named(names: Sequence[str]) -> list[Image]:
     return [IMAGES[name] for name in names or DEFAULT]
 
 
-def _make(image: Image, settings: Settings, *options: str) -> list[str]:
-    """Return the command that builds an image.
-
-    Raises:
-        StackError: there is no make.
-    """
-    if not (make := shutil.which("make")):
-        raise StackError("make is not installed", "install GNU make")
-    values = [f"{one.setting}={settings[one.setting]}" for one in IMAGES.values()]
-    folder = f"SIF_DIR={ROOT / settings['SIF_DIR']}"
-    return [make, "--no-print-directory", *options, "-f", MAKEFILE, folder, *values, str(image.file(settings))]
+def _source(reference: str) -> tuple[str, str]:
+    """Return the bootstrap agent and its source, for an image as a setting names it."""
+    agent, _, source = reference.partition(":")
+    return (agent, source) if agent in ARCHIVES else ("docker", reference)

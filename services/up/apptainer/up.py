@@ -119,10 +119,13 @@ def servers(settings: Settings, stack: Stack) -> dict[str, str]:
 
 def outdated(settings: Settings, services: Iterable[str]) -> list[str]:
     """Return a warning for each image of these services that is older than what it is built from."""
-    images = [image for image in dict.fromkeys(map(image_of, services)) if image.is_outdated(settings)]
+    found = dict.fromkeys(map(image_of, services))
+    # In a folder of somebody else's this user cannot build, and a checkout's files are as old as the checkout.
+    mine = [image for image in found if os.access(image.file(settings), os.W_OK)]
     return [
         f"{image.file(settings)} is older than what it is built from, and runs as it is (make sif t={image.name})"
-        for image in images
+        for image in mine
+        if image.is_outdated(settings)
     ]
 
 
