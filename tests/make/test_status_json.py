@@ -28,7 +28,7 @@ def test_local_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys
         native.status(RunDir(str(tmp_path)), True)
     said: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert said == {
-        "way": "apptainer",
+        "deployment": "apptainer",
         "services": [
             {"service": "rules", "state": "running", "pid": 17, "uptime": 60, "health": "ok"},
             {"service": "gateway", "state": "fatal", "pid": None, "uptime": 0, "health": "it is gone"},
