@@ -12,11 +12,9 @@ from services.stack.rundir import RunDir
 from services.stack.settings import Settings
 from services.up.apptainer import commands as apptainer
 from services.up.compose import commands as compose
-from services.up.compose import engine, record
+from services.up.compose import engine
+from services.up.compose.project import Composed
 from services.up.native import commands as native
-
-NAMES = {"compose": "containers", "native": "local processes", "apptainer": "Apptainer"}
-"""In words, by the value of STACK."""
 
 
 class Commands(Protocol):
@@ -34,7 +32,7 @@ COMMANDS: dict[str, Commands] = {"compose": compose, "native": native, "apptaine
 
 def running(run: RunDir) -> str:
     """Return the deployment that runs in this directory, as STACK names it; empty where none does."""
-    composed = record.load(run)
+    composed = Composed.load(run)
     if composed and composed.up:
         return "compose"
     last = run.load()
@@ -71,6 +69,6 @@ def clean(run: RunDir) -> None:
         OSError: a file cannot be removed.
     """
     commands(run).down(run)
-    if record.load(run):
+    if Composed.load(run):
         compose.clean(run)
     run.remove()

@@ -11,8 +11,9 @@ from services.stack import helm_values
 from services.stack.console import say
 from services.stack.rundir import ROOT
 from services.stack.settings import Settings, local
-from services.up.deployment import NAMES
 
+NAMES = {"compose": "containers", "native": "local processes", "apptainer": "Apptainer"}
+"""The deployments in words, by the value of STACK."""
 ROW = "{:<16} {:<14} {:<16} {}"
 
 

@@ -67,13 +67,13 @@ def built(called: Path) -> list[str]:
 
 def source(line: str) -> str:
     """The agent and the source of a build, by its command line."""
-    words = line.split()
-    return " ".join(word for option, word in itertools.pairwise(words) if option == "--build-arg" and "ROOT" not in word)
+    pairs = itertools.pairwise(line.split())
+    return " ".join(word for option, word in pairs if option == "--build-arg" and "ROOT" not in word)
 
 
 @pytest.mark.usefixtures("needs_process")
 def test_by_time(empty: Settings, called: Path, tmp_path: Path) -> None:
-    """An image older than its definition, its archive or, of the reward server, the code is built again, and is outdated."""
+    """An image that is older than its definition, its archive or its code is outdated, and built again."""
     archive = tmp_path / "redis.tar"
     archive.touch()
     empty["REDIS_IMAGE"] = f"docker-archive:{archive}"

@@ -1,4 +1,4 @@
-"""In place of vLLM: a judge that takes some seconds for a verdict, and finishes its requests when it is told to stop."""
+"""In place of vLLM: a judge that takes some seconds for a verdict, and finishes its requests when it is stopped."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from services.stack.rundir import RunDir
-from services.up.compose import commands, record
-from services.up.compose.record import Composed
+from services.up.compose import commands
+from services.up.compose.project import Composed
 from tests.support.compose import ComposeStack, running
 from tests.support.waiting import eventually
 
@@ -53,6 +53,6 @@ def test_restart(stack: ComposeStack) -> None:
 def test_down(stack: ComposeStack, tmp_path: Path) -> None:
     """`make down` finishes the request, and removes every container."""
     run = RunDir(str(tmp_path))
-    record.save(run, Composed(stack.environment["COMPOSE_PROJECT_NAME"], ["judge"]))
+    Composed(stack.environment["COMPOSE_PROJECT_NAME"], ["judge"]).save(run)
     assert status_across(stack, lambda: commands.down(run)) == 200
     assert stack.run("ps", "--all", "--quiet") == ""

@@ -19,8 +19,7 @@ from services.stack.settings import load
 from services.up.compose import commands, composition, mounts
 from services.up.compose.composition import Composition
 from services.up.compose.engine import Engine
-from services.up.compose.project import Project
-from services.up.compose.record import Composed
+from services.up.compose.project import Composed, Project
 from services.up.model_servers import EMBEDDING, JUDGE, ModelServer
 from tests.support.secret_settings import all_secrets
 

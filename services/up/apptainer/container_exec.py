@@ -246,5 +246,5 @@ def _read_only(path: Path) -> str:
 
 def _plain(path: Path) -> str:
     if {*str(path)} & {*SEPARATORS}:
-        raise StackError(f"{path} holds one of {' '.join(SEPARATORS)}, with which {BACKEND} binds no folder", "rename it")
+        raise StackError(f"{path} holds one of {' '.join(SEPARATORS)}, which {BACKEND} cannot bind", "rename it")
     return str(path)

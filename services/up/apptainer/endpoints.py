@@ -1,7 +1,6 @@
 """The file that says where the stack is: trainers follow it, and a heartbeat writes it again and again.
 
-The native deployment's `watch` writes it again every few seconds, so that readers on other nodes notice a stack that was
-killed.
+The native deployment's `watch` is the heartbeat, by which readers on other nodes notice a stack that was killed.
 """
 
 from __future__ import annotations

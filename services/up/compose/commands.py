@@ -12,10 +12,8 @@ from dataclasses import asdict, replace
 from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
-from services.up.compose import record
 from services.up.compose.engine import ask, require
-from services.up.compose.project import Project
-from services.up.compose.record import Composed
+from services.up.compose.project import Composed, Project
 from services.up.services import LOG_LINES
 
 ROWS = "table {{.Service}}\t{{.Name}}\t{{.Status}}\t{{.Ports}}"
@@ -40,11 +38,9 @@ def status(run: RunDir, as_json: bool = False) -> None:
     sick = [one for one in containers if not one.is_healthy]
     problems = {one.name: project.problem(one) for one in sick}
     if as_json:
-        fields = ("service", "state", "status", "ports")
-        rows = [
-            {"container": one.name, "health": problems.get(one.name, "ok"), **{name: asdict(one)[name] for name in fields}}
-            for one in containers
-        ]
+        shown = {one.name: {**asdict(one), "health": problems.get(one.name, "ok")} for one in containers}
+        fields = ("service", "state", "status", "health", "ports")
+        rows = [{"container": name, **{field: row[field] for field in fields}} for name, row in shown.items()]
         say(json.dumps({"deployment": "compose", "services": rows}, indent=1))
     else:
         project.run("ps", "--all", "--format", ROWS)
@@ -94,7 +90,7 @@ def down(run: RunDir) -> None:
     else:
         say("nothing runs here")
     shutil.rmtree(run.secrets, ignore_errors=True)
-    record.save(run, replace(composed, up=False))
+    replace(composed, up=False).save(run)
 
 
 def clean(run: RunDir) -> None:
@@ -119,7 +115,7 @@ def _remove(project: Project, *options: str) -> None:
 
 
 def _recall(run: RunDir) -> tuple[Composed, Project]:
-    composed = record.load(run)
+    composed = Composed.load(run)
     if composed is None:
         raise StackError("nothing runs here", "make up")
     return composed, Project(require(), composed.project)

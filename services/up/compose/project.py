@@ -7,17 +7,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
-from services.up.compose import record
 from services.up.compose.engine import Engine, ask
 
 NAME = "rewardstack"
 """Of the project, unless COMPOSE_PROJECT_NAME says otherwise."""
+RECORD = "compose.json"
 LABEL = "com.docker.compose.project"
 STEERING = ("COMPOSE_ENV_FILES", "COMPOSE_FILE", "COMPOSE_PATH_SEPARATOR", "COMPOSE_PROFILES", "COMPOSE_PROJECT_NAME")
 """Variables that would make Compose read other files than the ones it is passed."""
@@ -46,6 +46,37 @@ class Container:
     def has_failed(self) -> bool:
         """Whether it ended or its health check failed; one that starts, or waits for another, has not."""
         return self.state in ("exited", "dead", "restarting") or self.health == "unhealthy"
+
+
+@dataclass(frozen=True)
+class Composed:
+    """What `make up` started, kept in the run directory for the commands that follow.
+
+    Args:
+        project: its name at the engine.
+        services: names of them.
+        up: False once it was stopped; its volumes stay until `make clean`.
+    """
+
+    project: str
+    services: list[str]
+    up: bool = True
+
+    def save(self, run: RunDir) -> None:
+        """Save it."""
+        (run.path / RECORD).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @staticmethod
+    def load(run: RunDir) -> Composed | None:
+        """Return what was started last; None where nothing ever was.
+
+        Raises:
+            OSError: the run directory cannot be read.
+        """
+        try:
+            return Composed(**json.loads((run.path / RECORD).read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
 
 
 class Project:
@@ -145,7 +176,7 @@ def require_own(project: Project, run: RunDir) -> None:
     Raises:
         StackError: they are not.
     """
-    folder, last = project.folder(), record.load(run)
+    folder, last = project.folder(), Composed.load(run)
     if folder not in (None, ROOT, run.path):
         raise StackError(
             f"the project {project.name} runs already, from {folder}",

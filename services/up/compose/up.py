@@ -1,29 +1,31 @@
-"""`make up` with containers."""
+"""`make up` with containers: its plan, and how it is applied."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from services.stack.console import TAIL_LINES, error_in, say, step
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
 from services.stack.services_table import SERVICES
 from services.stack.settings import Settings
-from services.up import model_servers, summary
+from services.up import model_servers, named_judges, summary
 from services.up.compose import composition as composing
-from services.up.compose import mounts, record
+from services.up.compose import mounts
 from services.up.compose.composition import Composition
-from services.up.compose.engine import has_image
+from services.up.compose.engine import has_image, require
 from services.up.compose.images import build
-from services.up.compose.project import Project, file_options
-from services.up.compose.record import Composed
+from services.up.compose.project import Composed, Project, file_options, project_name, require_own
 from services.up.model_servers import ModelServer
-from services.up.plan import Started
+from services.up.plan import Plan, Service, Started, in_gib
 from services.up.services import kind_of, remedy
 
+MODEL_ARGUMENT = {"judge": 0, "embedding": 1}
+"""Where the model is in the command of a model server's container."""
 SPARE_SECONDS = 120
 """Beyond its timeout, in which the health check of a service that does not start fails by itself."""
 
@@ -40,6 +42,38 @@ class StartFailure(StackError):
     def __init__(self, problem: str, remedy: str, services: Sequence[str]) -> None:
         super().__init__(problem, remedy)
         self.services = services
+
+
+def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
+    """Return what `make up` does; nothing is changed.
+
+    Args:
+        settings: of the stack.
+        run: its directory.
+        reason: for containers.
+
+    Raises:
+        StackError: no engine answers, or it cannot be done here.
+    """
+    project = Project(require(), project_name())
+    require_own(project, run)
+    containers = project.containers()
+    running = {container.service for container in containers if container.state == "running"}
+    default = composing.judge_model(settings, composing.usable_gpus(project.engine))
+    choice = model_servers.choose(settings, running, named_judges.servers(settings, default), lambda *_: "")
+    described = composing.describe(settings, run, project, choice.chosen)
+    unused = composing.unused_gpus(project.engine)
+    return Plan(
+        backend="compose",
+        reason=reason,
+        services=[_service(name, row, described, settings) for name, row in described.services.items()],
+        running=running,
+        ports=described.ports,
+        held={port for container in containers for port in container.ports},
+        left_out={**({"GPU": unused} if unused else {}), **choice.left_out},
+        warnings=choice.warnings,
+        apply=partial(up, settings, run, project, choice.chosen),
+    )
 
 
 def up(settings: Settings, run: RunDir, project: Project, chosen: Sequence[ModelServer]) -> Started:
@@ -96,7 +130,7 @@ def prepare(composition: Composition, settings: Settings, run: RunDir) -> Path:
                 )
     build(project, settings["REWARDSTACK_IMAGE"], [file])
     composing.use_entry_points(composition)
-    record.save(run, Composed(project.name, [*composition.services]))
+    Composed(project.name, [*composition.services]).save(run)
     return composition.write(run)
 
 
@@ -146,3 +180,17 @@ def _started(settings: Settings, composition: Composition, summarize: Callable[[
         addresses |= {**composition.urls, "REWARD_CACHE_URL": settings.cache_url}
     judge = composing.judge_model(settings, composing.usable_gpus(composition.project.engine))
     return Started(settings, ["rules", *(server.name for server in composition.chosen)], addresses, judge, summarize)
+
+
+def _service(name: str, row: Mapping[str, Any], described: Composition, settings: Settings) -> Service:
+    runs = row["image"]
+    if "build" in row:
+        runs += " (built here)"
+    elif not has_image(described.project.engine, runs):
+        runs += " (to be fetched)"
+    if kind_of(name) in MODEL_ARGUMENT and row.get("command"):
+        runs += f", {row['command'][MODEL_ARGUMENT[kind_of(name)]]}"
+    server = next((server for server in described.chosen if server.name == name), None)
+    limit = int(row.get("mem_limit", 0))
+    needs = f"about {in_gib(model_servers.memory(server, settings))}" if server else ""
+    return Service(name, runs, row.get("scale", 1), needs or (f"up to {in_gib(limit)}" if limit else ""))

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.usefixtures("needs_engine"), pytest.mark.nightly, pyte
 
 @pytest.fixture
 def stack() -> Iterator[ComposeStack]:
-    """The cache alone, which may be unwell for twenty seconds."""
+    """The cache alone, which may be unhealthy for twenty seconds."""
     made = ComposeStack((), UNHEALTHY_TIMEOUT="20")
     try:
         made.run("up", "--detach", "--wait", "cache")
@@ -27,7 +27,7 @@ def stack() -> Iterator[ComposeStack]:
 
 
 def test_hanging(stack: ComposeStack) -> None:
-    """One that was well and hangs is ended, and the engine starts it again; then it is well."""
+    """One that was healthy and hangs is ended, and the engine starts it again; then it is healthy."""
     [cache] = stack.containers("cache")
     stack.run("exec", "cache", "sh", "-c", "kill -STOP -1")
 
