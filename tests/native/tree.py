@@ -15,7 +15,7 @@ from tests.support.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = (
-    *(".env", "Makefile", "client", "cli", "verifier", "constraints.txt", "examples", "services"),
+    *(".env", "Makefile", "client", "cli", "verifier", "constraints.txt", "examples", "helm", "services"),
     *(path.name for path in ROOT.glob("compose*.yaml")),
 )
 NOT_COPIED = shutil.ignore_patterns("__pycache__")

@@ -25,6 +25,7 @@ from services.up.services import kind_of, service_of
 WITH_KEYS = ("sh", str(CHART_FILES / "models/with_keys.sh"))
 PYTHON_PROGRAMS = {"python": (sys.executable,), "gunicorn": (sys.executable, "-m", "gunicorn")}
 """Programs of the stack's own environment, which need not be on PATH."""
+TIMEOUT = "UNHEALTHY_TIMEOUT"
 WATCH_ORDER = 40
 """It starts last and stops first."""
 IN_IMAGE = "APPTAINERENV_"
@@ -193,8 +194,9 @@ def watch(settings: Settings, run: RunDir, discovery: str) -> Program:
         run: its directory.
         discovery: text of the file that says which model servers of other nodes the gateway asks.
     """
-    started = [sys.executable, "-m", "services.up.native.watch", str(run.path), settings["UNHEALTHY_TIMEOUT"]]
-    return Program(WATCH, started, WATCH_ORDER, versions={"discovery": digest([discovery])})
+    started = [sys.executable, "-m", "services.up.native.watch", str(run.path)]
+    environment = {TIMEOUT: settings[TIMEOUT]}
+    return Program(WATCH, started, WATCH_ORDER, environment=environment, versions={"discovery": digest([discovery])})
 
 
 def digest(parts: Iterable[str]) -> str:

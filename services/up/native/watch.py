@@ -1,4 +1,4 @@
-"""Watches the services while they run: `python -m services.up.native.watch RUN_DIR UNHEALTHY_TIMEOUT`.
+"""Watches the services while they run: `python -m services.up.native.watch RUN_DIR`.
 
 supervisord starts it beside them, and itself restarts what has ended. Every few seconds this does the rest: it starts
 what supervisord has given up, kills a service that hangs, tells the gateway which model servers of other nodes are
@@ -172,12 +172,12 @@ def _repeat(task: Callable[[], None]) -> None:
         time.sleep(INTERVAL_SECONDS)
 
 
-def main(folder: str, unhealthy_timeout: str) -> None:
+def main(folder: str) -> None:
     """Watch until supervisord ends this process."""
     run = RunDir(folder)
     tasks = (
         Supervisor(run).restart_failed,
-        HungServices(run, float(unhealthy_timeout)).check,
+        HungServices(run, float(os.environ["UNHEALTHY_TIMEOUT"])).check,
         Discovery(run).check,
         partial(beat, run),
         partial(rotate_logs, run),
@@ -188,4 +188,4 @@ def main(folder: str, unhealthy_timeout: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])
