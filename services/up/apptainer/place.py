@@ -20,6 +20,7 @@ from services.up import model_servers
 from services.up.apptainer import named
 from services.up.apptainer.images import IMAGES, Image, runtime
 from services.up.model_servers import EMBEDDING, ModelServer, copies, elsewhere
+from services.up.native.models import Launcher
 from services.up.native.programs import IN_IMAGE, Program
 from services.up.native.stack import Runtime
 from services.up.services import LOADING, kind_of
@@ -45,7 +46,7 @@ def image_of(service: str, on_gpu: bool | None = None) -> Image:
     return IMAGES[IMAGE.get(kind) or (kind if (gpus() if on_gpu is None else on_gpu) else f"{kind}-cpu")]
 
 
-class FromImages:
+class FromImages(Launcher):
     """Model servers by their images' own entry points."""
 
     def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:

@@ -103,10 +103,6 @@ def describe(
     """Return what is to run; nothing is changed.
 
     Args:
-        settings: of the stack.
-        run: its directory.
-        runtime: where programs run.
-        chosen: model servers.
         running: what runs already.
 
     Raises:
@@ -181,7 +177,6 @@ def servers_of(behind: Sequence[Program], settings: Settings) -> dict[str, list[
 
     Args:
         behind: programs that the gateway passes requests to.
-        settings: of the stack.
     """
     servers: dict[str, list[str]] = {}
     for program in behind:

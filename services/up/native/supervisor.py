@@ -116,8 +116,6 @@ class Supervisor:
     def halt(self, service: str) -> None:
         """Stop a service until the next `make up`.
 
-        One that supervisord has given up cannot be stopped: `watch` starts it first.
-
         Raises:
             StackError: it does not stop.
         """
@@ -125,6 +123,8 @@ class Supervisor:
         while any(state.name == service and state.state != "STOPPED" for state in self.states()):
             if time.monotonic() > deadline:
                 raise StackError(f"{service} does not stop", "make down")
+            self.restart_failed()  # what supervisord has given up cannot be stopped
+            self._abandon([service])
             self._call("stopProcessGroup", service)
             time.sleep(POLL_SECONDS)
 
@@ -214,7 +214,7 @@ class Supervisor:
         loading = {name for name in names if kind_of(name) in LOADING} & {*running.services} - {*running.well}
         for state in self.states() if loading else ():
             if state.name in loading and state.pid:
-                self._call("stopProcess", state.name, False)
+                self._call("stopProcessGroup", state.name, False)
                 processes.end_group(state.pid, running.session)
 
     def _call(self, method: str, *arguments: object) -> Any:

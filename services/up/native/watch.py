@@ -48,7 +48,6 @@ class HungServices:
     One that has not been healthy since it was started is left alone: it may be loading a model.
 
     Args:
-        run: directory of the stack.
         seconds: without an answer after which a service is ended; 0 for never.
     """
 
@@ -88,7 +87,6 @@ class Upstream:
     """The servers of a service with replicas on other nodes, as the gateway has them.
 
     Args:
-        run: directory of the stack.
         file: of the gateway, which lists them.
         text: of this file, with the variable in place of a server.
         variable: that stands for a server.
@@ -119,11 +117,7 @@ class Upstream:
 
 
 class Discovery:
-    """Keeps the gateway's servers as the folders of replicas are.
-
-    Args:
-        run: directory of the stack.
-    """
+    """Keeps the gateway's servers as the folders of replicas are."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
