@@ -1,4 +1,4 @@
-"""`make status`, `make logs`, `make down` and `make clean` with any Python: `.venv` is broken, as after Ctrl-C in pip."""
+"""`make status`, `logs`, `down` and `clean` with any Python: `.venv` is broken, as after Ctrl-C in pip."""
 
 from __future__ import annotations
 

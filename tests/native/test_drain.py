@@ -19,7 +19,7 @@ from tests.support.waiting import eventually
 pytestmark = [pytest.mark.usefixtures("needs_stack"), pytest.mark.nightly]
 
 SECONDS = 8
-"""That a verdict takes; longer than any time that supervisord, nginx or gunicorn wait by default for a killed request."""
+"""That a verdict takes."""
 
 
 @pytest.fixture
