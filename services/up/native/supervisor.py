@@ -252,7 +252,7 @@ class _UnixTransport(Transport):
         super().__init__()
         self._socket = run.supervisor_socket
 
-    def make_connection(self, host: object) -> HTTPConnection:
+    def make_connection(self, host: Any) -> HTTPConnection:
         connection = UnixConnection(self._socket, None)
         self._connection = host, connection  # which `close` closes
         return connection

@@ -1,7 +1,7 @@
 """`python -m vllm.entrypoints.cli.main serve MODEL FLAGS`: judges, and tells on every path how it was started.
 
-STUB_VLLM=die ends it while it starts; STUB_VLLM=hang never answers. A verdict takes STUB_SECONDS. After SIGTERM it first
-answers what it has been asked, as vLLM does.
+STUB_VLLM=die ends it while it starts; STUB_VLLM=hang never answers. A verdict takes STUB_SECONDS. After SIGTERM it
+first answers what it has been asked, as vLLM does.
 """
 
 from __future__ import annotations
