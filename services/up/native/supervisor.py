@@ -60,7 +60,7 @@ class Supervisor:
     """The supervisord of one run directory."""
 
     def __init__(self, run: RunDir) -> None:
-        self._run = run
+        self._run, self._configuration = run, str(run.path / CONFIGURATION)
         self._child: subprocess.Popen[bytes] | None = None
 
     def states(self) -> list[State]:
@@ -85,7 +85,7 @@ class Supervisor:
         Raises:
             StackError: supervisord ended, or did not answer in time.
         """
-        command = [sys.executable, "-m", SUPERVISOR, "--configuration", str(self._run.path / CONFIGURATION)]
+        command = [sys.executable, "-m", SUPERVISOR, "--configuration", self._configuration]
         with undisturbed():
             # What it cannot log it prints; where that goes to a file on a full disk, it ends.
             child = self._child = subprocess.Popen(
@@ -201,7 +201,7 @@ class Supervisor:
         if running is None:
             return []
         leader = processes.find(running.session)
-        if leader and SUPERVISOR not in leader.command:
+        if leader and self._configuration not in leader.command:
             return []
         ours = (ROOT, self._run.path, self._run.queue)
         return [one for one in processes.members(running.session) if one.directory in ours or _is_image(one)]
