@@ -48,7 +48,7 @@ class Stack:
     """What is to run; nothing of it is written yet.
 
     Args:
-        programs: the services, in the order in which they start.
+        programs: the services, in the order in which they are listed.
         watch: the program that watches them.
         configuration: of programs, text by name of the file.
         gateway: files of the gateway, text by name.
