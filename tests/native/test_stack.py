@@ -237,7 +237,7 @@ def test_two_at_once(stack: Tree) -> None:
     with (stack.path / ".run/lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         result = stack.run("down")
-    assert (result.returncode, "another make up or make down is at work here" in result.stdout) == (1, True)
+    assert (result.returncode, "another make up or make down is running here" in result.stdout) == (1, True)
 
 
 def test_logs(stack: Tree) -> None:
