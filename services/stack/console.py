@@ -23,7 +23,7 @@ TICK = "✓"
 IN_ASCII = {TICK: "ok", "—": "-", "→": "->"}
 """For terminals and logs that are not UTF-8."""
 COLORS = {TICK: "32", "ERROR:": "1;31", "warning:": "33"}
-SLOW_SECONDS = 3.0
+SLOW_SECONDS = 1.0
 """After which a step is announced."""
 TAIL_LINES = 20
 ERRORS = ("Error: ", "Exception: ", "[emerg] ", "FATAL", "Fatal error", "Resource temporarily unavailable")

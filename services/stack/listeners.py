@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import NamedTuple
 
-from services.stack.rundir import ROOT, SUPERVISOR
+from services.stack.rundir import MARK, ROOT, SUPERVISOR
 
 PROC = Path("/proc")
 LISTENING = "0A"
@@ -83,7 +83,7 @@ def _process(folder: Path) -> Listener:
     with suppress(OSError):
         leader = PROC / str(os.getsid(int(folder.name)))
         command = (leader / "cmdline").read_text(errors="replace").split("\0")
-        if SUPERVISOR in command:
+        if SUPERVISOR in command and (Path(command[-2]).parent / MARK).exists():
             run, tree = Path(command[-2]).parent, Path(os.readlink(leader / "cwd"))
             return Listener(f"{who} of the stack in {run}", down=_down(run, tree))
     return Listener(who, DEBIAN.get(name, ""))

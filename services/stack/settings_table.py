@@ -84,11 +84,11 @@ STACK = Section("The stack", [
             "private directory of the running stack, relative to the root of the tree; `make status`, `logs` and "
             "`down` need the same value"),
     Setting("UP_TIMEOUT", "120", SECONDS, BOTH,
-            "seconds to wait until every service is well, and until the samples are scored"),
+            "seconds to wait until every service is healthy, and until the samples are scored"),
     Setting("MODEL_UP_TIMEOUT", "1800", SECONDS, (*BOTH, *VLLM_LAUNCHERS, "tei-docker"),
             "seconds to wait until judge and embedding server have loaded their models"),
     Setting("UNHEALTHY_TIMEOUT", "300", Whole(0, 86_400), (*BOTH, "vllm-python"),
-            "seconds after which a service that was well, and does not answer any more, is ended and started again; "
+            "seconds after which a service that has been healthy and no longer answers is killed and started again; "
             "0: never"),
     Setting("MODELS_DIR", ".models", PATH, ("up", "vllm-python", "tei-python"),
             "directory of the virtual environment of local model servers and of unpacked models, relative to the "

@@ -30,7 +30,7 @@ WIRED = frozenset({"REWARD_PORT", "LLM_JUDGE_SERVER_URL", "EMBEDDING_SERVER_URL"
 """What a container is given otherwise than it is set: within the stack's network the addresses are others."""
 HEAD = """\
 # Written from the table of settings, services/stack/settings_table.py, by `make settings`: the only list of images,
-# ports, models and limits. A variable of the environment beats a line here; keys and passwords belong in it alone.
+# ports, models and limits. Put your lasting settings, keys and passwords into .env.local, which beats this file.
 """
 
 

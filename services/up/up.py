@@ -42,8 +42,8 @@ def up() -> None:
     with run.lock():
         plan = _plan(settings, run)
         plan.announce()
-        for change in changed_settings(settings, run):
-            say(change)
+        if changed := changed_settings(settings, run):
+            say("settings changed since the last start:\n  " + "\n  ".join(changed))
         ports.require_free(plan.ports, plan.held)
         _save(settings, run)
         started = plan.apply()

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("needs_stack")
 STUB = ROOT / "tests/judge_launcher/stub"
 KEY = "the-judges-own-key"
 PYTHON = f"""#!/bin/sh
-export PYTHONPATH={STUB} STUB_VLLM="$(cat "$(dirname "$0")/mode")"
+export PYTHONPATH={STUB} STUB_VLLM="$(cat "$(dirname "$0")/mode")" STUB_SECONDS="$(cat "$(dirname "$0")/seconds")"
 exec {sys.executable} "$@"
 """
 
@@ -34,6 +34,16 @@ exec {sys.executable} "$@"
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
     """A running stack with a stub for a judge, and a key for it."""
     tree = Tree(tmp_path_factory.mktemp("judge") / "tree")
+    add_stub(tree)
+    try:
+        assert {status for status, _ in statuses(up(tree))} == {"ok"}
+        yield tree
+    finally:
+        tree.run("down")
+
+
+def add_stub(tree: Tree, seconds: float = 0) -> None:
+    """Give a stack a stub for a judge, whose verdicts take so long."""
     models = Models(tree.path / "models")
     (models.venv / "bin").mkdir(parents=True)
     (models.venv / f".installed-cpu-{requirements_digest()}").touch()
@@ -41,12 +51,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
     Path(models.python).chmod(0o755)
     tree.environment |= {"JUDGE": "on", "JUDGE_MODEL": str(models.folder), "MODELS_DIR": str(models.folder)}
     tree.environment |= {"LLM_JUDGE_SERVER_API_KEY": KEY, "CUDA_VISIBLE_DEVICES": ""}
+    (models.venv / "bin/seconds").write_text(str(seconds))
     behave(tree, "well")
-    try:
-        assert {status for status, _ in statuses(up(tree))} == {"ok"}
-        yield tree
-    finally:
-        tree.run("down")
 
 
 def behave(stack: Tree, mode: str) -> None:

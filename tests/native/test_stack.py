@@ -49,7 +49,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
         assert (first.returncode, statuses(first.stdout)) == (0, [("ok", "no")] * SAMPLES), first.stdout
         assert f"export REWARD_SERVER_URL={tree.url.replace('127.0.0.1', 'localhost')}\n" in first.stdout
         assert f"export REWARD_CACHE_URL=unix://{tree.path}/.run/cache.sock\n" in first.stdout
-        assert f"Logs are in {tree.path}/.run/logs" in first.stdout
+        assert f"make logs, in {tree.path}/.run/logs" in first.stdout
         assert (tree.path / ".run").stat().st_mode & 0o777 == 0o700
         yield tree
     finally:
@@ -237,7 +237,7 @@ def test_two_at_once(stack: Tree) -> None:
     with (stack.path / ".run/lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         result = stack.run("down")
-    assert (result.returncode, "another make up or make down is at work here" in result.stdout) == (1, True)
+    assert (result.returncode, "another make up or make down is running here" in result.stdout) == (1, True)
 
 
 def test_logs(stack: Tree) -> None:

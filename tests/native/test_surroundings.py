@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.native.test_half_made import make
 
 from services.models import machine
 from services.stack import settings, venv
 from services.stack.rundir import ROOT, RunDir
-from services.up import choice
+from services.up import deployment
 from services.up.compose import engine
+from tests.native.test_any_python import make
 from tests.native.tree import Tree
 
 SAYING_WHERE_TO = """
@@ -55,7 +55,7 @@ def test_of_another_python(needs_process: None, tmp_path: Path, name: str) -> No
     (elsewhere / "argparse.py").write_text("raise RuntimeError('another module')\n")
     (elsewhere / "ipaddress.py").write_text("raise RuntimeError('another module')\n")
     tree.environment[name] = str(elsewhere)
-    done = make(tree, "beforehand")
+    done = make(tree, "preflight")
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -95,7 +95,7 @@ def test_an_engine_that_hangs(program: Callable[[str], None], tmp_path: Path, mo
     program("docker")
     monkeypatch.setattr(engine, "FIRST_SECONDS", 0.2)
     asked = settings.load(ROOT, {"RUN_DIR": str(tmp_path / "run")})
-    assert choice.choose(asked, RunDir(asked["RUN_DIR"])) == ("native", "docker info: no answer in 0.2 s")
+    assert deployment.choose(asked, RunDir(asked["RUN_DIR"])) == ("native", "docker info: no answer in 0.2 s")
 
 
 def test_no_more_than_is_bearable() -> None:

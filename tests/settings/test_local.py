@@ -10,6 +10,7 @@ import yaml
 from services.stack import helm_values, settings
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT
+from tests.support.snippets import block
 
 KEY = "sesame-of-the-tests-1"
 
@@ -108,3 +109,10 @@ def test_values_for_helm() -> None:
         "REWARD_SERVER_API_KEYS",
     ]
     assert KEY not in text and helm_values.of({}) == ""
+
+
+def test_page(tree: Path) -> None:
+    """The file on docs/settings.md is read without an error."""
+    write(tree, block("docs/settings.md", "sh .env.local", "JUDGE=off"))
+    assert settings.load(tree, {})["REWARD_PORT"] == "7000"
+    assert settings.local(tree)["COMPOSE_PROJECT_NAME"] == "second"

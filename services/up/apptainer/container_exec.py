@@ -20,6 +20,7 @@ from services.stack.settings import USERS_FILES, Settings
 from services.up import model_servers
 from services.up.apptainer.images import IMAGES, Image, runtime
 from services.up.model_servers import EMBEDDING, ModelServer, copies, is_external
+from services.up.native.models import Launcher
 from services.up.native.programs import IN_IMAGE, Program
 from services.up.native.stack import Runtime
 from services.up.services import LOADING, kind_of
@@ -47,7 +48,7 @@ def image_of(service: str, on_gpu: bool | None = None) -> Image:
     return IMAGES[IMAGE.get(kind) or (kind if (gpus() if on_gpu is None else on_gpu) else f"{kind}-cpu")]
 
 
-class ImageLauncher:
+class ImageLauncher(Launcher):
     """Starts model servers by their images' own entry points."""
 
     def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:

@@ -21,7 +21,6 @@ def status(run: RunDir, as_json: bool = False) -> None:
     """Print a line for each service: state, process id, uptime, health.
 
     Args:
-        run: directory of the stack.
         as_json: print one JSON object instead, with seconds of uptime and the ports by name.
 
     Raises:
@@ -63,7 +62,6 @@ def logs(run: RunDir, service: str = "", follow: bool = False) -> None:
     """Print the last lines of one service's log, or of all.
 
     Args:
-        run: directory of the stack.
         service: its name; empty for all.
         follow: go on printing what is added, until interrupted.
 

@@ -29,7 +29,6 @@ def problem(name: str, run: RunDir, running: Running) -> str:
 
     Args:
         name: of the service or replica.
-        run: directory of the stack.
         running: what was started.
     """
     try:

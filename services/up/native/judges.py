@@ -11,7 +11,6 @@ import shutil
 import signal
 import sys
 import threading
-from dataclasses import replace
 from typing import Any
 
 from services.gateway import config as gateway
@@ -25,7 +24,6 @@ from services.stack.secrets import Secrets
 from services.stack.settings import Settings, load
 from services.stack.signals import defer_signals
 from services.up.native import programs
-from services.up.native.models import replica
 from services.up.native.replicas import DISCOVERY
 from services.up.native.stack import Stack
 from services.up.native.supervisor import Supervisor
@@ -75,13 +73,12 @@ def _describe(settings: Settings, run: RunDir, wanted: dict[str, Any]) -> Stack:
     keys = {"VLLM_API_KEY": secrets.add("llm_judge_server_api_key", settings["LLM_JUDGE_SERVER_API_KEY"])}
     # The caches are those of the user who types this; what is temporary goes with the directory.
     own = {"TMPDIR": str(run.temporary)}
-    judges = [
-        replace(
-            replica(engine.replica_name(number), one["command"], settings, run, own | one["environment"], keys, {}),
-            inherits=True,
-        )
-        for number, one in enumerate(wanted["replicas"], start=1)
-    ]
+    judges = []
+    for number, one in enumerate(wanted["replicas"], start=1):
+        name = engine.replica_name(number)
+        fields = {"environment": own | one["environment"], "keys": keys, "inherits": True}
+        server = f"unix:{run.socket(name)}"
+        judges.append(programs.program(name, one["command"], settings, server=server, **fields))
     listen = {"judge": f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
     return Stack(
         [*judges, programs.gateway(nginx, settings, run)],

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
 
 from services.judge import engine
 from services.judge.model import Model, default, find, resolve
@@ -23,8 +22,8 @@ from services.up.native.programs import Inputs, Program, program
 EMBEDDING_SERVER = ROOT / "services/embedding/run_tei_python.py"
 
 
-class Launcher(Protocol):
-    """How model servers are started: as installed here, or from images."""
+class Launcher:
+    """How model servers are started: from the environment in MODELS_DIR."""
 
     def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
         """Return the vLLM that judges run.
@@ -32,26 +31,6 @@ class Launcher(Protocol):
         Raises:
             StackError: there is none.
         """
-
-    def model(self, judge: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
-        """Return the model of a judge.
-
-        Raises:
-            StackError: it is not available.
-        """
-
-    def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings) -> list[str]:
-        """Return the command of a judge; arguments as those of `engine.command`."""
-
-    def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
-        """Return the command of the embedding server, which listens on a port of loopback and has these GPUs."""
-
-
-class Installed:
-    """Model servers of the environment in MODELS_DIR."""
-
-    def vllm(self, settings: Settings, gpus: Sequence[Gpu]) -> engine.Vllm:
-        """As the protocol says."""
         models = Models(Path(settings["MODELS_DIR"]))
         found = engine.find(models.python)
         if found is None:
@@ -59,7 +38,11 @@ class Installed:
         return found
 
     def model(self, judge: ModelServer, settings: Settings, gpus: list[Gpu]) -> Model:
-        """As the protocol says; no other model replaces that of a named judge."""
+        """Return the model of a judge; no other model replaces that of a named judge.
+
+        Raises:
+            StackError: it is not available.
+        """
         models = Models(Path(settings["MODELS_DIR"]))
         if not judge.model:
             return resolve(settings["JUDGE_MODEL"] or default(gpus), models.python, models)
@@ -72,17 +55,17 @@ class Installed:
         return model
 
     def judge(self, vllm: engine.Vllm, model: Model, listen: Sequence[str], settings: Settings) -> list[str]:
-        """As the protocol says."""
+        """Return the command of a judge; arguments as those of `engine.command`."""
         return engine.command(vllm, model, listen, settings)
 
     def embedding(self, settings: Settings, port: int, gpus: Sequence[str]) -> list[str]:
-        """As the protocol says."""
+        """Return the command of the embedding server, which listens on a port of loopback and has these GPUs."""
         models = Models(Path(settings["MODELS_DIR"]))
         model = ["--model-id", settings["EMBEDDING_MODEL"]] if settings["EMBEDDING_MODEL"] else []
         return [models.python, str(EMBEDDING_SERVER), *model, "--hostname", "127.0.0.1", "--port", str(port)]
 
 
-INSTALLED = Installed()
+INSTALLED = Launcher()
 
 
 def programs(
@@ -96,7 +79,6 @@ def programs(
     """Return the programs of the chosen servers.
 
     Args:
-        settings: of the stack.
         run: where their sockets will be.
         chosen: servers.
         backend_port: the embedding server's own port.
@@ -140,22 +122,7 @@ def _judges(
             name = engine.replica_name(number, judge.name)
             started = launcher.judge(found, model, ["--uds", str(run.socket(name))], settings)
             own = engine.environment(found, model, share, settings["VLLM_CPU_KVCACHE_SPACE"])
-            environment = {**hub, **of_model_servers(run), **own}
-            made.append(
-                replica(name, started, settings, run, environment, keys, {**versions, **engine.versions(found)})
-            )
+            environment, read = {**hub, **of_model_servers(run), **own}, {**versions, **engine.versions(found)}
+            fields = {"environment": environment, "keys": keys, "versions": read}
+            made.append(program(name, started, settings, server=f"unix:{run.socket(name)}", **fields))
     return made
-
-
-def replica(
-    name: str,
-    command: Sequence[str],
-    settings: Settings,
-    run: RunDir,
-    environment: Mapping[str, str],
-    keys: Mapping[str, Path],
-    versions: Mapping[str, str],
-) -> Program:
-    """Return a replica of the judge, which listens on the socket of its name."""
-    fields = {"environment": environment, "keys": keys, "versions": versions}
-    return program(name, command, settings, server=f"unix:{run.socket(name)}", **fields)

@@ -29,8 +29,6 @@ def plan(settings: Settings, run: RunDir, reason: str) -> Plan:
     """Return what `make up` does; nothing is changed.
 
     Args:
-        settings: of the stack.
-        run: its directory.
         reason: for local processes.
     """
     last, supervisor = run.load(), Supervisor(run)
@@ -61,10 +59,6 @@ def changes(
     """Return what `make up` changes of the services that run, and what memory they are short of.
 
     Args:
-        settings: of the stack.
-        run: its directory.
-        runtime: where programs run.
-        chosen: model servers.
         last: what runs.
 
     Raises:

@@ -25,6 +25,7 @@ from services.up.services import kind_of, service_of
 WITH_KEYS = ("sh", str(CHART_FILES / "models/with_keys.sh"))
 PYTHON_PROGRAMS = {"python": (sys.executable,), "gunicorn": (sys.executable, "-m", "gunicorn")}
 """Programs of the stack's own environment, which need not be on PATH."""
+TIMEOUT = "UNHEALTHY_TIMEOUT"
 WATCH_ORDER = 40
 """It starts last and stops first."""
 IN_IMAGE = "APPTAINERENV_"
@@ -88,7 +89,6 @@ class Inputs:
     Args:
         values: of every variable that a program may be given.
         hidden: those of them that are secrets.
-        settings: of the stack.
         secrets: to which the hidden ones are added.
     """
 
@@ -137,7 +137,6 @@ def program(name: str, command: Sequence[str], settings: Settings, **fields: Any
     Args:
         name: of the service or replica.
         command: that starts it.
-        settings: of the stack.
         fields: further ones of `Program`; `environment` is added to the table's.
     """
     service = SERVICES[kind_of(name)]
@@ -150,7 +149,6 @@ def command(service: str, settings: Settings, found: Mapping[str, str], config: 
 
     Args:
         service: its name.
-        settings: of the stack.
         found: paths of programs that are not Python's.
         config: its configuration file.
     """
@@ -189,12 +187,11 @@ def watch(settings: Settings, run: RunDir, discovery: str) -> Program:
     """Return the program that watches the services.
 
     Args:
-        settings: of the stack.
-        run: its directory.
         discovery: text of the file that says which model servers of other nodes the gateway asks.
     """
-    started = [sys.executable, "-m", "services.up.native.watch", str(run.path), settings["UNHEALTHY_TIMEOUT"]]
-    return Program(WATCH, started, WATCH_ORDER, versions={"discovery": digest([discovery])})
+    started = [sys.executable, "-m", "services.up.native.watch", str(run.path)]
+    environment = {TIMEOUT: settings[TIMEOUT]}
+    return Program(WATCH, started, WATCH_ORDER, environment=environment, versions={"discovery": digest([discovery])})
 
 
 def digest(parts: Iterable[str]) -> str:

@@ -44,8 +44,6 @@ def redis(service: str, settings: Settings, run: RunDir, secrets: Secrets) -> Re
 
     Args:
         service: `cache` or `queue`.
-        settings: of the stack.
-        run: its directory.
         secrets: to which the passwords of a port are added.
     """
     prefix, socket = service.upper(), run.socket(service)

@@ -49,7 +49,7 @@ class Stack:
     """What is to run; nothing of it is written yet.
 
     Args:
-        programs: the services, in the order in which they start.
+        programs: the services, in the order in which they are listed.
         watch: the program that watches them.
         configuration: of programs, text by name of the file.
         gateway: files of the gateway, text by name.
@@ -114,10 +114,6 @@ def describe(
     """Return what is to run; nothing is changed.
 
     Args:
-        settings: of the stack.
-        run: its directory.
-        runtime: where programs run.
-        chosen: model servers.
         running: what runs already.
 
     Raises:
@@ -192,7 +188,6 @@ def servers_of(behind: Sequence[Program], settings: Settings) -> dict[str, list[
 
     Args:
         behind: programs that the gateway passes requests to.
-        settings: of the stack.
     """
     servers: dict[str, list[str]] = {}
     for program in behind:

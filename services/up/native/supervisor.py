@@ -60,7 +60,7 @@ class Supervisor:
     """The supervisord of one run directory."""
 
     def __init__(self, run: RunDir) -> None:
-        self._run = run
+        self._run, self._configuration = run, str(run.path / CONFIGURATION)
         self._child: subprocess.Popen[bytes] | None = None
 
     def states(self) -> list[State]:
@@ -85,7 +85,7 @@ class Supervisor:
         Raises:
             StackError: supervisord ended, or did not answer in time.
         """
-        command = [sys.executable, "-m", SUPERVISOR, "--configuration", str(self._run.path / CONFIGURATION)]
+        command = [sys.executable, "-m", SUPERVISOR, "--configuration", self._configuration]
         with defer_signals():
             # What it cannot log it prints; where that goes to a file on a full disk, it ends.
             child = self._child = subprocess.Popen(
@@ -116,8 +116,6 @@ class Supervisor:
     def halt(self, service: str) -> None:
         """Stop a service until the next `make up`.
 
-        One that supervisord has given up cannot be stopped: `watch` starts it first.
-
         Raises:
             StackError: it does not stop.
         """
@@ -125,6 +123,8 @@ class Supervisor:
         while any(state.name == service and state.state != "STOPPED" for state in self.states()):
             if time.monotonic() > deadline:
                 raise StackError(f"{service} does not stop", "make down")
+            self.restart_failed()  # what supervisord has given up cannot be stopped
+            self._abandon([service])
             self._call("stopProcessGroup", service)
             time.sleep(POLL_SECONDS)
 
@@ -201,7 +201,7 @@ class Supervisor:
         if running is None:
             return []
         leader = processes.find(running.session)
-        if leader and SUPERVISOR not in leader.command:
+        if leader and self._configuration not in leader.command:
             return []
         ours = (ROOT, self._run.path, self._run.queue)
         return [one for one in processes.members(running.session) if one.directory in ours or _is_image(one)]
@@ -214,7 +214,7 @@ class Supervisor:
         loading = {name for name in names if kind_of(name) in LOADING} & {*running.services} - {*running.healthy}
         for state in self.states() if loading else ():
             if state.name in loading and state.pid:
-                self._call("stopProcess", state.name, False)
+                self._call("stopProcessGroup", state.name, False)
                 processes.end_group(state.pid, running.session)
 
     def _call(self, method: str, *arguments: object) -> Any:
@@ -252,7 +252,7 @@ class _UnixTransport(Transport):
         super().__init__()
         self._socket = run.supervisor_socket
 
-    def make_connection(self, host: object) -> HTTPConnection:
+    def make_connection(self, host: Any) -> HTTPConnection:
         connection = UnixConnection(self._socket, None)
         self._connection = host, connection  # which `close` closes
         return connection

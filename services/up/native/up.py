@@ -53,11 +53,6 @@ class StartupTimeout(StackError):
 def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Started:
     """Start what does not run yet, and wait until it is healthy.
 
-    Args:
-        settings: of the stack.
-        run: its directory.
-        chosen: model servers.
-
     Raises:
         StackError: a service does not become healthy.
     """
@@ -69,12 +64,6 @@ def up(settings: Settings, run: RunDir, chosen: Sequence[ModelServer]) -> Starte
 
 def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[ModelServer]) -> Stack:
     """Do what `up` does once the programs are installed, but for the summary; returns what runs.
-
-    Args:
-        settings: of the stack.
-        run: its directory.
-        runtime: where programs run.
-        chosen: model servers.
 
     Raises:
         StackError: as `up` does.
@@ -91,7 +80,7 @@ def start(settings: Settings, run: RunDir, runtime: Runtime, chosen: Sequence[Mo
             Startup(run, settings, logged).wait()
             break
         except StartupTimeout as error:
-            chosen = _left(error, chosen, settings, supervisor)
+            chosen = _without(error, chosen, settings, supervisor)
     return stack
 
 
@@ -99,7 +88,6 @@ def require_functions(settings: Settings, services: Sequence[Program]) -> None:
     """Check that the reward server can load the user's reward functions, before a running one is restarted with them.
 
     Args:
-        settings: of the stack.
         services: that are to run.
 
     Raises:
@@ -136,9 +124,6 @@ def apply(supervisor: Supervisor, run: RunDir, stack: Stack, environment: Mappin
     """Start the stack, or restart what has changed of it.
 
     Args:
-        supervisor: of the run directory.
-        run: directory of the stack.
-        stack: what is to run.
         environment: that supervisord is given where it is started.
     """
     running = run.load() if supervisor.states() else None
@@ -181,8 +166,6 @@ class Startup:
     """Waits for services.
 
     Args:
-        run: directory of the stack.
-        settings: of the stack; they say how long a service may take.
         logged: bytes of each log that were there before, by name; an error is searched for behind them.
     """
 
@@ -244,42 +227,26 @@ class Startup:
         return state.state in ENDED or state.pid != seen
 
 
-def _left(
-    error: StartupTimeout, chosen: Sequence[ModelServer], settings: Settings, supervisor: Supervisor
-) -> list[ModelServer]:
-    """The model servers without the one that did not become healthy.
-
-    Where the stack needs a service whose port another process has, it is stopped: workers would send that process what
-    they judge, and keys.
-
-    Raises:
-        StartupTimeout: the stack needs this service.
-    """
-    try:
-        return _without(error, chosen, settings, supervisor)
-    except StartupTimeout:
-        if TAKEN in error.problem:
-            with step("stopping the services, which would send keys and prompts to that port"):
-                supervisor.stop()
-        raise
-
-
 def _without(
     error: StartupTimeout, chosen: Sequence[ModelServer], settings: Settings, supervisor: Supervisor
 ) -> list[ModelServer]:
-    """The model servers without the one that did not become healthy, which is stopped.
+    """Stop a model server that did not become healthy, and return the others.
 
     Raises:
-        StartupTimeout: the stack needs this service.
+        StartupTimeout: the stack needs this service. If another process has its port the whole stack is stopped:
+            workers would send that process what they judge, and keys.
     """
-    if error.service in error.healthy:
-        raise error  # supervisord goes on starting it
     service = service_of(error.service)
-    for state in supervisor.states():
-        if service_of(state.name) == service and state.name not in error.healthy:
-            supervisor.halt(state.name)
     left = model_servers.without(chosen, service)
-    if any(settings[server.switch] == "on" for server in chosen if server not in left) or len(left) == len(chosen):
+    is_needed = any(settings[server.switch] == "on" for server in chosen if server not in left) or left == [*chosen]
+    if error.service not in error.healthy:  # else supervisord goes on restarting it
+        for state in supervisor.states():
+            if service_of(state.name) == service and state.name not in error.healthy:
+                supervisor.halt(state.name)
+    if is_needed or error.service in error.healthy:
+        if TAKEN in error.problem:
+            with step("stopping the services, which would send keys and prompts to that port"):
+                supervisor.stop()
         raise error
     say(f"no {error}")
     return left

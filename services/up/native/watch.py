@@ -1,4 +1,4 @@
-"""Watches the services while they run: `python -m services.up.native.watch RUN_DIR UNHEALTHY_TIMEOUT`.
+"""Watches the services while they run: `python -m services.up.native.watch RUN_DIR`.
 
 supervisord starts it beside them, and itself restarts what has ended. Every few seconds this does the rest: it starts
 what supervisord has given up, kills a service that hangs, tells the gateway which model servers of other nodes are
@@ -48,7 +48,6 @@ class HungServices:
     One that has not been healthy since it was started is left alone: it may be loading a model.
 
     Args:
-        run: directory of the stack.
         seconds: without an answer after which a service is ended; 0 for never.
     """
 
@@ -88,7 +87,6 @@ class Upstream:
     """The servers of a service with replicas on other nodes, as the gateway has them.
 
     Args:
-        run: directory of the stack.
         file: of the gateway, which lists them.
         text: of this file, with the variable in place of a server.
         variable: that stands for a server.
@@ -119,11 +117,7 @@ class Upstream:
 
 
 class Discovery:
-    """Keeps the gateway's servers as the folders of replicas are.
-
-    Args:
-        run: directory of the stack.
-    """
+    """Keeps the gateway's servers as the folders of replicas are."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
@@ -172,12 +166,12 @@ def _repeat(task: Callable[[], None]) -> None:
         time.sleep(INTERVAL_SECONDS)
 
 
-def main(folder: str, unhealthy_timeout: str) -> None:
+def main(folder: str) -> None:
     """Watch until supervisord ends this process."""
     run = RunDir(folder)
     tasks = (
         Supervisor(run).restart_failed,
-        HungServices(run, float(unhealthy_timeout)).check,
+        HungServices(run, float(os.environ["UNHEALTHY_TIMEOUT"])).check,
         Discovery(run).check,
         partial(beat, run),
         partial(rotate_logs, run),
@@ -188,4 +182,4 @@ def main(folder: str, unhealthy_timeout: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])
