@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from services.stack.console import say
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir
 from services.up.compose.engine import Engine, ask
@@ -96,12 +97,24 @@ class Project:
         return [self.engine.docker, "compose", "--project-name", self.name, *arguments]
 
     def run(self, *arguments: str, environment: Mapping[str, str] | None = None) -> bool:
-        """Run `docker compose` with its output shown to the user; return whether it succeeded."""
-        # Where there is no terminal these print a line for each change of state.
-        is_quiet = not sys.stdout.isatty() and {"up", "stop", "down"} & {*arguments}
-        quiet = ["--progress=quiet"] if is_quiet else []
-        command, env = self.command(*quiet, *arguments), steered(environment or {})
-        return subprocess.run(command, cwd="/", env=env, stdin=subprocess.DEVNULL, check=False).returncode == 0
+        """Run `docker compose` with its output shown to the user; return whether it succeeded.
+
+        Where there is no terminal it prints a line for each change of state, and all steps of a build: errors are shown.
+        """
+        is_piped, holds = not sys.stdout.isatty(), "build" in arguments
+        quiet = ["--progress=quiet"] if is_piped and {"up", "stop", "down"} & {*arguments} else []
+        done = subprocess.run(
+            self.command(*quiet, *arguments),
+            cwd="/",
+            env=steered(environment or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if is_piped and holds else None,
+            stderr=subprocess.STDOUT if is_piped and holds else None,
+            check=False,
+        )
+        if done.returncode != 0 and done.stdout:
+            say(done.stdout.decode(errors="replace"))
+        return done.returncode == 0
 
     def config(self, files: Sequence[Path], environment: Mapping[str, str]) -> dict[str, Any]:
         """Return the model that Compose makes of some files.
