@@ -99,7 +99,7 @@ class Project:
     def run(self, *arguments: str, environment: Mapping[str, str] | None = None) -> bool:
         """Run `docker compose` with its output shown to the user; return whether it succeeded.
 
-        Without a terminal Compose would print a line for each change of state and all steps of a build: errors are shown.
+        Without a terminal Compose prints each change of state and all steps of a build; there, only errors are shown.
         """
         is_piped, holds = not sys.stdout.isatty(), "build" in arguments
         quiet = ["--progress=quiet"] if is_piped and {"up", "stop", "down"} & {*arguments} else []
