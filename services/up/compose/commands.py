@@ -8,17 +8,17 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import asdict, replace
+from itertools import groupby
 
 from services.stack.console import say, step
 from services.stack.errors import StackError
 from services.stack.rundir import RunDir
+from services.stack.services_table import SERVICES
 from services.up.compose.engine import ask, require
 from services.up.compose.project import Composed, Project
-from services.up.services import LOG_LINES
+from services.up.services import LOG_LINES, kind_of
 
 ROWS = "table {{.Service}}\t{{.Name}}\t{{.Status}}\t{{.Ports}}"
-STOPPED_FIRST = ("gateway", "worker")
-"""What sends requests to others; requests in flight are finished before those are stopped."""
 
 
 def status(run: RunDir, as_json: bool = False) -> None:
@@ -83,9 +83,10 @@ def down(run: RunDir) -> None:
     running = {container.service for container in project.containers()}
     if running:
         with step("stopping the containers", "containers stopped"):
-            # Compose's own order stops judges at the same time, which the gateway does not depend on to start.
-            if first := sorted(running & {*STOPPED_FIRST}):
-                project.run("stop", *first)
+            # In the table's order, so those that send requests drain before those that answer. Compose only knows the order
+            # of starting, in which the gateway does not wait for judges.
+            for _, names in groupby(sorted(running, key=_start_order, reverse=True), _start_order):
+                project.run("stop", *names)
             _remove(project)
     else:
         say("nothing runs here")
@@ -104,6 +105,11 @@ def clean(run: RunDir) -> None:
         _remove(project, "--volumes")
     for volume in project.volumes():
         ask(project.engine.docker, "volume", "rm", volume)
+
+
+def _start_order(service: str) -> int:
+    row = SERVICES.get(kind_of(service))
+    return row.start_order if row else 0
 
 
 def _remove(project: Project, *options: str) -> None:
