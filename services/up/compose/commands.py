@@ -83,8 +83,8 @@ def down(run: RunDir) -> None:
     running = {container.service for container in project.containers()}
     if running:
         with step("stopping the containers", "containers stopped"):
-            # In the table's order, so those that send requests drain before those that answer. Compose only knows the order
-            # of starting, in which the gateway does not wait for judges.
+            # In the table's order, so those that send requests drain before those that answer. Compose knows only the
+            # order of starting, in which the gateway does not wait for judges.
             for _, names in groupby(sorted(running, key=_start_order, reverse=True), _start_order):
                 project.run("stop", *names)
             _remove(project)
