@@ -7,7 +7,7 @@ import pytest
 from services.stack.errors import StackError
 from services.stack.rundir import ROOT, RunDir, Running, boot_id
 from services.stack.settings import Settings, load
-from services.up import ways
+from services.up import choice, ways
 from services.up.compose import engine, record
 from services.up.compose.engine import Engine
 from services.up.compose.plan import plan
@@ -75,7 +75,7 @@ def test_what_runs_stays(run: RunDir, monkeypatch: pytest.MonkeyPatch, way: str)
         run.remember(native())
     else:
         record.remember(run, Composed("rewardstack", ["rules"]))
-    assert ways.running_way(run) == ways.choose(asked(), run)[0] == way
+    assert choice.running_way(run) == ways.choose(asked(), run)[0] == way
     other = {"compose": "native", "native": "compose"}[way]
     with pytest.raises(StackError, match=f"STACK={other}: the stack runs already, with STACK={way}"):
         ways.choose(asked(other), run)
@@ -84,5 +84,5 @@ def test_what_runs_stays(run: RunDir, monkeypatch: pytest.MonkeyPatch, way: str)
 def test_stopped(run: RunDir) -> None:
     """A stack that was stopped runs no way, and its project is remembered for its volumes."""
     record.remember(run, Composed("mine", ["rules"], up=False))
-    assert ways.running_way(run) == ""
+    assert choice.running_way(run) == ""
     assert (last := record.recall(run)) and last.project == "mine"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.native.test_half_made import make
+from tests.native.test_any_python import make
 
 from services.models import machine
 from services.stack import settings, venv
