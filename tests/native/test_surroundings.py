@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.native.test_any_python import make
 
 from services.models import machine
 from services.stack import settings, venv
 from services.stack.rundir import ROOT, RunDir
 from services.up import choice
 from services.up.compose import engine
+from tests.native.test_any_python import make
 from tests.native.tree import Tree
 
 SAYING_WHERE_TO = """
