@@ -218,7 +218,7 @@ SERVICES = {
             memory=Memory("RULES_MEMORY"),
             secret_files=tuple(name for name in SCORING_SECRETS if "worker" in TABLE[name].readers),
         ),
-        # It stops before the model servers, which answer what it has sent there, and after those that ask them through it.
+        # It stops before the model servers, which answer what it has sent them, and after what asks them through it.
         Service(
             "gateway",
             start_order=25,

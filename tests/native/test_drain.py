@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.test_judge import add_stub, score
+from tests.native.test_judge import add_stub, score, take
 from tests.native.test_stack import up, working_in
 from tests.native.tree import Tree
 from tests.support.waiting import eventually
@@ -31,9 +31,7 @@ def stack(tmp_path: Path) -> Iterator[Callable[..., Tree]]:
         add_stub(tree)
         tree.environment |= environment
         up(tree)
-        (tree.path / "models/venv/bin/seconds").write_text(str(seconds))
-        # Only with the seconds from its next start on; the samples of `make up` take none.
-        up(tree, JUDGE_VLLM_ARGS="--seed 1")
+        take(tree, seconds)
         return tree
 
     yield start

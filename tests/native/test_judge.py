@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("needs_stack")
 STUB = ROOT / "tests/judge_launcher/stub"
 KEY = "the-judges-own-key"
 PYTHON = f"""#!/bin/sh
-export PYTHONPATH={STUB} STUB_VLLM="$(cat "$(dirname "$0")/mode")" STUB_SECONDS="$(cat "$(dirname "$0")/seconds")"
+export PYTHONPATH={STUB} STUB_VLLM="$(cat "$(dirname "$0")/mode")" STUB_SECONDS="$(dirname "$0")/seconds"
 exec {sys.executable} "$@"
 """
 
@@ -42,8 +42,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
         tree.run("down")
 
 
-def add_stub(tree: Tree, seconds: float = 0) -> None:
-    """Give a stack a stub for a judge, whose verdicts take so long."""
+def add_stub(tree: Tree) -> None:
+    """Give a stack a stub for a judge."""
     models = Models(tree.path / "models")
     (models.venv / "bin").mkdir(parents=True)
     (models.venv / f".installed-cpu-{requirements_digest()}").touch()
@@ -51,13 +51,18 @@ def add_stub(tree: Tree, seconds: float = 0) -> None:
     Path(models.python).chmod(0o755)
     tree.environment |= {"JUDGE": "on", "JUDGE_MODEL": str(models.folder), "MODELS_DIR": str(models.folder)}
     tree.environment |= {"LLM_JUDGE_SERVER_API_KEY": KEY, "CUDA_VISIBLE_DEVICES": ""}
-    (models.venv / "bin/seconds").write_text(str(seconds))
+    take(tree, 0)
     behave(tree, "well")
 
 
 def behave(stack: Tree, mode: str) -> None:
     """How the stub does from its next start on."""
     (stack.path / "models/venv/bin/mode").write_text(mode)
+
+
+def take(stack: Tree, seconds: float) -> None:
+    """How long a verdict of the stub takes from now on."""
+    (stack.path / "models/venv/bin/seconds").write_text(str(seconds))
 
 
 def told(stack: Tree, judge: str = "") -> dict[str, Any]:

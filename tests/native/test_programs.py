@@ -203,7 +203,7 @@ def test_interrupted_while_it_restarts(run: RunDir) -> None:
     made = described(run)
     run.save(replace(made.running(1), healthy=["rules", "worker"]))
 
-    def interrupted(name: str) -> None:
+    def interrupted(name: str, healthy: list[str]) -> None:
         raise KeyboardInterrupt
 
     supervisor = SimpleNamespace(states=lambda: ["rules"], reread=lambda: ([], ["rules"], []), remove=interrupted)

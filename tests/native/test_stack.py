@@ -215,7 +215,8 @@ def test_a_plan_of_another_stack(stack: Tree, tmp_path: Path) -> None:
     assert f") of the stack in {stack.path}/.run\n" in said and "Debian" not in said
     assert f"{COMMAND}RUN_DIR={stack.path}/.run make down\n" in said
     chosen = dict(word.split("=") for word in said.splitlines()[-1].split()[:-2])
-    assert [*chosen] == ["RUN_DIR", "REWARD_PORT"] and chosen["RUN_DIR"] == beside
+    assert chosen["RUN_DIR"] == beside and chosen["STACK"] == "native"
+    assert chosen["REWARD_PORT"] != stack.environment["REWARD_PORT"]
     assert stack.run("plan", **chosen).returncode == 0
 
 

@@ -93,14 +93,14 @@ def test_a_driver_that_hangs(
 def test_an_engine_that_hangs(program: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A docker that does not answer is passed over, and the reason for local processes says so."""
     program("docker")
-    monkeypatch.setattr(engine, "FIRST_SECONDS", 0.2)
+    monkeypatch.setattr(engine, "FIRST_ANSWER_SECONDS", 0.2)
     asked = settings.load(ROOT, {"RUN_DIR": str(tmp_path / "run")})
     assert deployment.choose(asked, RunDir(asked["RUN_DIR"])) == ("native", "docker info: no answer in 0.2 s")
 
 
 def test_no_more_than_is_bearable() -> None:
     """A program that hangs is waited for 20 seconds at most."""
-    assert max(machine.NVIDIA_SMI_SECONDS, engine.FIRST_SECONDS) <= 20
+    assert max(machine.NVIDIA_SMI_SECONDS, engine.FIRST_ANSWER_SECONDS) <= 20
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,12 @@ def test_slow_step(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
     monkeypatch.setattr(console, "SLOW_SECONDS", 0.0)
     announced = console.threading.Event()
     announce = console._announce
-    monkeypatch.setattr(console, "_announce", lambda doing: (announce(doing), announced.set()))
+
+    def announcing(doing: str) -> None:
+        announce(doing)
+        announced.set()
+
+    monkeypatch.setattr(console, "_announce", announcing)
     with console.step("starting it"):
         assert announced.wait(60)
         assert capsys.readouterr().out == "  starting it ...\n"

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from configparser import ConfigParser
 from configparser import Error as ConfigError
 from dataclasses import dataclass
@@ -124,7 +124,7 @@ class Supervisor:
             if time.monotonic() > deadline:
                 raise StackError(f"{service} does not stop", "make down")
             self.restart_failed()  # what supervisord has given up cannot be stopped
-            self._abandon([service])
+            self._abandon([service], running.healthy if (running := self._run.load()) else ())
             self._call("stopProcessGroup", service)
             time.sleep(POLL_SECONDS)
 
@@ -137,9 +137,14 @@ class Supervisor:
         """Start a program that is new in the configuration."""
         self._call("addProcessGroup", name)
 
-    def remove(self, name: str) -> None:
-        """Stop a program, which finishes what is in flight, and end what it leaves behind."""
-        self._abandon([name])
+    def remove(self, name: str, healthy: Collection[str]) -> None:
+        """Stop a program, which finishes what is in flight, and end what it leaves behind.
+
+        Args:
+            name: of the program.
+            healthy: names of the services that were healthy since they were started.
+        """
+        self._abandon([name], healthy)
         self._call("stopProcessGroup", name)
         self._call("removeProcessGroup", name)
         if running := self._run.load():
@@ -180,8 +185,8 @@ class Supervisor:
         """
         states = self.states()
         leader = processes.find(running.session) if (running := self._run.load()) else None
-        if gently and states and leader:
-            self._abandon([state.name for state in states])
+        if gently and states and running and leader:
+            self._abandon([state.name for state in states], running.healthy)
             deadline = time.monotonic() + stop_seconds(self._run) + MARGIN_SECONDS
             self._call("shutdown")
             while leader.is_alive and time.monotonic() < deadline:
@@ -206,16 +211,13 @@ class Supervisor:
         ours = (ROOT, self._run.path, self._run.queue)
         return [one for one in processes.members(running.session) if one.directory in ours or _is_image(one)]
 
-    def _abandon(self, names: list[str]) -> None:
+    def _abandon(self, names: list[str], healthy: Collection[str]) -> None:
         """End model servers that were never healthy: vLLM ignores SIGTERM while it loads, and has nothing to finish."""
-        running = self._run.load()
-        if running is None:
-            return
-        loading = {name for name in names if kind_of(name) in LOADING} & {*running.services} - {*running.healthy}
+        loading = {name for name in names if kind_of(name) in LOADING} - {*healthy}
         for state in self.states() if loading else ():
-            if state.name in loading and state.pid:
+            if state.name in loading and (process := processes.find(state.pid)):
                 self._call("stopProcessGroup", state.name, False)
-                processes.end_group(state.pid, running.session)
+                processes.end_group(process.pid, process.session)
 
     def _call(self, method: str, *arguments: object) -> Any:
         try:

@@ -147,10 +147,10 @@ def _update(supervisor: Supervisor, run: RunDir, wanted: Running, running: Runni
             supervisor.reload_gateway()
     for name in removed:
         with step(f"stopping {name}"):
-            supervisor.remove(name)
+            supervisor.remove(name, running.healthy)
     for name in changed:
         with step(f"restarting {name} (changed: {why.get(name, 'how it is supervised')})"):
-            supervisor.remove(name)
+            supervisor.remove(name, running.healthy)
             supervisor.add(name)
     for name in added:
         say(f"starting {name}")

@@ -1,7 +1,7 @@
 """`python -m vllm.entrypoints.cli.main serve MODEL FLAGS`: judges, and tells on every path how it was started.
 
-STUB_VLLM=die ends it while it starts; STUB_VLLM=hang never answers. A verdict takes STUB_SECONDS. After SIGTERM it
-first answers what it has been asked, as vLLM does.
+STUB_VLLM=die ends it while it starts; STUB_VLLM=hang never answers. A verdict takes as many seconds
+as the file STUB_SECONDS says. After SIGTERM it first answers what it has been asked, as vLLM does.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -28,7 +29,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         print("the stub is asked", flush=True)
-        time.sleep(float(os.environ.get("STUB_SECONDS") or 0))
+        if file := os.environ.get("STUB_SECONDS"):
+            time.sleep(float(Path(file).read_text()))
         message = {"role": "assistant", "content": "REWARD: 0.5"}
         self.answer({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
