@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.jobs.conftest import site
 from tests.support.waiting import eventually
 
@@ -13,6 +15,7 @@ SOURCE = "from rewardstack_rules import reward_function\n\n@reward_function\ndef
 MINE = {"data_source": "rule_remote_mine", "solution_str": "a"}
 
 
+@pytest.mark.nightly
 def test_worker(needs_redis: None, tmp_path: Path) -> None:
     """It takes the new function, stays one process, and keeps the old one where the new one is broken."""
     (mine := tmp_path / "mine.py").write_text(SOURCE.format(1))

@@ -182,9 +182,9 @@ def test_where_a_key_stands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (table("Small", "org/a", 1), "judges.Small: the name of a judge that make up starts"),
-        (table('"a.b"', "org/a", 1), "judges.a.b: the name"),
-        (table("a" * 64, "org/a", 1), "the name of a judge"),
+        (table("Small", "org/a", 1), "judges.Small: a judge that make up starts is named"),
+        (table('"a.b"', "org/a", 1), "judges.a.b: a judge that"),
+        (table("a" * 64, "org/a", 1), "a judge that make up starts is named"),
         ("[judges.small]\nreplicas = 1", "judges.small: needs address, or model"),
         ("[judges.small", "routes.toml"),
         (ELSEWHERE.replace("template_path", "# "), "judges.hosted.api_key_variable: HOSTED_KEY is not set"),
