@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 
 from services.judge import engine, foreground  # noqa: E402 - the root is on the path only now
 from services.judge.arguments import parse  # noqa: E402
-from services.judge.engine import Options, Vllm  # noqa: E402
+from services.judge.engine import Vllm  # noqa: E402
 from services.judge.model import Model, default, resolve  # noqa: E402
 from services.models import environment, machine  # noqa: E402
 from services.models.environment import Models  # noqa: E402
@@ -30,7 +30,7 @@ from services.models.machine import Gpu  # noqa: E402
 from services.stack import ports, venv  # noqa: E402
 from services.stack.console import say  # noqa: E402
 from services.stack.errors import StackError  # noqa: E402
-from services.stack.refusal import refusal  # noqa: E402
+from services.stack.os_errors import explain_os_error  # noqa: E402
 from services.stack.rundir import RunDir  # noqa: E402
 from services.stack.settings import Settings, by_name, load  # noqa: E402
 
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     try:
         _serve(arguments)
     except (StackError, OSError) as error:
-        print(f"error: {refusal(error)}", file=sys.stderr)
+        print(f"ERROR: {explain_os_error(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         say("the judge is stopped")
@@ -51,15 +51,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve(arguments: list[str]) -> None:
-    settings = load(ROOT)
-    wanted, options = parse(arguments, settings)
+    wanted, settings = parse(arguments, load(ROOT))
     ports.require_one_free("--port", wanted.host, wanted.port)
     models = Models(Path(settings["MODELS_DIR"]))
     gpus = machine.gpus()
-    shares = machine.shares(gpus, wanted.replicas, options.tensor_parallel_size)
+    shares = machine.shares(gpus, wanted.replicas, wanted.tensor_parallel_size)
     found = _vllm(models, wanted.yes)
     model = resolve(wanted.model or default(gpus), found.python, models)
-    judge = Judge(found, model, options, wanted.host, wanted.port, settings)
+    judge = Judge(found, model, wanted.host, wanted.port, settings)
     say(f"==> vLLM {found.version} on {_devices(found, gpus)}: loading {model.name}")
     if len(shares) == 1:
         judge.serve_here(shares[0])
@@ -73,7 +72,6 @@ class Judge:
 
     vllm: Vllm
     model: Model
-    options: Options
     host: str
     port: int
     settings: Settings
@@ -85,10 +83,11 @@ class Judge:
         if key := self.settings["LLM_JUDGE_SERVER_API_KEY"]:
             given["VLLM_API_KEY"] = key
         foreground.serve(
-            engine.command(self.vllm, self.model, listen, self.options),
+            engine.command(self.vllm, self.model, listen, self.settings),
             given,
             f"{self._here}:{self.port}",
-            self.settings.number("MODEL_UP_TIMEOUT"),
+            self.settings.number(engine.JUDGE.startup_timeout),
+            engine.JUDGE.stop_grace(self.settings),
             lambda: say(self._announcement()),
         )
 
@@ -100,7 +99,7 @@ class Judge:
         names = [engine.replica_name(number) for number in range(1, len(shares) + 1)]
         replicas = [
             {
-                "command": engine.command(self.vllm, self.model, ["--uds", str(run.socket(name))], self.options),
+                "command": engine.command(self.vllm, self.model, ["--uds", str(run.socket(name))], self.settings),
                 "environment": self._environment(share),
             }
             for name, share in zip(names, shares, strict=True)

@@ -26,7 +26,7 @@ if ! find_python; then
         apt-get -qq install -y --no-install-recommends python3 python3-venv >/dev/null || true
     fi
     find_python || {
-        echo "error: no Python >= 3.10 with venv and ensurepip was found" >&2
+        echo "ERROR: no Python >= 3.10 with venv and ensurepip was found" >&2
         echo "  remedy: install one, or set PYTHON to its path; on Debian:" >&2
         echo "      ${sudo}apt-get install python3 python3-venv" >&2
         exit 1

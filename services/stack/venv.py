@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from services.stack import refusal, space
+from services.stack import os_errors, space
 from services.stack.console import say, step, tail
 from services.stack.errors import StackError
-from services.stack.interruption import undisturbed
 from services.stack.rundir import ROOT, require_plain
+from services.stack.signals import defer_signals
 from services.stack.space import GIB
 
 VENV = ROOT / ".venv"
@@ -200,7 +200,7 @@ def _run(command: Sequence[str], log: TextIO, variables: Mapping[str, str] | Non
     environ = {name: value for name, value in os.environ.items() if name not in REDIRECTIONS}
     environ |= {"PIP_USER": "0", **(variables or {})}
     # Ctrl-C reaches the command too, which gets the time to clean up.
-    with undisturbed():
+    with defer_signals():
         return subprocess.run(command, cwd=ROOT, env=environ, stdout=log, stderr=log, check=False).returncode == 0
 
 
@@ -209,8 +209,8 @@ def _failure(venv: Path) -> StackError:
     log = venv / "install.log"
     say(tail(log))
     for folder in (venv, Path(tempfile.gettempdir())):
-        if refusal.is_full(folder):
-            return refusal.full(folder)  # the output may not have fit either
+        if os_errors.is_full(folder):
+            return os_errors.full(folder)  # the output may not have fit either
     return StackError(
         f"cannot install Python packages into {venv}; the lines above are the last ones of {log}",
         "check that this machine reaches its package index (`python3 -m pip config debug` shows the settings), and that"

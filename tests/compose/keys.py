@@ -6,7 +6,7 @@ from pathlib import Path
 
 from services.stack import settings
 from services.stack.rundir import ROOT, RunDir
-from services.up.compose import secrets
+from services.up.compose import mounts
 from tests.support.secret_settings import all_secrets
 
 PASSWORD = "hunter2"
@@ -15,4 +15,4 @@ PASSWORD = "hunter2"
 
 def write_keys(run_dir: Path) -> None:
     """Write the file of each key into a run directory."""
-    secrets.write(settings.load(ROOT, all_secrets(PASSWORD)), RunDir(str(run_dir)))
+    mounts.write_secrets(settings.load(ROOT, all_secrets(PASSWORD)), RunDir(str(run_dir)))

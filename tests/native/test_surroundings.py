@@ -12,9 +12,9 @@ import pytest
 from services.models import machine
 from services.stack import settings
 from services.stack.rundir import ROOT, RunDir
-from services.up import choice
+from services.up import deployment
 from services.up.compose import engine
-from tests.native.test_half_made import make
+from tests.native.test_any_python import make
 from tests.native.tree import Tree
 
 
@@ -48,7 +48,7 @@ def test_of_another_python(needs_process: None, tmp_path: Path, name: str) -> No
     (elsewhere / "argparse.py").write_text("raise RuntimeError('another module')\n")
     (elsewhere / "ipaddress.py").write_text("raise RuntimeError('another module')\n")
     tree.environment[name] = str(elsewhere)
-    done = make(tree, "beforehand")
+    done = make(tree, "preflight")
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -73,14 +73,14 @@ def test_a_driver_that_hangs(
 def test_an_engine_that_hangs(program: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A docker that does not answer is passed over, and the reason for local processes says so."""
     program("docker")
-    monkeypatch.setattr(engine, "FIRST_SECONDS", 0.2)
+    monkeypatch.setattr(engine, "FIRST_ANSWER_SECONDS", 0.2)
     asked = settings.load(ROOT, {"RUN_DIR": str(tmp_path / "run")})
-    assert choice.choose(asked, RunDir(asked["RUN_DIR"])) == ("native", "docker info: no answer in 0.2 s")
+    assert deployment.choose(asked, RunDir(asked["RUN_DIR"])) == ("native", "docker info: no answer in 0.2 s")
 
 
 def test_no_more_than_is_bearable() -> None:
     """A program that hangs is waited for 20 seconds at most."""
-    assert max(machine.NVIDIA_SMI_SECONDS, engine.FIRST_SECONDS) <= 20
+    assert max(machine.NVIDIA_SMI_SECONDS, engine.FIRST_ANSWER_SECONDS) <= 20
 
 
 @pytest.mark.parametrize(
