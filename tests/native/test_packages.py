@@ -52,7 +52,7 @@ def test_what_cannot_be_installed(bare: Path, monkeypatch: pytest.MonkeyPatch, t
             monkeypatch.setenv("INSTALL", setting)
             with pytest.raises(StackError) as error:
                 packages.require()
-            assert str(error.value).startswith(f"{missing} ({reason})\n  remedy: {remedy}")
+            assert str(error.value).startswith(f"{missing} ({reason}) — {remedy}")
 
 
 @pytest.mark.usefixtures("root")
@@ -62,7 +62,7 @@ def test_installs_without_starting_services(bare: Path, capfd: pytest.CaptureFix
     program(bare, "apt-get", f'case "$*" in *install*) {packages.POLICY}; echo $? >{bare}/policy; {copies} esac')
     program(bare, "update-rc.d", f'echo "$@" >>{bare}/disabled')
     assert packages.require() == {name: str(bare / name) for name in packages.PROGRAMS}
-    line = "==> installing nginx, redis-server (apt-get); INSTALL=never to do it yourself\n"
+    line = "installing nginx, redis-server (apt-get); INSTALL=never to do it yourself\n"
     assert capfd.readouterr().out.startswith(line)
     assert (bare / "policy").read_text() == "101\n"
     assert not packages.POLICY.exists()
@@ -83,7 +83,7 @@ def test_a_policy_of_the_machine(bare: Path) -> None:
 def test_apt_get_fails(bare: Path) -> None:
     """An apt-get that installs nothing is an error with a remedy, and the policy hook is removed."""
     program(bare, "apt-get", "exit 100")
-    with pytest.raises(StackError, match=r"apt-get did not install nginx, redis-server\n  remedy: run this"):
+    with pytest.raises(StackError, match=r"apt-get did not install nginx, redis-server — run this"):
         packages.require()
     assert not packages.POLICY.exists()
 
