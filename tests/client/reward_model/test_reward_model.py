@@ -83,7 +83,11 @@ def test_conversations(server: FaultServer, table: Table) -> None:
         {"role": "user", "content": [{"type": "text", "text": "6 * 7?"}]},
     ]
     told = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "6 * 7?"}]
-    cases = [({"messages": turns}, told), ({"prompt": turns}, told), ({"prompt": turns[1]}, told[1:])]
+    cases: list[tuple[dict[str, Any], Any]] = [
+        ({"messages": turns}, told),
+        ({"prompt": turns}, told),
+        ({"prompt": turns[1]}, told[1:]),
+    ]
     for extra, expected in cases:
         with table.case(str(extra)):
             server.set()
